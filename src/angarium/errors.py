@@ -1,0 +1,175 @@
+"""The one tree of errors.
+
+Every error a caller can meet has a stable `code`, says whether the same request may succeed
+later (`retriable`), and whose fault it is. One table elsewhere translates codes for gRPC, REST,
+GraphQL and the command line; nothing else may invent an error of its own.
+
+A *definite* error means that the request changed nothing. An error whose outcome is not known
+says so (`OutcomeUnknown`).
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import ClassVar
+
+
+class Fault(Enum):
+    """Who has to do something about it."""
+
+    CALLER = "caller"
+    """The request was wrong; sending it again unchanged will fail again."""
+    CLUSTER = "cluster"
+    """The cluster cannot serve right now: an election, an overload, a full disk."""
+    DATA = "data"
+    """Stored bytes are damaged; an operator should know."""
+
+
+class AngariumError(Exception):
+    """The root. Never raised itself."""
+
+    code: ClassVar[str] = "INTERNAL"
+    retriable: ClassVar[bool] = False
+    fault: ClassVar[Fault] = Fault.CLUSTER
+
+
+# --- the caller's input ---------------------------------------------------------------------
+
+
+class InvalidArgument(AngariumError):
+    """A value outside what the contract allows."""
+
+    code = "INVALID_ARGUMENT"
+    fault = Fault.CALLER
+
+
+class InvalidBatch(InvalidArgument):
+    """Bytes that are not a well-formed batch: wrong magic, length, checksum or column."""
+
+    code = "INVALID_BATCH"
+
+
+class InvalidCommand(InvalidArgument):
+    """A log entry whose bytes no machine of this version understands."""
+
+    code = "INVALID_COMMAND"
+
+
+# --- names and places -----------------------------------------------------------------------
+
+
+class NotFound(AngariumError):
+    """The named thing does not exist."""
+
+    code = "NOT_FOUND"
+    fault = Fault.CALLER
+
+
+class AlreadyExists(AngariumError):
+    """The name is taken."""
+
+    code = "ALREADY_EXISTS"
+    fault = Fault.CALLER
+
+
+class OffsetOutOfRange(AngariumError):
+    """The offset was never written, or has been trimmed away."""
+
+    code = "OFFSET_OUT_OF_RANGE"
+    fault = Fault.CALLER
+
+    def __init__(self, *, offset: int, start: int, end: int) -> None:
+        super().__init__(f"offset {offset} is outside [{start}, {end})")
+        self.offset, self.start, self.end = offset, start, end
+
+
+# --- producers and transactions -------------------------------------------------------------
+
+
+class ProducerFenced(AngariumError):
+    """A newer epoch of the same producer has spoken; this one must stop."""
+
+    code = "PRODUCER_FENCED"
+    fault = Fault.CALLER
+
+
+class SequenceGap(AngariumError):
+    """A batch arrived before the one that precedes it; nothing was stored."""
+
+    code = "SEQUENCE_GAP"
+    fault = Fault.CALLER
+
+
+class UnknownProducer(AngariumError):
+    """The partition no longer remembers this producer, so it cannot tell a duplicate."""
+
+    code = "UNKNOWN_PRODUCER"
+    fault = Fault.CALLER
+
+
+class TransactionAborted(AngariumError):
+    """The transaction has been decided against; none of it is or becomes visible."""
+
+    code = "TRANSACTION_ABORTED"
+    fault = Fault.CALLER
+
+
+# --- the cluster's state --------------------------------------------------------------------
+
+
+class NotLeader(AngariumError):
+    """This replica does not lead the group; `leader` says who does, where that is known."""
+
+    code = "NOT_LEADER"
+    retriable = True
+
+    def __init__(self, message: str = "not the leader", *, leader: int | None = None) -> None:
+        super().__init__(message)
+        self.leader = leader
+
+
+class OutcomeUnknown(AngariumError):
+    """The request may or may not have taken effect; retry it with the same sequence."""
+
+    code = "OUTCOME_UNKNOWN"
+    retriable = True
+
+
+class LimitExceeded(AngariumError):
+    """A named bound was reached; nothing was stored and nobody else is affected."""
+
+    code = "RESOURCE_EXHAUSTED"
+    retriable = True
+
+    def __init__(self, limit: str, message: str) -> None:
+        super().__init__(f"{limit}: {message}")
+        self.limit = limit
+
+
+# --- disks ----------------------------------------------------------------------------------
+
+
+class StorageError(AngariumError):
+    """Something about the files under a node."""
+
+    code = "STORAGE"
+
+
+class DiskFull(StorageError):
+    """No room for an append. What was there stays; appends go on when there is room again."""
+
+    code = "DISK_FULL"
+    retriable = True
+
+
+class SyncFailed(StorageError):
+    """fsync reported an error. What is on disk is unknown, so the node stops: fatal."""
+
+    code = "SYNC_FAILED"
+
+
+class CorruptData(StorageError):
+    """Stored bytes fail their checksum. They are never served, and never silently dropped."""
+
+    code = "CORRUPT_DATA"
+    fault = Fault.DATA

@@ -1,0 +1,60 @@
+"""The names of things. Each is an integer on the wire and a type of its own in the code.
+
+One word, one thing: an *offset* is a place in a partition, an *index* a place in a Raft log.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NewType, TypeAlias
+
+NodeId = NewType("NodeId", int)
+"""A node of the cluster. Issued by the catalog, never reused."""
+
+Incarnation = NewType("Incarnation", int)
+"""48 random bits drawn when a data directory is made: a wiped node is somebody else."""
+
+ReplicaId = NewType("ReplicaId", int)
+"""Who votes in a Raft group: a node together with the incarnation of its data."""
+
+GroupId = NewType("GroupId", int)
+"""A Raft group. Group 0 is the catalog, every other one is a partition. Never reused."""
+
+TopicId = NewType("TopicId", int)
+"""A topic. Issued by the catalog, never reused; directories are named by it, not by the name."""
+
+Term = NewType("Term", int)
+Index = NewType("Index", int)
+"""A place in a Raft log; the first entry has index 1, so 0 means "nothing yet"."""
+
+Offset = NewType("Offset", int)
+"""A place in a partition; the first record has offset 0."""
+
+ProducerId = NewType("ProducerId", int)
+"""An idempotent producer; issued upwards by the catalog. 0 stands for "no producer"."""
+
+Epoch = NewType("Epoch", int)
+Sequence = NewType("Sequence", int)
+
+Micros = NewType("Micros", int)
+"""A point in time: microseconds since 1970 in UTC."""
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+"""Anything that holds bytes and may be passed on without a copy."""
+
+CATALOG_GROUP: Final = GroupId(0)
+NO_PRODUCER: Final = ProducerId(0)
+NO_REPLICA: Final = ReplicaId(0)
+
+_INCARNATION_BITS: Final = 48
+
+
+def replica_id(node: NodeId, incarnation: Incarnation) -> ReplicaId:
+    """Return the voter that `node` is while its data directory has this `incarnation`."""
+    assert 0 < node < 1 << 15, "a node id fits 15 bits, so that a replica id fits a signed 64"
+    assert 0 <= incarnation < 1 << _INCARNATION_BITS
+    return ReplicaId(node << _INCARNATION_BITS | incarnation)
+
+
+def node_of(replica: ReplicaId) -> NodeId:
+    """Return the node on which `replica` lives."""
+    return NodeId(replica >> _INCARNATION_BITS)

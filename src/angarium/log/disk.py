@@ -1,0 +1,99 @@
+"""The port to a disk: the few operations everything under `log` is made of.
+
+Files have explicit positions and no cursor, so a reader and the writer never disturb each other.
+What survives a power cut is exactly what this page says: bytes of a file after its `datasync`
+returned; a created, renamed or removed name after `sync_directory` on its folder returned.
+Everything else may be there, in part or whole, in any order, or not at all.
+
+`OsDisk` is the real one, `MemoryDisk` keeps everything in dictionaries, and the simulated disk of
+`angarium.testing` loses, tears and flips what it may. One contract suite runs against all three.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from angarium.ids import Buffer
+
+SECTOR_BYTES: Final = 512
+"""The unit of a torn write: after a power cut a sector holds all of a write or none of it."""
+
+
+class File(Protocol):
+    """An open file."""
+
+    def pwrite(self, buffers: Sequence[Buffer], position: int) -> None:
+        """Write all `buffers`, one after the other, from `position` on.
+
+        Raises `DiskFull` when there is no room; part of the bytes may have been written then.
+        """
+
+    def pread(self, length: int, position: int) -> bytes:
+        """Return up to `length` bytes from `position`; fewer only at the end of the file."""
+
+    def size(self) -> int:
+        """Return the file's length, preallocated bytes included."""
+
+    def preallocate(self, length: int) -> None:
+        """Make the file at least `length` bytes long, reading as zeros; raises `DiskFull`."""
+
+    def truncate(self, length: int) -> None:
+        """Cut the file to `length` bytes."""
+
+    def datasync(self) -> None:
+        """Make every byte written so far survive a power cut; raises `SyncFailed`, fatally."""
+
+    def close(self) -> None:
+        """Release the file. Closing twice is allowed."""
+
+
+class Disk(Protocol):
+    """One tree of folders and files. Names are relative, with `/` between folders."""
+
+    def create(self, name: str) -> File:
+        """Create a file for reading and writing; `FileExistsError` if the name is taken."""
+
+    def open(self, name: str) -> File:
+        """Open an existing file for reading and writing; `FileNotFoundError` otherwise."""
+
+    def exists(self, name: str) -> bool:
+        """Tell whether a file or folder has this name."""
+
+    def list(self, folder: str) -> list[str]:
+        """Return the names inside `folder`, sorted; nothing for a folder that is not there."""
+
+    def make_folder(self, folder: str) -> None:
+        """Create `folder` and its parents; one that is there already is fine."""
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file another name, replacing what had it, atomically."""
+
+    def remove(self, name: str) -> None:
+        """Remove a file; one that is not there is fine."""
+
+    def remove_folder(self, folder: str) -> None:
+        """Remove `folder` with everything in it; one that is not there is fine."""
+
+    def sync_directory(self, folder: str) -> None:
+        """Make names created, renamed or removed in `folder` survive a power cut."""
+
+    def free_bytes(self) -> int:
+        """Return how much more could be written."""
+
+
+def replace_file(disk: Disk, name: str, content: Buffer) -> None:
+    """Put `content` under `name` so that after a power cut the old or the new one is whole."""
+    folder = name.rpartition("/")[0]
+    draft = f"{name}.draft"
+    disk.remove(draft)
+    file = disk.create(draft)
+    try:
+        file.pwrite([content], 0)
+        file.datasync()
+    finally:
+        file.close()
+    disk.rename(draft, name)
+    disk.sync_directory(folder)
