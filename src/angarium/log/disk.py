@@ -2,8 +2,9 @@
 
 Files have explicit positions and no cursor, so a reader and the writer never disturb each other.
 What survives a power cut is exactly what this page says: bytes of a file after its `datasync`
-returned; a created, renamed or removed name after `sync_directory` on its folder returned.
-Everything else may be there, in part or whole, in any order, or not at all.
+returned; a created, renamed or removed name after `sync_directory` on its folder returned; a
+folder after `make_folder` returned. Everything else may be there, in part or whole, in any order,
+or not at all. A buffer is any object of bytes whose `len` is its number of bytes.
 
 `OsDisk` is the real one, `MemoryDisk` keeps everything in dictionaries, and the simulated disk of
 `angarium.testing` loses, tears and flips what it may. One contract suite runs against all three.
@@ -23,7 +24,7 @@ SECTOR_BYTES: Final = 512
 
 
 class File(Protocol):
-    """An open file."""
+    """An open file. Using it after `close` raises `StorageError`."""
 
     def pwrite(self, buffers: Sequence[Buffer], position: int) -> None:
         """Write all `buffers`, one after the other, from `position` on.
@@ -66,7 +67,10 @@ class Disk(Protocol):
         """Return the names inside `folder`, sorted; nothing for a folder that is not there."""
 
     def make_folder(self, folder: str) -> None:
-        """Create `folder` and its parents; one that is there already is fine."""
+        """Create `folder` and its parents so that they survive a power cut.
+
+        Folders are made seldom, so this one syncs by itself; one that is there already is fine.
+        """
 
     def rename(self, old: str, new: str) -> None:
         """Give a file another name, replacing what had it, atomically."""
