@@ -1,0 +1,216 @@
+"""Run the checks and tests in stages, each with its time and its own log, and sum them up.
+
+`check` is the linters; every folder of `tests/` that holds tests is a stage of its own, so a new
+folder can never be forgotten. All stages run even when one fails, and the exit status says whether
+all were well. The last line counts the tests the way pytest does.
+
+    python scripts/stages.py [--jobs N] [STAGE ...] [-- PYTEST ARGUMENTS ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+LOGS: Final = ROOT / ".angarium" / "test"
+
+ORDER: Final = ("check", "project", "unit", "contract", "conformance", "fuzz", "simulation")
+"""Cheap and telling first. Folders not named here follow by name."""
+
+JOBS_MAX: Final = 4
+"""Workers per stage unless told otherwise. More would mostly wait for one another's disk."""
+
+BUDGET_SECONDS: Final = 600
+"""What a whole run may take on two cores. Above it the run says so; it does not fail."""
+
+CHECKS: Final = {
+    "ruff check": ("-m", "ruff", "check", "."),
+    "ruff format": ("-m", "ruff", "format", "--check", "."),
+    "mypy --strict": ("-m", "mypy", "src", "tests", "benchmarks", "scripts"),
+    # import-linter has no __main__; its command is a function.
+    "import contracts": (
+        "-c",
+        "import sys; from importlinter.cli import lint_imports_command as lint; sys.exit(lint())",
+    ),
+}
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What one stage came to."""
+
+    stage: str
+    ok: bool = True
+    seconds: float = 0.0
+    passed: int = 0
+    failed: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+    """How many tests were skipped, by reason."""
+    expected_failures: Counter[str] = field(default_factory=Counter)
+    """How many tests failed as they were said to, by reason."""
+
+
+def main(arguments: list[str]) -> int:
+    """Run the stages that `arguments` name, or all; return the exit status."""
+    stages = available_stages()
+    parser = argparse.ArgumentParser(description="Run the checks and tests in stages.")
+    parser.add_argument("stages", nargs="*", metavar="STAGE", help=", ".join(stages))
+    parser.add_argument("--jobs", type=int, default=min(JOBS_MAX, os.cpu_count() or 1))
+    own, _, for_pytest = _split(arguments)
+    options = parser.parse_args(own)
+    if unknown := [name for name in options.stages if name not in stages]:
+        parser.error(f"no stage {', '.join(unknown)}; there are: {', '.join(stages)}")
+
+    LOGS.mkdir(parents=True, exist_ok=True)
+    started = time.monotonic()
+    outcomes = []
+    for stage in options.stages or stages:
+        print(f"\n== {stage}", flush=True)
+        outcome = run_checks() if stage == "check" else run_tests(stage, options.jobs, for_pytest)
+        outcomes.append(outcome)
+        verdict = "ok" if outcome.ok else f"FAILED, see {_log_path(stage).relative_to(ROOT)}"
+        print(f"== {stage}: {verdict}, {outcome.seconds:.1f} s", flush=True)
+    print(summary(outcomes, time.monotonic() - started))
+    return 0 if all(outcome.ok for outcome in outcomes) else 1
+
+
+def available_stages() -> list[str]:
+    """Return every stage there is, in the order in which they run."""
+    folders = {path.parent for path in (ROOT / "tests").rglob("test_*.py")}
+    found = {folder.relative_to(ROOT / "tests").parts[0] for folder in folders} | {"check"}
+    return [name for name in ORDER if name in found] + sorted(found.difference(ORDER))
+
+
+def run_checks() -> Outcome:
+    """Run every linter, also after one of them complained."""
+    outcome = Outcome("check")
+    started = time.monotonic()
+    with _log_path("check").open("wb") as log:
+        for name, command in CHECKS.items():
+            check_started = time.monotonic()
+            status = _run([sys.executable, *command], log, quiet=True)
+            outcome.ok &= status == 0
+            seconds = time.monotonic() - check_started
+            print(f"   {name}: {'ok' if status == 0 else 'FAILED'}, {seconds:.1f} s", flush=True)
+    outcome.seconds = time.monotonic() - started
+    return outcome
+
+
+def run_tests(stage: str, jobs: int, for_pytest: list[str]) -> Outcome:
+    """Run the tests of one folder under pytest, on `jobs` workers."""
+    report = LOGS / f"{stage}.xml"
+    report.unlink(missing_ok=True)
+    # Skips are listed once, at the end of the whole run; here only failures and errors (-rfE).
+    command = [sys.executable, "-m", "pytest", f"tests/{stage}", "-q", "-rfE"]
+    command += [f"--junitxml={report}", *(["-n", str(jobs)] if jobs > 1 else []), *for_pytest]
+    started = time.monotonic()
+    with _log_path(stage).open("wb") as log:
+        status = _run(command, log)
+    outcome = Outcome(stage, ok=status == 0, seconds=time.monotonic() - started)
+    if report.exists():
+        _count(report, outcome)
+    return outcome
+
+
+def summary(outcomes: list[Outcome], seconds: float) -> str:
+    """Return the closing table, the skips by reason, and the line that counts everything."""
+    row = "{:<14}{:>8}{:>8}{:>8}{:>9}{:>9}{:>10}".format
+    lines = ["", row("stage", "result", "passed", "failed", "skipped", "xfailed", "seconds")]
+    for one in outcomes:
+        result = "ok" if one.ok else "FAILED"
+        counts: tuple[int | str, ...] = ("",) * 4
+        if one.stage != "check":
+            counts = (one.passed, one.failed, one.skipped.total(), one.expected_failures.total())
+        lines.append(row(one.stage, result, *counts, f"{one.seconds:.1f}"))
+    skipped = sum((one.skipped for one in outcomes), Counter[str]())
+    expected = sum((one.expected_failures for one in outcomes), Counter[str]())
+    lines += _by_reason("skipped", skipped) + _by_reason("failed as expected", expected)
+    if seconds > BUDGET_SECONDS:
+        lines += ["", f"This took longer than the {BUDGET_SECONDS} s a run should take."]
+    counted = {
+        "failed": sum(one.failed for one in outcomes),
+        "passed": sum(one.passed for one in outcomes),
+        "skipped": skipped.total(),
+        "xfailed": expected.total(),
+    }
+    said = ", ".join(f"{count} {what}" for what, count in counted.items() if count)
+    bad = [one.stage for one in outcomes if not one.ok]
+    if bad:
+        lines += ["", f"FAILED: {', '.join(bad)}"]
+    return "\n".join([*lines, "", f"{said or 'no tests ran'} in {seconds:.2f}s"])
+
+
+def _by_reason(what: str, reasons: Counter[str]) -> list[str]:
+    if not reasons:
+        return []
+    return ["", f"{what}, by reason:"] + [f"  {n:>4} x {why}" for why, n in reasons.most_common()]
+
+
+def _count(report: Path, outcome: Outcome) -> None:
+    """Read pytest's JUnit report into `outcome`."""
+    for case in ET.parse(report).iter("testcase"):  # noqa: S314  (our own pytest wrote it)
+        skip = case.find("skipped")
+        if case.find("failure") is not None or case.find("error") is not None:
+            outcome.failed += 1
+        elif skip is None:
+            outcome.passed += 1
+        elif skip.get("type") == "pytest.xfail":
+            outcome.expected_failures[skip.get("message", "")] += 1
+        else:
+            outcome.skipped[skip.get("message", "")] += 1
+
+
+def _run(command: list[str], log: IO[bytes], *, quiet: bool = False) -> int:
+    """Run `command`, writing what it prints to `log` and the terminal; return its status.
+
+    A `quiet` one reaches the terminal only when it fails.
+    """
+    kept = bytearray()
+    with subprocess.Popen(  # noqa: S603  (only the commands of this file)
+        command,
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    ) as process:
+        assert process.stdout is not None
+        # Whatever is there, not whole lines: pytest's dots should appear as they come.
+        while chunk := os.read(process.stdout.fileno(), 65536):
+            log.write(chunk)
+            if quiet:
+                kept += chunk
+            else:
+                sys.stdout.buffer.write(chunk)
+                sys.stdout.buffer.flush()
+    if process.returncode != 0 and kept:
+        sys.stdout.buffer.write(kept)
+        sys.stdout.buffer.flush()
+    return process.returncode
+
+
+def _split(arguments: list[str]) -> tuple[list[str], str, list[str]]:
+    """Part our own arguments from those behind `--`, which are pytest's."""
+    if "--" not in arguments:
+        return arguments, "", []
+    at = arguments.index("--")
+    return arguments[:at], "--", arguments[at + 1 :]
+
+
+def _log_path(stage: str) -> Path:
+    return LOGS / f"{stage}.log"
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)

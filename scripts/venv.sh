@@ -1,0 +1,99 @@
+#!/bin/sh
+# Make .venv what pyproject.toml and constraints.txt say, and do nothing when it already is.
+#
+# Run from the project's root (the Makefile does). Guarantees: after exit 0, .venv/bin/python is
+# Python 3.11 or newer with the project (editable) and its pinned development tools in it. What is
+# missing on the machine is told with the line that installs it; nothing is installed system-wide.
+set -eu
+
+VENV=.venv
+OLDEST=3.11
+STAMP=$VENV/.installed-from
+
+say() { printf '%s\n' "$*" >&2; }
+
+# What the installation depends on: the two files, this script, and the folder (an editable
+# install remembers an absolute path, so a renamed clone has to be installed again).
+fingerprint() {
+    { pwd -P; cat pyproject.toml constraints.txt scripts/venv.sh; } | cksum
+}
+
+is_new_enough() {
+    "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1
+}
+
+# Debian splits ensurepip off into python3-venv, so that `import venv` alone proves nothing.
+can_make_venvs() {
+    "$1" -c 'import venv, ensurepip' >/dev/null 2>&1
+}
+
+# Name the packages of a new enough Python that this machine's apt knows.
+apt_python() {
+    for version in 3.13 3.12 3.11; do
+        if apt-cache show "python$version-venv" >/dev/null 2>&1; then
+            echo "python$version python$version-venv"
+            return
+        fi
+    done
+    echo "python3 python3-venv"
+}
+
+refuse_without_python() {
+    say "Angarium needs Python $OLDEST or newer, and found none."
+    if command -v python3 >/dev/null 2>&1; then
+        say "(\`python3\` here says: $(python3 --version 2>&1 | head -n 1))"
+    fi
+    say ""
+    say "    sudo apt-get update && sudo apt-get install -y $(apt_python)"
+    say ""
+    say "Or name one that is somewhere else:  make test PYTHON=/path/to/python3.12"
+    exit 1
+}
+
+refuse_without_venv() {
+    version=$("$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+    say "$1 (Python $version) has no venv module with ensurepip, which Angarium's .venv is made by."
+    say ""
+    say "    sudo apt-get update && sudo apt-get install -y python$version-venv"
+    say ""
+    exit 1
+}
+
+# Print the Python to build with: the first that is new enough and can make a venv.
+find_python() {
+    incomplete=
+    # An explicit choice is taken or refused, never silently replaced.
+    for candidate in ${PYTHON:-python3 python3.13 python3.12 python3.11 python3.14}; do
+        is_new_enough "$candidate" || continue
+        if can_make_venvs "$candidate"; then
+            echo "$candidate"
+            return
+        fi
+        incomplete=${incomplete:-$candidate}
+    done
+    [ -z "$incomplete" ] || refuse_without_venv "$incomplete"
+    refuse_without_python
+}
+
+wanted=$(fingerprint)
+if [ -x $VENV/bin/python ] && [ "$(cat $STAMP 2>/dev/null)" = "$wanted" ] && is_new_enough $VENV/bin/python
+then
+    exit 0
+fi
+
+# A .venv whose Python is gone, too old or without pip is rebuilt; a good one is only brought up to date.
+if ! is_new_enough $VENV/bin/python || ! $VENV/bin/python -m pip --version >/dev/null 2>&1; then
+    python=$(find_python)
+    say "== making .venv with $("$python" --version)"
+    "$python" -m venv --clear $VENV
+fi
+
+say "== installing the pinned dependencies into .venv"
+install="$VENV/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt"
+# The build backend goes in first and build isolation stays off: pip would otherwise fetch
+# the newest backend on its own, past our constraints.
+if ! { $install hatchling editables && $install --no-build-isolation --editable '.[dev]'; }; then
+    say "The installation failed: pip's own words are above. It needs to reach a package index."
+    exit 1
+fi
+echo "$wanted" > $STAMP

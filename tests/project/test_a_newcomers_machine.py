@@ -1,0 +1,145 @@
+"""What a newcomer meets: the words of `make`, and plain sentences where something is missing."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(
+    *command: str, cwd: Path = ROOT, path: Path | None = None, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run `command`; with `path`, only the programs of that folder can be found."""
+    env = {key: value for key, value in os.environ.items() if not key.startswith("MAKE")}
+    env |= {"PATH": str(path)} if path else {}
+    return subprocess.run(
+        command,
+        cwd=cwd,
+        env=env | variables,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.fixture
+def bare_machine(tmp_path: Path) -> Path:
+    """Return a folder of programs as a small machine has them: a shell's, and no Python."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("sh", "cat", "cksum", "head", "make", "awk", "id"):
+        found = shutil.which(name)
+        assert found, f"this machine has no {name}"
+        (programs / name).symlink_to(found)
+    return programs
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """Return a folder with what setting up needs, and no .venv."""
+    folder = tmp_path / "clone"
+    shutil.copytree(ROOT / "scripts", folder / "scripts")
+    for name in ("Makefile", "pyproject.toml", "constraints.txt", "system-packages.txt"):
+        shutil.copy(ROOT / name, folder)
+    return folder
+
+
+def put_program(folder: Path, name: str, script: str) -> None:
+    program = folder / name
+    program.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    program.chmod(0o755)
+
+
+def test_bare_make_lists_every_word_with_a_sentence() -> None:
+    words = re.findall(r"^  ([a-z]+) +(\S.+)$", run("make").stdout, re.MULTILINE)
+    declared = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert declared
+    # `help` is bare make itself, `venv` what the others need: neither is a word to learn.
+    assert {word for word, _ in words} == set(declared[1].split()) - {"help", "venv"}
+    assert all(len(sentence) > 20 for _, sentence in words)
+
+
+def test_make_run_says_that_there_is_no_node_yet_and_does_not_succeed() -> None:
+    answer = run("make", "run")
+    assert answer.returncode != 0
+    assert "the networked node comes next" in answer.stderr
+
+
+def test_without_python_the_apt_line_is_printed(bare_machine: Path, clone: Path) -> None:
+    answer = run("make", "test", cwd=clone, path=bare_machine)
+    assert answer.returncode != 0
+    assert "Angarium needs Python 3.11 or newer" in answer.stderr
+    assert "apt-get install -y python3 python3-venv" in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_an_old_python_is_told_by_its_version(bare_machine: Path, clone: Path) -> None:
+    put_program(
+        bare_machine, "python3", '[ "$1" = --version ] && echo "Python 3.9.2" && exit 0; exit 1'
+    )
+    answer = run("make", "test", cwd=clone, path=bare_machine)
+    assert answer.returncode != 0
+    assert "Python 3.9.2" in answer.stderr
+    assert "apt-get install -y" in answer.stderr
+
+
+def test_the_apt_line_names_the_newest_python_this_machine_could_have(
+    bare_machine: Path, clone: Path
+) -> None:
+    put_program(bare_machine, "apt-cache", '[ "$2" = python3.12-venv ]')
+    answer = run("make", "test", cwd=clone, path=bare_machine)
+    assert "apt-get install -y python3.12 python3.12-venv\n" in answer.stderr
+
+
+def test_a_python_without_ensurepip_is_told_the_package_of_its_version(
+    bare_machine: Path, clone: Path
+) -> None:
+    # New enough, but `import venv, ensurepip` fails as on a Debian without python3-venv.
+    put_program(
+        bare_machine,
+        "python3",
+        'case "$2" in *ensurepip*) exit 1 ;; *print*) echo 3.11 ;; *) exit 0 ;; esac',
+    )
+    answer = run("make", "test", cwd=clone, path=bare_machine)
+    assert answer.returncode != 0
+    assert "apt-get install -y python3.11-venv\n" in answer.stderr
+
+
+def test_a_named_python_is_refused_rather_than_replaced(clone: Path) -> None:
+    answer = run("make", "test", "PYTHON=/nowhere/python3.12", cwd=clone)
+    assert answer.returncode != 0
+    assert "Angarium needs Python 3.11 or newer" in answer.stderr
+    assert not (clone / ".venv").exists()
+
+
+def test_make_system_leaves_a_complete_machine_alone(bare_machine: Path, clone: Path) -> None:
+    (clone / "system-packages.txt").write_text("make  make --version\n", encoding="utf-8")
+    answer = run("make", "system", cwd=clone, path=bare_machine)
+    assert (answer.returncode, answer.stdout) == (0, "   make: there\n")
+
+
+def test_make_system_installs_all_that_is_missing_in_one_go(
+    bare_machine: Path, clone: Path, tmp_path: Path
+) -> None:
+    (clone / "system-packages.txt").write_text(
+        "# list\n\nmake  make --version\nhorse  gallop --version\nrider  mount 'a horse'\n",
+        encoding="utf-8",
+    )
+    diary = tmp_path / "diary"
+    put_program(bare_machine, "env", 'while [ "${1#*=}" != "$1" ]; do shift; done; exec "$@"')
+    put_program(bare_machine, "apt-get", f'echo "apt-get $*" >> {diary}')
+    put_program(bare_machine, "sudo", '"$@"')
+    answer = run("make", "system", cwd=clone, path=bare_machine)
+    assert answer.returncode == 0, answer.stderr
+    assert diary.read_text().splitlines() == [
+        "apt-get update",
+        "apt-get install -y --no-install-recommends horse rider",
+    ]

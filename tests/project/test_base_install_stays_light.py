@@ -1,0 +1,58 @@
+"""The base install: everything but Arrow works without pyarrow, and the command answers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Final
+
+import angarium
+
+EXTRAS: Final = ("pyarrow", "numpy", "pandas", "pyspark", "grpc", "pytest", "hypothesis")
+"""What a base install lacks: here each import of one fails, as it would there."""
+
+NEED_AN_EXTRA: Final = ("angarium.batch.arrow",)
+
+IMPORT_EVERYTHING: Final = f"""
+import importlib, pkgutil, sys
+
+for extra in {EXTRAS!r}:
+    sys.modules[extra] = None  # the import system's own way to say "not here"
+
+import angarium
+
+for module in pkgutil.walk_packages(angarium.__path__, "angarium."):
+    if module.name not in {NEED_AN_EXTRA!r} and not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+        print(module.name)
+"""
+
+
+def python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_every_room_imports_without_the_extras() -> None:
+    answer = python("-c", IMPORT_EVERYTHING)
+    assert answer.returncode == 0, answer.stderr
+    assert "angarium.batch" in answer.stdout.split()
+
+
+def test_the_command_tells_its_version() -> None:
+    answer = python("-m", "angarium", "--version")
+    assert (answer.returncode, answer.stdout) == (0, f"angarium {angarium.__version__}\n")
+
+
+def test_the_bare_command_says_what_exists() -> None:
+    answer = python("-m", "angarium")
+    assert answer.returncode == 0
+    assert "What comes next" in answer.stdout
+
+
+def test_an_unknown_word_is_refused_without_a_traceback() -> None:
+    answer = python("-m", "angarium", "gallop")
+    assert answer.returncode == 2
+    assert "gallop" in answer.stderr
+    assert "Traceback" not in answer.stderr

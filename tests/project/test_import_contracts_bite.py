@@ -1,0 +1,54 @@
+"""The import contracts themselves: each is broken on purpose, and each must notice."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LINT = "import sys; from importlinter.cli import lint_imports_command as lint; sys.exit(lint())"
+
+
+def lint_copy(folder: Path, *, module: str, line: str) -> subprocess.CompletedProcess[str]:
+    """Check the contracts on a copy of the source with `line` added in front of `module`."""
+    shutil.copytree(ROOT / "src" / "angarium", folder / "angarium")
+    shutil.copy(ROOT / ".importlinter", folder)
+    victim = folder / "angarium" / module
+    victim.write_text(f"{line}\n", encoding="utf-8")
+    return subprocess.run(
+        [sys.executable, "-c", LINT],
+        cwd=folder,
+        # The copy must be found before the editable install.
+        env={**os.environ, "PYTHONPATH": str(folder), "COLUMNS": "120"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "contract"),
+    [
+        ("raft/intruder.py", "import time", "decide without doing"),
+        ("machine/intruder.py", "from random import random", "decide without doing"),
+        ("batch/intruder.py", "import os.path", "decide without doing"),
+        ("batch/intruder.py", "import pyarrow", "pyarrow only in batch.arrow"),
+        ("log/intruder.py", "import time", "take time and chance from their caller"),
+        ("raft/intruder.py", "import angarium.log.disk", "Rooms import downwards only"),
+        ("raft/intruder.py", "import angarium.batch", "Rooms import downwards only"),
+        ("attic.py", "", "Rooms import downwards only"),
+    ],
+)
+def test_a_broken_contract_is_noticed(
+    tmp_path: Path, module: str, line: str, contract: str
+) -> None:
+    answer = lint_copy(tmp_path, module=module, line=line)
+    assert answer.returncode == 1
+    assert re.search(f"{contract} BROKEN", answer.stdout), answer.stdout
