@@ -114,6 +114,20 @@ class TransactionAborted(AngariumError):
     fault = Fault.CALLER
 
 
+class TransactionPending(AngariumError):
+    """An earlier transaction of the same name is not finished yet; ask again soon."""
+
+    code = "TRANSACTION_PENDING"
+    retriable = True
+
+
+class GroupFenced(AngariumError):
+    """The group's position was set anew after this delivery; what it says no longer counts."""
+
+    code = "GROUP_FENCED"
+    fault = Fault.CALLER
+
+
 # --- the cluster's state --------------------------------------------------------------------
 
 
@@ -126,6 +140,13 @@ class NotLeader(AngariumError):
     def __init__(self, message: str = "not the leader", *, leader: int | None = None) -> None:
         super().__init__(message)
         self.leader = leader
+
+
+class PreconditionFailed(AngariumError):
+    """The cluster is not in a state that allows this: too few hosts, a node still in use."""
+
+    code = "PRECONDITION_FAILED"
+    fault = Fault.CALLER
 
 
 class OutcomeUnknown(AngariumError):
