@@ -40,6 +40,7 @@ CHECKS: Final = {
     "import contracts": (
         "-c",
         "import sys; from importlinter.cli import lint_imports_command as lint; sys.exit(lint())",
+        "--no-logo",
     ),
 }
 
