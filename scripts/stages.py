@@ -32,6 +32,9 @@ JOBS_MAX: Final = 4
 BUDGET_SECONDS: Final = 600
 """What a whole run may take on two cores. Above it the run says so; it does not fail."""
 
+NOTHING_COLLECTED: Final = 5
+"""pytest's exit status when no test was there, or none was picked."""
+
 CHECKS: Final = {
     "ruff check": ("-m", "ruff", "check", "."),
     "ruff format": ("-m", "ruff", "format", "--check", "."),
@@ -59,6 +62,12 @@ class Outcome:
     expected_failures: Counter[str] = field(default_factory=Counter)
     """How many tests failed as they were said to, by reason."""
 
+    @property
+    def ran(self) -> int:
+        """How many tests there were."""
+        skipped = self.skipped.total() + self.expected_failures.total()
+        return self.passed + self.failed + skipped
+
 
 def main(arguments: list[str]) -> int:
     """Run the stages that `arguments` name, or all; return the exit status."""
@@ -66,7 +75,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description="Run the checks and tests in stages.")
     parser.add_argument("stages", nargs="*", metavar="STAGE", help=", ".join(stages))
     parser.add_argument("--jobs", type=int, default=min(JOBS_MAX, os.cpu_count() or 1))
-    own, _, for_pytest = _split(arguments)
+    own, for_pytest = _split(arguments)
     options = parser.parse_args(own)
     if unknown := [name for name in options.stages if name not in stages]:
         parser.error(f"no stage {', '.join(unknown)}; there are: {', '.join(stages)}")
@@ -81,6 +90,8 @@ def main(arguments: list[str]) -> int:
         verdict = "ok" if outcome.ok else f"FAILED, see {_log_path(stage).relative_to(ROOT)}"
         print(f"== {stage}: {verdict}, {outcome.seconds:.1f} s", flush=True)
     print(summary(outcomes, time.monotonic() - started))
+    if for_pytest and not any(outcome.ran for outcome in outcomes):
+        return NOTHING_COLLECTED
     return 0 if all(outcome.ok for outcome in outcomes) else 1
 
 
@@ -116,7 +127,9 @@ def run_tests(stage: str, jobs: int, for_pytest: list[str]) -> Outcome:
     started = time.monotonic()
     with _log_path(stage).open("wb") as log:
         status = _run(command, log)
-    outcome = Outcome(stage, ok=status == 0, seconds=time.monotonic() - started)
+    # Arguments such as `-k wal` may rightly pick nothing in one stage.
+    fine = (0, NOTHING_COLLECTED) if for_pytest else (0,)
+    outcome = Outcome(stage, ok=status in fine, seconds=time.monotonic() - started)
     if report.exists():
         _count(report, outcome)
     return outcome
@@ -198,12 +211,10 @@ def _run(command: list[str], log: IO[bytes], *, quiet: bool = False) -> int:
     return process.returncode
 
 
-def _split(arguments: list[str]) -> tuple[list[str], str, list[str]]:
+def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
     """Part our own arguments from those behind `--`, which are pytest's."""
-    if "--" not in arguments:
-        return arguments, "", []
-    at = arguments.index("--")
-    return arguments[:at], "--", arguments[at + 1 :]
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    return arguments[:at], arguments[at + 1 :]
 
 
 def _log_path(stage: str) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from scripts import stages
 from scripts.stages import Outcome, available_stages, summary
 
@@ -34,3 +35,45 @@ def test_a_failed_stage_is_named() -> None:
     said = summary([Outcome("unit", ok=False, passed=1, failed=1)], 1.0)
     assert "FAILED: unit" in said
     assert said.splitlines()[-1] == "1 failed, 1 passed in 1.00s"
+
+
+FOUR_FATES = """
+import pytest
+
+def test_passes(): pass
+def test_fails(): assert False
+@pytest.mark.parametrize("n", range(2))
+def test_skips(n): pytest.skip("no horse")
+@pytest.mark.xfail(reason="no rider", strict=True)
+def test_is_known_to_fail(): assert False
+"""
+
+
+@pytest.fixture
+def small_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a project with one folder of tests, of each fate one or two."""
+    folder = tmp_path / "tests" / "unit"
+    folder.mkdir(parents=True)
+    (folder / "test_fates.py").write_text(FOUR_FATES, encoding="utf-8")
+    monkeypatch.setattr(stages, "ROOT", tmp_path)
+    monkeypatch.setattr(stages, "LOGS", tmp_path / "logs")
+    return tmp_path
+
+
+def test_a_stage_is_counted_by_fate_and_logged(
+    small_project: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    assert stages.main(["--jobs", "1", "unit"]) == 1
+    said = capfdbinary.readouterr().out.decode()
+    assert said.splitlines()[-1].startswith("1 failed, 1 passed, 2 skipped, 1 xfailed in ")
+    assert "   2 x no horse" in said
+    assert "   1 x no rider" in said
+    assert "test_fails" in (small_project / "logs" / "unit.log").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("picked", "status"), [("passes", 0), ("fails", 1), ("gallops", 5)])
+@pytest.mark.usefixtures("small_project", "capfdbinary")
+def test_arguments_reach_pytest_and_picking_nothing_at_all_is_no_success(
+    picked: str, status: int
+) -> None:
+    assert stages.main(["--jobs", "1", "unit", "--", "-k", picked]) == status
