@@ -11,7 +11,7 @@ VENV_PYTHON := .venv/bin/python
 STAGE ?=
 ARGS ?=
 JOBS ?=
-SEEDS ?= 200
+SEEDS ?=
 INPUTS ?= 1000000
 ONLY ?=
 export PYTHON ?=
@@ -39,7 +39,7 @@ run:  ## a local cluster; it starts with the cluster work and is not there yet
 
 ##@ Try to break it
 sim: venv  ## whole simulated clusters under faults, one per seed; SEEDS=10000 for a long night
-	@$(VENV_PYTHON) -m angarium.testing.sim --seeds $(SEEDS)
+	@$(VENV_PYTHON) -m angarium.testing.sim $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
 
 fuzz: venv  ## hostile bytes for the batch decoder; INPUTS=1000000
 	@$(VENV_PYTHON) -m tests.fuzz.batch --inputs $(INPUTS)
