@@ -99,8 +99,12 @@ class MessageKind(IntEnum):
     """Local: time to send heartbeats."""
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """One message. Which fields mean something depends on `kind`."""
+class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One message. Which fields mean something depends on `kind`.
+
+    A message points only at older, frozen values, so it can never be part of a cycle; that is
+    what makes it safe to keep the garbage collector from walking it.
+    """
 
     kind: MessageKind
     to: ReplicaId = ReplicaId(0)
@@ -116,5 +120,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     reject: bool = False
     reject_hint: Index = Index(0)
     context: bytes = b""
+    """What a read-index request is for; on heartbeats, which reads their echo will confirm;
+    on votes, whether the leader itself asked for this election."""
     responses: tuple[Message, ...] = ()
     """Messages to deliver once the storage thread has done what this one asks for."""

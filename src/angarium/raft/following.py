@@ -1,0 +1,165 @@
+"""What a follower does with its leader's messages, and a candidate with those of a rival's.
+
+A candidate that hears from the leader of its own term has lost and follows; everything else is
+the same for both.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from angarium.ids import NO_REPLICA
+from angarium.raft.core import FOLLOWER
+from angarium.raft.election import on_campaign_now
+from angarium.raft.errors import ProposalDropped
+from angarium.raft.membership import restored
+from angarium.raft.messages import Message, MessageKind
+from angarium.raft.reconfiguration import switch_to
+from angarium.raft.tracker import Tracker
+
+if TYPE_CHECKING:
+    from angarium.raft.core import Core
+    from angarium.raft.messages import Snapshot
+
+_APPEND_RESPONSE = MessageKind.APPEND_RESPONSE
+_CAMPAIGN_NOW = Message(kind=MessageKind.HUP)
+
+
+def tick(core: Core) -> None:
+    """Count one tick; campaign when nobody has led for too long."""
+    core.election_elapsed += 1
+    if core.election_elapsed >= core.election_timeout and core.is_promotable:
+        core.election_elapsed = 0
+        on_campaign_now(core, _CAMPAIGN_NOW)
+
+
+def on_append(core: Core, m: Message) -> None:
+    """Take the leader's entries, or say where our log may meet its own."""
+    _follow(core, m)
+    log = core.log
+    if m.index < log.committed:
+        # Old news: everything up to our commit index is the leader's as well.
+        _answer(core, m, acknowledged=log.committed)
+    elif log.accept(m.entries, prev_index=m.index, prev_term=m.log_term, commit=m.commit):
+        _answer(core, m, acknowledged=m.index + len(m.entries))
+    else:
+        hint, hint_term = log.guess_match(min(m.index, log.last_index), m.log_term)
+        core.after_append.append(
+            Message(
+                kind=_APPEND_RESPONSE,
+                to=m.sender,
+                sender=core.id,
+                term=core.term,
+                index=m.index,
+                log_term=hint_term,
+                reject=True,
+                reject_hint=hint,
+            )
+        )
+
+
+def on_heartbeat(core: Core, m: Message) -> None:
+    """Note that the leader lives, and how far it says we may commit."""
+    _follow(core, m)
+    core.log.commit_to(m.commit)
+    core.messages.append(
+        Message(
+            kind=MessageKind.HEARTBEAT_RESPONSE,
+            to=m.sender,
+            sender=core.id,
+            term=core.term,
+            context=m.context,
+        )
+    )
+
+
+def on_snapshot(core: Core, m: Message) -> None:
+    """Replace our log by the leader's snapshot, if it is ahead of what we have committed."""
+    _follow(core, m)
+    if m.snapshot is not None and _restore(core, m.snapshot):
+        _answer(core, m, acknowledged=core.log.last_index)
+    else:
+        _answer(core, m, acknowledged=core.log.committed)
+
+
+def on_proposal(core: Core, m: Message) -> None:
+    """Pass a proposal on to the leader; raises `ProposalDropped` where that cannot be."""
+    if core.leader == NO_REPLICA:
+        raise ProposalDropped(f"no leader is known in term {core.term}")
+    if not core.config.forward_proposals:
+        raise ProposalDropped(f"replica {core.leader} leads, and proposals are not passed on")
+    core.messages.append(
+        Message(
+            kind=MessageKind.PROPOSE,
+            to=core.leader,
+            sender=m.sender or core.id,
+            entries=m.entries,
+        )
+    )
+
+
+def on_proposal_without_leader(core: Core, _: Message) -> None:
+    """Refuse a proposal, as a candidate."""
+    raise ProposalDropped(f"no leader is known in term {core.term}")
+
+
+def forward_transfer(core: Core, m: Message) -> None:
+    """Pass the wish for another leader on to the present one."""
+    if core.leader != NO_REPLICA:
+        core.messages.append(
+            Message(
+                kind=MessageKind.TRANSFER_LEADER,
+                to=core.leader,
+                sender=m.sender,
+                term=core.term,
+            )
+        )
+
+
+def forget_leader(core: Core, _: Message) -> None:
+    """Stop believing in the leader, so that a candidate can have our vote before a timeout.
+
+    Not with lease reads: the leader relies on our belief.
+    """
+    if not core.config.lease_reads:
+        core.leader = NO_REPLICA
+
+
+def _follow(core: Core, m: Message) -> None:
+    if core.role is FOLLOWER:
+        core.election_elapsed = 0
+        core.leader = m.sender
+    else:
+        core.become_follower(m.term, m.sender)
+
+
+def _answer(core: Core, m: Message, *, acknowledged: int) -> None:
+    core.after_append.append(
+        Message(
+            kind=_APPEND_RESPONSE,
+            to=m.sender,
+            sender=core.id,
+            term=core.term,
+            index=acknowledged,  # type: ignore[arg-type]
+        )
+    )
+
+
+def _restore(core: Core, snapshot: Snapshot) -> bool:
+    log = core.log
+    if snapshot.index <= log.committed:
+        return False
+    state = snapshot.conf_state
+    if core.id not in (*state.voters, *state.learners, *state.voters_outgoing):
+        return False  # meant for somebody else: we would not even be in the group
+    if log.term_at(snapshot.index) == snapshot.term:
+        # We have everything it stands for; keep the log, with what follows in it.
+        log.commit_to(snapshot.index)
+        return False
+    log.restore(snapshot)
+    core.tracker = Tracker(
+        inflight_messages_max=core.config.inflight_messages_max,
+        inflight_bytes_max=core.config.inflight_bytes_max,
+    )
+    switch_to(core, restored(state))
+    return True

@@ -1,0 +1,322 @@
+"""A replica's log: the written part in `Storage`, and the newest part still in memory.
+
+Entries are held here from the moment they are appended until the driver reports them written, so
+the log always reads as one. Writes may overlap: what has been handed out to be written is marked
+in progress and not handed out twice. The indexes always keep this order:
+
+    applied <= applying <= committed <= last_index
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from angarium.ids import Index, Term
+from angarium.raft.config import ENTRY_OVERHEAD_BYTES
+from angarium.raft.errors import Compacted, LogContradiction, Unavailable
+from angarium.raft.storage import within_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from angarium.raft.messages import Entry, Snapshot
+    from angarium.raft.storage import Storage
+
+
+class RaftLog:
+    """The log of one replica."""
+
+    __slots__ = (
+        "_applying_bytes",
+        "_applying_bytes_max",
+        "_applying_paused",
+        "_batch",
+        "_batch_bytes",
+        "_batch_key",
+        "_edge_term",
+        "_in_progress",
+        "_offset",
+        "_snapshot_in_progress",
+        "_storage",
+        "_unstable",
+        "applied",
+        "applying",
+        "committed",
+        "last_index",
+        "last_term",
+        "pending_snapshot",
+    )
+
+    def __init__(self, storage: Storage, *, applying_bytes_max: int) -> None:
+        self._storage = storage
+        first, last = storage.first_index(), storage.last_index()
+        self.last_index = last
+        self.last_term = storage.term(last)
+
+        self.committed = self.applying = self.applied = Index(first - 1)
+
+        self._unstable: list[Entry] = []
+        """Entries not known to be written; the first has the index `_offset`."""
+        self._offset = Index(last + 1)
+        self._in_progress = self._offset
+        """Entries below this index are being written."""
+        self._edge_term: Term | None = self.last_term
+        """The term at `_offset - 1`, where known: what nearly every append is matched against."""
+
+        self.pending_snapshot: Snapshot | None = None
+        """A snapshot from the leader that is not known to be installed."""
+        self._snapshot_in_progress = False
+
+        self._applying_bytes_max = applying_bytes_max
+        self._applying_bytes = 0
+        self._applying_paused = False
+
+        # The newest entries as they were last cut for a follower: the next one mostly wants the
+        # same. Two logs with the same last index and term are the same log (paper, section
+        # 5.3), so that pair and the start are key enough.
+        self._batch_key: tuple[Index, Index, Term] | None = None
+        self._batch: tuple[Entry, ...] = ()
+        self._batch_bytes = 0
+
+    # --- reading --------------------------------------------------------------------------
+
+    def first_index(self) -> Index:
+        """Return the first index that can be read."""
+        if self.pending_snapshot is not None:
+            return Index(self.pending_snapshot.index + 1)
+        return self._storage.first_index()
+
+    def term_at(self, index: Index) -> Term | None:
+        """Return the term of the entry at `index`; None if it is compacted or not there."""
+        if index == self.last_index:
+            return self.last_term
+        offset = self._offset
+        if index >= offset:
+            position = index - offset
+            return self._unstable[position].term if position < len(self._unstable) else None
+        if index == offset - 1 and self._edge_term is not None:
+            return self._edge_term
+        if index + 1 < self.first_index():
+            return None
+        try:
+            return self._storage.term(index)
+        except (Compacted, Unavailable):
+            return None
+
+    def is_up_to_date(self, *, last_index: Index, last_term: Term) -> bool:
+        """Tell whether a log that ends like this has all that ours has (paper, section 5.4.1)."""
+        if last_term != self.last_term:
+            return last_term > self.last_term
+        return last_index >= self.last_index
+
+    def batch_from(self, start: Index, bytes_max: int) -> tuple[tuple[Entry, ...], int]:
+        """Return the entries from `start` on, within `bytes_max`, and how many bytes of data.
+
+        Raises `Compacted` when `start` is no longer there.
+        """
+        key = (start, self.last_index, self.last_term)
+        if key != self._batch_key:
+            entries = self.entries(start, Index(self.last_index + 1), bytes_max)
+            self._batch_bytes = data_bytes(entries)
+            self._batch = entries
+            self._batch_key = key
+        return self._batch, self._batch_bytes
+
+    def entries(self, lo: Index, hi: Index, bytes_max: int) -> tuple[Entry, ...]:
+        """Return the entries from `lo` up to but without `hi`, within `bytes_max`, at least one."""
+        if lo >= hi:
+            return ()
+        assert hi <= self.last_index + 1, "nobody asks beyond the end"
+        offset = self._offset
+        if lo >= offset:
+            recent = self._unstable[lo - offset : hi - offset]
+            return tuple(within_bytes(recent, bytes_max))
+        if lo < self.first_index():
+            raise Compacted(f"index {lo} is compacted")
+        stored_hi = min(hi, offset)
+        stored = self._storage.entries(lo, stored_hi, bytes_max)
+        if hi <= offset or len(stored) < stored_hi - lo:
+            return tuple(stored)
+        return tuple(within_bytes([*stored, *self._unstable[: hi - offset]], bytes_max))
+
+    def snapshot(self) -> Snapshot:
+        """Return the newest snapshot for a follower that is too far behind."""
+        return self.pending_snapshot or self._storage.snapshot()
+
+    def guess_match(self, index: Index, term: Term) -> tuple[Index, Term]:
+        """Return where this log may last agree with one that has `term` at `index`.
+
+        Terms only grow along a log, so no entry of ours with a later term can be in the other
+        one. Returns the highest position at or below `index` whose term is not later, with that
+        term, or 0 where it is not known.
+        """
+        while index > 0:
+            own = self.term_at(index)
+            if own is None:
+                return index, Term(0)
+            if own <= term:
+                return index, own
+            index = Index(index - 1)
+        return Index(0), Term(0)
+
+    # --- appending ------------------------------------------------------------------------
+
+    def append(self, entries: Sequence[Entry]) -> None:
+        """Put `entries` behind, or in place of, what is there from the first one's index on."""
+        start = entries[0].index
+        if start <= self.committed:
+            raise LogContradiction(f"entry {start} would replace a committed one")
+        if start == self.last_index + 1:
+            self._unstable.extend(entries)
+        elif start <= self._offset:
+            # The new entries replace written ones too: the next write has to cut the storage.
+            self._unstable = list(entries)
+            if start < self._offset:
+                self._edge_term = None
+            self._offset = self._in_progress = start
+        else:
+            del self._unstable[start - self._offset :]
+            self._unstable.extend(entries)
+            self._in_progress = min(self._in_progress, start)
+        last = entries[-1]
+        self.last_index, self.last_term = last.index, last.term
+
+    def accept(
+        self, entries: Sequence[Entry], *, prev_index: Index, prev_term: Term, commit: Index
+    ) -> bool:
+        """Append what a leader sent, if our log has its `prev` entry (paper, section 5.3).
+
+        Entries we have already are kept; from the first one with another term on, ours go.
+        Returns False if the logs do not meet at `prev_index`.
+        """
+        if self.term_at(prev_index) != prev_term:
+            return False
+        # Mostly the leader continues where we end, and there is nothing to compare.
+        news = entries if prev_index == self.last_index else self._beyond_agreement(entries)
+        if news:
+            self.append(news)
+        self.commit_to(min(commit, Index(prev_index + len(entries))))
+        return True
+
+    def _beyond_agreement(self, entries: Sequence[Entry]) -> Sequence[Entry]:
+        for position, entry in enumerate(entries):
+            if self.term_at(entry.index) != entry.term:
+                return entries[position:]
+        return ()
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Start over from `snapshot`, which is newer than anything committed here."""
+        self.pending_snapshot = snapshot
+        self._snapshot_in_progress = False
+        self._unstable = []
+        self._offset = self._in_progress = Index(snapshot.index + 1)
+        self._edge_term = self.last_term = snapshot.term
+        self.last_index = self.committed = snapshot.index
+
+    # --- committing and applying ----------------------------------------------------------
+
+    def commit_to(self, index: Index) -> None:
+        """Raise the commit index to `index`; it never goes back."""
+        if index > self.committed:
+            if index > self.last_index:
+                raise LogContradiction(
+                    f"entry {index} is committed, but this log ends at {self.last_index}"
+                )
+            self.committed = index
+
+    def next_committed(self, *, allow_unstable: bool) -> tuple[Entry, ...]:
+        """Return committed entries that were not handed out yet, as many as may be under way."""
+        if not self.has_next_committed(allow_unstable=allow_unstable):
+            return ()
+        budget = self._applying_bytes_max - self._applying_bytes
+        hi = Index(self._appliable(allow_unstable=allow_unstable) + 1)
+        return self.entries(Index(self.applying + 1), hi, budget)
+
+    def has_next_committed(self, *, allow_unstable: bool) -> bool:
+        """Tell whether there is something to apply; a snapshot on its way goes first."""
+        return (
+            self.applying < self.committed
+            and self.applying < self._appliable(allow_unstable=allow_unstable)
+            and not self._applying_paused
+            and self.pending_snapshot is None
+        )
+
+    def start_applying(self, entries: Sequence[Entry], *, allow_unstable: bool) -> None:
+        """Note that `entries` were handed out to be applied."""
+        self.applying = entries[-1].index
+        self._applying_bytes += data_bytes(entries) + len(entries) * ENTRY_OVERHEAD_BYTES
+        # Either the bound is met, or the next entry would have passed it: it was left out.
+        self._applying_paused = (
+            self._applying_bytes >= self._applying_bytes_max
+            or self.applying < self._appliable(allow_unstable=allow_unstable)
+        )
+
+    def applied_to(self, index: Index, size: int) -> None:
+        """Note that entries up to `index`, `size` bytes with overhead, have been applied."""
+        assert self.applied <= index <= self.committed, "only committed entries are applied, once"
+        self.applied = index
+        self.applying = max(self.applying, index)
+        self._applying_bytes = max(self._applying_bytes - size, 0)
+        self._applying_paused = self._applying_bytes >= self._applying_bytes_max
+
+    def _appliable(self, *, allow_unstable: bool) -> Index:
+        """Return up to where entries may be applied: those on disk, or all that are committed."""
+        if allow_unstable:
+            return self.committed
+        return min(self.committed, Index(self._offset - 1))
+
+    # --- writing --------------------------------------------------------------------------
+
+    @property
+    def has_unwritten(self) -> bool:
+        """Whether any entry is not known to be written, in progress or not."""
+        return bool(self._unstable)
+
+    @property
+    def has_next_unstable(self) -> bool:
+        """Whether there are entries or a snapshot to write that were not handed out yet."""
+        return self.last_index >= self._in_progress or (
+            self.pending_snapshot is not None and not self._snapshot_in_progress
+        )
+
+    def next_unstable(self) -> tuple[Entry, ...]:
+        """Return the entries to write that were not handed out yet."""
+        if self.last_index < self._in_progress:
+            return ()
+        return tuple(self._unstable[self._in_progress - self._offset :])
+
+    def next_snapshot(self) -> Snapshot | None:
+        """Return the snapshot to install, if it was not handed out yet."""
+        return None if self._snapshot_in_progress else self.pending_snapshot
+
+    def start_writing(self) -> None:
+        """Note that all entries and the snapshot were handed out to be written."""
+        if self._unstable:
+            self._in_progress = Index(self.last_index + 1)
+        self._snapshot_in_progress = self.pending_snapshot is not None
+
+    def written_to(self, index: Index, term: Term) -> None:
+        """Forget the entries up to `index`, which are in the storage now.
+
+        Nothing happens if the entry there has another term by now: then it was replaced after
+        the write began, and the write of its successor is still to come.
+        """
+        position = index - self._offset
+        if not 0 <= position < len(self._unstable) or self._unstable[position].term != term:
+            return
+        del self._unstable[: position + 1]
+        self._offset = Index(index + 1)
+        self._edge_term = term
+        self._in_progress = max(self._in_progress, self._offset)
+        self._batch_key, self._batch = None, ()
+
+    def snapshot_installed(self, index: Index) -> None:
+        """Note that the snapshot at `index` is in the storage now."""
+        if self.pending_snapshot is not None and self.pending_snapshot.index == index:
+            self.pending_snapshot = None
+            self._snapshot_in_progress = False
+
+
+def data_bytes(entries: Sequence[Entry]) -> int:
+    """Return the bytes of data in `entries`."""
+    return sum([len(entry.data) for entry in entries])

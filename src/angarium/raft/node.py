@@ -1,0 +1,348 @@
+"""One replica of a Raft group, as a driver sees it.
+
+The driver calls `tick` at even intervals, `step` with every message that arrives, `propose` and
+the like for its clients; then, while `has_ready`, it takes a `Ready` and does what that says (see
+`angarium.raft.ready`). Nothing in here waits, writes, reads a clock or throws dice, so a group
+that nobody ticks simply rests.
+
+What is promised (paper, figure 3), as long as written means written:
+at most one leader per term; a leader only appends; logs with a common entry are equal up to it; a
+committed entry is in every later leader's log; no two replicas apply different entries at the same
+index.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from angarium.ids import NO_REPLICA, Index, Term
+from angarium.raft import leading, stepping
+from angarium.raft.conf_change import Change, ConfChange, encode_conf_change
+from angarium.raft.core import LEADER, Core
+from angarium.raft.errors import LocalMessage, UnknownPeer
+from angarium.raft.messages import (
+    APPEND_THREAD,
+    APPLY_THREAD,
+    Entry,
+    HardState,
+    Message,
+    MessageKind,
+)
+from angarium.raft.ready import Ready, SoftState, append_task, applied, apply_task, written
+from angarium.raft.reconfiguration import apply_change
+from angarium.raft.status import status_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from angarium.ids import Buffer, ReplicaId
+    from angarium.raft.config import Config
+    from angarium.raft.core import Role
+    from angarium.raft.messages import ConfState
+    from angarium.raft.read_only import ReadState
+    from angarium.raft.status import Status
+    from angarium.raft.storage import Storage
+
+_UNNUMBERED: Final = (Term(0), Index(0))
+"""A proposed entry gets its place from the leader."""
+
+_STORAGE_THREADS: Final = frozenset((APPEND_THREAD, APPLY_THREAD))
+
+_LOCAL_KINDS: Final = frozenset(
+    (
+        MessageKind.HUP,
+        MessageKind.BEAT,
+        MessageKind.UNREACHABLE,
+        MessageKind.SNAPSHOT_STATUS,
+        MessageKind.CHECK_QUORUM,
+        MessageKind.STORAGE_APPEND,
+        MessageKind.STORAGE_APPEND_RESPONSE,
+        MessageKind.STORAGE_APPLY,
+        MessageKind.STORAGE_APPLY_RESPONSE,
+    )
+)
+"""Never taken from a peer."""
+
+_RESPONSE_KINDS: Final = frozenset(
+    (
+        MessageKind.APPEND_RESPONSE,
+        MessageKind.VOTE_RESPONSE,
+        MessageKind.PRE_VOTE_RESPONSE,
+        MessageKind.HEARTBEAT_RESPONSE,
+        MessageKind.READ_INDEX_RESPONSE,
+    )
+)
+"""Taken from members only."""
+
+
+class RaftNode:
+    """A replica. Not safe to be used from several threads at once."""
+
+    __slots__ = (
+        "_allow_unstable",
+        "_async",
+        "_core",
+        "_hard_state",
+        "_leader",
+        "_on_advance",
+        "_role",
+        "id",
+    )
+
+    def __init__(self, config: Config, storage: Storage, *, jitter: Callable[[int], int]) -> None:
+        """Start, or restart, from what `storage` holds.
+
+        `jitter(n)` returns a number from 0 up to but without n; it spreads election timeouts, so
+        replicas should not all draw the same.
+        """
+        self._core = core = Core(config, storage, jitter=jitter)
+        self.id = config.id
+        self._async = config.async_storage_writes
+        # A synchronous driver writes before it applies, so what it is about to write counts.
+        self._allow_unstable = not self._async
+        self._leader, self._role = core.leader, core.role
+        self._hard_state = HardState(core.term, core.vote, core.log.committed)
+        self._on_advance: list[Message] | None = None
+
+    # --- what happens to it ---------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Let one tick pass."""
+        stepping.tick(self._core)
+
+    def step(self, message: Message) -> None:
+        """Act upon a message from a peer, or a response from a storage thread.
+
+        Raises a `RaftError` if it is refused: a driver may ignore that. Raises `LogContradiction`
+        if this replica must not go on.
+        """
+        kind = message.kind
+        if message.sender not in _STORAGE_THREADS:
+            if kind in _RESPONSE_KINDS and message.sender not in self._core.tracker.progress:
+                raise UnknownPeer(f"replica {message.sender} is not in the group")
+            if kind in _LOCAL_KINDS:
+                raise LocalMessage(f"{kind.name} does not come from replica {message.sender}")
+        stepping.step(self._core, message)
+
+    def campaign(self) -> None:
+        """Try to become leader now; nothing happens if this replica may not."""
+        stepping.step(self._core, Message(kind=MessageKind.HUP))
+
+    def propose(self, data: Sequence[Buffer]) -> None:
+        """Propose entries with these `data`, in this order and next to each other, all or none.
+
+        Raises `ProposalDropped` if they were not taken, and its kind `UncommittedLimit` if too
+        much waits already. Being taken is no promise: only their being committed is.
+        """
+        if not data:
+            return
+        if self._core.role is LEADER:
+            leading.propose_data(self._core, data)
+        else:
+            entries = tuple([Entry(*_UNNUMBERED, item) for item in data])
+            self._propose(entries)
+
+    def propose_conf_change(self, change: Change | ConfChange) -> None:
+        """Propose a change of membership; raises `ProposalDropped`.
+
+        If another one may still be under way, an empty entry is appended in its place.
+        """
+        kind, data = encode_conf_change(change)
+        self._propose((Entry(*_UNNUMBERED, data, kind),))
+
+    def apply_conf_change(self, change: Change | ConfChange) -> ConfState:
+        """Put a committed change into force, when the machine applies its entry.
+
+        Raises `InvalidConfChange`, with nothing changed, if it does not fit the membership.
+        """
+        if isinstance(change, Change):
+            change = ConfChange(changes=(change,))
+        return apply_change(self._core, change)
+
+    def read_index(self, context: bytes) -> bool:
+        """Ask up to where the machine must have applied for a read to be up to date.
+
+        A `ReadState` with the same `context` comes with a later Ready, or never, if leaders
+        change or messages are lost: ask again. Returns False if there is nobody to ask, or too
+        many ask already.
+        """
+        core = self._core
+        if core.role is LEADER:
+            waiting = len(core.reads) + len(core.postponed_reads)
+            if waiting >= core.config.pending_reads_max:
+                return False
+        elif core.leader == NO_REPLICA:
+            return False
+        stepping.step(core, Message(kind=MessageKind.READ_INDEX, context=context))
+        return True
+
+    def void_lease(self) -> None:
+        """Distrust the lease until a majority has answered again: call it after any pause in
+        which ticks may have been missed. Does nothing without `lease_reads`."""
+        self._core.reads.void_lease()
+
+    def transfer_leader(self, to: ReplicaId) -> None:
+        """Hand leadership over to `to`, once it has our whole log; a follower asks its leader to.
+
+        Proposals are refused meanwhile. After an election timeout the attempt is given up.
+        """
+        stepping.step(self._core, Message(kind=MessageKind.TRANSFER_LEADER, sender=to))
+
+    def forget_leader(self) -> None:
+        """Stop believing in the leader, so that another candidate can be voted for at once."""
+        stepping.step(self._core, Message(kind=MessageKind.FORGET_LEADER))
+
+    def report_unreachable(self, replica: ReplicaId) -> None:
+        """Say that messages to `replica` are being lost."""
+        stepping.step(self._core, Message(kind=MessageKind.UNREACHABLE, sender=replica))
+
+    def report_snapshot(self, replica: ReplicaId, *, ok: bool) -> None:
+        """Say whether the snapshot for `replica` was delivered and installed."""
+        stepping.step(
+            self._core, Message(kind=MessageKind.SNAPSHOT_STATUS, sender=replica, reject=not ok)
+        )
+
+    # --- what it wants done ---------------------------------------------------------------
+
+    def has_ready(self) -> bool:
+        """Tell whether there is anything to do."""
+        core = self._core
+        if core.messages or core.after_append:
+            return True
+        log = core.log
+        hard_state = self._hard_state
+        return (
+            log.committed != hard_state.commit
+            or core.term != hard_state.term
+            or core.vote != hard_state.vote
+            or core.leader != self._leader
+            or core.role is not self._role
+            or log.has_next_unstable
+            or log.has_next_committed(allow_unstable=self._allow_unstable)
+            or bool(core.read_states)
+        )
+
+    def ready(self) -> Ready:
+        """Return what to do, all of which must then be done. Never the same thing twice."""
+        assert self._on_advance is None, "the last Ready has not been advanced over"
+        core, log = self._core, self._core.log
+        entries = log.next_unstable()
+        committed = log.next_committed(allow_unstable=self._allow_unstable)
+        snapshot = log.next_snapshot()
+        soft_state = self._changed_soft_state()
+        before = self._hard_state
+        hard_state = self._changed_hard_state()
+        must_sync = bool(entries) or (
+            hard_state is not None
+            and (hard_state.term != before.term or hard_state.vote != before.vote)
+        )
+
+        messages, core.messages = core.messages, []
+        after_append, core.after_append = core.after_append, []
+        responses = after_append
+        if log.has_unwritten or snapshot is not None:
+            responses = [*after_append, written(core, snapshot)]
+        if self._async:
+            if entries or hard_state is not None or snapshot is not None or after_append:
+                messages.append(append_task(core, entries, hard_state, snapshot, responses))
+            if committed:
+                messages.append(apply_task(core, committed))
+        else:
+            messages += [m for m in after_append if m.to != self.id]
+            self._on_advance = [m for m in responses if m.to == self.id]
+            if committed:
+                self._on_advance.append(applied(core, committed))
+
+        read_states: tuple[ReadState, ...] = ()
+        if core.read_states:
+            read_states = tuple(core.read_states)
+            core.read_states = []
+        log.start_writing()
+        if committed:
+            log.start_applying(committed, allow_unstable=self._allow_unstable)
+        return Ready(
+            soft_state=soft_state,
+            hard_state=hard_state,
+            entries=entries,
+            snapshot=snapshot,
+            committed=committed,
+            messages=tuple(messages),
+            read_states=read_states,
+            must_sync=must_sync,
+        )
+
+    def advance(self) -> None:
+        """Say that everything in the last Ready was done. In synchronous mode only."""
+        assert not self._async, "in asynchronous mode the responses say this"
+        assert self._on_advance is not None, "there was no Ready to advance over"
+        reports, self._on_advance = self._on_advance, None
+        for report in reports:
+            stepping.step(self._core, report)
+
+    # --- what is known of it --------------------------------------------------------------
+
+    @property
+    def term(self) -> Term:
+        """The current term."""
+        return self._core.term
+
+    @property
+    def role(self) -> Role:
+        """What this replica is at the moment."""
+        return self._core.role
+
+    @property
+    def leader(self) -> ReplicaId:
+        """Who leads the current term, as far as is known here; 0 if nobody."""
+        return self._core.leader
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this replica leads."""
+        return self._core.role is LEADER
+
+    @property
+    def commit(self) -> Index:
+        """The highest index known to be committed."""
+        return self._core.log.committed
+
+    @property
+    def applied(self) -> Index:
+        """The highest index reported as applied."""
+        return self._core.log.applied
+
+    @property
+    def last_index(self) -> Index:
+        """The index of the last entry."""
+        return self._core.log.last_index
+
+    @property
+    def conf_state(self) -> ConfState:
+        """The membership in force."""
+        return self._core.tracker.conf_state
+
+    def status(self) -> Status:
+        """Return everything that may be of interest, as a copy."""
+        return status_of(self._core)
+
+    # --- private --------------------------------------------------------------------------
+
+    def _propose(self, entries: tuple[Entry, ...]) -> None:
+        stepping.step(
+            self._core, Message(kind=MessageKind.PROPOSE, sender=self.id, entries=entries)
+        )
+
+    def _changed_soft_state(self) -> SoftState | None:
+        core = self._core
+        if core.leader == self._leader and core.role is self._role:
+            return None
+        self._leader, self._role = core.leader, core.role
+        return SoftState(core.leader, core.role)
+
+    def _changed_hard_state(self) -> HardState | None:
+        core, before = self._core, self._hard_state
+        commit = core.log.committed
+        if commit == before.commit and core.term == before.term and core.vote == before.vote:
+            return None
+        self._hard_state = HardState(core.term, core.vote, commit)
+        return self._hard_state
