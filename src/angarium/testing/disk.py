@@ -11,6 +11,7 @@ stand for a disk that breaks its own promises.
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from angarium.errors import DiskFull, StorageError, SyncFailed
@@ -19,7 +20,7 @@ from angarium.log.memory_disk import ROOMY, Content, MemoryDisk, MemoryFile, fol
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from angarium.ids import Buffer
 
@@ -113,8 +114,12 @@ class SimulatedFile(MemoryFile):
 
     def datasync(self) -> None:
         self._check_open()
-        self._simulation.check_sync(self._simulated, self._name)
-        self._simulated.undo.clear()
+        content = self._simulated
+        self._simulation.check_sync(content, self._name)
+        if self._simulation.is_deferring:
+            self._simulation.defer(content)
+        else:
+            content.undo.clear()
 
     def _check_open(self) -> None:
         if self._life != self._simulation.life:
@@ -166,6 +171,7 @@ class SimulatedDisk(MemoryDisk):
         self._durable_folders: set[str] = {""}
         self._unsynced_names: list[_NameChange] = []
         self._failing_syncs = 0
+        self._deferred: list[tuple[SimulatedContent, _Undo]] | None = None
         self.life = 0
         """Counts crashes and power losses; a file opened in an earlier life is dead."""
 
@@ -206,6 +212,43 @@ class SimulatedDisk(MemoryDisk):
         content = self._simulated(name)
         content.undo.clear()
         content.resize(length)
+
+    # --- syncs that take time ---------------------------------------------------------------
+
+    @contextmanager
+    def deferring(self) -> Iterator[list[tuple[SimulatedContent, _Undo]]]:
+        """Let syncs made within this block take effect only at `complete`.
+
+        So a power loss can fall between the beginning of a sync and its end.
+        """
+        self._deferred = pending = []
+        try:
+            yield pending
+        finally:
+            self._deferred = None
+
+    @property
+    def is_deferring(self) -> bool:
+        """True within a `deferring` block."""
+        return self._deferred is not None
+
+    def defer(self, content: SimulatedContent) -> None:
+        """Note that everything written to `content` so far is to become durable later."""
+        assert self._deferred is not None
+        if content.undo:
+            self._deferred.append((content, content.undo[-1]))
+
+    def complete(self, pending: list[tuple[SimulatedContent, _Undo]]) -> None:
+        """Let the syncs of a `deferring` block take effect now."""
+        for content, newest in pending:
+            for position, undo in enumerate(content.undo):
+                if undo is newest:
+                    del content.undo[: position + 1]
+                    break
+
+    def used_bytes(self) -> int:
+        """Return how long all files are together."""
+        return self._used()
 
     # --- the port ---------------------------------------------------------------------------
 

@@ -1,0 +1,280 @@
+"""The checks C1–C6 and C9 on a history, and the loss table for EVENTUAL (C8's part that applies).
+
+Each walks the history once or sorts it, so that a run of a million records can be checked too.
+A checker is only trusted while it finds the planted bugs of `tests/simulation`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from angarium.modes import DeliveryMode
+from angarium.testing.history import Result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from angarium.ids import GroupId
+    from angarium.testing.history import FinalLog, History, Publish
+
+
+class Violation(NamedTuple):
+    """A promise that did not hold."""
+
+    check: str
+    sentence: str
+
+    def __str__(self) -> str:
+        return f"{self.check}: {self.sentence}"
+
+
+VIOLATIONS_SHOWN_MAX = 20
+"""Violations reported per check; one bug tends to break many records in the same way."""
+
+
+def violations(history: History) -> list[Violation]:
+    """Return every promise the history breaks, at most a few per check."""
+    found: list[Violation] = [Violation("C9", incident) for incident in history.incidents]
+    for check in CHECKS:
+        for number, sentence in enumerate(check(history)):
+            if number >= VIOLATIONS_SHOWN_MAX:
+                break
+            found.append(Violation(check.__name__[:2].upper(), sentence))
+    return found
+
+
+def c1_nothing_acknowledged_is_lost(history: History) -> Iterator[str]:
+    """Every CONSISTENT acknowledgement is in every replica's final log, at its offset."""
+    for log in history.final:
+        held = {record.offset: record.value for record in log.records}
+        for publish in _answered(history, log.group, DeliveryMode.CONSISTENT):
+            for offset, value in _placed(publish):
+                if offset >= log.start and held.get(offset) != value:
+                    place = _place(offset, log)
+                    yield (
+                        f"node {log.node} group {log.group}: acknowledged {value!r} at {offset} is "
+                        f"lost ({place} of [{log.start}, {log.end})); it holds {held.get(offset)!r}"
+                    )
+
+
+def c1_nothing_is_invented(history: History) -> Iterator[str]:
+    """Whatever was delivered or stored, somebody tried to publish."""
+    attempted: dict[GroupId, set[bytes]] = defaultdict(set)
+    for publish in history.publishes:
+        attempted[publish.group].update(publish.values)
+    for log in history.final:
+        for record in log.records:
+            if record.value not in attempted[log.group]:
+                yield f"node {log.node} group {log.group}: {record.value!r} was never sent"
+    for fetch in history.fetches:
+        for offset, value in fetch.records:
+            if value not in attempted[fetch.group]:
+                yield f"a fetch from node {fetch.node} at {offset} saw {value!r}, never sent"
+
+
+def c2_one_value_per_offset(history: History) -> Iterator[str]:
+    """Acks, reads and replicas agree on what an offset holds, at any time."""
+    seen: dict[tuple[GroupId, int], tuple[bytes, str]] = {}
+
+    def conflicts(group: GroupId, offset: int, value: bytes, who: str) -> str | None:
+        before = seen.setdefault((group, offset), (value, who))
+        if before[0] == value:
+            return None
+        return (
+            f"group {group} offset {offset}: {who} has {value!r}, {before[1]} had {before[0]!r}"
+        )
+
+    for group, offset, value, who in _observations(history):
+        sentence = conflicts(group, offset, value, who)
+        if sentence is not None:
+            yield sentence
+
+
+def c3_offsets_grow_with_time(history: History) -> Iterator[str]:
+    """An acknowledged offset lies above every offset known before its call began."""
+    moments: dict[GroupId, list[tuple[int, int, int]]] = defaultdict(list)
+    # Known: a CONSISTENT ack or a read, both of committed records. An EVENTUAL offset is
+    # provisional and may be given to somebody else after a change of leader.
+    for publish in history.publishes:
+        if publish.result is Result.OK:
+            moments[publish.group].append((publish.invoked, 1, publish.base_offset))
+            if publish.mode is DeliveryMode.CONSISTENT and publish.completed is not None:
+                last = publish.base_offset + len(publish.values) - 1
+                moments[publish.group].append((publish.completed, 0, last))
+    for fetch in history.fetches:
+        if fetch.records:
+            moments[fetch.group].append((fetch.completed, 0, fetch.records[-1][0]))
+    floors: dict[tuple[GroupId, int, int], int] = {}
+    for group, timeline in moments.items():
+        known = -1
+        # At one and the same moment the call counts as begun before the answer was known.
+        for time, kind, offset in sorted(timeline, key=lambda moment: (moment[0], -moment[1])):
+            if kind == 0:
+                known = max(known, offset)
+            else:
+                floors[group, time, offset] = known
+    for publish in history.publishes:
+        if publish.result is Result.OK:
+            floor = floors[publish.group, publish.invoked, publish.base_offset]
+            if publish.base_offset <= floor:
+                yield (
+                    f"group {publish.group}: offset {publish.base_offset} was acknowledged for a "
+                    f"call begun when offset {floor} was known already"
+                )
+
+
+def c3_order_of_each_producer(history: History) -> Iterator[str]:
+    """In the log, a producer's records lie in the order of their sequence."""
+    for log in history.final:
+        last: dict[int, tuple[int, int]] = {}
+        for record in log.records:
+            if not record.producer:
+                continue
+            place = (record.epoch, record.sequence)
+            if place < last.get(record.producer, (-1, -1)):
+                yield (
+                    f"node {log.node} group {log.group} offset {record.offset}: producer "
+                    f"{record.producer} at {place} after {last[record.producer]}"
+                )
+            last[record.producer] = place
+
+
+def c3_reads_are_dense(history: History) -> Iterator[str]:
+    """Reads and final logs skip nothing but declared gaps."""
+    gaps: dict[GroupId, set[tuple[int, int]]] = defaultdict(set)
+    for log in history.final:
+        gaps[log.group].update(log.gaps)
+    for log in history.final:
+        expected = log.start
+        for record in log.records:
+            if record.offset != expected and not _declared(gaps[log.group], expected, record):
+                yield (
+                    f"node {log.node} group {log.group}: after {expected - 1} comes {record.offset}"
+                )
+            expected = record.offset + 1
+    for fetch in history.fetches:
+        for (before, _), (after, _) in zip(fetch.records, fetch.records[1:], strict=False):
+            if after != before + 1 and (before + 1, after) not in gaps[fetch.group]:
+                yield f"a fetch from node {fetch.node} of group {fetch.group}: {before}, {after}"
+
+
+def c4_high_water_is_never_stale(history: History) -> Iterator[str]:
+    """A read-index read sees everything acknowledged, and all earlier reads saw, before it began."""
+    by_group: dict[GroupId, list[tuple[int, int, int]]] = defaultdict(list)
+    for publish in history.publishes:
+        consistent = publish.mode is DeliveryMode.CONSISTENT
+        if publish.result is Result.OK and consistent and publish.completed is not None:
+            end = publish.base_offset + len(publish.values)
+            by_group[publish.group].append((publish.completed, 0, end))
+    for read in history.high_waters:
+        by_group[read.group].append((read.completed, 0, read.end))
+        by_group[read.group].append((read.invoked, 1, read.end))
+    for group, timeline in by_group.items():
+        known = 0
+        for time, kind, end in sorted(timeline, key=lambda moment: (moment[0], -moment[1])):
+            if kind == 0:
+                known = max(known, end)
+            elif end < known:
+                yield f"group {group}: a read begun at {time} saw the end {end}, known was {known}"
+
+
+def c5_nothing_failed_is_delivered(history: History) -> Iterator[str]:
+    """What was definitely refused is in no log."""
+    failed: dict[GroupId, set[bytes]] = defaultdict(set)
+    for publish in history.publishes:
+        if publish.result is Result.FAIL:
+            failed[publish.group].update(publish.values)
+    for log in history.final:
+        for record in log.records:
+            if record.value in failed[log.group]:
+                yield f"node {log.node} group {log.group}: {record.value!r} was refused, yet stored"
+
+
+def c6_each_sequence_once(history: History) -> Iterator[str]:
+    """Each (producer, epoch, sequence) is in the log at most once."""
+    for log in history.final:
+        places: dict[tuple[int, int, int], int] = {}
+        for record in log.records:
+            if not record.producer:
+                continue
+            identity = (record.producer, record.epoch, record.sequence)
+            if identity in places:
+                yield (
+                    f"node {log.node} group {log.group}: producer, epoch, sequence {identity} at "
+                    f"{places[identity]} and again at {record.offset}"
+                )
+            places[identity] = record.offset
+
+
+def c8_eventual_is_lost_only_with_its_leader(history: History) -> Iterator[str]:
+    """An EVENTUAL answer may be missing only if the leader that gave it was lost or deposed."""
+    logs = {log.group: log for log in history.final}
+    values = {
+        group: {record.offset: record.value for record in log.records}
+        for group, log in logs.items()
+    }
+    for group, log in logs.items():
+        for publish in _answered(history, group, DeliveryMode.EVENTUAL):
+            missing = any(
+                offset >= log.start and values[group].get(offset) != value
+                for offset, value in _placed(publish)
+            )
+            if not missing:
+                continue
+            tenure = (group, publish.node, publish.term)
+            if not publish.provisional or tenure not in history.ended_tenures:
+                yield (
+                    f"group {group}: {publish.values[0]!r}, answered at {publish.base_offset} by "
+                    f"node {publish.node} in term {publish.term}, is gone though it kept leading"
+                )
+
+
+CHECKS: tuple[Callable[[History], Iterator[str]], ...] = (
+    c1_nothing_acknowledged_is_lost,
+    c1_nothing_is_invented,
+    c2_one_value_per_offset,
+    c3_offsets_grow_with_time,
+    c3_order_of_each_producer,
+    c3_reads_are_dense,
+    c4_high_water_is_never_stale,
+    c5_nothing_failed_is_delivered,
+    c6_each_sequence_once,
+    c8_eventual_is_lost_only_with_its_leader,
+)
+
+
+def _answered(history: History, group: GroupId, mode: DeliveryMode) -> Iterator[Publish]:
+    for publish in history.publishes:
+        if publish.group == group and publish.result is Result.OK and publish.mode is mode:
+            yield publish
+
+
+def _placed(publish: Publish) -> Iterator[tuple[int, bytes]]:
+    return enumerate(publish.values, publish.base_offset)
+
+
+def _place(offset: int, log: FinalLog) -> str:
+    if offset >= log.end:
+        return "beyond the tail"
+    if not log.records or offset < log.records[0].offset:
+        return "prefix"
+    return "tail" if offset > log.records[-1].offset else "middle"
+
+
+def _declared(gaps: set[tuple[int, int]], expected: int, record: object) -> bool:
+    offset: int = record.offset  # type: ignore[attr-defined]
+    return (expected, offset) in gaps
+
+
+def _observations(history: History) -> Iterator[tuple[GroupId, int, bytes, str]]:
+    for log in history.final:
+        for record in log.records:
+            yield log.group, record.offset, record.value, f"node {log.node}'s log"
+    for fetch in history.fetches:
+        for offset, value in fetch.records:
+            yield fetch.group, offset, value, f"a read from node {fetch.node}"
+    for publish in history.publishes:
+        if publish.result is Result.OK and not publish.provisional:
+            for offset, value in _placed(publish):
+                yield publish.group, offset, value, f"an ack from node {publish.node}"

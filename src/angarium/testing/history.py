@@ -1,0 +1,107 @@
+"""What clients did and saw: the only thing the checkers believe.
+
+A history is made of operations, each with the time it was invoked and the time its answer came.
+`ok` is a promise kept or broken, `fail` a definite no, `info` an answer that never came or that
+said "unknown". The final logs are what every replica holds after everything has healed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from angarium.ids import GroupId, NodeId
+    from angarium.modes import DeliveryMode
+
+
+class Result(Enum):
+    """How an operation ended, as its caller knows it."""
+
+    OK = "ok"
+    FAIL = "fail"
+    INFO = "info"
+
+
+@dataclass(slots=True)
+class Publish:
+    """One batch, from its first attempt to its last answer."""
+
+    group: GroupId
+    producer: int
+    epoch: int
+    sequence: int
+    """Of the first record."""
+    values: tuple[bytes, ...]
+    mode: DeliveryMode
+    invoked: int
+    completed: int | None = None
+    result: Result = Result.INFO
+    base_offset: int = -1
+    node: NodeId | None = None
+    term: int = 0
+    provisional: bool = False
+    attempts: int = 0
+
+
+@dataclass(slots=True)
+class Fetch:
+    """Records read from one node, in the order they came."""
+
+    group: GroupId
+    node: NodeId
+    invoked: int
+    completed: int
+    from_offset: int
+    records: tuple[tuple[int, bytes], ...]
+
+
+@dataclass(slots=True)
+class HighWater:
+    """A read-index read: "everything below `end` is committed"."""
+
+    group: GroupId
+    node: NodeId
+    invoked: int
+    completed: int
+    end: int
+
+
+class LogRecord(NamedTuple):
+    """One record of a final log."""
+
+    offset: int
+    value: bytes
+    producer: int
+    epoch: int
+    sequence: int
+
+
+@dataclass(slots=True)
+class FinalLog:
+    """A replica's log after healing."""
+
+    node: NodeId
+    group: GroupId
+    start: int
+    end: int
+    records: tuple[LogRecord, ...]
+    gaps: tuple[tuple[int, int], ...] = ()
+    """Offsets declared unused: `[from, to)`."""
+
+
+@dataclass(slots=True)
+class History:
+    """Everything of one run."""
+
+    publishes: list[Publish] = field(default_factory=list)
+    fetches: list[Fetch] = field(default_factory=list)
+    high_waters: list[HighWater] = field(default_factory=list)
+    final: list[FinalLog] = field(default_factory=list)
+    ended_tenures: set[tuple[GroupId, NodeId, int]] = field(default_factory=set)
+    """Leaders (group, node, term) that crashed, stopped or were deposed: only what these answered
+    in EVENTUAL mode may be missing."""
+    incidents: list[str] = field(default_factory=list)
+    """What the run itself noticed: two leaders in a term, replicas whose hashes differ, …"""
+    eventual_lost: int = 0

@@ -1,0 +1,174 @@
+"""Each checker is shown a history that breaks just its promise, and one that keeps it."""
+
+from __future__ import annotations
+
+from angarium.ids import GroupId, NodeId
+from angarium.modes import DeliveryMode
+from angarium.testing.checkers import violations
+from angarium.testing.history import (
+    Fetch,
+    FinalLog,
+    HighWater,
+    History,
+    LogRecord,
+    Publish,
+    Result,
+)
+
+GROUP = GroupId(1)
+NODE = NodeId(1)
+
+
+def published(
+    sequence: int,
+    *,
+    at: int,
+    offset: int,
+    mode: DeliveryMode = DeliveryMode.CONSISTENT,
+    result: Result = Result.OK,
+    took: int = 5,
+    provisional: bool = False,
+) -> Publish:
+    return Publish(
+        group=GROUP,
+        producer=7,
+        epoch=0,
+        sequence=sequence,
+        values=(b"%d" % sequence,),
+        mode=mode,
+        invoked=at,
+        completed=at + took,
+        result=result,
+        base_offset=offset,
+        node=NODE,
+        term=1,
+        provisional=provisional,
+    )
+
+
+def log_of(*sequences: int, start: int = 0, node: int = 1) -> FinalLog:
+    records = tuple(
+        LogRecord(offset, b"%d" % sequence, 7, 0, sequence)
+        for offset, sequence in enumerate(sequences, start)
+    )
+    return FinalLog(NodeId(node), GROUP, start, start + len(records), records)
+
+
+def broken(history: History) -> set[str]:
+    return {violation.check for violation in violations(history)}
+
+
+def test_a_history_that_keeps_its_promises_has_no_violation() -> None:
+    history = History(
+        publishes=[published(0, at=0, offset=0), published(1, at=10, offset=1)],
+        fetches=[Fetch(GROUP, NODE, 20, 22, 0, ((0, b"0"), (1, b"1")))],
+        high_waters=[HighWater(GROUP, NODE, 30, 31, 2)],
+        final=[log_of(0, 1), log_of(0, 1, node=2)],
+    )
+    assert violations(history) == []
+
+
+def test_an_acknowledged_record_that_is_gone_is_lost() -> None:
+    history = History(
+        publishes=[published(0, at=0, offset=0), published(1, at=10, offset=1)],
+        final=[log_of(0)],
+    )
+    assert broken(history) == {"C1"}
+
+
+def test_a_trimmed_record_is_not_lost() -> None:
+    history = History(
+        publishes=[published(0, at=0, offset=0), published(1, at=10, offset=1)],
+        final=[log_of(1, start=1)],
+    )
+    assert broken(history) == set()
+
+
+def test_a_record_nobody_sent_is_invented() -> None:
+    history = History(publishes=[published(0, at=0, offset=0)], final=[log_of(0, 5)])
+    assert "C1" in broken(history)
+
+
+def test_two_replicas_that_differ_at_an_offset_are_found() -> None:
+    attempts = [
+        published(0, at=0, offset=-1, result=Result.INFO),
+        published(1, at=0, offset=-1, result=Result.INFO),
+    ]
+    history = History(publishes=attempts, final=[log_of(0), log_of(1, node=2)])
+    assert broken(history) == {"C2"}
+
+
+def test_an_offset_below_one_already_known_is_found() -> None:
+    history = History(
+        publishes=[published(0, at=0, offset=1), published(1, at=10, offset=0)],
+        final=[log_of(1, 0)],
+    )
+    assert "C3" in broken(history)
+
+
+def test_a_producer_whose_records_changed_places_is_found() -> None:
+    attempts = [
+        published(0, at=0, offset=-1, result=Result.INFO),
+        published(1, at=0, offset=-1, result=Result.INFO),
+    ]
+    assert broken(History(publishes=attempts, final=[log_of(1, 0)])) == {"C3"}
+
+
+def test_a_read_with_a_hole_is_found() -> None:
+    history = History(
+        publishes=[published(n, at=0, offset=n) for n in range(3)],
+        fetches=[Fetch(GROUP, NODE, 20, 22, 0, ((0, b"0"), (2, b"2")))],
+        final=[log_of(0, 1, 2)],
+    )
+    assert broken(history) == {"C3"}
+
+
+def test_a_declared_gap_is_no_hole() -> None:
+    records = (LogRecord(0, b"0", 7, 0, 0), LogRecord(3, b"1", 7, 0, 1))
+    history = History(
+        publishes=[published(0, at=0, offset=0), published(1, at=10, offset=3)],
+        final=[FinalLog(NODE, GROUP, 0, 4, records, gaps=((1, 3),))],
+    )
+    assert broken(history) == set()
+
+
+def test_a_stale_high_water_is_found() -> None:
+    history = History(
+        publishes=[published(0, at=0, offset=0)],
+        high_waters=[HighWater(GROUP, NODE, 30, 31, 0)],
+        final=[log_of(0)],
+    )
+    assert broken(history) == {"C4"}
+
+
+def test_a_high_water_that_overlaps_the_ack_may_miss_it() -> None:
+    history = History(
+        publishes=[published(0, at=0, offset=0)],
+        high_waters=[HighWater(GROUP, NODE, 3, 31, 0)],
+        final=[log_of(0)],
+    )
+    assert broken(history) == set()
+
+
+def test_a_refused_record_that_is_stored_is_found() -> None:
+    history = History(
+        publishes=[published(0, at=0, offset=-1, result=Result.FAIL)], final=[log_of(0)]
+    )
+    assert broken(history) == {"C5"}
+
+
+def test_a_sequence_stored_twice_is_found() -> None:
+    history = History(publishes=[published(0, at=0, offset=0)], final=[log_of(0, 0)])
+    assert "C6" in broken(history)
+
+
+def test_an_eventual_record_may_go_only_with_its_leader() -> None:
+    early = published(0, at=0, offset=0, mode=DeliveryMode.EVENTUAL, provisional=True)
+    kept_leading = History(publishes=[early], final=[log_of()])
+    assert broken(kept_leading) == {"C8"}
+    deposed = History(publishes=[early], final=[log_of()], ended_tenures={(GROUP, NODE, 1)})
+    assert broken(deposed) == set()
+
+
+def test_what_the_run_noticed_itself_counts() -> None:
+    assert broken(History(incidents=["two leaders in a term"])) == {"C9"}
