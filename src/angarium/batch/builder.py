@@ -174,11 +174,11 @@ def _data_bytes(value: Buffer | None, key: Buffer | None, pairs: HeaderPairs) ->
 
 
 def _size(item: Buffer | None) -> int:
-    # Refused now, while it is clear which record it was.
-    if isinstance(item, bytes | bytearray):
-        return len(item)
     if item is None:
         return 0
+    if isinstance(item, (bytes, bytearray)):  # a union would be three times as slow
+        return len(item)
     if isinstance(item, memoryview):
         return item.nbytes
+    # Refused now, while it is clear which record it was.
     raise TypeError(f"keys, values and header values are bytes or None, not {type(item).__name__}")

@@ -93,7 +93,7 @@ def encode(
         flags |= KEYS | (KEY_NULLS if column.has_nulls else 0)
         section += column.pieces
         if key_hashes:
-            hashes = _hashes(keys, has_nulls=column.has_nulls)
+            hashes = hash_column(keys, has_nulls=column.has_nulls)
     if headers is not None and any(headers):
         column = header_column(headers)
         flags |= HEADERS | (HEADER_NULLS if column.has_nulls else 0)
@@ -189,7 +189,7 @@ def _check_producer(producer_id: int, epoch: int, sequence: int, span: int) -> N
         raise InvalidBatch(f"no record has sequence {sequence}")
 
 
-def _hashes(keys: SequenceOf[Buffer | None], *, has_nulls: bool) -> bytes:
+def hash_column(keys: SequenceOf[Buffer | None], *, has_nulls: bool) -> bytes:
     if has_nulls:
         return struct.pack(f"<{len(keys)}I", *map(key_hash, keys))
     return key_hash_column(cast("SequenceOf[Buffer]", keys), count=len(keys))

@@ -165,6 +165,10 @@ class FixedColumns(NamedTuple):
     """Where the section starts."""
 
 
+_FIXED_FLAGS: Final = TIMESTAMPS | EXPIRES_AT | DELIVER_AT | KEY_HASHES | OFFSET_DELTAS
+_NO_COLUMNS: Final = FixedColumns(0, 0, 0, 0, 0, HEADER_BYTES)
+
+
 def padded(length: int) -> int:
     """Return `length` rounded up to a multiple of 8."""
     return (length + 7) & -8
@@ -172,6 +176,8 @@ def padded(length: int) -> int:
 
 def fixed_columns(flags: int, count: int) -> FixedColumns:
     """Return where the columns of a batch with these `flags` and `count` of records lie."""
+    if not flags & _FIXED_FLAGS:
+        return _NO_COLUMNS
     wide, narrow = 8 * count, padded(4 * count)
     starts = []
     end = HEADER_BYTES

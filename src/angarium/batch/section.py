@@ -116,9 +116,11 @@ class HeaderColumn(msgspec.Struct, frozen=True, gc=False):
         self.contents.check()
         # All-ASCII names, the rule, are settled at once. Otherwise each is tried, because a
         # character cut in two between neighbours is valid in the sum and in neither of them.
-        if not bytes(self.names.data).isascii():
+        names = bytes(self.names.data)
+        if not names.isascii():
             try:
-                self.items(0, self.count)
+                for low, high in pairwise(self.names.bounds(0, self.names.count)):
+                    str(names[low:high], "utf-8")
             except UnicodeDecodeError as error:
                 raise InvalidBatch("a header's name is not UTF-8") from error
 
