@@ -1,0 +1,217 @@
+"""What the bytes of a log entry say to a partition's machine.
+
+The first byte is the command's kind, the second the version of its form. An *append*, the one that
+must be fast, is a header of 8 bytes and then stamped batches, one after the other and aligned as in
+memory; it is read without unpacking anything else. Every other command is a msgpack array of its
+fields, in the order below; later versions may add fields at the end, never remove or reorder them.
+
+Every command carries the leader's time, strictly increasing in a partition: an append in the stamp
+of each batch, the others in `time`. It is the only clock the machine has.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import msgspec
+
+from angarium.batch import split
+from angarium.errors import InvalidBatch, InvalidCommand
+from angarium.ids import Epoch, GroupId, Micros, Offset, ProducerId, Sequence
+from angarium.machine.changes import Change, StagedAck
+from angarium.machine.limits import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence as SequenceOf
+
+    from angarium.ids import Buffer
+
+VERSION: Final = 1
+
+APPEND_HEADER: Final = Struct("<BBHI")
+"""Kind, version, two zero bytes, and how many batches follow."""
+
+
+class Kind(IntEnum):
+    """The first byte of an entry. Numbers are for ever; 64 and above belong to the catalog."""
+
+    APPEND = 1
+    STAGE = 2
+    COMMIT = 3
+    ABORT = 4
+    BEGIN = 5
+    DECIDE = 6
+    FINISH = 7
+    CURSORS = 8
+    TRIM = 9
+    CONFIGURE = 10
+    RESERVE = 11
+    PRODUCER_DELETE = 12
+    SERIES_DELETE = 13
+    CLOCK = 14
+
+
+APPEND: Final = int(Kind.APPEND)
+
+
+class _Command(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    time: Micros = Micros(0)
+    """The leader's clock in µs. Whoever submits a command leaves it; the projection fills it."""
+
+
+class _OfTransaction(_Command, frozen=True, kw_only=True, array_like=True):
+    name: str
+    """Whose transactions these are: one name stands for a series of them."""
+    epoch: Epoch
+    """The run of the owner. A newer run fences the older ones."""
+    sequence: Sequence
+    """Which transaction of the series. Committed ones only ever grow."""
+
+
+class Stage(_OfTransaction, frozen=True, kw_only=True, array_like=True):
+    """Put batches, and acknowledgements, aside until the transaction is decided."""
+
+    home: GroupId | None = None
+    """The group that decides; nothing when this partition decides on its own."""
+    stage: str
+    part: int
+    """Counts the requests that fill one stage, from 0, so that a retry is recognised."""
+    batches: bytes = b""
+    """Concatenated batches. Their producers are not looked at: the part stands for a sequence."""
+    acks: tuple[StagedAck, ...] = ()
+    """What the transaction acknowledges if it commits."""
+
+
+class Commit(_OfTransaction, frozen=True, kw_only=True, array_like=True):
+    """Publish exactly these stages, in this order, and drop the others."""
+
+    stages: tuple[str, ...] = ()
+
+
+class Abort(_OfTransaction, frozen=True, kw_only=True, array_like=True):
+    """Drop whatever was staged."""
+
+
+class Begin(_OfTransaction, frozen=True, kw_only=True, array_like=True):
+    """Home group: open a transaction, or add to its participants."""
+
+    participants: tuple[GroupId, ...] = ()
+
+
+class Decide(_OfTransaction, frozen=True, kw_only=True, array_like=True):
+    """Home group: end a transaction. A participant that asks proposes an abort this way."""
+
+    commit: bool
+    stages: tuple[tuple[GroupId, tuple[str, ...]], ...] = ()
+    """For a commit: each participant with the stages to publish there, in order."""
+
+
+class Finish(_OfTransaction, frozen=True, kw_only=True, array_like=True):
+    """Home group: every participant has carried the decision out; the name is free again."""
+
+
+class Cursors(_Command, frozen=True, kw_only=True, array_like=True):
+    """Changes to consumer groups: everything since the last sync, in one entry."""
+
+    changes: tuple[Change, ...]
+
+
+class Trim(_Command, frozen=True, kw_only=True, array_like=True):
+    """Forget the records below `start_offset`."""
+
+    start_offset: Offset
+
+
+class Configure(_Command, frozen=True, kw_only=True, array_like=True):
+    """Take other limits from here on."""
+
+    limits: Limits
+
+
+class Reserve(_Command, frozen=True, kw_only=True, array_like=True):
+    """Leave the next `count` offsets empty, for ever."""
+
+    count: int
+
+
+class ProducerDelete(_Command, frozen=True, kw_only=True, array_like=True):
+    """Forget a producer. Whatever it still sends is refused."""
+
+    producer: ProducerId
+
+
+class SeriesDelete(_Command, frozen=True, kw_only=True, array_like=True):
+    """Forget a name of transactions, unless one is open under it."""
+
+    name: str
+
+
+class Clock(_Command, frozen=True, kw_only=True, array_like=True):
+    """Let time pass, so that what waits for it is not held up by silence."""
+
+
+Transacting: TypeAlias = Stage | Commit | Abort | Begin | Decide | Finish | SeriesDelete
+Command: TypeAlias = Transacting | Cursors | Trim | Configure | Reserve | ProducerDelete | Clock
+
+_KINDS: Final[dict[type[Any], Kind]] = {
+    Stage: Kind.STAGE,
+    Commit: Kind.COMMIT,
+    Abort: Kind.ABORT,
+    Begin: Kind.BEGIN,
+    Decide: Kind.DECIDE,
+    Finish: Kind.FINISH,
+    Cursors: Kind.CURSORS,
+    Trim: Kind.TRIM,
+    Configure: Kind.CONFIGURE,
+    Reserve: Kind.RESERVE,
+    ProducerDelete: Kind.PRODUCER_DELETE,
+    SeriesDelete: Kind.SERIES_DELETE,
+    Clock: Kind.CLOCK,
+}
+_PREFIXES: Final = {form: bytes((kind, VERSION)) for form, kind in _KINDS.items()}
+_DECODERS: Final = {int(kind): msgspec.msgpack.Decoder(form) for form, kind in _KINDS.items()}
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def encode(command: Command) -> bytes:
+    """Return the entry's data for `command`."""
+    return _PREFIXES[type(command)] + _encode(command)
+
+
+def encode_append(batches: SequenceOf[Buffer]) -> bytes:
+    """Return the entry's data for stamped `batches`, each a multiple of 8 bytes long."""
+    return b"".join((APPEND_HEADER.pack(APPEND, VERSION, 0, len(batches)), *batches))
+
+
+def decode(data: Buffer) -> Command:
+    """Return the command in `data`, which is not an append; raises `InvalidCommand`."""
+    if len(data) < 2:
+        raise InvalidCommand(f"{len(data)} bytes are too few for a command")
+    decoder = _DECODERS.get(data[0])
+    if decoder is None:
+        raise InvalidCommand(f"no command has the kind {data[0]}")
+    if data[1] != VERSION:
+        raise InvalidCommand(f"version {data[1]} of command {data[0]} is not known here")
+    try:
+        command: Command = decoder.decode(memoryview(data)[2:])
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise InvalidCommand(f"command {data[0]} is malformed: {error}") from None
+    return command
+
+
+def batches_of(data: Buffer) -> list[memoryview]:
+    """Return the batches of the append in `data`, without copying; raises `InvalidCommand`."""
+    if len(data) < APPEND_HEADER.size:
+        raise InvalidCommand("an append is cut off in its header")
+    _, version, zero, count = APPEND_HEADER.unpack_from(data)
+    if version != VERSION or zero:
+        raise InvalidCommand(f"version {version} of an append is not known here")
+    try:
+        batches = split(memoryview(data)[APPEND_HEADER.size :])
+    except InvalidBatch as error:
+        raise InvalidCommand(str(error)) from None
+    if len(batches) != count or not count:
+        raise InvalidCommand(f"an append of {count} batches holds {len(batches)}")
+    return batches

@@ -1,0 +1,205 @@
+"""Transactions over several partitions, as their home group sees them.
+
+The home group of a transaction is found by hashing its name, and one entry in its log decides:
+whatever is applied first, commit or abort, holds. A participant that has waited too long asks by
+proposing an abort; if nothing is decided it becomes the decision, otherwise it learns the decision.
+
+One record per name is enough. A name moves on only when its last commit has been carried out by
+every participant (`Finish`), so whatever a record does not mention was either carried out
+everywhere or never committed: to a question about it the answer is "aborted".
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from angarium.errors import ProducerFenced, TransactionAborted, TransactionPending
+from angarium.machine import commands
+from angarium.machine.limits import NAME_CHARACTERS_MAX
+from angarium.machine.outcomes import Decided, Done, Refused, limited, refused
+from angarium.machine.overlay import Overlay
+
+if TYPE_CHECKING:
+    from angarium.machine.commands import Begin, Decide, Finish, SeriesDelete
+    from angarium.machine.limits import Limits
+    from angarium.machine.overlay import Table
+
+
+class Phase(IntEnum):
+    """Where a transaction stands at its home."""
+
+    OPEN = 0
+    COMMITTED = 1
+    """Decided; participants are being told."""
+    ABORTED = 2
+    FINISHED = 3
+    """Committed, and carried out by every participant."""
+
+
+class Decision(msgspec.Struct, frozen=True, array_like=True):
+    """The newest transaction of a name, and the last one that was committed."""
+
+    epoch: int
+    sequence: int
+    phase: Phase
+    opened_at: int
+    participants: tuple[int, ...] = ()
+    stages: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    """What to publish where, so that any later leader of the home can see it through."""
+    committed: tuple[int, int] = (-1, -1)
+    """Sequence and epoch of the newest commit."""
+
+
+class Decisions:
+    """The decisions of one home group, or a leader's view ahead of them."""
+
+    __slots__ = ("count", "records")
+
+    def __init__(self) -> None:
+        self.records: Table[str, Decision] = {}
+        self.count = 0
+
+    def fork(self) -> Decisions:
+        """Return a view that can be written ahead of this one."""
+        other = Decisions.__new__(Decisions)
+        other.records = Overlay(self.records)
+        other.count = self.count
+        return other
+
+    def begin(self, command: Begin, limits: Limits) -> Refused | Decided | Done:
+        """Open a transaction; an undecided one of an older epoch is thereby aborted."""
+        record = self.records.get(command.name)
+        verdict = self._judge_new(command, record, limits)
+        if verdict is not None:
+            return verdict
+        if len(command.participants) > limits.participants_max:
+            return limited("participants_max", "too many partitions in one transaction")
+        if record is not None and _is_at(record, command):
+            joined = tuple(dict.fromkeys((*record.participants, *command.participants)))
+            if len(joined) > limits.participants_max:
+                return limited("participants_max", "too many partitions in one transaction")
+            if joined == record.participants:
+                return Done(changed=False)
+            self.records[command.name] = msgspec.structs.replace(record, participants=joined)
+            return Done()
+        self._put(command, record, Phase.OPEN, participants=command.participants)
+        return Done()
+
+    def decide(self, command: Decide, limits: Limits) -> Refused | Decided:
+        """Decide, unless that was done before: then the answer is how."""
+        record = self.records.get(command.name)
+        if record is not None and not command.commit:
+            asked = _known_end(record, command)
+            if asked is not None:
+                return asked
+        verdict = self._judge_new(command, record, limits)
+        if verdict is not None:
+            return verdict
+        if len(command.stages) > limits.participants_max:
+            return limited("participants_max", "too many partitions in one transaction")
+        phase = Phase.COMMITTED if command.commit else Phase.ABORTED
+        participants: tuple[int, ...] = tuple(group for group, _ in command.stages)
+        if record is not None and _is_at(record, command):
+            participants = tuple(dict.fromkeys((*record.participants, *participants)))
+        self._put(command, record, phase, participants=participants, stages=command.stages)
+        return Decided(command.commit)
+
+    def finish(self, command: Finish) -> Refused | Done:
+        """Note that every participant has carried the decision out."""
+        record = self.records.get(command.name)
+        if record is None or not _is_at(record, command):
+            return Done(changed=False)
+        if record.phase is Phase.OPEN:
+            return refused(TransactionPending, f"{command.name} is not decided yet")
+        if record.phase is not Phase.COMMITTED:
+            return Done(changed=False)
+        self.records[command.name] = msgspec.structs.replace(
+            record, phase=Phase.FINISHED, participants=(), stages=()
+        )
+        return Done()
+
+    def delete(self, command: SeriesDelete) -> Refused | Done:
+        """Forget a name that has nothing under way."""
+        record = self.records.get(command.name)
+        if record is None:
+            return Done(changed=False)
+        if record.phase in {Phase.OPEN, Phase.COMMITTED}:
+            return refused(TransactionPending, f"{command.name} has an open transaction")
+        del self.records[command.name]
+        self.count -= 1
+        return Done()
+
+    def _judge_new(
+        self, command: Begin | Decide, record: Decision | None, limits: Limits
+    ) -> Refused | Decided | None:
+        """Say why the transaction cannot be opened or decided, if it cannot."""
+        name = command.name
+        if record is None:
+            if not 0 < len(name) <= NAME_CHARACTERS_MAX:
+                return limited("NAME_CHARACTERS_MAX", "a transaction's name is too long or empty")
+            if self.count >= limits.series_max:
+                return limited("series_max", "the home knows no more names of transactions")
+            return None
+        here, there = (command.epoch, command.sequence), (record.epoch, record.sequence)
+        verdict: Refused | Decided | None = None
+        if command.epoch < record.epoch:
+            verdict = refused(ProducerFenced, f"{name} is in epoch {record.epoch} now")
+        elif command.sequence <= record.committed[0]:
+            verdict = Decided(True, repeated=True)
+        elif here < there or (here == there and record.phase is Phase.ABORTED):
+            verdict = refused(TransactionAborted, f"{name} {here} has been aborted")
+        elif here == there and isinstance(command, commands.Decide):
+            age = command.time - record.opened_at
+            if command.commit and age > limits.transaction_micros_max:
+                verdict = refused(TransactionAborted, f"{name} has been open for too long")
+        elif here > there and record.phase is Phase.COMMITTED:
+            verdict = refused(TransactionPending, f"{name} {there} is being carried out")
+        elif here > there and record.phase is Phase.OPEN and command.epoch == record.epoch:
+            verdict = refused(TransactionPending, f"{name} {there} is not decided yet")
+        return verdict
+
+    def _put(
+        self,
+        command: Begin | Decide,
+        record: Decision | None,
+        phase: Phase,
+        *,
+        participants: tuple[int, ...] = (),
+        stages: tuple[tuple[int, tuple[str, ...]], ...] = (),
+    ) -> None:
+        committed = record.committed if record is not None else (-1, -1)
+        opened_at = int(command.time)
+        if record is None:
+            self.count += 1
+        elif _is_at(record, command):
+            opened_at = record.opened_at
+        if phase is Phase.COMMITTED:
+            committed = (command.sequence, command.epoch)
+        self.records[command.name] = Decision(
+            epoch=command.epoch,
+            sequence=command.sequence,
+            phase=phase,
+            opened_at=opened_at,
+            participants=participants,
+            stages=stages,
+            committed=committed,
+        )
+
+
+def _is_at(record: Decision, command: Begin | Decide | Finish) -> bool:
+    return record.epoch == command.epoch and record.sequence == command.sequence
+
+
+def _known_end(record: Decision, command: Decide) -> Decided | None:
+    """Return how the transaction that a participant asks about ended, if that is settled."""
+    here, there = (command.epoch, command.sequence), (record.epoch, record.sequence)
+    if (command.sequence, command.epoch) == record.committed:
+        return Decided(True, repeated=True)
+    if here < there or command.sequence <= record.committed[0]:
+        return Decided(False, repeated=True)
+    if here == there and record.phase is Phase.ABORTED:
+        return Decided(False, repeated=True)
+    return None

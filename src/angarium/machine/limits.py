@@ -1,0 +1,70 @@
+"""How much one partition's machine may remember. Every replica must agree, so these are logged.
+
+A limit changes only through a `Configure` entry, and so at the same place of the log everywhere.
+At a limit the command is refused with `RESOURCE_EXHAUSTED` and the limit's name, and nothing
+changes; the one exception is `producers_max`, where the longest silent producer makes room.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+OFFSET_MAX: Final = (1 << 63) - 1
+"""Offsets fit a signed 64-bit integer, as Arrow and Spark want them. Nothing is numbered above."""
+
+NAME_CHARACTERS_MAX: Final = 256
+"""Length of a transaction's, stage's, group's or member's name. Longer ones are refused."""
+
+REASON_CHARACTERS_MAX: Final = 512
+"""Length of the reason kept with a retry or a dead letter. The rest is cut off."""
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What one partition may hold. Small integers throughout, so that a snapshot stays small."""
+
+    producers_max: int = 10_000
+    """Idempotent producers remembered. The next one evicts the least recently used, and ids below
+    the highest evicted one are refused from then on unless still remembered."""
+
+    named_producers_max: int = 10_000
+    """Producers that stay until deleted. At the limit a new named producer is refused."""
+
+    series_max: int = 10_000
+    """Names of transactions remembered, here and as a home. At the limit a new name is refused."""
+
+    attempts_max: int = 8
+    """Undecided transactions of one name in this partition. At the limit a further one waits."""
+
+    stages_max: int = 1_024
+    """Stages of one open transaction. At the limit a new stage is refused."""
+
+    staged_bytes_max: int = 256 << 20
+    """Bytes of all open stages together. At the limit a stage grows no further."""
+
+    staged_acks_max: int = 16_384
+    """Acknowledged ranges that wait in one stage. At the limit the stage grows no further."""
+
+    transaction_micros_max: int = 15 * 60 * 1_000_000
+    """Age of an open transaction by the machine's clock. Later it can only be aborted."""
+
+    participants_max: int = 4_096
+    """Partitions of one transaction. A longer list is refused."""
+
+    groups_max: int = 16_384
+    """Consumer groups of this partition. At the limit a new group is refused."""
+
+    containers_max: int = 65_536
+    """Containers of acknowledged ranges in one group, each of up to 1,024 offsets or one run. At
+    the limit only acknowledgements that need no further container are taken."""
+
+    retries_max: int = 131_072
+    """Records of one group that wait for another attempt or their dead letter. At the limit a
+    further one is refused."""
+
+    members_max: int = 4_096
+    """Members of one group. A longer list is refused."""
+
+    reserve_max: int = 1 << 32
+    """Offsets reserved by one command. A larger request is refused."""

@@ -1,0 +1,217 @@
+"""The half of a partition's state that a leader must know ahead of the commit.
+
+Offsets, the clock, producers and transactions: whoever numbers batches at the time of the append
+needs them as they will be after everything that is already in the log. Consumer groups are not
+among them: an acknowledgement is answered when it is committed, and numbers nothing.
+
+One set of rules serves both sides. The machine runs it over its tables, a projection over overlays
+of the same tables, so the two cannot drift apart.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+import msgspec
+
+from angarium.errors import InvalidBatch, InvalidCommand, OffsetOutOfRange
+from angarium.ids import Micros, Offset, Term
+from angarium.machine import commands
+from angarium.machine.changes import StagedAck
+from angarium.machine.decisions import Decisions
+from angarium.machine.limits import OFFSET_MAX, Limits
+from angarium.machine.outcomes import (
+    Appended,
+    Done,
+    PublishedStage,
+    Refused,
+    Reserved,
+    StageAppend,
+    Trimmed,
+    limited,
+    refused,
+)
+from angarium.machine.place import PLACE
+from angarium.machine.producers import Producers
+from angarium.machine.transactions import Transactions
+
+if TYPE_CHECKING:
+    from angarium.machine.commands import Command, Transacting
+    from angarium.machine.outcomes import Duplicate, Outcome
+
+
+class Effects(msgspec.Struct):
+    """What one command asks of the log and of the groups."""
+
+    published: tuple[PublishedStage, ...] = ()
+    stored: StageAppend | None = None
+    drops: tuple[int, ...] = ()
+    acks: tuple[StagedAck, ...] = ()
+    reserved: tuple[Offset, Offset] | None = None
+    trimmed_to: Offset | None = None
+
+
+class Numbering:
+    """Where the next batch goes, and whether it may. A refusal changes nothing."""
+
+    __slots__ = (
+        "clock",
+        "decisions",
+        "limits",
+        "next_offset",
+        "producers",
+        "start_offset",
+        "transactions",
+    )
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.start_offset = 0
+        self.next_offset = 0
+        self.clock = 0
+        self.producers = Producers()
+        self.transactions = Transactions()
+        self.decisions = Decisions()
+
+    def fork(self) -> Numbering:
+        """Return a view that can be written ahead of this one, at once."""
+        other = Numbering.__new__(Numbering)
+        other.limits = self.limits
+        other.start_offset, other.next_offset = self.start_offset, self.next_offset
+        other.clock = self.clock
+        other.producers = self.producers.fork()
+        other.transactions = self.transactions.fork()
+        other.decisions = self.decisions.fork()
+        return other
+
+    def number(
+        self, *, span: int, producer: int, epoch: int, sequence: int, time: int
+    ) -> Appended | Duplicate | Refused:
+        """Give a batch its place, unless it has one already or may have none."""
+        base = self.next_offset
+        past = base + span
+        if span <= 0:
+            return refused(InvalidBatch, "a batch without records cannot be numbered")
+        if past > OFFSET_MAX:
+            return limited("OFFSET_MAX", "the partition is full for ever")
+        if producer:
+            verdict = self.producers.admit(
+                producer,
+                epoch=epoch,
+                first=sequence,
+                past=sequence + span,
+                base_offset=base,
+                next_offset=past,
+                time=time,
+                limits=self.limits,
+            )
+            if verdict is not None:
+                return verdict
+        self.next_offset = past
+        self.clock = time
+        return Appended(Offset(base), Offset(past), Micros(time))
+
+    def number_stamped(self, batch: memoryview) -> Appended | Duplicate | Refused:
+        """Give a batch from the log the place that its leader has stamped on it."""
+        base, time, _, span, producer, sequence, epoch = PLACE.unpack_from(batch)
+        if base != self.next_offset or time <= self.clock:
+            # Only a leader at fault numbers so. Every replica refuses it alike.
+            return refused(InvalidCommand, f"{base} at {time} is not the next place")
+        return self.number(span=span, producer=producer, epoch=epoch, sequence=sequence, time=time)
+
+    def tick(self, time: int) -> bool:
+        """Let the clock be `time`; tell whether that is later than it was."""
+        if time <= self.clock:
+            return False
+        self.clock = time
+        return True
+
+    def perform(self, command: Command, *, term: Term) -> tuple[Outcome, Effects]:
+        """Carry out a command that is neither an append nor about groups."""
+        effects = Effects()
+        if command.time <= self.clock:
+            return refused(InvalidCommand, "the leader's clock went back"), effects
+        outcome = self._perform(command, term, effects)
+        if not isinstance(outcome, Refused):
+            batches = sum(stage.batches for stage in effects.published)
+            self.clock = command.time + max(batches - 1, 0)
+        return outcome, effects
+
+    def _perform(self, command: Command, term: Term, effects: Effects) -> Outcome:
+        outcome: Outcome
+        match command:
+            case commands.Trim():
+                outcome = self._trim(command, effects)
+            case commands.Reserve():
+                outcome = self._reserve(command, effects)
+            case commands.ProducerDelete():
+                outcome = Done(self.producers.delete(command.producer, self.limits))
+            case commands.Configure():
+                self.limits = command.limits
+                outcome = Done()
+            case commands.Clock():
+                outcome = Done()
+            case commands.Cursors():
+                raise AssertionError("groups are not numbered")
+            case _:
+                outcome = self._transact(command, term, effects)
+        return outcome
+
+    def _transact(self, command: Transacting, term: Term, effects: Effects) -> Outcome:
+        limits = self.limits
+        outcome: Outcome
+        match command:
+            case commands.Stage():
+                outcome, effects.stored, effects.drops = self.transactions.stage(command, limits)
+            case commands.Commit():
+                outcome = self._commit(command, term, effects)
+            case commands.Abort():
+                outcome, effects.drops = self.transactions.abort(command, limits)
+            case commands.Begin():
+                outcome = self.decisions.begin(command, limits)
+            case commands.Decide():
+                outcome = self.decisions.decide(command, limits)
+            case commands.Finish():
+                outcome = self.decisions.finish(command)
+            case commands.SeriesDelete():
+                outcome = self._forget(command)
+            case _:
+                assert_never(command)
+        return outcome
+
+    def _commit(self, command: commands.Commit, term: Term, effects: Effects) -> Outcome:
+        outcome, publication, effects.drops = self.transactions.commit(
+            command, self.limits, next_offset=self.next_offset, term=term
+        )
+        effects.published, effects.acks = publication.stages, publication.acks
+        self.next_offset += sum(stage.span for stage in publication.stages)
+        return outcome
+
+    def _trim(self, command: commands.Trim, effects: Effects) -> Outcome:
+        wanted = command.start_offset
+        if not 0 <= wanted <= self.next_offset:
+            return refused(OffsetOutOfRange, f"{wanted} is not in [0, {self.next_offset}]")
+        if wanted > self.start_offset:
+            self.start_offset = effects.trimmed_to = wanted
+        return Trimmed(Offset(self.start_offset))
+
+    def _reserve(self, command: commands.Reserve, effects: Effects) -> Outcome:
+        if not 0 < command.count <= self.limits.reserve_max:
+            return limited("reserve_max", f"{command.count} offsets cannot be reserved")
+        base, past = self.next_offset, self.next_offset + command.count
+        if past > OFFSET_MAX:
+            return limited("OFFSET_MAX", "the partition is full for ever")
+        self.next_offset = past
+        effects.reserved = (Offset(base), Offset(past))
+        return Reserved(Offset(base), Offset(past))
+
+    def _forget(self, command: commands.SeriesDelete) -> Outcome:
+        """A name may be known here as a participant, as a home, or as both: all or nothing."""
+        series = self.transactions.series.get(command.name)
+        if series is not None and series.attempts:
+            return self.transactions.delete(command)
+        at_home = self.decisions.delete(command)
+        if isinstance(at_home, Refused):
+            return at_home
+        here = self.transactions.delete(command)
+        return here if isinstance(here, Refused) else Done(here.changed or at_home.changed)

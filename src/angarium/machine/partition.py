@@ -1,0 +1,172 @@
+"""What the committed entries of a partition mean.
+
+`apply` takes the entries of the partition's Raft log one by one and is a function of them alone:
+every replica that has applied the same entries has the same state, gives the same answers, and has
+the same `running_hash` to show it. It never raises for what an entry holds; bytes that are no
+command change nothing, though the hash still tells that they were there.
+
+The machine holds numbers, never batches: what is to be written comes out as effects (`Applied`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from angarium.errors import InvalidCommand
+from angarium.ids import Index, Micros, Offset, Term
+from angarium.machine.commands import APPEND, Cursors, batches_of, decode
+from angarium.machine.cursors import Groups
+from angarium.machine.fingerprint import running_hash
+from angarium.machine.limits import Limits
+from angarium.machine.numbering import Numbering
+from angarium.machine.outcomes import Appended, Applied, Outcome, Refused, refused
+from angarium.machine.partition_state import read_state, state_frames
+from angarium.machine.snapshots import joined
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from angarium.ids import Buffer
+    from angarium.machine.commands import Command
+
+
+class PartitionMachine:
+    """The state of one partition after the entry at `applied_index`."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.numbering = Numbering(limits or Limits())
+        self.groups = Groups()
+        self.applied_index = Index(0)
+        self.running_hash = 0
+
+    @property
+    def next_offset(self) -> Offset:
+        """The offset that the next record gets."""
+        return Offset(self.numbering.next_offset)
+
+    @property
+    def start_offset(self) -> Offset:
+        """The lowest offset that has not been trimmed away."""
+        return Offset(self.numbering.start_offset)
+
+    @property
+    def clock(self) -> Micros:
+        """The leader's time in the last entry."""
+        return Micros(self.numbering.clock)
+
+    @property
+    def limits(self) -> Limits:
+        """The limits in force."""
+        return self.numbering.limits
+
+    # --- applying ----------------------------------------------------------------------------
+
+    def apply(self, index: Index, term: Term, data: Buffer) -> Applied:
+        """Carry out the entry at `index`. Empty data, as of a new leader's first entry, is fine."""
+        assert index > self.applied_index, "entries are applied upward, each once"
+        if not data:
+            applied = self._applied(index)
+        elif data[0] == APPEND:
+            applied = self._append(index, data)
+        else:
+            try:
+                command = decode(data)
+            except InvalidCommand as error:
+                applied = self._applied(index, (Refused(error.code, str(error)),))
+            else:
+                applied = self._perform(index, term, command)
+        self.applied_index = index
+        self.running_hash = running_hash(
+            self.running_hash,
+            index=index,
+            data=data,
+            outcomes=applied.outcomes,
+            next_offset=self.numbering.next_offset,
+        )
+        return applied
+
+    def _append(self, index: Index, data: Buffer) -> Applied:
+        try:
+            batches = batches_of(data)
+        except InvalidCommand as error:
+            return self._applied(index, (Refused(error.code, str(error)),))
+        numbering = self.numbering
+        outcomes: list[Outcome] = []
+        visible = []
+        for view in batches:
+            outcome = numbering.number_stamped(view)
+            outcomes.append(outcome)
+            if type(outcome) is Appended:
+                visible.append(view)
+        return Applied(
+            index=index,
+            outcomes=tuple(outcomes),
+            visible=tuple(visible),
+            next_offset=Offset(numbering.next_offset),
+            clock=Micros(numbering.clock),
+        )
+
+    def _perform(self, index: Index, term: Term, command: Command) -> Applied:
+        numbering = self.numbering
+        if isinstance(command, Cursors):
+            return self._applied(index, self._change_groups(index, command))
+        outcome, effects = numbering.perform(command, term=term)
+        if effects.acks:
+            self.groups.acknowledge(effects.acks, next_offset=numbering.next_offset)
+        return Applied(
+            index=index,
+            outcomes=(outcome,),
+            visible=effects.published,
+            stage_appends=() if effects.stored is None else (effects.stored,),
+            stage_drops=effects.drops,
+            reserved=() if effects.reserved is None else (effects.reserved,),
+            trimmed_to=effects.trimmed_to,
+            next_offset=Offset(numbering.next_offset),
+            clock=Micros(numbering.clock),
+        )
+
+    def _change_groups(self, index: Index, command: Cursors) -> tuple[Outcome, ...]:
+        numbering = self.numbering
+        if not numbering.tick(command.time):
+            late = refused(InvalidCommand, "the leader's clock went back")
+            return (late,) * len(command.changes)
+        change, time = self.groups.change, command.time
+        end, limits = numbering.next_offset, numbering.limits
+        return tuple(
+            change(one, index=index, time=time, next_offset=end, limits=limits)
+            for one in command.changes
+        )
+
+    def _applied(self, index: Index, outcomes: tuple[Outcome, ...] = ()) -> Applied:
+        numbering = self.numbering
+        return Applied(
+            index=index,
+            outcomes=outcomes,
+            next_offset=Offset(numbering.next_offset),
+            clock=Micros(numbering.clock),
+        )
+
+    # --- snapshots ---------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Return the whole state."""
+        return joined(self.snapshot_slices())
+
+    def snapshot_slices(self) -> Iterator[bytes]:
+        """Return the state as of now, slice by slice, each encoded in a few milliseconds.
+
+        The machine may apply entries between two slices; they are not part of the snapshot. Only
+        one snapshot is written at a time: beginning another one spoils an unfinished one.
+        """
+        return state_frames(self)
+
+    def restore(self, data: Buffer) -> None:
+        """Become what a snapshot says; raises `CorruptData`, and is unchanged then."""
+        for _ in self.restore_slices(data):
+            pass
+
+    def restore_slices(self, data: Buffer) -> Iterator[None]:
+        """Do as `restore`, pausing after each slice; nothing has changed before the last one."""
+        fresh = PartitionMachine(self.limits)
+        yield from read_state(fresh, data)
+        self.__dict__.update(fresh.__dict__)

@@ -1,0 +1,392 @@
+"""Staged transactions, as a participating partition sees them.
+
+What is staged waits outside the partition and enters it, with offsets, when its commit applies: a
+reader never meets a record that might go away. A commit names exactly the stages it includes; the
+others, left behind by failed attempts, are dropped.
+
+A *name* stands for a series of transactions. Within it `(epoch, sequence)` tells them apart:
+- the epoch is the owner's run; a newer one fences what an older one still stages;
+- sequences of commits only grow; a commit at or below the last one is answered "already done";
+- one that was ended cannot be reached again, so a late retry never hits a later transaction.
+
+Who decides? Without a home group, this partition: a commit of a fenced epoch, or after the time
+limit, is refused. With one, the home group: it alone knows, so here nothing is dropped or refused
+on suspicion; an overdue transaction stays until its home has been asked. Commits of one name are
+carried out in the order of their sequences.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import msgspec
+
+from angarium.errors import (
+    InvalidArgument,
+    InvalidBatch,
+    NotFound,
+    ProducerFenced,
+    SequenceGap,
+    TransactionAborted,
+    TransactionPending,
+)
+from angarium.ids import Micros, Offset
+from angarium.machine.changes import StagedAck
+from angarium.machine.limits import NAME_CHARACTERS_MAX
+from angarium.machine.outcomes import (
+    Decided,
+    Done,
+    PublishedStage,
+    Refused,
+    StageAppend,
+    Staged,
+    limited,
+    refused,
+)
+from angarium.machine.overlay import Overlay
+from angarium.machine.place import spans as spans_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from angarium.ids import Term
+    from angarium.machine.commands import Abort, Commit, SeriesDelete, Stage
+    from angarium.machine.limits import Limits
+    from angarium.machine.overlay import Table
+
+NOTHING_COMMITTED: Final = -1
+
+StageKey: TypeAlias = tuple[str, int, int, str]
+"""Name, epoch, sequence, stage."""
+
+
+class OpenStage(msgspec.Struct, frozen=True, array_like=True):
+    """What waits in one stage. The batches themselves lie in the log's side file `slot`."""
+
+    slot: int
+    parts: int = 0
+    batches: int = 0
+    span: int = 0
+    size: int = 0
+    acks: tuple[StagedAck, ...] = ()
+
+
+class Attempt(msgspec.Struct, frozen=True, array_like=True):
+    """A transaction that is not decided here yet."""
+
+    epoch: int
+    sequence: int
+    home: int | None
+    opened_at: int
+    stages: tuple[str, ...] = ()
+
+
+class Series(msgspec.Struct, frozen=True, array_like=True):
+    """All that is known of one name."""
+
+    epoch: int = 0
+    committed: int = NOTHING_COMMITTED
+    """The sequence of the newest commit, and where it put its batches."""
+    base_offset: int = 0
+    next_offset: int = 0
+    closed: tuple[int, int] = (-1, -1)
+    """The highest (epoch, sequence) that has ended. Nothing at or below it is opened again."""
+    attempts: tuple[Attempt, ...] = ()
+
+
+class Publication(msgspec.Struct, frozen=True):
+    """What a commit brings to light."""
+
+    stages: tuple[PublishedStage, ...] = ()
+    acks: tuple[StagedAck, ...] = ()
+
+
+class Transactions:
+    """The transactions of one partition, or a leader's view ahead of them."""
+
+    __slots__ = ("next_slot", "series", "series_count", "staged_bytes", "stages")
+
+    def __init__(self) -> None:
+        self.series: Table[str, Series] = {}
+        self.stages: Table[StageKey, OpenStage] = {}
+        self.series_count = 0
+        self.staged_bytes = 0
+        self.next_slot = 1
+
+    def fork(self) -> Transactions:
+        """Return a view that can be written ahead of this one."""
+        other = Transactions.__new__(Transactions)
+        other.series = Overlay(self.series)
+        other.stages = Overlay(self.stages)
+        other.series_count = self.series_count
+        other.staged_bytes = self.staged_bytes
+        other.next_slot = self.next_slot
+        return other
+
+    # --- staging -----------------------------------------------------------------------------
+
+    def stage(
+        self, command: Stage, limits: Limits
+    ) -> tuple[Refused | Staged | Decided, StageAppend | None, tuple[int, ...]]:
+        """Take one part of a stage. Returns the answer, what to store, and slots to drop."""
+        name, here = command.name, (command.epoch, command.sequence)
+        series = self.series.get(name)
+        known = series or Series()
+        verdict = self._judge_stage(command, known, limits, is_new=series is None)
+        if verdict is not None:
+            return verdict, None, ()
+        attempt = _find(known, *here) or Attempt(*here, command.home, command.time)
+        grown = self._grown(command, attempt, limits)
+        if not isinstance(grown, OpenStage):
+            return grown, None, ()
+
+        # A newer run gives up what this partition alone would have decided for an older one.
+        left = [one for one in known.attempts if one.home is None and one.epoch < command.epoch]
+        drops = tuple(slot for one in left for slot in self._drop(name, one))
+        kept = [one for one in known.attempts if one not in left and one != attempt]
+        if command.stage not in attempt.stages:
+            self.next_slot += 1
+            attempt = msgspec.structs.replace(attempt, stages=(*attempt.stages, command.stage))
+        self.stages[name, *here, command.stage] = grown
+        self.staged_bytes += len(command.batches)
+        if series is None:
+            self.series_count += 1
+        self.series[name] = msgspec.structs.replace(
+            known,
+            epoch=max(known.epoch, command.epoch),
+            closed=max((known.closed, *((one.epoch, one.sequence) for one in left))),
+            attempts=(*kept, attempt),
+        )
+        stored = StageAppend(grown.slot, command.part, command.batches)
+        return Staged(grown.parts), stored, drops
+
+    def _judge_stage(
+        self, command: Stage, known: Series, limits: Limits, *, is_new: bool
+    ) -> Refused | Decided | None:
+        """Say why nothing can be staged for this transaction, if so."""
+        name, here = command.name, (command.epoch, command.sequence)
+        attempt = _find(known, *here)
+        verdict: Refused | Decided | None = None
+        if is_new:
+            verdict = self._judge_new_name(name, limits)
+        elif command.epoch < known.epoch:
+            verdict = refused(ProducerFenced, f"{name} is in epoch {known.epoch} now")
+        elif command.sequence <= known.committed:
+            verdict = _already(known, command.sequence)
+        elif attempt is not None:
+            if _is_overdue(attempt, command.time, limits):
+                verdict = refused(TransactionAborted, f"{name} has been open for too long")
+        elif here <= known.closed:
+            verdict = refused(TransactionAborted, f"{name} {here} has been aborted")
+        elif any(one.home is None and one.epoch == command.epoch for one in known.attempts):
+            verdict = refused(TransactionPending, f"{name} has an open transaction")
+        elif len(known.attempts) >= limits.attempts_max:
+            verdict = limited("attempts_max", f"{name} has too many undecided transactions")
+        return verdict
+
+    def _judge_new_name(self, name: str, limits: Limits) -> Refused | None:
+        if not 0 < len(name) <= NAME_CHARACTERS_MAX:
+            return limited("NAME_CHARACTERS_MAX", "a transaction's name is too long or empty")
+        if self.series_count >= limits.series_max:
+            return limited("series_max", "the partition knows no more names of transactions")
+        return None
+
+    def _grown(
+        self, command: Stage, attempt: Attempt, limits: Limits
+    ) -> OpenStage | Refused | Staged:
+        """Return the stage as it is with this part, or why it does not become so."""
+        key = (command.name, command.epoch, command.sequence, command.stage)
+        old = self.stages.get(key) or OpenStage(self.next_slot)
+        verdict = self._judge_part(command, attempt, old, limits)
+        if verdict is not None:
+            return verdict
+        try:
+            spans = spans_of(command.batches)
+        except InvalidBatch as error:
+            return refused(InvalidBatch, str(error))
+        return OpenStage(
+            old.slot,
+            old.parts + 1,
+            old.batches + len(spans),
+            old.span + sum(spans),
+            old.size + len(command.batches),
+            old.acks + command.acks,
+        )
+
+    def _judge_part(
+        self, command: Stage, attempt: Attempt, old: OpenStage, limits: Limits
+    ) -> Refused | Staged | None:
+        verdict: Refused | Staged | None = None
+        if command.part < 0:
+            verdict = refused(InvalidArgument, "parts are counted from 0")
+        elif command.part < old.parts:
+            verdict = Staged(old.parts, repeated=True)
+        elif command.part > old.parts:
+            verdict = refused(SequenceGap, f"expected part {old.parts}, got {command.part}")
+        elif not 0 < len(command.stage) <= NAME_CHARACTERS_MAX:
+            verdict = limited("NAME_CHARACTERS_MAX", "a stage's name is too long or empty")
+        elif old.parts == 0 and len(attempt.stages) >= limits.stages_max:
+            verdict = limited("stages_max", "the transaction has no room for another stage")
+        elif self.staged_bytes + len(command.batches) > limits.staged_bytes_max:
+            verdict = limited("staged_bytes_max", "too much is staged and not decided")
+        elif len(old.acks) + len(command.acks) > limits.staged_acks_max:
+            verdict = limited("staged_acks_max", "too many acknowledgements wait in the stage")
+        elif any(not 0 <= start < end for _, _, start, end in command.acks):
+            verdict = refused(InvalidArgument, "an acknowledged range is empty or turned round")
+        return verdict
+
+    # --- deciding ----------------------------------------------------------------------------
+
+    def commit(
+        self, command: Commit, limits: Limits, *, next_offset: int, term: Term
+    ) -> tuple[Refused | Decided, Publication, tuple[int, ...]]:
+        """Carry a commit out. Returns the answer, what to publish, and slots to drop."""
+        name = command.name
+        series = self.series.get(name)
+        known = series or Series()
+        verdict = self._judge_commit(command, known, limits, is_new=series is None)
+        if verdict is not None:
+            return verdict, Publication(), ()
+
+        attempt = _find(known, command.epoch, command.sequence)
+        stages: list[PublishedStage] = []
+        acks: list[StagedAck] = []
+        offset, time = next_offset, int(command.time)
+        for stage in command.stages:
+            held = self.stages.get((name, command.epoch, command.sequence, stage))
+            assert held is not None, "judged above"
+            acks += held.acks
+            if held.batches:
+                stages.append(
+                    PublishedStage(
+                        held.slot, Offset(offset), term, Micros(time), held.batches, held.span
+                    )
+                )
+                offset += held.span
+                time += held.batches
+        ended = [one for one in known.attempts if one.sequence <= command.sequence]
+        assert attempt is None or attempt in ended
+        drops = tuple(slot for one in ended for slot in self._drop(name, one))
+        if series is None:
+            self.series_count += 1
+        here = (command.epoch, command.sequence)
+        self.series[name] = Series(
+            epoch=max(known.epoch, command.epoch),
+            committed=command.sequence,
+            base_offset=next_offset,
+            next_offset=offset,
+            closed=max((known.closed, here, *((one.epoch, one.sequence) for one in ended))),
+            attempts=tuple(one for one in known.attempts if one not in ended),
+        )
+        decided = Decided(True, Offset(next_offset), Offset(offset))
+        return decided, Publication(tuple(stages), tuple(acks)), drops
+
+    def _judge_commit(
+        self, command: Commit, known: Series, limits: Limits, *, is_new: bool
+    ) -> Refused | Decided | None:
+        name, here = command.name, (command.epoch, command.sequence)
+        attempt = _find(known, *here)
+        verdict: Refused | Decided | None = None
+        if command.sequence <= known.committed:
+            verdict = _already(known, command.sequence)
+        elif is_new and (full := self._judge_new_name(name, limits)) is not None:
+            verdict = full
+        elif attempt is None and here <= known.closed:
+            verdict = refused(TransactionAborted, f"{name} {here} has been aborted")
+        elif command.epoch < known.epoch and (attempt is None or attempt.home is None):
+            verdict = refused(ProducerFenced, f"{name} is in epoch {known.epoch} now")
+        elif (
+            attempt is not None
+            and attempt.home is None
+            and (_is_overdue(attempt, command.time, limits))
+        ):
+            verdict = refused(TransactionAborted, f"{name} has been open for too long")
+        elif any(
+            one.home is not None and one.sequence < command.sequence for one in known.attempts
+        ):
+            # It may have been committed at its home: then it has to come first.
+            verdict = refused(TransactionPending, f"{name} has an earlier one to be resolved")
+        elif len(set(command.stages)) != len(command.stages):
+            verdict = refused(NotFound, "a stage is named twice")
+        else:
+            for stage in command.stages:
+                if self.stages.get((name, *here, stage)) is None:
+                    verdict = refused(NotFound, f"nothing is staged as {stage}")
+                    break
+        return verdict
+
+    def abort(self, command: Abort, limits: Limits) -> tuple[Refused | Decided, tuple[int, ...]]:
+        """Drop a transaction, and keep late retries from opening it again."""
+        name, here = command.name, (command.epoch, command.sequence)
+        series = self.series.get(name)
+        if series is None:
+            verdict = self._judge_new_name(name, limits)
+            if verdict is not None:
+                return verdict, ()
+        known = series or Series()
+        attempt = _find(known, *here)
+        if attempt is None:
+            if command.sequence <= known.committed:
+                return _already(known, command.sequence), ()
+            if here <= known.closed:
+                return Decided(False, repeated=True), ()
+        if series is None:
+            self.series_count += 1
+        drops = self._drop(name, attempt) if attempt is not None else ()
+        self.series[name] = msgspec.structs.replace(
+            known,
+            closed=max(known.closed, here),
+            attempts=tuple(one for one in known.attempts if one is not attempt),
+        )
+        return Decided(False), drops
+
+    def delete(self, command: SeriesDelete) -> Refused | Done:
+        """Forget a name that has nothing open."""
+        series = self.series.get(command.name)
+        if series is None:
+            return Done(changed=False)
+        if series.attempts:
+            return refused(TransactionPending, f"{command.name} has an open transaction")
+        del self.series[command.name]
+        self.series_count -= 1
+        return Done()
+
+    def overdue(self, now: int, limits: Limits) -> Iterator[tuple[str, Attempt]]:
+        """Yield what has been open for too long: to be aborted here, or asked about at home.
+
+        Only of the real tables. Costs one look at each name that is known.
+        """
+        assert isinstance(self.series, dict)
+        for name, series in self.series.items():
+            for attempt in series.attempts:
+                if _is_overdue(attempt, now, limits):
+                    yield name, attempt
+
+    def _drop(self, name: str, attempt: Attempt) -> tuple[int, ...]:
+        """Remove the stages of `attempt` and return their slots."""
+        slots = []
+        for stage in attempt.stages:
+            key = (name, attempt.epoch, attempt.sequence, stage)
+            held = self.stages.get(key)
+            assert held is not None, "an attempt lists the stages there are"
+            self.staged_bytes -= held.size
+            slots.append(held.slot)
+            del self.stages[key]
+        return tuple(slots)
+
+
+def _find(series: Series, epoch: int, sequence: int) -> Attempt | None:
+    for attempt in series.attempts:
+        if attempt.epoch == epoch and attempt.sequence == sequence:
+            return attempt
+    return None
+
+
+def _is_overdue(attempt: Attempt, now: int, limits: Limits) -> bool:
+    return now - attempt.opened_at > limits.transaction_micros_max
+
+
+def _already(series: Series, sequence: int) -> Decided:
+    if sequence < series.committed:
+        return Decided(True, repeated=True)
+    return Decided(True, Offset(series.base_offset), Offset(series.next_offset), repeated=True)
