@@ -1,0 +1,294 @@
+"""One partition's committed batches, in the order of their offsets: append-only, never rewritten.
+
+The write-ahead log has every batch before it comes here, so an append is visible at once and
+written later. The owner gives up a part of the write-ahead log only when `synced_offset` has
+passed the batches in it.
+
+What holds: everything below `synced_offset` survives a power cut; readers get whole batches whose
+checksums are right, or an error that names what is damaged; nothing is ever served twice under
+one offset.
+"""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+from angarium.errors import CorruptData, InvalidArgument, NotFound, OffsetOutOfRange
+from angarium.log.segments.appending import LogEnd
+from angarium.log.segments.config import SegmentConfig
+from angarium.log.segments.files import OpenFiles
+from angarium.log.segments.importing import complete_import
+from angarium.log.segments.manifest import Manifest, SegmentInfo
+from angarium.log.segments.names import FIRST_OFFSET, FOOTER, SEGMENT, file_name
+from angarium.log.segments.reader import DamageFound, SegmentReader, broken_part
+from angarium.log.segments.recovery import Recovery
+from angarium.log.segments.repair import extend_broken, patch
+from angarium.log.segments.segments import SegmentList
+from angarium.log.segments.start_mark import read_start_mark, write_start_mark
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from angarium.ids import Buffer, Micros, Offset
+    from angarium.log.disk import Disk
+    from angarium.log.segments.flush import Flush
+    from angarium.log.segments.segment import Segment, SegmentDamage
+
+
+class PartitionLog:
+    """The segments of one partition, open for appends and reads. Made by `open`."""
+
+    def __init__(
+        self, disk: Disk, folder: str, config: SegmentConfig, files: OpenFiles, found: Recovery
+    ) -> None:
+        self._disk = disk
+        self._folder = folder
+        self._config = config
+        self._files = files
+        self._start = found.start_offset
+        self._below = found.below
+        self._damage = found.damage
+        self.segments = SegmentList(found.segments)
+        self.reader = SegmentReader(disk, folder, config, files)
+        self._end = LogEnd(disk, folder, config, self.segments, self.reader, found)
+        self.cut_from = found.cut_from
+        """Where opening cut off a torn write, which the write-ahead log brings again; or None."""
+        self.scanned_bytes = found.scanned_bytes
+        """How much opening verified byte by byte."""
+
+    @classmethod
+    def open(
+        cls,
+        disk: Disk,
+        folder: str,
+        config: SegmentConfig | None = None,
+        *,
+        start_offset: Offset = FIRST_OFFSET,
+        durable_until: Offset = FIRST_OFFSET,
+        files: OpenFiles | None = None,
+    ) -> PartitionLog:
+        """Open the log in `folder`, which is made if it is not there.
+
+        `start_offset` is where readers may begin, as the owner's snapshot says. Everything from
+        there to `durable_until` must be there, because the write-ahead log no longer has it;
+        what is not is listed in `damage`. An import that was decided is completed first.
+        """
+        config = SegmentConfig() if config is None else config
+        files = OpenFiles(disk, files_max=config.open_files_max) if files is None else files
+        disk.make_folder(folder)
+        complete_import(disk, folder, index_bytes=config.index_bytes)
+        start = max(start_offset, read_start_mark(disk, folder))
+        found = Recovery(disk, folder, config, start_offset=start, durable_until=durable_until)
+        return cls(disk, folder, config, files, found)
+
+    def close(self) -> None:
+        """Close the files. What was not flushed stays in the write-ahead log."""
+        for segment in self.segments:
+            self._end.forget(segment)
+        self._files.close(within=f"{self._folder}/")
+
+    # --- places -----------------------------------------------------------------------------
+
+    @property
+    def start_offset(self) -> Offset:
+        """The first offset that may be read."""
+        return self._start
+
+    @property
+    def end_offset(self) -> Offset:
+        """The next offset to come."""
+        return self._end.offset
+
+    @property
+    def synced_offset(self) -> Offset:
+        """Everything below survives a power cut."""
+        return self._end.synced_offset
+
+    @property
+    def unflushed_bytes(self) -> int:
+        """Bytes that are in memory only; the owner flushes before they become too many."""
+        return self._end.tail.bytes
+
+    @property
+    def damage(self) -> tuple[SegmentDamage, ...]:
+        """What is known to be unreadable, from opening, from reads since, and from the scrub."""
+        return tuple(self._damage)
+
+    # --- appending --------------------------------------------------------------------------
+
+    def append(self, batches: Sequence[Buffer]) -> None:
+        """Take stamped, committed batches, each starting where the one before ended.
+
+        The buffers are kept, not copied, and must not be changed any more. A batch below
+        `end_offset` comes again from the write-ahead log and is skipped, after a comparison with
+        what is here wherever that costs nothing.
+        """
+        self._end.append(batches)
+
+    def skip_to(self, offset: Offset) -> None:
+        """Declare `[end_offset, offset)` as reserved and never filled; below the end, nothing."""
+        self._end.skip_to(offset)
+
+    def take(self, *, sync: bool = True) -> Flush | None:
+        """Return what is to be written now; None if there is nothing, or a flush is under way."""
+        return self._end.take(sync=sync)
+
+    def write(self, flush: Flush) -> None:
+        """Do the part that blocks; may run in a thread beside appends and reads.
+
+        Raises `DiskFull` (tell `failed`, and take again when there is room; nothing is lost) or
+        `SyncFailed`, which is fatal to the node.
+        """
+        self._end.write(flush)
+
+    def flushed(self, flush: Flush) -> None:
+        """Let go of the memory of what has been written."""
+        self._end.flushed(flush)
+
+    def failed(self, flush: Flush) -> None:
+        """Give up a flush that could not be written; everything in it is still in memory."""
+        self._end.failed(flush)
+
+    def sync(self) -> None:
+        """Write everything and make it survive a power cut."""
+        self._end.sync()
+
+    # --- reading ----------------------------------------------------------------------------
+
+    def read(self, offset: Offset, bytes_max: int, *, gaps: bool = False) -> list[memoryview]:
+        """Return whole batches from the one that holds `offset` on, up to `bytes_max`.
+
+        There is at least one, however large, unless nothing but declared gaps follows; with
+        `gaps` the frames that declare them are returned, too, for a peer that repairs itself.
+        Raises `OffsetOutOfRange`, or `CorruptData` if the batch at `offset` is damaged.
+        """
+        self._check_range(offset)
+        while offset < self._end.written_offset:
+            segment = self.segments.at(offset)
+            try:
+                batches = self.reader.read(segment, offset, bytes_max, gaps=gaps)
+            except DamageFound as found:
+                self.report(found.damage)
+                raise
+            if batches:
+                return batches
+            offset = min(segment.readable_until, self._end.written_offset)
+        return self._end.tail.read(offset, bytes_max, gaps=gaps)
+
+    def offset_at(self, time: Micros) -> Offset:
+        """Return the first offset appended at `time` or later; the end if there is none.
+
+        All records of a batch have one append time, so this is exact.
+        """
+        for segment in self.segments.from_time(time):
+            offset = self.reader.first_at_time(segment, time)
+            if offset is not None:
+                return max(offset, self._start)
+        offset = self._end.tail.first_at_time(time)
+        return self.end_offset if offset is None else max(offset, self._start)
+
+    def time_at(self, offset: Offset) -> Micros:
+        """Return when the record at `offset` was appended; for a gap, what follows it."""
+        self._check_range(offset)
+        place = offset
+        while place < self._end.written_offset:
+            segment = self.segments.at(place)
+            time = self.reader.time_at(segment, place)
+            if time is not None:
+                return time
+            place = min(segment.readable_until, self._end.written_offset)
+        time = self._end.tail.time_at(place)
+        if time is None:
+            raise OffsetOutOfRange(offset=offset, start=self._start, end=self.end_offset)
+        return time
+
+    def _check_range(self, offset: Offset) -> None:
+        if not self._start <= offset <= self._end.offset:
+            raise OffsetOutOfRange(offset=offset, start=self._start, end=self._end.offset)
+
+    # --- retention --------------------------------------------------------------------------
+
+    def trim(self, start_offset: Offset) -> None:
+        """Let readers begin at `start_offset` at once; a lower start than today's does nothing."""
+        if start_offset > self.end_offset:
+            raise InvalidArgument(f"a trim to {start_offset} lies behind {self.end_offset}")
+        self._start = max(self._start, start_offset)
+        self._damage = [one for one in self._damage if one.to_offset > self._start]
+
+    def collect(self) -> int:
+        """Delete segments that lie wholly below the start; return how many were deleted.
+
+        The cost is that of the deleted ones. Nothing that is not yet synced counts as below.
+        """
+        until = min(self._start, self.synced_offset)
+        doomed = list(takewhile(lambda segment: self._is_below(segment, until), self.segments))
+        names = [*self._below, *(segment.base_offset for segment in doomed)]
+        if not names:
+            return 0
+        write_start_mark(self._disk, self._folder, until)
+        for segment in doomed:
+            self.reader.forget(segment)
+            self._end.forget(segment)
+        for base in names:
+            self._disk.remove(file_name(self._folder, base, FOOTER))
+            self._disk.remove(file_name(self._folder, base, SEGMENT))
+        self._below = []
+        self.segments.drop_first(len(doomed))
+        return len(names)
+
+    def _is_below(self, segment: Segment, until: Offset) -> bool:
+        return segment.next_offset <= until and self._end.is_done_with(segment)
+
+    # --- copies for peers -------------------------------------------------------------------
+
+    def manifest(self) -> Manifest:
+        """Return the segments that hold everything from the start to the end, as of now.
+
+        Batches that are still in memory count, too: a snapshot that carries the manifest may be
+        saved once `synced_offset` has reached its `end_offset`.
+        """
+        if self._damage:
+            raise CorruptData(f"{self._folder}: damaged segments cannot be copied")
+        segments = tuple(
+            SegmentInfo(segment.base_offset, segment.next_offset, segment.bytes, segment.crc)
+            for segment in self.segments
+            if segment.bytes and segment.next_offset > self._start
+        )
+        return Manifest(self._start, self.end_offset, segments)
+
+    def read_segment(self, segment: Offset, position: int, length: int) -> bytes:
+        """Return bytes of a segment as they are on disk, fewer where what is written ends.
+
+        The peer verifies them against the manifest. `NotFound` says that the segment has been
+        deleted since, and that a newer manifest is needed.
+        """
+        named = self.segments.named(segment)
+        if named is None:
+            raise NotFound(f"there is no segment {segment}")
+        return self.reader.raw(named, position, length)
+
+    # --- damage -----------------------------------------------------------------------------
+
+    def report(self, damage: SegmentDamage) -> None:
+        """Remember damage that somebody met."""
+        if damage not in self._damage and damage.to_offset > self._start:
+            self._damage.append(damage)
+
+    def repair(self, damage: SegmentDamage, frames: Sequence[Buffer]) -> None:
+        """Put `frames`, read from a peer with `gaps=True`, where this log is damaged.
+
+        They begin at `damage.from_offset` and leave no hole. In a sealed segment they fill the
+        damage at once; a broken one may be completed in several calls, and `damage` shrinks.
+        """
+        segment = self.segments.at(damage.from_offset)
+        self._end.seal(segment)
+        if segment.whole_until is None:
+            patch(self._disk, self._folder, self.reader, segment, damage, frames)
+            self._damage = [one for one in self._damage if one != damage]
+        else:
+            extend_broken(self._disk, self._folder, self._config, segment, frames)
+            self._damage = [one for one in self._damage if one.segment != segment.base_offset]
+            if segment.whole_until is not None:
+                self.report(broken_part(segment))
+        self.reader.forget(segment)

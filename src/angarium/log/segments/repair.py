@@ -1,0 +1,134 @@
+"""Putting good frames, fetched from a peer, where this replica's own are damaged.
+
+Replicas hold the same bytes, so a repair writes in place: into a sealed segment exactly the bytes
+between two points whose checksums are known, and only if they fit these; behind the whole part of
+a broken one, frame after frame, until it is complete. A crash in the middle leaves damage that
+the next reader or the next opening finds again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from angarium.batch.checksum import extend
+from angarium.errors import CorruptData, InvalidArgument
+from angarium.log.segments.footer import write_footer
+from angarium.log.segments.frames import frame_at, is_intact, latest_times
+from angarium.log.segments.names import SEGMENT, file_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from angarium.ids import Buffer, Offset
+    from angarium.log.disk import Disk, File
+    from angarium.log.segments.config import SegmentConfig
+    from angarium.log.segments.frames import Frame
+    from angarium.log.segments.index import Point
+    from angarium.log.segments.reader import SegmentReader
+    from angarium.log.segments.segment import Segment, SegmentDamage
+
+
+def patch(
+    disk: Disk,
+    folder: str,
+    reader: SegmentReader,
+    segment: Segment,
+    damage: SegmentDamage,
+    frames: Iterable[Buffer],
+) -> None:
+    """Overwrite the damaged bytes of a sealed segment by good ones that fit its checksums."""
+    index = reader.index(segment)
+    first = index.place_of_offset(damage.from_offset)
+    if damage.to_offset == segment.next_offset:
+        end = segment.written
+    else:
+        end = index[index.place_of_offset(damage.to_offset)]
+    start = index[first]
+    kept = _kept(reader, segment, start, index.offset(first), damage.from_offset)
+    good = b"".join(
+        data for _, data in _checked(frames, start=damage.from_offset, end=damage.to_offset)
+    )
+    if start.position + len(kept) + len(good) != end.position or (
+        extend(extend(start.crc, kept), good) != end.crc
+    ):
+        raise CorruptData(
+            f"segment {segment.base_offset}: the frames offered for [{damage.from_offset}, "
+            f"{damage.to_offset}) are not those that were there"
+        )
+    file = _opened(disk, folder, segment)
+    try:
+        file.pwrite([good], start.position + len(kept))
+        file.datasync()
+    finally:
+        file.close()
+
+
+def extend_broken(
+    disk: Disk, folder: str, config: SegmentConfig, segment: Segment, frames: Iterable[Buffer]
+) -> None:
+    """Go on behind the whole part of a broken segment; once it is complete it is sealed."""
+    assert segment.whole_until is not None
+    until = segment.next_offset
+    added = _checked(frames, start=segment.whole_until, end=until)
+    file = _opened(disk, folder, segment)
+    try:
+        file.pwrite([data for _, data in added], segment.bytes)
+        segment.next_offset = segment.whole_until
+        for frame, data in added:
+            segment.add(frame, crc=extend(segment.crc, data), index_bytes=config.index_bytes)
+            if not frame.is_gap:
+                segment.note_times(*latest_times(data, 0))
+        segment.break_off(until)
+        if segment.whole_until == until:
+            file.truncate(segment.bytes)
+            file.datasync()
+            write_footer(disk, folder, segment)
+            segment.whole_until = None
+            segment.is_sealed = True
+    finally:
+        file.close()
+
+
+def _checked(frames: Iterable[Buffer], *, start: Offset, end: Offset) -> list[tuple[Frame, bytes]]:
+    """Return the frames that lie in `[start, end)`; they must be whole and leave no hole."""
+    inside: list[tuple[Frame, bytes]] = []
+    for buffer in frames:
+        data = bytes(buffer)
+        frame = frame_at(data, 0)
+        if frame is None or frame.length != len(data) or not is_intact(data, 0, frame):
+            raise InvalidArgument("a repair takes single, whole frames")
+        if frame.next_offset <= start or frame.base_offset >= end:
+            continue
+        expected = inside[-1][0].next_offset if inside else start
+        if frame.base_offset != expected or frame.next_offset > end:
+            raise InvalidArgument(
+                f"a repair goes on at offset {expected}, not at {frame.base_offset}"
+            )
+        inside.append((frame, data))
+    return inside
+
+
+def _kept(
+    reader: SegmentReader, segment: Segment, start: Point, offset: Offset, until: Offset
+) -> bytes:
+    """Return the whole frames between a point and the damage behind it."""
+    chunk = reader.raw(segment, start.position, segment.written.position - start.position)
+    position = 0
+    while offset < until:
+        frame = frame_at(chunk, position)
+        if frame is None or not is_intact(chunk, position, frame):
+            raise CorruptData(f"segment {segment.base_offset} is damaged at {offset} already")
+        position += frame.length
+        offset = frame.next_offset
+    return chunk[:position]
+
+
+def _opened(disk: Disk, folder: str, segment: Segment) -> File:
+    """Return the segment's file for writing, made if it is lost."""
+    name = file_name(folder, segment.base_offset, SEGMENT)
+    try:
+        return disk.open(name)
+    except FileNotFoundError:
+        file = disk.create(name)
+        disk.sync_directory(folder)
+        return file

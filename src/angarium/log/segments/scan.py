@@ -1,0 +1,117 @@
+"""Reading a segment file from its beginning and believing nothing: both checksums of every frame,
+and that each one starts at the offset where the one before ended.
+
+The scan stops at the first frame that is not whole. It never searches for a later one: bytes that
+look like a batch may be part of somebody's record, and only the index of a sealed segment knows
+where frames really begin.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from angarium.batch.checksum import extend
+from angarium.log.segments.frames import GAP_BYTES, frame_at, is_intact, latest_times
+from angarium.log.segments.index import Point
+from angarium.log.segments.segment import Segment
+
+if TYPE_CHECKING:
+    from angarium.ids import Offset
+    from angarium.log.disk import File
+
+_CHUNK_BYTES: Final = 1 << 20
+"""Bytes read at a time; a longer frame is read whole."""
+
+
+class Tail(Enum):
+    """What lies behind the last whole frame."""
+
+    END = "end"
+    """Nothing: the file ends there."""
+    ZEROS = "zeros"
+    """Preallocated room that was never written."""
+    BROKEN = "broken"
+    """Bytes that are not a whole frame: a torn write, or damage."""
+
+
+class Scanned(NamedTuple):
+    """What a scan found: the segment up to the last whole frame, and what follows it."""
+
+    segment: Segment
+    tail: Tail
+    stamps: dict[Offset, int]
+    """Of frames from `remember_from` on, the stamp's checksum by base offset."""
+
+
+def scan(
+    file: File,
+    base_offset: Offset,
+    *,
+    index_bytes: int,
+    length: int | None = None,
+    until: Offset | None = None,
+    remember_from: Offset | None = None,
+) -> Scanned:
+    """Verify the frames of a file, of its first `length` bytes, or of those below `until`."""
+    size = file.size() if length is None else min(length, file.size())
+    segment = Segment(base_offset)
+    index = segment.index
+    assert index is not None
+    stamps: dict[Offset, int] = {}
+    chunk = b""
+    start = position = block = 0  # the chunk's place in the file; places within the chunk
+    while segment.next_offset != until:
+        frame = frame_at(chunk, position)
+        here = start + position
+        if frame is None and len(chunk) - position >= GAP_BYTES:
+            break
+        if frame is None or position + frame.length > len(chunk):
+            needed = GAP_BYTES if frame is None else frame.length
+            if needed > size - here:
+                break
+            segment.crc = extend(segment.crc, chunk[block:position])
+            chunk = file.pread(min(max(needed, _CHUNK_BYTES), size - here), here)
+            start, position, block = here, 0, 0
+            if len(chunk) < needed:
+                break
+            continue
+        fits = frame.base_offset == segment.next_offset and is_intact(chunk, position, frame)
+        if not fits or (until is not None and frame.next_offset > until):
+            break
+        if segment.bytes - index.last_position() >= index_bytes:
+            segment.crc = extend(segment.crc, chunk[block:position])
+            block = position
+        segment.add(frame, crc=segment.crc, index_bytes=index_bytes)
+        if not frame.is_gap:
+            segment.note_times(*latest_times(chunk, position))
+        if remember_from is not None and frame.next_offset > remember_from:
+            stamps[frame.base_offset] = frame.stamp_crc
+        position += frame.length
+    segment.crc = extend(segment.crc, chunk[block:position])
+    segment.written = Point(segment.bytes, segment.crc)
+    segment.allocated = file.size()
+    return Scanned(segment, _tail(file, segment.bytes, size), stamps)
+
+
+def file_crc(file: File, length: int) -> int | None:
+    """Return the checksum of a file's first `length` bytes; None if it is shorter."""
+    crc = position = 0
+    while position < length:
+        chunk = file.pread(min(_CHUNK_BYTES, length - position), position)
+        if not chunk:
+            return None
+        crc = extend(crc, chunk)
+        position += len(chunk)
+    return crc
+
+
+def _tail(file: File, position: int, size: int) -> Tail:
+    if position >= size:
+        return Tail.END
+    while position < size:
+        chunk = file.pread(min(_CHUNK_BYTES, size - position), position)
+        if chunk.count(0) != len(chunk):
+            return Tail.BROKEN
+        position += max(len(chunk), 1)
+    return Tail.ZEROS
