@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from angarium.batch.columns import check_times, header_pairs
+from angarium.batch.columns import check_times, encoded_name, header_pairs
 from angarium.batch.encoding import encode
 from angarium.batch.layout import (
     AT_ONCE,
@@ -20,8 +20,8 @@ from angarium.batch.layout import (
     TIMESTAMPS,
     Codec,
 )
-from angarium.errors import LimitExceeded
-from angarium.ids import NO_PRODUCER, Epoch, Micros, ProducerId, Sequence
+from angarium.errors import InvalidBatch, LimitExceeded
+from angarium.ids import NO_PRODUCER, Epoch, ProducerId, Sequence
 
 if TYPE_CHECKING:
     from angarium.batch.columns import HeaderPairs, HeadersOf
@@ -83,9 +83,9 @@ class BatchBuilder:
         *,
         key: Buffer | None = None,
         headers: HeadersOf | None = None,
-        timestamp: Micros = NO_TIMESTAMP,
-        expires_at: Micros = NEVER,
-        deliver_at: Micros = AT_ONCE,
+        timestamp: int = NO_TIMESTAMP,
+        expires_at: int = NEVER,
+        deliver_at: int = AT_ONCE,
     ) -> bool:
         """Collect a record; False, and nothing changed, if the batch is too full for it.
 
@@ -121,6 +121,8 @@ class BatchBuilder:
         sequence: Sequence = FIRST_SEQUENCE,
     ) -> bytearray:
         """Return a batch of what has been collected, and start anew."""
+        if not self._values:
+            raise InvalidBatch("a batch has at least one record")
         columns = self._columns
         timestamps, expires_at, deliver_at = zip(*self._times, strict=True)
         batch = encode(
@@ -169,7 +171,7 @@ def _data_bytes(value: Buffer | None, key: Buffer | None, pairs: HeaderPairs) ->
     size = _size(value) + _size(key)
     for name, content in pairs:
         # Two offsets, and a bit for a null value counted as a byte.
-        size += 9 + len(name.encode()) + _size(content)
+        size += 9 + len(encoded_name(name)) + _size(content)
     return size
 
 

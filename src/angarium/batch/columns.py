@@ -58,10 +58,7 @@ def header_column(headers: Sequence[HeadersOf | None]) -> Column:
     of_each = [header_pairs(of_one) if of_one else () for of_one in headers]
     bounds = list(accumulate(map(len, of_each), initial=0))
     pairs = list(chain.from_iterable(of_each))
-    try:
-        names = binary_column([name.encode() for name, _ in pairs], name="header names")
-    except UnicodeEncodeError as error:
-        raise InvalidBatch("a header's name has no UTF-8 form") from error
+    names = binary_column([encoded_name(name) for name, _ in pairs], name="header names")
     contents = binary_column([content for _, content in pairs], name="header values")
     pieces = [*_offsets(bounds, "headers"), *names.pieces, *contents.pieces]
     return Column(pieces, contents.has_nulls)
@@ -70,6 +67,14 @@ def header_column(headers: Sequence[HeadersOf | None]) -> Column:
 def header_pairs(headers: HeadersOf) -> HeaderPairs:
     """Return names and values in order, whichever way they were given."""
     return tuple(headers.items() if hasattr(headers, "items") else headers)
+
+
+def encoded_name(name: str) -> bytes:
+    """Return a header's name in UTF-8; a lone half of a surrogate pair has no such form."""
+    try:
+        return name.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidBatch("a header's name has no UTF-8 form") from error
 
 
 def time_column(

@@ -73,7 +73,7 @@ def _unpacked_lz4(stored: Buffer, section_bytes: int) -> bytes:
 
 
 def _unpacked_zstd(stored: Buffer, section_bytes: int) -> bytes:
-    window_log = max(ZSTD_WINDOW_LOG_MIN, section_bytes.bit_length())
+    window_log = max(ZSTD_WINDOW_LOG_MIN, (section_bytes - 1).bit_length())
     decompressor = zstd.ZstdDecompressor(
         options={zstd.DecompressionParameter.window_log_max: window_log}
     )

@@ -28,7 +28,7 @@ from angarium.batch.layout import (
 )
 from angarium.batch.limits import DEFAULT_LIMITS, Limits
 from angarium.batch.section import Headers, Section  # noqa: TC001 - msgspec reads annotations
-from angarium.batch.stamping import verify_checksums
+from angarium.batch.stamping import batch_length, verify_checksums
 from angarium.batch.validation import (
     checked_columns,
     checked_header,
@@ -117,10 +117,9 @@ class Batch:
 
     def verify(self) -> None:
         """Raise `InvalidBatch` unless both checksums hold (an unstamped batch has only one)."""
-        header = unpacked_header(self.buffer)
-        if header.length != len(self.buffer):
+        if batch_length(self.buffer) != len(self.buffer):
             raise InvalidBatch("the declared length is not the length of the batch")
-        verify_checksums(self.buffer, header)
+        verify_checksums(self.buffer, unpacked_header(self.buffer))
 
     # --- what the leader assigned ---------------------------------------------------------
 
