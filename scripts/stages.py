@@ -103,16 +103,28 @@ def available_stages() -> list[str]:
 
 
 def run_checks() -> Outcome:
-    """Run every linter, also after one of them complained."""
+    """Run every linter, also after one of them complained; print only what a failed one said."""
     outcome = Outcome("check")
     started = time.monotonic()
-    with _log_path("check").open("wb") as log:
+    with _log_path("check").open("w", encoding="utf-8") as log:
         for name, command in CHECKS.items():
             check_started = time.monotonic()
-            status = _run([sys.executable, *command], log, quiet=True)
-            outcome.ok &= status == 0
+            done = subprocess.run(  # noqa: S603  (only the commands above)
+                [sys.executable, *command],
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                encoding="utf-8",
+                check=False,
+            )
+            well = done.returncode == 0
+            outcome.ok &= well
             seconds = time.monotonic() - check_started
-            print(f"   {name}: {'ok' if status == 0 else 'FAILED'}, {seconds:.1f} s", flush=True)
+            print(f"   {name}: {'ok' if well else 'FAILED'}, {seconds:.1f} s", flush=True)
+            if not well:
+                print(done.stdout, flush=True)
+            log.write(f"== {name}\n{done.stdout}\n")
     outcome.seconds = time.monotonic() - started
     return outcome
 
@@ -183,12 +195,8 @@ def _count(report: Path, outcome: Outcome) -> None:
             outcome.skipped[skip.get("message", "")] += 1
 
 
-def _run(command: list[str], log: IO[bytes], *, quiet: bool = False) -> int:
-    """Run `command`, writing what it prints to `log` and the terminal; return its status.
-
-    A `quiet` one reaches the terminal only when it fails.
-    """
-    kept = bytearray()
+def _run(command: list[str], log: IO[bytes]) -> int:
+    """Run `command`, writing what it prints to `log` and the terminal; return its status."""
     with subprocess.Popen(  # noqa: S603  (only the commands of this file)
         command,
         cwd=ROOT,
@@ -200,14 +208,8 @@ def _run(command: list[str], log: IO[bytes], *, quiet: bool = False) -> int:
         # Whatever is there, not whole lines: pytest's dots should appear as they come.
         while chunk := os.read(process.stdout.fileno(), 65536):
             log.write(chunk)
-            if quiet:
-                kept += chunk
-            else:
-                sys.stdout.buffer.write(chunk)
-                sys.stdout.buffer.flush()
-    if process.returncode != 0 and kept:
-        sys.stdout.buffer.write(kept)
-        sys.stdout.buffer.flush()
+            sys.stdout.buffer.write(chunk)
+            sys.stdout.buffer.flush()
     return process.returncode
 
 
