@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from angarium.ids import NO_REPLICA, Index, Term
 from angarium.raft import leading, stepping
 from angarium.raft.conf_change import Change, ConfChange, encode_conf_change
+from angarium.raft.config import NO_LIMIT
 from angarium.raft.core import LEADER, Core
 from angarium.raft.errors import LocalMessage, UnknownPeer
 from angarium.raft.messages import (
@@ -28,6 +29,7 @@ from angarium.raft.messages import (
     Message,
     MessageKind,
 )
+from angarium.raft.progress import ProgressState
 from angarium.raft.ready import Ready, SoftState, append_task, applied, apply_task, written
 from angarium.raft.reconfiguration import apply_change
 from angarium.raft.status import status_of
@@ -79,7 +81,6 @@ class RaftNode:
     """A replica. Not safe to be used from several threads at once."""
 
     __slots__ = (
-        "_allow_unstable",
         "_async",
         "_core",
         "_hard_state",
@@ -98,8 +99,6 @@ class RaftNode:
         self._core = core = Core(config, storage, jitter=jitter)
         self.id = config.id
         self._async = config.async_storage_writes
-        # A synchronous driver writes before it applies, so what it is about to write counts.
-        self._allow_unstable = not self._async
         self._leader, self._role = core.leader, core.role
         self._hard_state = HardState(core.term, core.vote, core.log.committed)
         self._on_advance: list[Message] | None = None
@@ -218,7 +217,7 @@ class RaftNode:
             or core.leader != self._leader
             or core.role is not self._role
             or log.has_next_unstable
-            or log.has_next_committed(allow_unstable=self._allow_unstable)
+            or log.has_next_committed
             or bool(core.read_states)
         )
 
@@ -227,7 +226,7 @@ class RaftNode:
         assert self._on_advance is None, "the last Ready has not been advanced over"
         core, log = self._core, self._core.log
         entries = log.next_unstable()
-        committed = log.next_committed(allow_unstable=self._allow_unstable)
+        committed = log.next_committed()
         snapshot = log.next_snapshot()
         soft_state = self._changed_soft_state()
         before = self._hard_state
@@ -258,8 +257,6 @@ class RaftNode:
             read_states = tuple(core.read_states)
             core.read_states = []
         log.start_writing()
-        if committed:
-            log.start_applying(committed, allow_unstable=self._allow_unstable)
         return Ready(
             soft_state=soft_state,
             hard_state=hard_state,
@@ -320,6 +317,21 @@ class RaftNode:
     def conf_state(self) -> ConfState:
         """The membership in force."""
         return self._core.tracker.conf_state
+
+    def entries_after(self, index: Index) -> tuple[Entry, ...]:
+        """Return every entry of the log above `index`, written, committed or neither."""
+        log = self._core.log
+        return log.entries(Index(index + 1), Index(log.last_index + 1), NO_LIMIT)
+
+    def match(self, replica: ReplicaId) -> Index | None:
+        """Return up to where a member's log is known to equal ours; None if it is no member."""
+        progress = self._core.tracker.progress.get(replica)
+        return None if progress is None else progress.match
+
+    def snapshot_receivers(self) -> tuple[ReplicaId, ...]:
+        """Return the members that this leader has sent a snapshot and not heard from since."""
+        members = self._core.tracker.progress.items()
+        return tuple(replica for replica, one in members if one.state is ProgressState.SNAPSHOT)
 
     def status(self) -> Status:
         """Return everything that may be of interest, as a copy."""
