@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from angarium.ids import ReplicaId  # noqa: TC001 - read by msgspec when it decodes
+from angarium.ids import ReplicaId
 from angarium.raft.errors import ConfChangeFault, InvalidConfChange
 from angarium.raft.messages import EntryKind
 

@@ -75,7 +75,12 @@ class Core:
         self.config = config
         self.id = config.id
         self.jitter = jitter
-        self.log = RaftLog(storage, applying_bytes_max=config.applying_bytes_max)
+        self.log = RaftLog(
+            storage,
+            applying_bytes_max=config.applying_bytes_max,
+            # A synchronous driver writes before it applies, so what it is about to write counts.
+            apply_unwritten=not config.async_storage_writes,
+        )
         self.tracker = Tracker(
             inflight_messages_max=config.inflight_messages_max,
             inflight_bytes_max=config.inflight_bytes_max,
@@ -116,7 +121,7 @@ class Core:
         if hard_state != HardState():
             self._load(hard_state)
         if config.applied > 0:
-            self.log.applied_to(config.applied, 0)
+            self.log.applied_to(config.applied)
         self.become_follower(self.term, NO_REPLICA)
 
     @property

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from angarium.raft.messages import Snapshot
 
 _APPEND_RESPONSE = MessageKind.APPEND_RESPONSE
+_HEARTBEAT_RESPONSE = MessageKind.HEARTBEAT_RESPONSE
 _CAMPAIGN_NOW = Message(kind=MessageKind.HUP)
 
 
@@ -64,7 +65,7 @@ def on_heartbeat(core: Core, m: Message) -> None:
     core.log.commit_to(m.commit)
     core.messages.append(
         Message(
-            kind=MessageKind.HEARTBEAT_RESPONSE,
+            kind=_HEARTBEAT_RESPONSE,
             to=m.sender,
             sender=core.id,
             term=core.term,

@@ -9,6 +9,7 @@ in progress and not handed out twice. The indexes always keep this order:
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from angarium.ids import Index, Term
@@ -27,9 +28,11 @@ class RaftLog:
     """The log of one replica."""
 
     __slots__ = (
+        "_apply_unwritten",
         "_applying_bytes",
         "_applying_bytes_max",
         "_applying_paused",
+        "_applying_sizes",
         "_batch",
         "_batch_bytes",
         "_batch_key",
@@ -47,7 +50,9 @@ class RaftLog:
         "pending_snapshot",
     )
 
-    def __init__(self, storage: Storage, *, applying_bytes_max: int) -> None:
+    def __init__(
+        self, storage: Storage, *, applying_bytes_max: int, apply_unwritten: bool = False
+    ) -> None:
         self._storage = storage
         first, last = storage.first_index(), storage.last_index()
         self.last_index = last
@@ -67,8 +72,12 @@ class RaftLog:
         """A snapshot from the leader that is not known to be installed."""
         self._snapshot_in_progress = False
 
+        self._apply_unwritten = apply_unwritten
+        """Whether committed entries may be applied before they are in our own storage."""
         self._applying_bytes_max = applying_bytes_max
         self._applying_bytes = 0
+        self._applying_sizes: deque[tuple[Index, int]] = deque()
+        """The last index and the bytes of what was handed out at a time, oldest first."""
         self._applying_paused = False
 
         # The newest entries as they were last cut for a follower: the next one mostly wants the
@@ -195,7 +204,8 @@ class RaftLog:
         news = entries if prev_index == self.last_index else self._beyond_agreement(entries)
         if news:
             self.append(news)
-        self.commit_to(min(commit, Index(prev_index + len(entries))))
+        last_new = prev_index + len(entries)
+        self.commit_to(commit if commit < last_new else Index(last_new))
         return True
 
     def _beyond_agreement(self, entries: Sequence[Entry]) -> Sequence[Entry]:
@@ -224,46 +234,51 @@ class RaftLog:
                 )
             self.committed = index
 
-    def next_committed(self, *, allow_unstable: bool) -> tuple[Entry, ...]:
-        """Return committed entries that were not handed out yet, as many as may be under way."""
-        if not self.has_next_committed(allow_unstable=allow_unstable):
-            return ()
-        budget = self._applying_bytes_max - self._applying_bytes
-        hi = Index(self._appliable(allow_unstable=allow_unstable) + 1)
-        return self.entries(Index(self.applying + 1), hi, budget)
-
-    def has_next_committed(self, *, allow_unstable: bool) -> bool:
-        """Tell whether there is something to apply; a snapshot on its way goes first."""
+    @property
+    def has_next_committed(self) -> bool:
+        """Whether there is something to apply; a snapshot on its way goes first."""
+        applying = self.applying
         return (
-            self.applying < self.committed
-            and self.applying < self._appliable(allow_unstable=allow_unstable)
+            applying < self.committed
+            and (self._apply_unwritten or applying < self._offset - 1)
             and not self._applying_paused
             and self.pending_snapshot is None
         )
 
-    def start_applying(self, entries: Sequence[Entry], *, allow_unstable: bool) -> None:
-        """Note that `entries` were handed out to be applied."""
+    def next_committed(self) -> tuple[Entry, ...]:
+        """Return committed entries that were not handed out yet, and note that they are now.
+
+        No more of them than may be under way at a time; the rest once some are applied.
+        """
+        if not self.has_next_committed:
+            return ()
+        appliable = self.committed
+        if not self._apply_unwritten and appliable >= self._offset:
+            appliable = Index(self._offset - 1)
+        budget = self._applying_bytes_max - self._applying_bytes
+        entries = self.entries(Index(self.applying + 1), Index(appliable + 1), budget)
         self.applying = entries[-1].index
-        self._applying_bytes += data_bytes(entries) + len(entries) * ENTRY_OVERHEAD_BYTES
+        size = data_bytes(entries) + len(entries) * ENTRY_OVERHEAD_BYTES
+        self._applying_sizes.append((self.applying, size))
+        self._applying_bytes += size
         # Either the bound is met, or the next entry would have passed it: it was left out.
         self._applying_paused = (
-            self._applying_bytes >= self._applying_bytes_max
-            or self.applying < self._appliable(allow_unstable=allow_unstable)
+            self._applying_bytes >= self._applying_bytes_max or self.applying < appliable
         )
+        return entries
 
-    def applied_to(self, index: Index, size: int) -> None:
-        """Note that entries up to `index`, `size` bytes with overhead, have been applied."""
+    def applied_to(self, index: Index) -> int:
+        """Note that entries up to `index` have been applied; return the bytes of their data."""
         assert self.applied <= index <= self.committed, "only committed entries are applied, once"
+        count = index - self.applied
         self.applied = index
         self.applying = max(self.applying, index)
-        self._applying_bytes = max(self._applying_bytes - size, 0)
+        sizes, freed = self._applying_sizes, 0
+        while sizes and sizes[0][0] <= index:
+            freed += sizes.popleft()[1]
+        self._applying_bytes -= freed
         self._applying_paused = self._applying_bytes >= self._applying_bytes_max
-
-    def _appliable(self, *, allow_unstable: bool) -> Index:
-        """Return up to where entries may be applied: those on disk, or all that are committed."""
-        if allow_unstable:
-            return self.committed
-        return min(self.committed, Index(self._offset - 1))
+        return max(freed - count * ENTRY_OVERHEAD_BYTES, 0)
 
     # --- writing --------------------------------------------------------------------------
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from angarium.raft.config import ENTRY_OVERHEAD_BYTES
 from angarium.raft.core import LEADER
 from angarium.raft.errors import ProposalDropped
 from angarium.raft.leading import propose
-from angarium.raft.log import data_bytes
 from angarium.raft.messages import EntryKind
 
 if TYPE_CHECKING:
@@ -29,20 +27,19 @@ def on_written(core: Core, m: Message) -> None:
 def on_applied(core: Core, m: Message) -> None:
     """The machine has applied `m.entries`."""
     if m.entries:
-        size = data_bytes(m.entries)
-        applied_to(core, m.entries[-1].index, size + len(m.entries) * ENTRY_OVERHEAD_BYTES)
-        core.uncommitted_bytes = max(core.uncommitted_bytes - size, 0)
+        applied_to(core, m.entries[-1].index)
 
 
 def snapshot_installed(core: Core, snapshot: Snapshot) -> None:
     """The machine continues from `snapshot`. True in any term: what it holds was committed."""
     core.log.snapshot_installed(snapshot.index)
-    applied_to(core, snapshot.index, 0)
+    applied_to(core, snapshot.index)
 
 
-def applied_to(core: Core, index: Index, size: int) -> None:
+def applied_to(core: Core, index: Index) -> None:
     """Note progress of the machine; leave a joint configuration that is to be left by itself."""
-    core.log.applied_to(max(index, core.log.applied), size)
+    size = core.log.applied_to(max(index, core.log.applied))
+    core.uncommitted_bytes = max(core.uncommitted_bytes - size, 0)
     if (
         core.tracker.membership.auto_leave
         and core.role is LEADER

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from angarium.ids import Index, Term
+from angarium.ids import Index, ReplicaId, Term
+from angarium.raft.core import Role
 from angarium.raft.messages import (
     APPEND_THREAD,
     APPLY_THREAD,
@@ -25,13 +26,18 @@ from angarium.raft.messages import (
     MessageKind,
     Snapshot,
 )
+from angarium.raft.read_only import ReadState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from angarium.ids import ReplicaId
-    from angarium.raft.core import Core, Role
-    from angarium.raft.read_only import ReadState
+    from angarium.raft.core import Core
+
+_STORAGE_APPEND = MessageKind.STORAGE_APPEND
+_STORAGE_APPEND_RESPONSE = MessageKind.STORAGE_APPEND_RESPONSE
+_STORAGE_APPLY = MessageKind.STORAGE_APPLY
+_STORAGE_APPLY_RESPONSE = MessageKind.STORAGE_APPLY_RESPONSE
+_UNCHANGED = HardState()
 
 
 class SoftState(msgspec.Struct, frozen=True, gc=False):
@@ -69,9 +75,9 @@ def append_task(
     responses: Sequence[Message],
 ) -> Message:
     """Return the message that tells the append thread what to write, and whom to tell then."""
-    changed = hard_state or HardState()
+    changed = hard_state or _UNCHANGED
     return Message(
-        kind=MessageKind.STORAGE_APPEND,
+        kind=_STORAGE_APPEND,
         to=APPEND_THREAD,
         sender=core.id,
         term=changed.term,
@@ -94,7 +100,7 @@ def written(core: Core, snapshot: Snapshot | None) -> Message:
     """
     has_entries = core.log.has_unwritten
     return Message(
-        kind=MessageKind.STORAGE_APPEND_RESPONSE,
+        kind=_STORAGE_APPEND_RESPONSE,
         to=core.id,
         sender=APPEND_THREAD,
         term=core.term,
@@ -107,7 +113,7 @@ def written(core: Core, snapshot: Snapshot | None) -> Message:
 def apply_task(core: Core, committed: tuple[Entry, ...]) -> Message:
     """Return the message that tells the apply thread what to apply."""
     return Message(
-        kind=MessageKind.STORAGE_APPLY,
+        kind=_STORAGE_APPLY,
         to=APPLY_THREAD,
         sender=core.id,
         entries=committed,
@@ -118,7 +124,7 @@ def apply_task(core: Core, committed: tuple[Entry, ...]) -> Message:
 def applied(core: Core, committed: tuple[Entry, ...]) -> Message:
     """Return the report that `committed` was applied. True in any term, so it carries none."""
     return Message(
-        kind=MessageKind.STORAGE_APPLY_RESPONSE,
+        kind=_STORAGE_APPLY_RESPONSE,
         to=core.id,
         sender=APPLY_THREAD,
         entries=committed,

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from angarium.raft.core import LEADER
+from angarium.ids import Index, ReplicaId, Term
+from angarium.raft.core import LEADER, Role
+from angarium.raft.messages import ConfState
+from angarium.raft.progress import ProgressState
 
 if TYPE_CHECKING:
-    from angarium.ids import Index, ReplicaId, Term
-    from angarium.raft.core import Core, Role
-    from angarium.raft.messages import ConfState
-    from angarium.raft.progress import Progress, ProgressState
+    from angarium.raft.core import Core
+    from angarium.raft.progress import Progress
 
 
 class ProgressView(msgspec.Struct, frozen=True, kw_only=True):
