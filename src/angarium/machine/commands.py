@@ -21,14 +21,13 @@ from angarium.batch import split
 from angarium.errors import InvalidBatch, InvalidCommand
 from angarium.ids import Epoch, GroupId, Micros, Offset, ProducerId, Sequence
 from angarium.machine.changes import Change, StagedAck
+from angarium.machine.forms import VERSION, Forms
 from angarium.machine.limits import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence as SequenceOf
 
     from angarium.ids import Buffer
-
-VERSION: Final = 1
 
 APPEND_HEADER: Final = Struct("<BBHI")
 """Kind, version, two zero bytes, and how many batches follow."""
@@ -170,35 +169,18 @@ _KINDS: Final[dict[type[Any], Kind]] = {
     SeriesDelete: Kind.SERIES_DELETE,
     Clock: Kind.CLOCK,
 }
-_PREFIXES: Final = {form: bytes((kind, VERSION)) for form, kind in _KINDS.items()}
-_DECODERS: Final = {int(kind): msgspec.msgpack.Decoder(form) for form, kind in _KINDS.items()}
-_encode = msgspec.msgpack.Encoder().encode
+_FORMS: Final[Forms[Command]] = Forms(_KINDS)
 
+encode = _FORMS.encode
+"""Return the entry's data for a command."""
 
-def encode(command: Command) -> bytes:
-    """Return the entry's data for `command`."""
-    return _PREFIXES[type(command)] + _encode(command)
+decode = _FORMS.decode
+"""Return the command in an entry's data, which is not an append; raises `InvalidCommand`."""
 
 
 def encode_append(batches: SequenceOf[Buffer]) -> bytes:
     """Return the entry's data for stamped `batches`, each a multiple of 8 bytes long."""
     return b"".join((APPEND_HEADER.pack(APPEND, VERSION, 0, len(batches)), *batches))
-
-
-def decode(data: Buffer) -> Command:
-    """Return the command in `data`, which is not an append; raises `InvalidCommand`."""
-    if len(data) < 2:
-        raise InvalidCommand(f"{len(data)} bytes are too few for a command")
-    decoder = _DECODERS.get(data[0])
-    if decoder is None:
-        raise InvalidCommand(f"no command has the kind {data[0]}")
-    if data[1] != VERSION:
-        raise InvalidCommand(f"version {data[1]} of command {data[0]} is not known here")
-    try:
-        command: Command = decoder.decode(memoryview(data)[2:])
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise InvalidCommand(f"command {data[0]} is malformed: {error}") from None
-    return command
 
 
 def batches_of(data: Buffer) -> list[memoryview]:

@@ -1,0 +1,78 @@
+"""Group 0: topics, placement, nodes, producer ids and the feature level.
+
+`CatalogMachine` applies entries made by `encode` from the commands in `catalog.commands`.
+"""
+
+from angarium.machine.catalog.commands import (
+    CatalogCommand,
+    Form,
+    LevelRaise,
+    NodeDrain,
+    NodeRegister,
+    NodeRemove,
+    ProducerBlock,
+    ProducerClose,
+    ProducerOpen,
+    Reassign,
+    Reassigned,
+    TopicAlter,
+    TopicCreate,
+    TopicDelete,
+    decode,
+    encode,
+)
+from angarium.machine.catalog.machine import CatalogMachine
+from angarium.machine.catalog.topics import name_fault
+from angarium.machine.catalog.values import (
+    CatalogApplied,
+    CatalogOutcome,
+    Cleanup,
+    Formed,
+    Labels,
+    LevelRaised,
+    Moving,
+    Node,
+    NodeRegistered,
+    Partition,
+    ProducerOpened,
+    ProducersIssued,
+    Topic,
+    TopicMade,
+    TopicSettings,
+)
+
+__all__ = [
+    "CatalogApplied",
+    "CatalogCommand",
+    "CatalogMachine",
+    "CatalogOutcome",
+    "Cleanup",
+    "Form",
+    "Formed",
+    "Labels",
+    "LevelRaise",
+    "LevelRaised",
+    "Moving",
+    "Node",
+    "NodeDrain",
+    "NodeRegister",
+    "NodeRegistered",
+    "NodeRemove",
+    "Partition",
+    "ProducerBlock",
+    "ProducerClose",
+    "ProducerOpen",
+    "ProducerOpened",
+    "ProducersIssued",
+    "Reassign",
+    "Reassigned",
+    "Topic",
+    "TopicAlter",
+    "TopicCreate",
+    "TopicDelete",
+    "TopicMade",
+    "TopicSettings",
+    "decode",
+    "encode",
+    "name_fault",
+]

@@ -1,0 +1,169 @@
+"""What the bytes of an entry of group 0 say. The form is that of all other commands."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from angarium.ids import GroupId, Incarnation, Micros, NodeId, TopicId
+from angarium.machine.catalog.values import Labels, TopicSettings
+from angarium.machine.forms import Forms
+
+
+class CatalogKind(IntEnum):
+    """The first byte of an entry. Numbers are for ever."""
+
+    FORM = 64
+    NODE_REGISTER = 65
+    NODE_DRAIN = 66
+    NODE_REMOVE = 67
+    TOPIC_CREATE = 68
+    TOPIC_ALTER = 69
+    TOPIC_DELETE = 70
+    REASSIGN = 71
+    REASSIGNED = 72
+    PRODUCER_BLOCK = 73
+    PRODUCER_OPEN = 74
+    PRODUCER_CLOSE = 75
+    LEVEL_RAISE = 76
+
+
+class _Command(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    time: Micros = Micros(0)
+    """The leader's clock in µs."""
+
+
+class Form(_Command, frozen=True, kw_only=True, array_like=True):
+    """Make the cluster. Once, explicitly, by an operator."""
+
+    cluster: str
+
+
+class NodeRegister(_Command, frozen=True, kw_only=True, array_like=True):
+    """Join, or come back: with another address, or with a new data directory."""
+
+    node: NodeId | None = None
+    """The id it was given before; nothing for a newcomer."""
+    incarnation: Incarnation
+    addresses: tuple[tuple[str, str], ...]
+    labels: Labels = Labels()
+    level_min: int = 1
+    level_max: int = 1
+
+
+class NodeDrain(_Command, frozen=True, kw_only=True, array_like=True):
+    """Give the node no new replicas, or again some."""
+
+    node: NodeId
+    draining: bool = True
+
+
+class NodeRemove(_Command, frozen=True, kw_only=True, array_like=True):
+    """Forget a node that holds nothing."""
+
+    node: NodeId
+
+
+class TopicCreate(_Command, frozen=True, kw_only=True, array_like=True):
+    """Make a topic and place its partitions."""
+
+    name: str
+    partitions: int = 1
+    settings: TopicSettings = TopicSettings()
+    internal: bool = False
+    """The cluster's own, under a name that users cannot take."""
+
+
+class TopicAlter(_Command, frozen=True, kw_only=True, array_like=True):
+    """Give a topic other settings, or more partitions."""
+
+    topic: TopicId
+    partitions: int | None = None
+    settings: TopicSettings | None = None
+
+
+class TopicDelete(_Command, frozen=True, kw_only=True, array_like=True):
+    """Remove a topic with everything in it."""
+
+    topic: TopicId
+
+
+class Reassign(_Command, frozen=True, kw_only=True, array_like=True):
+    """Move a partition: to `replicas`, or to wherever is best without `leaving`."""
+
+    group: GroupId
+    replicas: tuple[NodeId, ...] = ()
+    leaving: tuple[NodeId, ...] = ()
+
+
+class Reassigned(_Command, frozen=True, kw_only=True, array_like=True):
+    """The partition has arrived: its Raft group has exactly these voters."""
+
+    group: GroupId
+    replicas: tuple[NodeId, ...]
+
+
+class ProducerBlock(_Command, frozen=True, kw_only=True, array_like=True):
+    """Issue producer ids, never seen before, to hand out one by one."""
+
+    count: int
+
+
+class ProducerOpen(_Command, frozen=True, kw_only=True, array_like=True):
+    """Take over a named producer: a new epoch, which fences the former owner."""
+
+    name: str
+
+
+class ProducerClose(_Command, frozen=True, kw_only=True, array_like=True):
+    """Forget a named producer. Its id is not issued again."""
+
+    name: str
+
+
+class LevelRaise(_Command, frozen=True, kw_only=True, array_like=True):
+    """Let leaders write what this feature level allows; every node must understand it."""
+
+    level: int
+
+
+CatalogCommand: TypeAlias = (
+    Form
+    | NodeRegister
+    | NodeDrain
+    | NodeRemove
+    | TopicCreate
+    | TopicAlter
+    | TopicDelete
+    | Reassign
+    | Reassigned
+    | ProducerBlock
+    | ProducerOpen
+    | ProducerClose
+    | LevelRaise
+)
+
+_KINDS: Final[dict[type[Any], CatalogKind]] = {
+    Form: CatalogKind.FORM,
+    NodeRegister: CatalogKind.NODE_REGISTER,
+    NodeDrain: CatalogKind.NODE_DRAIN,
+    NodeRemove: CatalogKind.NODE_REMOVE,
+    TopicCreate: CatalogKind.TOPIC_CREATE,
+    TopicAlter: CatalogKind.TOPIC_ALTER,
+    TopicDelete: CatalogKind.TOPIC_DELETE,
+    Reassign: CatalogKind.REASSIGN,
+    Reassigned: CatalogKind.REASSIGNED,
+    ProducerBlock: CatalogKind.PRODUCER_BLOCK,
+    ProducerOpen: CatalogKind.PRODUCER_OPEN,
+    ProducerClose: CatalogKind.PRODUCER_CLOSE,
+    LevelRaise: CatalogKind.LEVEL_RAISE,
+}
+_FORMS: Final[Forms[CatalogCommand]] = Forms(_KINDS)
+
+encode = _FORMS.encode
+"""Return the entry's data for a command."""
+
+decode = _FORMS.decode
+"""Return the command in an entry's data; raises `InvalidCommand`."""

@@ -1,0 +1,234 @@
+"""The machine of group 0: what the whole cluster agrees on.
+
+Everything that needs one answer for all lives here: the cluster's id, who its nodes are, which
+topics there are and where their partitions live, which producer ids are taken, and the feature
+level up to which entries may be written. Pure and deterministic like every machine; placement too
+is computed inside `apply`, so that all replicas place alike.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, assert_never
+
+from angarium.errors import AlreadyExists, InvalidArgument, InvalidCommand, PreconditionFailed
+from angarium.ids import Epoch, GroupId, Index, Micros, NodeId, ProducerId, Term, TopicId
+from angarium.machine.catalog import commands
+from angarium.machine.catalog.commands import CatalogCommand, decode
+from angarium.machine.catalog.nodes import Nodes
+from angarium.machine.catalog.state import catalog_frames, read_catalog
+from angarium.machine.catalog.topics import Topics
+from angarium.machine.catalog.values import (
+    CatalogApplied,
+    CatalogOutcome,
+    Formed,
+    Moving,
+    NamedProducer,
+    NodeRegistered,
+    ProducerOpened,
+    ProducersIssued,
+    TopicMade,
+)
+from angarium.machine.fingerprint import running_hash
+from angarium.machine.limits import NAME_CHARACTERS_MAX
+from angarium.machine.outcomes import Done, Refused, limited, refused
+from angarium.machine.producers import NAMED_FROM
+from angarium.machine.snapshots import joined
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from angarium.ids import Buffer
+
+PRODUCER_BLOCK_MAX: Final = 1_000_000
+"""Producer ids issued at once. A larger request is refused."""
+
+NAMED_PRODUCERS_MAX: Final = 100_000
+"""Named producers of a cluster. At the limit a new name is refused."""
+
+
+class CatalogMachine:
+    """The state of group 0 after the entry at `applied_index`."""
+
+    def __init__(self) -> None:
+        self.cluster = ""
+        """The cluster's id; empty until it is formed."""
+        self.nodes = Nodes()
+        self.topics = Topics()
+        self.named: dict[str, NamedProducer] = {}
+        self.next_producer = 1
+        self.next_named = int(NAMED_FROM)
+        self.clock = Micros(0)
+        self.applied_index = Index(0)
+        self.running_hash = 0
+
+    def apply(self, index: Index, term: Term, data: Buffer) -> CatalogApplied:  # noqa: ARG002
+        """Carry out the entry at `index`. Empty data, as of a new leader's first entry, is fine."""
+        assert index > self.applied_index, "entries are applied upward, each once"
+        if not data:
+            applied = CatalogApplied(index=index)
+        else:
+            try:
+                command = decode(data)
+            except InvalidCommand as error:
+                verdict = Refused(error.code, str(error))
+                applied = CatalogApplied(index=index, outcomes=(verdict,))
+            else:
+                applied = self._perform(index, command)
+        self.applied_index = index
+        self.running_hash = running_hash(
+            self.running_hash,
+            index=index,
+            data=data,
+            outcomes=applied.outcomes,
+            next_offset=0,
+        )
+        return applied
+
+    # --- snapshots ---------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Return the whole state."""
+        return joined(self.snapshot_slices())
+
+    def snapshot_slices(self) -> Iterator[bytes]:
+        """Return the state as of now, slice by slice, while the machine may move on."""
+        return catalog_frames(self)
+
+    def restore(self, data: Buffer) -> None:
+        """Become what a snapshot says; raises `CorruptData`, and is unchanged then."""
+        fresh = CatalogMachine()
+        read_catalog(fresh, data)
+        self.__dict__.update(fresh.__dict__)
+
+    # --- commands ----------------------------------------------------------------------------
+
+    def _perform(self, index: Index, command: CatalogCommand) -> CatalogApplied:
+        if command.time <= self.clock:
+            late = refused(InvalidCommand, "the leader's clock went back")
+            return CatalogApplied(index=index, outcomes=(late,))
+        if not self.cluster and not isinstance(command, commands.Form):
+            unformed = refused(PreconditionFailed, "the cluster has not been formed")
+            return CatalogApplied(index=index, outcomes=(unformed,))
+        topic = self._topic_of(command)
+        before = self.topics.by_id[topic].groups if topic in self.topics.by_id else ()
+        outcome = self._outcome(command)
+        if isinstance(outcome, Refused):
+            return CatalogApplied(index=index, outcomes=(outcome,))
+        self.clock = command.time
+        if isinstance(outcome, Done) and not outcome.changed:
+            return CatalogApplied(index=index, outcomes=(outcome,))
+        return CatalogApplied(
+            index=index,
+            outcomes=(outcome,),
+            nodes=_nodes_touched(command, outcome),
+            groups=_groups_touched(command, outcome, before),
+            topics=_topics_touched(outcome, topic),
+        )
+
+    def _outcome(self, command: CatalogCommand) -> CatalogOutcome:
+        nodes, topics = self.nodes, self.topics
+        outcome: CatalogOutcome
+        match command:
+            case commands.TopicCreate():
+                outcome = topics.create(command, nodes.placeable())
+            case commands.TopicAlter():
+                outcome = topics.alter(command, nodes.placeable())
+            case commands.TopicDelete():
+                outcome = topics.delete(command)
+            case commands.Reassign():
+                outcome = topics.reassign(command, nodes.placeable())
+            case commands.Reassigned():
+                outcome = topics.reassigned(command)
+            case commands.NodeRegister():
+                outcome = nodes.register(command)
+            case commands.NodeDrain():
+                outcome = nodes.drain(command)
+            case commands.NodeRemove():
+                outcome = nodes.remove(command, topics.loads)
+            case commands.LevelRaise():
+                outcome = nodes.raise_level(command)
+            case _:
+                outcome = self._own_outcome(command)
+        return outcome
+
+    def _own_outcome(
+        self,
+        command: (
+            commands.Form | commands.ProducerBlock | commands.ProducerOpen | commands.ProducerClose
+        ),
+    ) -> CatalogOutcome:
+        outcome: CatalogOutcome
+        match command:
+            case commands.Form():
+                outcome = self._form(command)
+            case commands.ProducerBlock():
+                outcome = self._issue(command)
+            case commands.ProducerOpen():
+                outcome = self._open_producer(command)
+            case commands.ProducerClose():
+                outcome = Done(self.named.pop(command.name, None) is not None)
+            case _:
+                assert_never(command)
+        return outcome
+
+    def _form(self, command: commands.Form) -> CatalogOutcome:
+        if not 0 < len(command.cluster) <= NAME_CHARACTERS_MAX:
+            return refused(InvalidArgument, "a cluster's id is too long or empty")
+        if self.cluster and self.cluster != command.cluster:
+            return refused(AlreadyExists, f"this is cluster {self.cluster}, for ever")
+        if self.cluster:
+            return Done(changed=False)
+        self.cluster = command.cluster
+        return Formed(self.cluster)
+
+    def _issue(self, command: commands.ProducerBlock) -> CatalogOutcome:
+        if not 0 < command.count <= PRODUCER_BLOCK_MAX:
+            return limited("PRODUCER_BLOCK_MAX", f"{command.count} ids cannot be issued at once")
+        first = self.next_producer
+        self.next_producer += command.count
+        return ProducersIssued(ProducerId(first), ProducerId(self.next_producer))
+
+    def _open_producer(self, command: commands.ProducerOpen) -> CatalogOutcome:
+        if not 0 < len(command.name) <= NAME_CHARACTERS_MAX:
+            return refused(InvalidArgument, "a producer's name is too long or empty")
+        known = self.named.get(command.name)
+        if known is None:
+            if len(self.named) >= NAMED_PRODUCERS_MAX:
+                return limited("NAMED_PRODUCERS_MAX", "no more producers can be named")
+            producer, epoch = ProducerId(self.next_named), Epoch(0)
+            self.next_named += 1
+        else:
+            producer, epoch = known.id, Epoch(known.epoch + 1)
+        self.named[command.name] = NamedProducer(producer, epoch)
+        return ProducerOpened(producer, epoch)
+
+    def _topic_of(self, command: CatalogCommand) -> TopicId:
+        if isinstance(command, commands.TopicAlter | commands.TopicDelete):
+            return command.topic
+        return TopicId(0)
+
+
+def _nodes_touched(command: CatalogCommand, outcome: CatalogOutcome) -> tuple[NodeId, ...]:
+    if isinstance(outcome, NodeRegistered):
+        return (outcome.node,)
+    if isinstance(command, commands.NodeDrain | commands.NodeRemove):
+        return (command.node,)
+    return ()
+
+
+def _groups_touched(
+    command: CatalogCommand, outcome: CatalogOutcome, before: tuple[GroupId, ...]
+) -> tuple[GroupId, ...]:
+    if isinstance(outcome, TopicMade):
+        return () if outcome.repeated else outcome.groups
+    if isinstance(outcome, Moving):
+        return (outcome.group,)
+    if isinstance(command, commands.Reassigned):
+        return (command.group,)
+    return before
+
+
+def _topics_touched(outcome: CatalogOutcome, topic: TopicId) -> tuple[TopicId, ...]:
+    if isinstance(outcome, TopicMade):
+        return () if outcome.repeated else (outcome.topic,)
+    return (topic,) if topic else ()

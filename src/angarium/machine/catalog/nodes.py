@@ -1,0 +1,118 @@
+"""Nodes join, drain and leave. Ids go upward and are never given to anybody else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from angarium.errors import InvalidArgument, NotFound, PreconditionFailed
+from angarium.ids import NodeId
+from angarium.machine.catalog.values import LevelRaised, Node, NodeRegistered
+from angarium.machine.outcomes import Done, Refused, limited, refused
+
+if TYPE_CHECKING:
+    from angarium.machine.catalog.commands import LevelRaise, NodeDrain, NodeRegister, NodeRemove
+    from angarium.machine.catalog.placement import Loads
+
+NODE_ID_MAX: Final = (1 << 15) - 1
+"""A node id is part of a replica id and fits 15 bits. Beyond, no node can join."""
+
+ADDRESSES_MAX: Final = 16
+ADDRESS_CHARACTERS_MAX: Final = 256
+LABEL_CHARACTERS_MAX: Final = 64
+
+
+class Nodes:
+    """The members of the cluster, and the feature level they have agreed on."""
+
+    __slots__ = ("by_id", "level", "next_id")
+
+    def __init__(self) -> None:
+        self.by_id: dict[NodeId, Node] = {}
+        self.next_id = 1
+        self.level = 1
+
+    def placeable(self) -> list[Node]:
+        """Return the nodes that may be given replicas, by id."""
+        return [self.by_id[one] for one in sorted(self.by_id) if not self.by_id[one].draining]
+
+    def register(self, command: NodeRegister) -> NodeRegistered | Refused:
+        """Let a node in. Asking again with the same incarnation gives the same id."""
+        verdict = self._judge(command)
+        if verdict is not None:
+            return verdict
+        old = self._known(command)
+        if old is None:
+            if command.node is not None:
+                return refused(NotFound, f"there is no node {command.node}")
+            if self.next_id > NODE_ID_MAX:
+                return limited("NODE_ID_MAX", "no more nodes can join")
+            node_id = NodeId(self.next_id)
+            self.next_id += 1
+        else:
+            node_id = old.id
+        self.by_id[node_id] = Node(
+            id=node_id,
+            incarnation=command.incarnation,
+            addresses=command.addresses,
+            labels=command.labels,
+            level_min=command.level_min,
+            level_max=command.level_max,
+            draining=old.draining if old is not None else False,
+        )
+        return NodeRegistered(node_id)
+
+    def drain(self, command: NodeDrain) -> Done | Refused:
+        """Mark a node, or unmark it."""
+        node = self.by_id.get(command.node)
+        if node is None:
+            return refused(NotFound, f"there is no node {command.node}")
+        if node.draining == command.draining:
+            return Done(changed=False)
+        self.by_id[node.id] = msgspec.structs.replace(node, draining=command.draining)
+        return Done()
+
+    def remove(self, command: NodeRemove, loads: Loads) -> Done | Refused:
+        """Forget a node that has no replica and gets none."""
+        if command.node not in self.by_id:
+            return Done(changed=False)
+        held = loads.replicas.get(command.node, 0)
+        if held:
+            return refused(PreconditionFailed, f"node {command.node} holds {held} replicas")
+        del self.by_id[command.node]
+        return Done()
+
+    def raise_level(self, command: LevelRaise) -> LevelRaised | Refused:
+        """Work at a higher level from here on, if every node can."""
+        possible = min((node.level_max for node in self.by_id.values()), default=self.level)
+        if command.level > possible:
+            return refused(PreconditionFailed, f"some node knows only level {possible}")
+        if command.level < self.level:
+            return refused(PreconditionFailed, f"the level is {self.level} and does not go down")
+        self.level = command.level
+        return LevelRaised(self.level)
+
+    def _known(self, command: NodeRegister) -> Node | None:
+        if command.node is not None:
+            return self.by_id.get(command.node)
+        for node in self.by_id.values():
+            if node.incarnation == command.incarnation:
+                return node
+        return None
+
+    def _judge(self, command: NodeRegister) -> Refused | None:
+        labels = command.labels
+        if not command.level_min <= self.level <= command.level_max:
+            return refused(
+                PreconditionFailed,
+                f"the cluster works at level {self.level}, the node at "
+                f"{command.level_min} to {command.level_max}",
+            )
+        if len(command.addresses) > ADDRESSES_MAX or any(
+            len(part) > ADDRESS_CHARACTERS_MAX for pair in command.addresses for part in pair
+        ):
+            return refused(InvalidArgument, "too many or too long addresses")
+        if max(map(len, (labels.region, labels.zone, labels.host))) > LABEL_CHARACTERS_MAX:
+            return refused(InvalidArgument, "a label is too long")
+        return None

@@ -1,0 +1,181 @@
+"""What the catalog knows: nodes, topics, partitions, and its answers."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TypeAlias
+
+import msgspec
+
+from angarium.ids import (
+    Epoch,
+    GroupId,
+    Incarnation,
+    Index,
+    Micros,
+    NodeId,
+    ProducerId,
+    TopicId,
+)
+from angarium.machine.limits import Limits
+from angarium.machine.outcomes import Done, Refused
+from angarium.modes import DeliveryMode
+
+
+class Labels(msgspec.Struct, frozen=True, array_like=True):
+    """Where a node is: the failure domains that replicas are spread over."""
+
+    region: str = ""
+    zone: str = ""
+    host: str = ""
+    """Nodes on one machine share a host. A node without one counts as a machine of its own."""
+
+
+class Node(msgspec.Struct, frozen=True, array_like=True):
+    """A member of the cluster."""
+
+    id: NodeId
+    incarnation: Incarnation
+    """Of its data directory. A wiped node keeps its id and gets another incarnation."""
+    addresses: tuple[tuple[str, str], ...]
+    """Door and address, as in ("wire", "10.0.0.1:7400")."""
+    labels: Labels
+    level_min: int
+    level_max: int
+    """The feature levels it can work at."""
+    draining: bool = False
+    """It gets no new replicas, and those it has are to be moved away."""
+
+
+class Cleanup(IntEnum):
+    """What retention does."""
+
+    DELETE = 0
+    """Old segments go as a whole."""
+    COMPACT = 1
+    """The latest record of each key stays."""
+
+
+class TopicSettings(msgspec.Struct, frozen=True, array_like=True):
+    """What may be altered about a topic. `None` stands for "no limit"."""
+
+    replication: int = 3
+    mode: DeliveryMode = DeliveryMode.CONSISTENT
+    retention_micros: int | None = None
+    retention_bytes: int | None = None
+    until_consumed: bool = False
+    """Nothing is trimmed that some group has not acknowledged."""
+    expiry_micros: int | None = None
+    cleanup: Cleanup = Cleanup.DELETE
+    tombstone_micros: int = 24 * 3600 * 1_000_000
+    """How long compaction keeps a record with a null value."""
+    batch_bytes_max: int = 4 << 20
+    """Larger batches are refused."""
+    homes: tuple[str, ...] = ()
+    """Regions in which partitions have their leaders, in turn. None: anywhere."""
+    limits: Limits = Limits()
+
+
+class Partition(msgspec.Struct, frozen=True, array_like=True):
+    """One partition: a Raft group and where it lives."""
+
+    group: GroupId
+    topic: TopicId
+    number: int
+    replicas: tuple[NodeId, ...]
+    """The first one is the preferred leader."""
+    target: tuple[NodeId, ...] = ()
+    """Where it is being moved; empty when it stays."""
+
+
+class Topic(msgspec.Struct, frozen=True, array_like=True):
+    """A named row of partitions."""
+
+    id: TopicId
+    name: str
+    settings: TopicSettings
+    groups: tuple[GroupId, ...]
+    created_at: Micros
+
+
+class NamedProducer(msgspec.Struct, frozen=True, array_like=True):
+    """A producer that outlives its client's restarts."""
+
+    id: ProducerId
+    epoch: Epoch
+
+
+# --- answers --------------------------------------------------------------------------------
+
+
+class Formed(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """The cluster has this id, for ever."""
+
+    cluster: str
+
+
+class NodeRegistered(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """The node has this id."""
+
+    node: NodeId
+
+
+class TopicMade(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    """The topic is there; `repeated` when it was, in just this form."""
+
+    topic: TopicId
+    groups: tuple[GroupId, ...]
+    repeated: bool = False
+
+
+class Moving(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    """The partition is on its way to these nodes."""
+
+    group: GroupId
+    target: tuple[NodeId, ...]
+
+
+class ProducersIssued(msgspec.Struct, frozen=True, array_like=True, tag=5):
+    """The ids `[first, past)` belong to whoever asked."""
+
+    first: ProducerId
+    past: ProducerId
+
+
+class ProducerOpened(msgspec.Struct, frozen=True, array_like=True, tag=6):
+    """The named producer's id, and an epoch that fences all earlier ones."""
+
+    producer: ProducerId
+    epoch: Epoch
+
+
+class LevelRaised(msgspec.Struct, frozen=True, array_like=True, tag=7):
+    """The cluster works at this level."""
+
+    level: int
+
+
+CatalogOutcome: TypeAlias = (
+    Formed
+    | NodeRegistered
+    | TopicMade
+    | Moving
+    | ProducersIssued
+    | ProducerOpened
+    | LevelRaised
+    | Done
+    | Refused
+)
+
+
+class CatalogApplied(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that followed from one entry of group 0."""
+
+    index: Index
+    outcomes: tuple[CatalogOutcome, ...] = ()
+    nodes: tuple[NodeId, ...] = ()
+    """Nodes that were added, changed or removed."""
+    groups: tuple[GroupId, ...] = ()
+    """Partitions that were added, moved or removed."""
+    topics: tuple[TopicId, ...] = ()
+    """Topics that were added, altered or removed."""
