@@ -27,7 +27,7 @@ from angarium.batch.layout import (
     unpacked_header,
 )
 from angarium.batch.limits import DEFAULT_LIMITS, Limits
-from angarium.batch.section import Headers, Section  # noqa: TC001 - msgspec reads annotations
+from angarium.batch.section import Headers, Section
 from angarium.batch.stamping import batch_length, verify_checksums
 from angarium.batch.validation import (
     checked_columns,
