@@ -18,7 +18,7 @@ from angarium.errors import CorruptData, InvalidArgument, NotFound, OffsetOutOfR
 from angarium.log.segments.appending import LogEnd
 from angarium.log.segments.config import SegmentConfig
 from angarium.log.segments.files import OpenFiles
-from angarium.log.segments.importing import complete_import
+from angarium.log.segments.importing import CHUNK_BYTES, SegmentImport, complete_import
 from angarium.log.segments.manifest import Manifest, SegmentInfo
 from angarium.log.segments.names import FIRST_OFFSET, FOOTER, SEGMENT, file_name
 from angarium.log.segments.reader import DamageFound, SegmentReader, broken_part
@@ -256,6 +256,13 @@ class PartitionLog:
             if segment.bytes and segment.next_offset > self._start
         )
         return Manifest(self._start, self.end_offset, segments)
+
+    def begin_import(self, manifest: Manifest, *, chunk_bytes: int = CHUNK_BYTES) -> SegmentImport:
+        """Start copying the segments of a peer into files beside this log, which serves on.
+
+        This log is closed before the import is finished, and opened again after.
+        """
+        return SegmentImport.begin(self._disk, self._folder, manifest, chunk_bytes=chunk_bytes)
 
     def read_segment(self, segment: Offset, position: int, length: int) -> bytes:
         """Return bytes of a segment as they are on disk, fewer where what is written ends.

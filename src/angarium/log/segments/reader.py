@@ -152,24 +152,24 @@ class SegmentReader:
         """Verify about `length` bytes from `start`; return where that ended, and the verdict.
 
         The bytes are right if no point of the index that was passed contradicts them. What was
-        read behind the last point is carried on in the checksum of the place returned.
+        read behind the last point is carried on in the checksum of the place returned. A wrong
+        verdict comes with the place from which on the bytes are in doubt.
         """
         index = self.index(segment)
         until = min(start.position + length, segment.written.position)
         chunk = self.raw(segment, start.position, until - start.position)
-        if len(chunk) != until - start.position:
-            return start, False
         crc, done = start.crc, start.position
-        for place in range(index.place_at_or_before(start.position) + 1, len(index) + 1):
+        for place in range(index.place_at_or_before(done) + 1, len(index) + 1):
             point = index[place] if place < len(index) else segment.written
             if point.position > until:
                 break
             crc = extend(crc, chunk[done - start.position : point.position - start.position])
-            done = point.position
             if crc != point.crc:
-                return start, False
-        crc = extend(crc, chunk[done - start.position :])
-        return Point(until, crc), True
+                return Point(done, crc), False
+            done = point.position
+        if len(chunk) != until - start.position:
+            return Point(done, crc), False
+        return Point(until, extend(crc, chunk[done - start.position :])), True
 
     def locate(self, segment: Segment, position: int) -> SegmentDamage:
         """Return what is damaged in the stretch of the index in which `position` lies."""
@@ -222,29 +222,22 @@ class SegmentReader:
         frame sure to begin.
         """
         index = self.index(segment)
-        start, expected = index[place].position, index.offset(place)
-        position = 0
-        while True:
-            frame = frame_at(chunk, position)
-            if (
-                frame is None
-                or frame.base_offset != expected
-                or not is_intact(chunk, position, frame)
-            ):
-                break
-            position += frame.length
-            expected = frame.next_offset
-        after = index.place_at_or_before(start + position)
-        if start + position == index[after].position and position >= len(chunk):
+        origin = index[place].position
+        start, end = index[place], _end_of_read(segment, index, place, 1)
+        stretch = chunk[: end.position - origin]
+        while extend(start.crc, stretch) == end.crc and end != segment.written:
+            place += 1
+            start, end = index[place], _end_of_read(segment, index, place, 1)
+            stretch = chunk[start.position - origin : end.position - origin]
+        position, expected = _whole_frames(stretch, index.offset(place))
+        if position == end.position - start.position:
             # Every frame is whole and yet the bytes are not those written: distrust them all.
-            position, expected, after = 0, index.offset(place), after - 1
-        after += 1
-        behind = after >= len(index) or index[after].position > segment.written.position
+            position, expected = 0, index.offset(place)
         # A file that ends too early has nothing to offer behind, either.
-        behind = behind or self._file(segment).size() < segment.written.position
-        to = segment.next_offset if behind else index.offset(after)
+        is_last = end == segment.written or len(stretch) < end.position - start.position
+        to = segment.next_offset if is_last else index.offset(place + 1)
         damage = SegmentDamage(segment.base_offset, expected, to, "checksum or order is wrong")
-        return damage, position
+        return damage, start.position - origin + position
 
 
 def broken_part(segment: Segment) -> SegmentDamage:
@@ -287,3 +280,14 @@ def _batches(
             batches.append(view[position:end])
         position = end
     return batches
+
+
+def _whole_frames(chunk: bytes, offset: Offset) -> tuple[int, Offset]:
+    """Return where the whole frames from the beginning of `chunk` end, in bytes and offsets."""
+    position = 0
+    while True:
+        frame = frame_at(chunk, position)
+        if frame is None or frame.base_offset != offset or not is_intact(chunk, position, frame):
+            return position, offset
+        position += frame.length
+        offset = frame.next_offset
