@@ -68,6 +68,7 @@ class BatchBuilder:
         self._keys: list[Buffer | None] = []
         self._headers: list[HeaderPairs] = []
         self._times: list[tuple[int, int, int]] = []
+        self._first_times: tuple[int, int, int] = (NO_TIMESTAMP, NEVER, AT_ONCE)
         self._columns = 0
         self._row_bytes = 4
         self._data_bytes = 0
@@ -92,19 +93,30 @@ class BatchBuilder:
         `LimitExceeded` if it would not fit into an empty one either.
         """
         times = (timestamp, expires_at, deliver_at)
-        pairs = header_pairs(headers) if headers else ()
-        columns = self._columns | self._columns_for(key, pairs, times)
+        data_bytes = self._data_bytes + _size(value)
+        columns = self._columns
+        pairs: HeaderPairs = ()
+        if key is not None:
+            columns |= KEYS
+            data_bytes += _size(key)
+        if headers:
+            columns |= HEADERS
+            pairs = header_pairs(headers)
+            data_bytes += _header_bytes(pairs)
+        if times != self._first_times:
+            columns |= self._time_columns(times)
         row_bytes = self._row_bytes
         if columns != self._columns:
             row_bytes = 4 + sum(size for flag, size in _ROW_BYTES.items() if columns & flag)
         count = len(self._values) + 1
-        data_bytes = self._data_bytes + _data_bytes(value, key, pairs)
         # Two bits per record for null values and keys, rounded up.
         estimate = OVERHEAD_BYTES + count * row_bytes + (count + 3 >> 2) + data_bytes
         if count > self.records_max or estimate > self.bytes_max:
             if count == 1:
                 raise LimitExceeded("bytes_max", f"a record of {data_bytes} bytes fits no batch")
             return False
+        if count == 1:
+            self._first_times = times
         self._values.append(value)
         self._keys.append(key)
         self._headers.append(pairs)
@@ -141,38 +153,22 @@ class BatchBuilder:
         self.clear()
         return batch
 
-    def _columns_for(
-        self, key: Buffer | None, pairs: HeaderPairs, times: tuple[int, int, int]
-    ) -> int:
-        columns = 0
-        if key is not None:
-            columns |= KEYS
-        if pairs:
-            columns |= HEADERS
-        if not self._times:
-            _check(times)
-        elif times != self._times[0]:
-            _check(times)
-            flags = (TIMESTAMPS, EXPIRES_AT, DELIVER_AT)
-            for flag, time, first in zip(flags, times, self._times[0], strict=True):
-                if time != first:
-                    columns |= flag
-        return columns
+    def _time_columns(self, times: tuple[int, int, int]) -> int:
+        """Return the columns that `times`, unlike the first record's, make necessary."""
+        timestamp, expires_at, deliver_at = times
+        check_times("timestamps", timestamp, timestamp)
+        check_times("expiry times", expires_at, expires_at, low_min=1, never=True)
+        check_times("delivery times", deliver_at, deliver_at)
+        if not self._values:
+            return 0
+        flags = (TIMESTAMPS, EXPIRES_AT, DELIVER_AT)
+        pairs = zip(flags, times, self._first_times, strict=True)
+        return sum(flag for flag, time, first in pairs if time != first)
 
 
-def _check(times: tuple[int, int, int]) -> None:
-    timestamp, expires_at, deliver_at = times
-    check_times("timestamps", timestamp, timestamp)
-    check_times("expiry times", expires_at, expires_at, low_min=1, never=True)
-    check_times("delivery times", deliver_at, deliver_at)
-
-
-def _data_bytes(value: Buffer | None, key: Buffer | None, pairs: HeaderPairs) -> int:
-    size = _size(value) + _size(key)
-    for name, content in pairs:
-        # Two offsets, and a bit for a null value counted as a byte.
-        size += 9 + len(encoded_name(name)) + _size(content)
-    return size
+def _header_bytes(pairs: HeaderPairs) -> int:
+    # Each has two offsets, and a bit for a null value, counted as a byte.
+    return sum(9 + len(encoded_name(name)) + _size(content) for name, content in pairs)
 
 
 def _size(item: Buffer | None) -> int:

@@ -42,18 +42,17 @@ def lies_within(column: Buffer, *, count: int, low: int, high: int) -> bool:
 
 def _climbs(column: Buffer, count: int, *, step: int) -> bool:
     lanes = int.from_bytes(column, "little")
-    if lanes & _top_bits(32, count):
+    tops = _top_bits(32, count)
+    if lanes & tops:
         return False
-    if count < 2:
-        return True
-    pairs = count - 1
-    tops = _top_bits(32, pairs)
-    later = lanes >> 32
-    earlier = lanes & ((1 << 32 * pairs) - 1)
+    # Shifted by one lane, each number lies over the one before it. The last lane then faces
+    # nothing and is left out of the verdict; with its top bit lent it does no harm either.
+    later = lanes >> 32 | tops
+    verdicts = tops >> 32
     if step:
-        # later - earlier - 1 >= 0: with its top bit lent, no lane falls below 0 even so.
-        earlier += tops >> 31
-    return ((later | tops) - earlier) & tops == tops
+        # later - earlier - 1 >= 0: no lane falls below 0 even so.
+        lanes += tops >> 31
+    return (later - lanes) & verdicts == verdicts
 
 
 def _top_bits(width: int, count: int) -> int:
