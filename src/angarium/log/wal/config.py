@@ -1,0 +1,33 @@
+"""How a node wants its write-ahead log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from angarium.errors import InvalidArgument
+from angarium.log.wal.format import PAGE_BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WalConfig:
+    """One node's own choice; nodes of a cluster need not agree."""
+
+    file_bytes: int = 64 * 1024 * 1024
+    """Length of a file, preallocated. At the end of one the log rolls to the next, which is
+    always prepared in advance; a sync group that is longer gets a longer file."""
+
+    reserve_bytes: int = 1024 * 1024
+    """Length of a file held back for hard states, membership and trims. When the disk is full,
+    these go on into it; once it is used up too, they are refused like everything else."""
+
+    cache_bytes: int = 64 * 1024 * 1024
+    """Synced entries of all groups kept in memory, the oldest leave first; those are read from
+    the files. What is not synced yet stays in memory in any case."""
+
+    def __post_init__(self) -> None:
+        if self.file_bytes < PAGE_BYTES or self.file_bytes % PAGE_BYTES:
+            raise InvalidArgument(f"file_bytes must be a positive multiple of {PAGE_BYTES}")
+        if self.reserve_bytes < PAGE_BYTES or self.reserve_bytes % PAGE_BYTES:
+            raise InvalidArgument(f"reserve_bytes must be a positive multiple of {PAGE_BYTES}")
+        if self.cache_bytes < 0:
+            raise InvalidArgument("cache_bytes must not be negative")

@@ -1,0 +1,223 @@
+"""The log of one Raft group, as Raft reads it: the entry part of `raft.storage.Storage`.
+
+It answers with everything that was appended, from the moment of the append; Raft itself knows
+which part is stable. The newest entries are held in memory; older ones are read from the files,
+and verified each time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from angarium.batch.checksum import crc32c_of_bytes, extend
+from angarium.errors import CorruptData
+from angarium.ids import GroupId, Index, Term
+from angarium.log.wal.format import FRAME, FRAME_HEADER_BYTES, FrameKind, padded
+from angarium.log.wal.index import HOLE, EntryIndex
+from angarium.raft.config import ENTRY_OVERHEAD_BYTES
+from angarium.raft.errors import Compacted, Unavailable
+from angarium.raft.messages import Entry, EntryKind
+from angarium.raft.storage import within_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from angarium.log.wal.report import Damage
+    from angarium.log.wal.writer import Touch
+
+READ_BYTES_MAX: Final = 1024 * 1024
+"""Neighbouring frames are read together up to this; a longer stretch takes several reads."""
+
+_ENTRY_KINDS: Final = tuple(EntryKind)
+
+
+class FrameSource(Protocol):
+    """Where frames are read from."""
+
+    @property
+    def frame_seed(self) -> int:
+        """Where the checksums of frame headers start."""
+
+    def read(self, where: int, length: int) -> bytes:
+        """Return up to `length` bytes of the file and position that `where` names."""
+
+
+class GroupLog(EntryIndex):
+    """One group's entries, first to last."""
+
+    __slots__ = ("_source", "damaged", "recent", "recent_first", "repaired", "rewinds", "row_bytes",
+                 "synced_last", "touch")  # fmt: skip
+
+    def __init__(self, group: GroupId, source: FrameSource) -> None:
+        self._source = source
+        self.recent: list[Entry] = []
+        self.recent_first = 1
+        """The index of `recent[0]`; from here on every entry is in memory."""
+        self.repaired: dict[int, Entry] = {}
+        """Repaired entries that are not synced yet."""
+        self.synced_last = 0
+        """Entries up to here may leave memory."""
+        self.rewinds = 0
+        """How often entries were taken back: an older sync says nothing about their successors."""
+        self.touch: Touch | None = None
+        """What has been buffered since the last seal."""
+        self.damaged: Damage | None = None
+        self.row_bytes: bytes | None = None
+        """This group's line of the table, while it is up to date."""
+        super().__init__(group)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        super().clear()
+        self.recent.clear()
+        self.recent_first = 1
+        self.repaired.clear()
+        self.synced_last = 0
+        self.rewinds += 1
+        self.damaged = None
+
+    # --- as Raft reads it -------------------------------------------------------------------
+
+    def first_index(self) -> Index:
+        """Return the index after the compaction point."""
+        return Index(self.snapshot_index + 1)
+
+    def last_index(self) -> Index:
+        """Return the index of the last entry, or of the compaction point."""
+        return Index(self.last)
+
+    def term(self, index: Index) -> Term:
+        """Return the term at `index`, which may be that of the compaction point."""
+        return self.known_term(index)
+
+    def entries(self, lo: Index, hi: Index, bytes_max: int) -> Sequence[Entry]:
+        """Return the entries from `lo` up to but without `hi`, within `bytes_max`, at least one.
+
+        Raises `CorruptData` if the one at `lo` is damaged; a damaged one further on ends the
+        answer before it.
+        """
+        if lo <= self.snapshot_index:
+            raise Compacted(f"group {self.group}: {lo} lies below {self.snapshot_index + 1}")
+        if hi > self.last + 1:
+            raise Unavailable(f"group {self.group}: {hi - 1} lies above {self.last}")
+        if lo >= self.recent_first:
+            first = self.recent_first
+            return within_bytes(self.recent[lo - first : hi - first], bytes_max)
+        return self._older(lo, hi, bytes_max)
+
+    def _older(self, lo: int, hi: int, bytes_max: int) -> Sequence[Entry]:
+        found: list[Entry] = []
+        for start, stop in self._stretches(lo, self._affordable(lo, hi, bytes_max)):
+            try:
+                found += self._read(start, stop)
+            except CorruptData:
+                self.damaged = self.damage()
+                if not found:
+                    raise
+                return found
+        if lo + len(found) == self.recent_first < hi:
+            found += self.recent[: hi - self.recent_first]
+        return within_bytes(found, bytes_max)
+
+    def _affordable(self, lo: int, hi: int, bytes_max: int) -> int:
+        """Return up to where, before `recent`, entries fit into `bytes_max`; at least one does."""
+        hi = min(hi, self.recent_first)
+        stop, room = lo, bytes_max
+        while stop < hi and (stop == lo or room > 0):
+            size = self.sizes[stop - self.base] if stop >= self.base else 0
+            room -= size + ENTRY_OVERHEAD_BYTES
+            if room < 0 and stop > lo:
+                break
+            stop += 1
+        return stop
+
+    def _stretches(self, lo: int, hi: int) -> list[tuple[int, int]]:
+        """Divide the indexes from `lo` to `hi` where their frames are not neighbours on disk."""
+        stretches = []
+        start, expected, length = lo, -1, 0
+        for index in range(lo, hi):
+            offset = index - self.base
+            where, size = (self.places[offset], self.sizes[offset]) if offset >= 0 else (HOLE, 0)
+            if index > start and (where != expected or length > READ_BYTES_MAX):
+                stretches.append((start, index))
+                start, length = index, 0
+            frame_bytes = FRAME_HEADER_BYTES + padded(size)
+            expected, length = where + frame_bytes, length + frame_bytes
+        stretches.append((start, hi))
+        return stretches
+
+    def _read(self, start: int, stop: int) -> list[Entry]:
+        """Read frames that lie next to each other, and verify them."""
+        if start in self.repaired:
+            return [self.repaired[start]]
+        where = self.place_of(start)
+        lengths = [
+            FRAME_HEADER_BYTES + padded(self.sizes[index - self.base])
+            for index in range(start, stop)
+        ]
+        frames = self._source.read(where, sum(lengths))
+        entries, position = [], 0
+        for index, length in zip(range(start, stop), lengths, strict=True):
+            try:
+                entries.append(self._entry(frames, position, index))
+            except CorruptData:
+                self.spoil(index)
+                if entries:
+                    return entries
+                raise
+            position += length
+        return entries
+
+    def _entry(self, frames: bytes, position: int, index: int) -> Entry:
+        """Return the entry whose frame starts at `position`; `CorruptData` if it is not whole."""
+        data = position + FRAME_HEADER_BYTES
+        if len(frames) >= data:
+            body = frames[position : data - 4]
+            fields = FRAME.unpack_from(frames, position)
+            size, _, kind, frame_kind, group, found, term, payload_crc, header_crc = fields
+            payload = frames[data : data + size]
+            if (
+                extend(self._source.frame_seed, body) == header_crc
+                and (frame_kind, group, found) == (FrameKind.ENTRY, self.group, index)
+                and len(payload) == size
+                and crc32c_of_bytes(payload) == payload_crc
+            ):
+                return Entry(Term(term), Index(index), payload, _ENTRY_KINDS[kind])
+        raise CorruptData(f"group {self.group}: entry {index} fails its checksum")
+
+    # --- as the log keeps it ----------------------------------------------------------------
+
+    def take_back(self, index: int) -> None:
+        """Make room for another entry at `index`, dropping it and what follows."""
+        self.rewinds += 1
+        self.synced_last = min(self.synced_last, index - 1)
+        if self.touch is not None:
+            self.touch.take_back(index - self.placed_last - 1)
+        if index <= self.recent_first:
+            self.recent.clear()
+            self.recent_first = index
+        else:
+            del self.recent[index - self.recent_first :]
+        self.cut(index - 1)
+
+    def compact(self, index: int, term: int | None, *, discard: bool) -> None:
+        """Let a snapshot stand for the entries up to `index`."""
+        if index <= self.snapshot_index:
+            return
+        if discard:
+            self.take_back(self.snapshot_index + 1)
+        if self.touch is not None:
+            self.touch.compact(index - self.placed_last)
+        super().compact(index, term, discard=discard)
+        self.drop_recent(index)
+        for repaired in [one for one in self.repaired if one <= index]:
+            del self.repaired[repaired]
+        if self.damaged is not None:
+            self.damaged = self.damage()
+
+    def drop_recent(self, index: int) -> None:
+        """Let entries up to `index` leave memory."""
+        count = index + 1 - self.recent_first
+        if count > 0:
+            del self.recent[:count]
+            self.recent_first = index + 1

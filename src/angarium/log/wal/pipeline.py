@@ -1,0 +1,156 @@
+"""Sync groups on their way to the disk: placed in order, written one by one, published.
+
+Every sync group carries a *mark*: the position up to which bytes had been synced before it was
+written. Because the one before it was, that is where it begins itself, unless a bare mark lies
+in between, which is written without a sync.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from angarium.errors import StorageError, SyncFailed
+from angarium.log.wal.format import (
+    BARE_GROUP_BYTES,
+    END_MARK,
+    FILE_HEADER_BYTES,
+    GroupFlag,
+    GroupHeader,
+    group_header,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from angarium.ids import Buffer, GroupId
+    from angarium.log.wal.cache import CacheUnit
+    from angarium.log.wal.files import WalFile, WalFiles
+    from angarium.log.wal.writer import FrameBuffer
+
+
+class SyncGroup:
+    """What one write and one datasync cover. Made by `seal`; an owner only passes it on."""
+
+    __slots__ = ("buffers", "file", "is_first", "is_written", "pins", "position", "units")
+
+    def __init__(
+        self, *, file: WalFile, position: int, buffers: list[Buffer], is_first: bool
+    ) -> None:
+        self.file: Final = file
+        self.position: Final = position
+        self.buffers: Final = buffers
+        self.is_first: Final = is_first
+        """It begins a file, which has to get its name before."""
+        self.is_written = False
+        self.pins: Final[list[tuple[GroupId, int | None]]] = []
+        """By Raft group, the oldest file it needs once this is durable."""
+        self.units: Final[list[CacheUnit]] = []
+        """The entries that may leave memory once this is durable."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes are written."""
+        return sum(map(len, self.buffers))
+
+
+class Pipeline:
+    """The way from a full buffer to durable bytes."""
+
+    def __init__(self, files: WalFiles) -> None:
+        self._files: Final = files
+        self._in_flight: deque[SyncGroup] = deque()
+        self._bare_mark: int | None = None
+        """Where an unsynced bare mark lies, while it is the last thing in the file."""
+        self._has_unmarked = files.current is not None
+        """A published sync group waits for the mark of a next one."""
+        self.durable_sequence = files.last_sequence
+        """The file of the newest published sync group."""
+        self.failure: str | None = None
+
+    def check_alive(self) -> None:
+        """Raise `SyncFailed` if a write has failed before."""
+        if self.failure is not None:
+            raise SyncFailed(f"the write-ahead log is dead, restart the node: {self.failure}")
+
+    def seal(self, buffer: FrameBuffer, table: Callable[[], bytes]) -> SyncGroup:
+        """Give what is buffered its place in a file."""
+        current = self._files.current
+        if current is not None and current.has_room(buffer.group_bytes(0, 0)):
+            position = current.end
+            mark = position if self._bare_mark is None else self._bare_mark
+            buffers, current.end = buffer.sealed(
+                file=current, position=position, mark=mark, flags=0, table=b""
+            )
+            group = SyncGroup(file=current, position=position, buffers=buffers, is_first=False)
+        else:
+            group = self._seal_in_new_file(buffer, table())
+        self._bare_mark = None
+        self._in_flight.append(group)
+        return group
+
+    def _seal_in_new_file(self, buffer: FrameBuffer, table: bytes) -> SyncGroup:
+        current = self._files.current
+        previous_end = self._files.last_end if current is None else current.end
+        if self._bare_mark is not None:
+            previous_end = self._bare_mark
+        begun, header = self._files.begin_file(previous_end)
+        buffers, begun.end = buffer.sealed(
+            file=begun,
+            position=FILE_HEADER_BYTES,
+            mark=previous_end,
+            flags=GroupFlag.FIRST,
+            table=table,
+        )
+        return SyncGroup(file=begun, position=0, buffers=[header, *buffers], is_first=True)
+
+    def write(self, group: SyncGroup) -> None:
+        """Put `group` on disk and sync it; the only part that may run in another thread."""
+        self.check_alive()
+        assert group is self._in_flight[0], "sync groups are written in order, one at a time"
+        try:
+            if group.is_first:
+                self._files.install(group.file)
+            group.file.file.pwrite(group.buffers, group.position)
+            group.file.file.datasync()
+        except BaseException as error:
+            self.failure = str(error) or type(error).__name__
+            if isinstance(error, StorageError):
+                self.check_alive()
+            raise
+        group.is_written = True
+
+    def publish(self, group: SyncGroup) -> None:
+        """Take note that `group` is durable."""
+        assert group.is_written, "publish comes after write"
+        assert group is self._in_flight[0], "sync groups are published in order"
+        self._in_flight.popleft()
+        self.durable_sequence = group.file.sequence
+        self._has_unmarked = True
+
+    def mark(self) -> bool:
+        """Write a bare mark, unsynced; False if nothing waits for one or something is under way."""
+        current = self._files.current
+        if not self._has_unmarked or self._in_flight or current is None or not current.has_room(0):
+            return False
+        position = current.end
+        header = GroupHeader(
+            flags=0, length=BARE_GROUP_BYTES, mark=position, frames=0, zero_sectors=0
+        )
+        first = group_header(header, seed=current.seed, position=position)
+        try:
+            current.file.pwrite([first, END_MARK], position)
+        except StorageError as error:
+            self.failure = str(error)
+            self.check_alive()
+        current.end += BARE_GROUP_BYTES
+        self._bare_mark = position
+        self._has_unmarked = False
+        return True
+
+    def close(self) -> None:
+        """Leave a durable mark behind."""
+        assert not self._in_flight, "a sync group is still being written"
+        self.mark()
+        if self._files.current is not None:
+            self._files.current.file.datasync()

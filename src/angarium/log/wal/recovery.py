@@ -1,0 +1,177 @@
+"""Opening a log that was not closed: every file is read, verified and replayed in order.
+
+Nothing here raises because of damage; what was found is said group by group, in `Recovered`.
+Errors are left for what is no damage at all: files of another node, or of a newer version.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from angarium.errors import StorageError
+from angarium.ids import GroupId, Index, Term
+from angarium.log.disk import SECTOR_BYTES
+from angarium.log.wal.files import FOLDER, WalFile, WalFiles, log_name, log_sequences
+from angarium.log.wal.format import (
+    FILE_HEADER_BYTES,
+    PAGE_BYTES,
+    FileHeader,
+    GroupFlag,
+    file_seed,
+    is_zero,
+    parse_file_header,
+    parse_group_header,
+)
+from angarium.log.wal.group_log import GroupLog
+from angarium.log.wal.replay import Replay
+from angarium.log.wal.report import Recovered, RecoveredGroup
+from angarium.log.wal.scan import FileScan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from angarium.log.disk import File
+
+_PEEK_BYTES: Final = SECTOR_BYTES
+
+
+@dataclass(slots=True)
+class _Found:
+    """A file of the sequence, before its groups are read."""
+
+    sequence: int
+    file: File
+    size: int
+    header: FileHeader | None
+    previous_end: int | None
+    """Where it says that the file before ends, if it says anything."""
+
+    @property
+    def is_cut(self) -> bool:
+        """Tell whether the file is shorter than it was made before its first use."""
+        made = self.header.length if self.header is not None else PAGE_BYTES
+        return self.size < made or self.size % PAGE_BYTES != 0
+
+
+def recover(files: WalFiles) -> tuple[dict[GroupId, GroupLog], Recovered]:
+    """Read everything, and leave `files` ready to be appended to."""
+    found = _find(files)
+    replay = Replay(lambda group: GroupLog(group, files))
+    scan: FileScan | None = None
+    for place, one in enumerate(found):
+        following = found[place + 1] if place + 1 < len(found) else None
+        if place and one.sequence != found[place - 1].sequence + 1:
+            replay.suspect_all()
+        scan = _replay_file(files, replay, one, following)
+    if found:
+        _continue_after(files, found[-1], scan)
+    for log in replay.logs.values():
+        settle(log)
+    return replay.logs, Recovered(
+        groups=recovered_groups(replay.logs.values()),
+        unknown_groups=replay.unknown_groups,
+        was_clean=False,
+        cut_bytes=scan.cut_bytes if scan is not None else 0,
+    )
+
+
+def settle(log: GroupLog) -> None:
+    """Finish a log that was filled from disk: nothing of it is in memory."""
+    log.recent_first = log.last + 1
+    log.synced_last = log.last
+    log.damaged = log.damage()
+
+
+def recovered_groups(logs: Iterable[GroupLog]) -> dict[GroupId, RecoveredGroup]:
+    """Return what there is to say about each group."""
+    return {log.group: _recovered_group(log) for log in logs}
+
+
+def _recovered_group(log: GroupLog) -> RecoveredGroup:
+    last_term = log.term_at(log.last)
+    return RecoveredGroup(
+        hard_state=log.hard_state,
+        first_index=log.first_index(),
+        last_index=log.last_index(),
+        last_term=None if last_term is None else Term(last_term),
+        snapshot_index=Index(log.snapshot_index),
+        snapshot_term=None if log.snapshot_term is None else Term(log.snapshot_term),
+        damage=log.damaged,
+    )
+
+
+def _find(files: WalFiles) -> list[_Found]:
+    """Return the files of the sequence, without a last one that was never really begun."""
+    found = [_peek(files, sequence) for sequence in log_sequences(files.disk)]
+    if found and found[-1].previous_end is None and not found[-1].is_cut:
+        last = found[-1]
+        if is_zero(last.file.pread(_PEEK_BYTES, 0), 0, _PEEK_BYTES):
+            # Its first sector carries two headers. Zeros there mean that the first sync into this
+            # file never returned; the name is free to be used again.
+            found.pop()
+            last.file.close()
+            files.disk.remove(log_name(last.sequence))
+            files.disk.sync_directory(FOLDER)
+    return found
+
+
+def _peek(files: WalFiles, sequence: int) -> _Found:
+    file = files.disk.open(log_name(sequence))
+    content = file.pread(_PEEK_BYTES, 0)
+    header = parse_file_header(content)
+    if header is not None and header.incarnation != files.incarnation:
+        raise StorageError(
+            f"{log_name(sequence)} belongs to incarnation {header.incarnation:012x}, "
+            f"not to {files.incarnation:012x}"
+        )
+    if header is not None and header.sequence != sequence:
+        header = None  # a file under another's name says nothing about its neighbours
+    seed = file_seed(files.incarnation, sequence)
+    first = parse_group_header(content, FILE_HEADER_BYTES, seed=seed)
+    previous_end = None
+    if header is not None:
+        previous_end = header.previous_end
+    elif first is not None and first.flags & GroupFlag.FIRST:
+        previous_end = first.mark
+    return _Found(sequence, file, file.size(), header, previous_end)
+
+
+def _replay_file(
+    files: WalFiles, replay: Replay, one: _Found, following: _Found | None
+) -> FileScan:
+    is_followed = following is not None and following.sequence == one.sequence + 1
+    content = one.file.pread(one.size, 0)
+    scan = FileScan(
+        content,
+        file_seed=file_seed(files.incarnation, one.sequence),
+        frame_seed=files.frame_seed,
+        known_end=following.previous_end if following is not None and is_followed else None,
+    )
+    begun = False
+    for group in scan.groups():
+        replay.apply(group, content, one.sequence)
+        begun = True
+    if one.is_cut and following is None:
+        replay.suspect_all()  # nobody can say what lay beyond
+    elif not begun and one.header is None:
+        replay.suspect_all()
+    files.files[one.sequence] = WalFile(
+        sequence=one.sequence,
+        file=one.file,
+        length=one.size,
+        end=scan.end,
+        incarnation=files.incarnation,
+    )
+    return scan
+
+
+def _continue_after(files: WalFiles, last: _Found, scan: FileScan | None) -> None:
+    """Decide where the next sync group goes: after the last one, if only zeros follow it."""
+    assert scan is not None
+    # What an earlier process wrote may still be on its way to the disk. From here on it counts as
+    # synced, so it has to be.
+    last.file.datasync()
+    files.last_sequence, files.last_end = last.sequence, scan.end
+    if not last.is_cut and is_zero(scan.content, scan.end, len(scan.content)):
+        files.current = files.files[last.sequence]

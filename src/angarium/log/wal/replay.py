@@ -1,0 +1,219 @@
+"""Rebuilding every group's log from sync groups, in the order in which they were written.
+
+Frames of a whole sync group are simply applied. Where one is damaged, its directory tells which
+Raft groups lost which frames, and only those are affected; where the directory is unreadable too,
+every group may be. Whatever comes later puts things right again where it can: an entry that
+supersedes a lost one, a newer hard state, a compaction, the table at the start of the next file.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from angarium.ids import GroupId, Index, ReplicaId, Term
+from angarium.log.wal.format import (
+    FRAME_HEADER_BYTES,
+    VOTE,
+    Contents,
+    FrameFlag,
+    FrameKind,
+    GroupFlag,
+    Row,
+    RowFlag,
+    parse_directory,
+    parse_table,
+)
+from angarium.log.wal.index import place
+from angarium.raft.messages import HardState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from angarium.log.wal.group_log import GroupLog
+    from angarium.log.wal.scan import Frame, ScannedGroup
+
+_ENTRY: Final = int(FrameKind.ENTRY)
+
+
+class Replay:
+    """The state of all groups, sync group by sync group."""
+
+    def __init__(self, new_log: Callable[[GroupId], GroupLog]) -> None:
+        self._new_log: Final = new_log
+        self.logs: dict[GroupId, GroupLog] = {}
+        self.unknown_groups = False
+        """Groups may have been added in a part that cannot be read."""
+        self._is_begun = False
+
+    def apply(self, scanned: ScannedGroup, content: bytes, sequence: int) -> None:
+        """Apply one sync group of the file `sequence`."""
+        lost = self._lost(scanned, content) if scanned.is_damaged else []
+        for contents, seen in lost:
+            self._before_loss(contents, seen)
+        base = place(sequence, 0)
+        has_table = False
+        for frame in scanned.frames:
+            if frame.kind == _ENTRY:
+                self._apply_entry(frame, base)
+            elif frame.kind == FrameKind.TABLE:
+                has_table = has_table or self._apply_table(frame, content)
+            else:
+                self._apply_other(frame, content)
+        for contents, seen in lost:
+            self._after_loss(contents, seen)
+        header = scanned.header
+        if not has_table and (header is None or header.flags & GroupFlag.FIRST):
+            self._miss_table()
+        self._is_begun = True
+
+    def suspect_all(self) -> None:
+        """Something of unknown content is missing here."""
+        self.unknown_groups = True
+        for log in self.logs.values():
+            log.suspect()
+
+    # --- frames -----------------------------------------------------------------------------
+
+    def _apply_entry(self, frame: Frame, base: int) -> None:
+        log = self.logs.get(GroupId(frame.group)) or self._unheard_of(frame.group)
+        index = frame.entry_index
+        if index <= log.snapshot_index:
+            return
+        where = base + frame.position
+        if frame.flags & FrameFlag.REPAIR and index <= log.last:
+            if frame.is_intact:
+                log.fill(index, frame.term, where, frame.size)
+            return
+        log.add(index, frame.term, where, frame.size)
+        if not frame.is_intact:
+            log.spoil(index)
+
+    def _apply_other(self, frame: Frame, content: bytes) -> None:
+        group = GroupId(frame.group)
+        match frame.kind:
+            case FrameKind.HARD_STATE:
+                log = self.logs.get(group) or self._unheard_of(frame.group)
+                if frame.is_intact:
+                    log.hard_state = _hard_state(frame, content)
+                log.hard_state_suspect = not frame.is_intact
+            case FrameKind.COMPACTION:
+                log = self.logs.get(group) or self._unheard_of(frame.group)
+                discard = bool(frame.flags & FrameFlag.DISCARD)
+                log.compact(frame.entry_index, frame.term, discard=discard)
+            case FrameKind.ADDED:
+                self.logs[group] = self._new_log(group)
+            case FrameKind.REMOVED:
+                self.logs.pop(group, None)
+
+    def _unheard_of(self, group: int) -> GroupLog:
+        """Return a log for a group whose beginning is lost; nothing about it is certain."""
+        log = self.logs[GroupId(group)] = self._new_log(GroupId(group))
+        log.suspect()
+        return log
+
+    # --- tables -----------------------------------------------------------------------------
+
+    def _apply_table(self, frame: Frame, content: bytes) -> bool:
+        """Take over what a table says; False if it cannot be read."""
+        if not frame.is_intact:
+            return False
+        rows = parse_table(_payload(frame, content))
+        listed = {row.group for row in rows}
+        for group in [group for group in self.logs if group not in listed]:
+            del self.logs[group]
+        for row in rows:
+            log = self.logs.get(GroupId(row.group))
+            if log is None:
+                log = self.logs[GroupId(row.group)] = self._new_log(GroupId(row.group))
+            _reconcile(log, row)
+        self.unknown_groups = False
+        return True
+
+    def _miss_table(self) -> None:
+        """Both copies of a table are lost, which only matters if nothing older says the same."""
+        if not self._is_begun:
+            self.suspect_all()
+
+    # --- losses -----------------------------------------------------------------------------
+
+    def _lost(self, scanned: ScannedGroup, content: bytes) -> list[tuple[Contents, _Seen]]:
+        """Return for each group that misses frames what it should have, and what was found."""
+        if scanned.header is not None and len(scanned.frames) == scanned.header.frames:
+            return []  # every frame is there, and names what is wrong with its payload
+        seen: dict[int, _Seen] = {}
+        directory: list[Contents] | None = None
+        for frame in scanned.frames:
+            if frame.kind == FrameKind.DIRECTORY:
+                if frame.is_intact:
+                    directory = parse_directory(_payload(frame, content))
+            elif frame.kind != FrameKind.TABLE:
+                seen.setdefault(frame.group, Counter())[_family(frame.kind)] += 1
+        if directory is None:
+            self.suspect_all()
+            return []
+        return [
+            (contents, found)
+            for contents in directory
+            if (found := seen.get(contents.group, Counter())) != _expected(contents)
+        ]
+
+    def _before_loss(self, contents: Contents, seen: _Seen) -> None:
+        log = self.logs.get(GroupId(contents.group)) or self._unheard_of(contents.group)
+        if seen["other"] != contents.others or not contents.is_straight:
+            log.suspect()
+        elif seen["entry"] != contents.entries:
+            log.rewind(max(contents.lowest_index, log.snapshot_index + 1))
+
+    def _after_loss(self, contents: Contents, seen: _Seen) -> None:
+        log = self.logs.get(GroupId(contents.group)) or self._unheard_of(contents.group)
+        if seen["other"] != contents.others:
+            log.suspect()
+        if seen["hard_state"] != contents.hard_states:
+            log.hard_state_suspect = True
+        if seen["entry"] != contents.entries:
+            if not contents.is_straight:
+                log.forget_above(log.hard_state.commit)
+            log.extend_with_holes(contents.last_index)
+
+
+_Seen = Counter[str]
+
+
+def _family(kind: int) -> str:
+    return {FrameKind.ENTRY: "entry", FrameKind.HARD_STATE: "hard_state"}.get(
+        FrameKind(kind), "other"
+    )
+
+
+def _expected(contents: Contents) -> _Seen:
+    return Counter(entry=contents.entries, hard_state=contents.hard_states, other=contents.others)
+
+
+def _payload(frame: Frame, content: bytes) -> bytes:
+    start = frame.position + FRAME_HEADER_BYTES
+    return content[start : start + frame.size]
+
+
+def _hard_state(frame: Frame, content: bytes) -> HardState:
+    (vote,) = VOTE.unpack(_payload(frame, content))
+    return HardState(Term(frame.term), ReplicaId(vote), Index(frame.entry_index))
+
+
+def _reconcile(log: GroupLog, row: Row) -> None:
+    """Make a log agree with what was known for certain when the table was written.
+
+    Without damage it agrees already. Where it does not, frames are missing: entries that the
+    table counts are holes, and those above the commit index may have been superseded.
+    """
+    log.hard_state = HardState(Term(row.term), ReplicaId(row.vote), Index(row.commit))
+    log.hard_state_suspect = bool(row.flags & RowFlag.HARD_STATE_SUSPECT)
+    log.compact(row.snapshot_index, row.snapshot_term, discard=False)
+    if log.last < row.last_index:
+        log.extend_with_holes(row.last_index)
+        if row.last_term is not None:
+            log.set_term(row.last_index, row.last_term)
+    elif log.last > row.last_index or log.term_at(log.last) != row.last_term:
+        log.forget_above(row.commit)
+        log.cut(row.last_index)
+    log.tail_unknown = bool(row.flags & RowFlag.TAIL_UNKNOWN)

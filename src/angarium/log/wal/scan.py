@@ -1,0 +1,190 @@
+"""Reading one file of the log back: which sync groups are whole, damaged, or never arrived.
+
+The decision this module exists for: bytes below a mark had been synced, so whatever is wrong with
+them is damage. Above the highest mark lies at most what one unfinished sync was writing. Sectors
+of it that never reached the disk read as zeros; if there are more of those than were written, the
+sync never returned, nobody was answered, and the group is cut. Anything else is damage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from angarium.batch.checksum import crc32c_of_bytes, extend
+from angarium.log.disk import SECTOR_BYTES
+from angarium.log.wal.format import (
+    END_BYTES,
+    END_MARK,
+    FILE_HEADER_BYTES,
+    FRAME,
+    FRAME_HEADER_BYTES,
+    GROUP_HEADER_BYTES,
+    GroupFlag,
+    GroupHeader,
+    count_zero_sectors,
+    is_zero,
+    next_group,
+    parse_group_header,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_KINDS: Final = range(1, 8)
+_HEADER_NONZERO_MIN: Final = 8
+"""A group header that was written has more bytes than this that are not zero: 8 in its magic, at
+least one each in its length and its mark or flags. A flipped byte in unwritten space is one."""
+
+
+class Frame(NamedTuple):
+    """A frame whose header is whole."""
+
+    size: int
+    flags: int
+    entry_kind: int
+    kind: int
+    group: int
+    entry_index: int
+    term: int
+    position: int
+    is_intact: bool
+    """The payload passes its checksum."""
+
+
+@dataclass(slots=True)
+class ScannedGroup:
+    """A sync group, as far as it can be read."""
+
+    header: GroupHeader | None
+    frames: list[Frame] = field(default_factory=list)
+    is_damaged: bool = False
+    """Some frame is unreadable, or its payload is."""
+    end: int = 0
+
+
+class FileScan:
+    """Walks over the sync groups of one file."""
+
+    def __init__(
+        self, content: bytes, *, file_seed: int, frame_seed: int, known_end: int | None
+    ) -> None:
+        self.content: Final = content
+        self._file_seed: Final = file_seed
+        self._frame_seed: Final = frame_seed
+        self._known_end: Final = known_end
+        """Where the next file says that this one ends; everything below is marked."""
+        self.end = FILE_HEADER_BYTES
+        """The end of the last group that counts, once the walk is over."""
+        self.cut_bytes = 0
+
+    def groups(self) -> Iterator[ScannedGroup]:
+        """Yield the groups in order, damaged ones included, up to where nothing was written."""
+        while self._known_end is None or self.end < self._known_end:
+            start = self.end
+            header = parse_group_header(self.content, start, seed=self._file_seed)
+            if header is None:
+                if self._is_absent(start):
+                    self._cut(start)
+                    return
+                group = self._headless(start)
+            else:
+                end = start + header.length
+                group = self._read_frames(start + GROUP_HEADER_BYTES, end - END_BYTES, header)
+                group.end = end
+                group.is_damaged |= len(group.frames) != header.frames
+                if group.is_damaged and self._is_torn(start, header):
+                    self._cut(start)
+                    return
+            self.end = group.end
+            yield group
+            if group.end <= start:
+                return
+
+    # --- torn or damaged? -------------------------------------------------------------------
+
+    def _is_marked(self, position: int) -> bool:
+        """Tell whether somebody recorded that the byte at `position` had been synced."""
+        if self._known_end is not None:
+            return position < self._known_end
+        found = next_group(self.content, position, seed=self._file_seed)
+        while found is not None:
+            header = parse_group_header(self.content, found, seed=self._file_seed)
+            assert header is not None
+            if header.mark > position and not header.flags & GroupFlag.FIRST:
+                return True
+            found = next_group(self.content, found + 8, seed=self._file_seed)
+        return False
+
+    def _is_torn(self, start: int, header: GroupHeader) -> bool:
+        """Tell whether part of a group with a good header never reached the disk."""
+        if self._is_marked(start):
+            return False
+        end = start + header.length
+        missing = count_zero_sectors(self.content, start, end) > header.zero_sectors
+        # The end mark is 8 bytes, none of them zero: no single fault makes them all vanish.
+        return missing or is_zero(self.content, end - END_BYTES, end)
+
+    def _is_absent(self, start: int) -> bool:
+        """Tell whether no group header was ever completely on disk at `start`."""
+        if self._is_marked(start):
+            return False
+        end = start + GROUP_HEADER_BYTES
+        header = self.content[start:end]
+        if len(header.replace(b"\0", b"")) < _HEADER_NONZERO_MIN:
+            return True
+        # A header may lie across two sectors, of which one is missing.
+        second = end - end % SECTOR_BYTES
+        return start < second < end and (
+            is_zero(self.content, start, second)
+            or is_zero(self.content, second, second + SECTOR_BYTES)
+        )
+
+    def _cut(self, start: int) -> None:
+        self.end = start
+        self.cut_bytes = len(self.content[start:].rstrip(b"\0"))
+
+    # --- frames -----------------------------------------------------------------------------
+
+    def _headless(self, start: int) -> ScannedGroup:
+        """Read what follows an unreadable group header; frames can be told without it."""
+        following = next_group(self.content, start + 8, seed=self._file_seed)
+        limits = (following, self._known_end, len(self.content.rstrip(b"\0")) + 7 & ~7)
+        limit = min(limit for limit in limits if limit is not None)
+        group = self._read_frames(start + GROUP_HEADER_BYTES, limit, None)
+        group.is_damaged = True
+        group.end = limit if following is not None else min(limit, group.end)
+        return group
+
+    def _read_frames(self, start: int, limit: int, header: GroupHeader | None) -> ScannedGroup:
+        content, seed = self.content, self._frame_seed
+        unpack, frames = FRAME.unpack_from, []
+        group = ScannedGroup(header)
+        position = start
+        stop = min(limit, len(content))
+        while position + FRAME_HEADER_BYTES <= stop:
+            payload_at = position + FRAME_HEADER_BYTES
+            size, flags, entry_kind, kind, raft_group, index, term, crc, header_crc = unpack(
+                content, position
+            )
+            end = payload_at + size
+            if (
+                extend(seed, content[position : payload_at - 4]) != header_crc
+                or kind not in _KINDS
+                or end > stop
+            ):
+                if header is None and content[position : position + END_BYTES] == END_MARK:
+                    break
+                group.is_damaged = True
+                position += 8
+                continue
+            is_intact = crc32c_of_bytes(content[payload_at:end]) == crc
+            if not is_intact:
+                group.is_damaged = True
+            frames.append(
+                Frame(size, flags, entry_kind, kind, raft_group, index, term, position, is_intact)
+            )
+            position = end + 7 & ~7
+        group.frames = frames
+        group.end = position + END_BYTES
+        return group

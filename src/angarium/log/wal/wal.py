@@ -1,0 +1,405 @@
+"""The write-ahead log: the Raft log of every group of a node, under one datasync.
+
+What it guarantees:
+
+- What `synced` has published survives a power cut, with everything that was appended before it.
+- After any crash, power cuts included, the log opens and holds every published sync group; of
+  one that was being written it holds all or nothing.
+- Damage to stored bytes is never passed over: each group says what it has lost, or may have
+  (`RecoveredGroup.damage`), and a read verifies what it returns.
+- On a full disk appends are refused before anything changes; what is vital still gets through.
+- A failed sync is fatal: the log is dead, and says so to every call.
+
+Writing has three phases, so that the part that blocks can run in a thread: `append` and its kin
+only buffer, `seal` takes what is buffered, `write` puts it on disk, `synced` publishes it. Sync
+groups are written one at a time, in the order in which they were sealed. Everything except
+`write` belongs to one thread, the owner's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Self
+
+from angarium.errors import AlreadyExists, CorruptData, NotFound, StorageError
+from angarium.log.wal.cache import CacheUnit, EntryCache
+from angarium.log.wal.clean import forget_clean, load_clean, save_clean
+from angarium.log.wal.config import WalConfig
+from angarium.log.wal.files import FOLDER, WalFiles
+from angarium.log.wal.format import (
+    FILE_HEADER_BYTES,
+    FRAME_HEADER_BYTES,
+    VOTE,
+    FrameFlag,
+    FrameKind,
+    row_bytes,
+    small_frame,
+)
+from angarium.log.wal.group_log import GroupLog
+from angarium.log.wal.pins import Pins
+from angarium.log.wal.pipeline import Pipeline, SyncGroup
+from angarium.log.wal.recovery import recover
+from angarium.log.wal.writer import FrameBuffer, Touch, table_bytes, table_frame
+from angarium.raft.config import ENTRY_OVERHEAD_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from angarium.ids import GroupId, Incarnation, Index, Term
+    from angarium.log.disk import Disk
+    from angarium.log.wal.report import Recovered
+    from angarium.raft.messages import Entry, HardState
+
+
+class Wal:
+    """One node's write-ahead log. Use `Wal.open`."""
+
+    def __init__(
+        self,
+        files: WalFiles,
+        logs: dict[GroupId, GroupLog],
+        *,
+        recovered: Recovered,
+        config: WalConfig,
+    ) -> None:
+        self.recovered: Final = recovered
+        """What was found at the opening."""
+        self._files: Final = files
+        self._logs: Final = logs
+        self._seed: Final = files.frame_seed
+        self._buffer = FrameBuffer(self._seed)
+        self._pipeline: Final = Pipeline(files)
+        self._cache: Final = EntryCache(config.cache_bytes)
+        self._pins: Final = Pins()
+        for log in logs.values():
+            self._pins.move(log.group, log.oldest_sequence())
+        self._is_closed = False
+
+    @classmethod
+    def open(cls, disk: Disk, *, incarnation: Incarnation, config: WalConfig | None = None) -> Self:
+        """Open the log on `disk`, or begin one where there is none."""
+        config = config or WalConfig()
+        disk.make_folder(FOLDER)
+        files = WalFiles(disk, incarnation=incarnation, config=config)
+        opened = load_clean(files) or recover(files)
+        forget_clean(files)
+        files.adopt_prepared()
+        logs, recovered = opened
+        return cls(files, logs, recovered=recovered, config=config)
+
+    # --- groups -----------------------------------------------------------------------------
+
+    @property
+    def groups(self) -> list[GroupId]:
+        """The groups that have a log here."""
+        return list(self._logs)
+
+    def log(self, group: GroupId) -> GroupLog:
+        """Return the log of `group`, as Raft reads it; it stays current."""
+        log = self._logs.get(group)
+        if log is None:
+            raise NotFound(f"group {group} has no log here")
+        return log
+
+    def add_group(self, group: GroupId) -> GroupLog:
+        """Begin the log of a new group; it exists for good once this is synced."""
+        self._check_alive()
+        if group in self._logs:
+            raise AlreadyExists(f"group {group} has a log already")
+        self._claim(FRAME_HEADER_BYTES, touched=1, is_vital=True)
+        log = self._logs[group] = GroupLog(group, self._files)
+        touch = self._buffer.touch(log, None)
+        touch.others += 1
+        self._buffer.add_frame(small_frame(self._seed, FrameKind.ADDED, group=group))
+        return log
+
+    def remove_group(self, group: GroupId) -> None:
+        """End the log of a group, with all that is in it."""
+        self._check_alive()
+        log = self.log(group)
+        self._claim(FRAME_HEADER_BYTES, touched=1, is_vital=True)
+        touch = self._touch(log)
+        touch.take_back(0)
+        touch.others += 1
+        touch.repairs.clear()
+        self._buffer.add_frame(small_frame(self._seed, FrameKind.REMOVED, group=group))
+        log.clear()
+        del self._logs[group]
+
+    def reset_group(self, group: GroupId) -> GroupLog:
+        """Give up a group's log, damage included, and begin an empty one.
+
+        Only for a replica that takes a new identity: the old one's promises go with its log.
+        """
+        self.remove_group(group)
+        return self.add_group(group)
+
+    # --- buffering --------------------------------------------------------------------------
+
+    def append(
+        self,
+        group: GroupId,
+        entries: Sequence[Entry] = (),
+        hard_state: HardState | None = None,
+        *,
+        reserve: bool = False,
+    ) -> None:
+        """Buffer entries, and the hard state that goes with them, of one group.
+
+        The first entry's index is at most one above the last; it supersedes whatever had that
+        index and everything after. Entries that a snapshot stands for already are left out.
+
+        Raises `DiskFull` before anything has changed. With `reserve` (membership, trims), and
+        for a hard state alone, it draws on the reserve before it does so. A damaged group is
+        refused with `CorruptData` until it is repaired or reset.
+        """
+        self._check_alive()
+        log = self._logs.get(group) or self.log(group)
+        if log.damaged is not None:
+            self._check_undamaged(log, has_entries=bool(entries))
+        if entries and entries[0].index <= log.snapshot_index:
+            entries = entries[log.snapshot_index + 1 - entries[0].index :]
+        buffer = self._buffer
+        framed = buffer.framed(group, entries)
+        more = framed.end - buffer.size + (FRAME_HEADER_BYTES + VOTE.size if hard_state else 0)
+        touched = log.touch is None
+        self._claim(more, touched=touched, is_vital=reserve or not entries)
+        touch = log.touch or self._touch(log)
+        if entries:
+            self._add_entries(log, touch, entries)
+            buffer.add_entries(framed)
+            touch.offsets += framed.offsets
+            touch.sizes += framed.sizes
+        if hard_state is not None:
+            self._add_hard_state(log, touch, hard_state)
+
+    def _add_entries(self, log: GroupLog, touch: Touch, entries: Sequence[Entry]) -> None:
+        first, last = entries[0], entries[-1]
+        index = first.index
+        assert index <= log.last + 1, f"a log has no gaps: {index} after {log.last}"
+        assert last.index == index + len(entries) - 1, "entries follow one another"
+        if index <= log.last:
+            log.take_back(index)
+        if touch.lowest == 0 or index < touch.lowest:
+            touch.lowest = index
+        touch.entries += len(entries)
+        log.recent += entries
+        log.last = last.index
+        # Terms never fall along a log, so one comparison speaks for all entries in between.
+        if first.term == last.term:
+            log.note_term(index, first.term)
+        else:
+            for entry in entries:
+                log.note_term(entry.index, entry.term)
+
+    def _add_hard_state(self, log: GroupLog, touch: Touch, state: HardState) -> None:
+        log.hard_state = state
+        touch.hard_states += 1
+        frame = small_frame(
+            self._seed,
+            FrameKind.HARD_STATE,
+            group=log.group,
+            index=state.commit,
+            term=state.term,
+            payload=VOTE.pack(state.vote),
+        )
+        self._buffer.add_frame(frame)
+
+    def compact(self, group: GroupId, index: Index, term: Term) -> None:
+        """Buffer that a durable snapshot stands for every entry of `group` up to `index`.
+
+        If the log has another entry there, or ends below it, all of its entries go: the snapshot
+        came from a leader and replaces them. A snapshot below the last one is ignored.
+        """
+        self._check_alive()
+        log = self.log(group)
+        if index <= log.snapshot_index:
+            return
+        self._claim(FRAME_HEADER_BYTES, touched=log.touch is None, is_vital=True)
+        touch = self._touch(log)
+        touch.others += 1
+        discard = index > log.last or log.term_at(index) not in (term, None)
+        frame = small_frame(
+            self._seed,
+            FrameKind.COMPACTION,
+            group=group,
+            index=index,
+            term=term,
+            flags=FrameFlag.DISCARD if discard else 0,
+        )
+        log.compact(index, term, discard=discard)
+        self._buffer.add_frame(frame)
+
+    def repair(self, group: GroupId, entries: Sequence[Entry]) -> None:
+        """Buffer entries, fetched from peers, in the place of damaged ones.
+
+        They must be committed, and lie within the damaged range. What is intact behind them stays.
+        `log(group).damaged` becomes None once the last hole is sealed.
+        """
+        self._check_alive()
+        log = self.log(group)
+        damage = log.damaged
+        if damage is None or damage.first_damaged_index is None:
+            raise StorageError(f"group {group} has no damaged entries")
+        first, last = entries[0].index, entries[-1].index
+        assert first > log.snapshot_index, "a snapshot stands for it"
+        assert last <= log.last, "a repair fills holes, it does not append"
+        assert last == first + len(entries) - 1, "entries follow one another"
+        framed = self._buffer.framed(group, entries, FrameFlag.REPAIR)
+        more = framed.end - self._buffer.size
+        self._claim(more, touched=log.touch is None, is_vital=True)
+        touch = self._touch(log)
+        touch.entries += len(entries)
+        touch.lowest = min(touch.lowest or first, first)
+        for entry, offset, size in zip(entries, framed.offsets, framed.sizes, strict=True):
+            touch.repairs.append((entry.index, entry.term, offset, size))
+            log.repaired[entry.index] = entry
+        self._buffer.add_entries(framed)
+
+    @property
+    def buffered_bytes(self) -> int:
+        """How many bytes of frames wait for the next `seal`."""
+        return self._buffer.size
+
+    # --- the three phases -------------------------------------------------------------------
+
+    def seal(self) -> SyncGroup | None:
+        """Take what is buffered as the next sync group; None if nothing is."""
+        self._check_alive()
+        buffer = self._buffer
+        if not buffer.touches:
+            if self._files.is_full:
+                self._files.prepare()
+            return None
+        group = self._pipeline.seal(buffer, self._table)
+        for touch in buffer.touches.values():
+            log = touch.log
+            if touch.repairs:
+                log.damaged = log.damage()
+            oldest = log.oldest_sequence() if self._logs.get(log.group) is log else None
+            group.pins.append((log.group, oldest))
+            if touch.entries:
+                cost = sum(touch.sizes) + ENTRY_OVERHEAD_BYTES * len(touch.sizes)
+                group.units.append(CacheUnit(log, cost, [index for index, *_ in touch.repairs]))
+        self._buffer = FrameBuffer(self._seed)
+        return group
+
+    def write(self, group: SyncGroup) -> None:
+        """Put a sync group on disk, durably. Blocks, and may run in a thread of its own.
+
+        Raises `SyncFailed`, after which the log is dead: nobody knows what the disk has.
+        """
+        self._pipeline.write(group)
+
+    def synced(self, group: SyncGroup) -> None:
+        """Publish a sync group that was written: it counts as durable from here on."""
+        self._check_alive()
+        self._pipeline.publish(group)
+        for raft_group, oldest in group.pins:
+            self._pins.move(raft_group, oldest)
+        self._cache.publish(group.units)
+
+    def sync(self) -> None:
+        """Make everything that was buffered durable, here and now."""
+        group = self.seal()
+        if group is not None:
+            self.write(group)
+            self.synced(group)
+
+    def mark(self) -> bool:
+        """Record that everything so far is synced, without a sync; False if there is no need.
+
+        A sync group is covered by the mark in the next one. Until then damage to it that looks
+        like a torn write would pass for one. An owner that has been idle for some ten milliseconds
+        calls this once, so that the window does not stay open while nothing is written.
+        """
+        self._check_alive()
+        return not self._buffer.touches and self._pipeline.mark()
+
+    # --- space ------------------------------------------------------------------------------
+
+    @property
+    def is_full(self) -> bool:
+        """True while there is no room for another file: normal appends are refused.
+
+        It becomes False again when an append, a `seal` or a `release` finds room.
+        """
+        return self._files.is_full
+
+    def release(self) -> int:
+        """Delete the oldest files that no group needs any more; return how many were deleted.
+
+        A file goes when no entry in it is live and the sync group that begins the next file,
+        which repeats everything else, is durable.
+        """
+        self._check_alive()
+        count = 0
+        while (oldest := self._files.oldest) < self._pipeline.durable_sequence:
+            if self._pins.at(oldest):
+                break
+            self._files.drop_oldest()
+            count += 1
+        if self._files.is_full:
+            self._files.prepare()
+        return count
+
+    def pinning_groups(self) -> list[GroupId]:
+        """Return the groups whose entries keep the oldest file; compact them, and it can go.
+
+        Empty if the oldest file is the one being written.
+        """
+        oldest = self._files.oldest
+        return sorted(self._pins.at(oldest)) if oldest < self._files.last_sequence else []
+
+    @property
+    def file_count(self) -> int:
+        """How many files the log has."""
+        return len(self._files.files)
+
+    def close(self) -> None:
+        """Sync what is buffered and close the log, so that the next opening is quick.
+
+        A dead log just closes its files.
+        """
+        if self._pipeline.failure is None and not self._is_closed:
+            self.sync()
+            self._pipeline.close()
+            save_clean(self._files, self._logs.values())
+        self._is_closed = True
+        self._files.close()
+
+    # --- inside -----------------------------------------------------------------------------
+
+    def _touch(self, log: GroupLog) -> Touch:
+        if log.touch is not None:
+            return log.touch
+        before = log.row_bytes or row_bytes(log.row())
+        log.row_bytes = None
+        return self._buffer.touch(log, before)
+
+    def _claim(self, more: int, *, touched: int, is_vital: bool) -> None:
+        size = self._buffer.group_bytes(more, touched)
+        rows = len(self._logs) + len(self._buffer.touches) + touched
+        in_new_file = FILE_HEADER_BYTES + size + table_bytes(rows)
+        self._files.claim(size, in_new_file=in_new_file, is_vital=is_vital)
+
+    def _table(self) -> bytes:
+        """Return the table of all groups as they were before what is buffered now."""
+        touches = self._buffer.touches
+        rows = [touch.before for touch in touches.values() if touch.before is not None]
+        for group, log in self._logs.items():
+            if group not in touches:
+                if log.row_bytes is None:
+                    log.row_bytes = row_bytes(log.row())
+                rows.append(log.row_bytes)
+        return table_frame(self._seed, rows)
+
+    def _check_alive(self) -> None:
+        if self._is_closed:
+            raise StorageError("the write-ahead log is closed")
+        self._pipeline.check_alive()
+
+    @staticmethod
+    def _check_undamaged(log: GroupLog, *, has_entries: bool) -> None:
+        assert log.damaged is not None
+        if has_entries or not log.damaged.hard_state_intact:
+            raise CorruptData(f"group {log.group} is damaged; repair or reset it first")

@@ -1,0 +1,211 @@
+"""From entries to a sync group: the buffer that appends fill and `seal` empties.
+
+Entry data is never copied, unless it is so short that naming it to the system would cost more.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from angarium.batch.checksum import crc32c, extend
+from angarium.log.disk import SECTOR_BYTES
+from angarium.log.wal.format import (
+    CONTENTS_BYTES,
+    END_BYTES,
+    END_MARK,
+    FRAME_BODY,
+    FRAME_HEADER_BYTES,
+    GROUP_HEADER_BYTES,
+    ROW_BYTES,
+    Contents,
+    FrameKind,
+    GroupHeader,
+    directory_payload,
+    group_header,
+    padding,
+    small_frame,
+    zero_sectors,
+)
+from angarium.log.wal.index import place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from angarium.ids import Buffer, GroupId
+    from angarium.log.wal.files import WalFile
+    from angarium.log.wal.group_log import GroupLog
+    from angarium.raft.messages import Entry
+
+COPIED_BYTES_MAX: Final = 1024
+"""Data up to this length is copied into one piece with its header."""
+
+_ENTRY: Final = int(FrameKind.ENTRY)
+
+
+class Touch:
+    """What one Raft group has in the buffer."""
+
+    __slots__ = ("before", "entries", "hard_states", "is_straight", "log", "lowest", "offsets",
+                 "others", "repairs", "sizes")  # fmt: skip
+
+    def __init__(self, log: GroupLog, before: bytes | None) -> None:
+        self.log = log
+        self.before: Final = before
+        """The group's row as it was before; None if there was no such group."""
+        self.lowest = 0
+        self.entries = 0
+        self.hard_states = 0
+        self.others = 0
+        self.is_straight = True
+        self.offsets: list[int] = []
+        """Where the frames of the group's last entries begin, from the start of the buffer."""
+        self.sizes: list[int] = []
+        self.repairs: list[tuple[int, int, int, int]] = []
+        """Index, term, offset and size of entries that fill holes."""
+
+    def take_back(self, keep: int) -> None:
+        """Forget all but the first `keep` buffered entries."""
+        keep = max(keep, 0)
+        if self.entries:
+            self.is_straight = False
+        del self.offsets[keep:], self.sizes[keep:]
+
+    def compact(self, count: int) -> None:
+        """Forget the first `count` buffered entries."""
+        if count > 0:
+            del self.offsets[:count], self.sizes[:count]
+
+    def contents(self) -> Contents:
+        """Return this group's line of the directory."""
+        last = self.log.last if self.entries else 0
+        straight = self.is_straight and not self.repairs and self.others == 0
+        return Contents(
+            self.log.group,
+            self.lowest,
+            last,
+            self.entries,
+            self.hard_states,
+            self.others,
+            int(straight),
+        )
+
+
+class FrameBuffer:
+    """Frames that wait for the next sync group."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed: Final = seed
+        self.touches: dict[GroupId, Touch] = {}
+        self.pieces: list[Buffer] = []
+        self.size = 0
+        self.frames = 0
+        self.long: list[tuple[int, Buffer]] = []
+        """Payloads that could fill a sector with zeros, and where they begin."""
+
+    def touch(self, log: GroupLog, before: bytes | None) -> Touch:
+        """Return the group's share of this buffer, made now if need be."""
+        touch = self.touches.get(log.group)
+        if touch is None:
+            touch = self.touches[log.group] = Touch(log, before)
+        touch.log = log
+        log.touch = touch
+        return touch
+
+    def framed(self, group: GroupId, entries: Sequence[Entry], flags: int = 0) -> FramedEntries:
+        """Return `entries` as frames that would follow the buffer's last; nothing changes yet."""
+        seed, pack = self._seed, FRAME_BODY.pack
+        framed = FramedEntries()
+        pieces, offsets, sizes = framed.pieces, framed.offsets, framed.sizes
+        offset = self.size
+        for entry in entries:
+            data = entry.data
+            size = len(data)
+            body = pack(
+                size, flags, entry.kind, _ENTRY, group, entry.index, entry.term, crc32c(data)
+            )
+            header = body + extend(seed, body).to_bytes(4, "little")
+            offsets.append(offset)
+            sizes.append(size)
+            offset += FRAME_HEADER_BYTES
+            if size <= COPIED_BYTES_MAX:
+                pieces.append(b"".join((header, data, padding(size))))
+            else:
+                pieces += (header, data, padding(size)) if size & 7 else (header, data)
+            if size > SECTOR_BYTES - 8:
+                framed.long.append((offset, data))
+            offset += size + 7 & ~7
+        framed.end = offset
+        return framed
+
+    def add_entries(self, framed: FramedEntries) -> None:
+        """Take frames in that were made for just this place."""
+        self.pieces += framed.pieces
+        self.long += framed.long
+        self.frames += len(framed.offsets)
+        self.size = framed.end
+
+    def add_frame(self, frame: bytes) -> None:
+        """Take in a frame of another kind."""
+        self.pieces.append(frame)
+        self.frames += 1
+        self.size += len(frame)
+
+    def group_bytes(self, more: int, touched: int) -> int:
+        """Return how long the sync group becomes with `more` bytes of frames."""
+        directory = FRAME_HEADER_BYTES + CONTENTS_BYTES * (len(self.touches) + touched)
+        return GROUP_HEADER_BYTES + directory + self.size + more + END_BYTES
+
+    def sealed(
+        self, *, file: WalFile, position: int, mark: int, flags: int, table: bytes
+    ) -> tuple[list[Buffer], int]:
+        """Return the bytes of the sync group at `position`, and give every entry its place."""
+        payload = directory_payload([touch.contents() for touch in self.touches.values()])
+        front = [small_frame(self._seed, FrameKind.DIRECTORY, payload=payload)]
+        if table:
+            # Twice, because nothing else says what it says once the older files are gone.
+            front += [table, table]
+        base = position + GROUP_HEADER_BYTES + sum(map(len, front))
+        header = GroupHeader(
+            flags=flags,
+            length=base - position + self.size + END_BYTES,
+            mark=mark,
+            frames=len(front) + self.frames,
+            zero_sectors=sum(zero_sectors(data, base + offset) for offset, data in self.long),
+        )
+        self._settle(place(file.sequence, base))
+        first = group_header(header, seed=file.seed, position=position)
+        return [first, *front, *self.pieces, END_MARK], position + header.length
+
+    def _settle(self, base: int) -> None:
+        for touch in self.touches.values():
+            log = touch.log
+            log.touch = None
+            for index, term, offset, size in touch.repairs:
+                if log.snapshot_index < index <= log.last:
+                    log.fill(index, term, base + offset, size)
+            if touch.offsets:
+                log.places.extend([base + offset for offset in touch.offsets])
+                log.sizes.extend(touch.sizes)
+
+
+class FramedEntries:
+    """Entries made into frames, on their way into the buffer."""
+
+    __slots__ = ("end", "long", "offsets", "pieces", "sizes")
+
+    def __init__(self) -> None:
+        self.pieces: list[Buffer] = []
+        self.offsets: list[int] = []
+        self.sizes: list[int] = []
+        self.long: list[tuple[int, Buffer]] = []
+        self.end = 0
+
+
+def table_frame(seed: int, rows: Iterable[bytes]) -> bytes:
+    """Return the frame that says how every group stands."""
+    return small_frame(seed, FrameKind.TABLE, payload=b"".join(rows))
+
+
+def table_bytes(groups: int) -> int:
+    """Return how long the two copies of a table of so many groups are."""
+    return 2 * (FRAME_HEADER_BYTES + ROW_BYTES * groups)
