@@ -221,7 +221,8 @@ class SimulatedDisk(MemoryDisk):
 
         So a power loss can fall between the beginning of a sync and its end.
         """
-        self._deferred = pending = []
+        pending: list[tuple[SimulatedContent, _Undo]] = []
+        self._deferred = pending
         try:
             yield pending
         finally:
@@ -245,6 +246,14 @@ class SimulatedDisk(MemoryDisk):
                 if undo is newest:
                     del content.undo[: position + 1]
                     break
+
+    def names(self) -> list[str]:
+        """Return the names of all files, in order."""
+        return sorted(self._files)
+
+    def length_of(self, name: str) -> int:
+        """Return how much of a file has been written; what was only preallocated is not counted."""
+        return len(self._existing(name).data)
 
     def used_bytes(self) -> int:
         """Return how long all files are together."""

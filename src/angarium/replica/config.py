@@ -1,0 +1,50 @@
+"""How replicas behave. Each node may choose its own values; none has to agree with another's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaConfig:
+    """Settings of every replica on a host."""
+
+    election_ticks: int = 10
+    """Ticks without a word from the leader before a follower thinks of campaigning."""
+
+    heartbeat_ticks: int = 1
+    """Ticks between two heartbeats of a leader."""
+
+    inflight_messages_max: int = 256
+    """Unacknowledged appends per follower. At the limit the leader waits for acknowledgements."""
+
+    message_bytes_max: int = 1 << 20
+    """Entry bytes in one append message; a single larger entry still goes, alone."""
+
+    uncommitted_bytes_max: int = 64 << 20
+    """Entry bytes a leader holds uncommitted. At the limit publishes are refused, retriably."""
+
+    eventual_bound_micros: int = 100_000
+    """How old the oldest uncommitted entry may be while EVENTUAL is still answered at append.
+
+    Beyond it an EVENTUAL publish waits for its commit like a CONSISTENT one."""
+
+    snapshot_entries: int = 10_000
+    """Applied entries after which the machine's state is saved and the log shortened."""
+
+    snapshot_keep_entries: int = 1_000
+    """Entries kept before a snapshot, so that a follower slightly behind needs none."""
+
+    transfer_chunk_bytes: int = 1 << 20
+    """Segment bytes a catching-up replica asks for at a time."""
+
+    transfer_patience_ticks: int = 20
+    """Ticks without progress after which a segment copy is given up and may start anew."""
+
+    def __post_init__(self) -> None:
+        if self.heartbeat_ticks < 1 or self.election_ticks <= self.heartbeat_ticks:
+            raise ValueError("an election takes longer than a heartbeat, and both at least a tick")
+        if self.snapshot_keep_entries < 0 or self.snapshot_entries < 1:
+            raise ValueError("a snapshot replaces at least one entry and keeps none or more")
+        if self.transfer_chunk_bytes < 1 or self.transfer_patience_ticks < 1:
+            raise ValueError("a segment copy needs a chunk and some patience")

@@ -1,0 +1,237 @@
+"""Every replica of one node over one write-ahead log.
+
+Inputs are method calls: a message came, a tick passed, a sync is done. Nothing here waits, reads a
+clock or starts a thread. Whoever drives the host does three things after each input: send what
+`take_messages` gives, start the sync that `begin_sync` gives (its `write` may run in a thread), and
+call `finish_sync` when it is done. The node's event loop drives it in production, the simulator in
+tests; both run the same code from here down.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from angarium.errors import CorruptData, NotFound
+from angarium.ids import Index, Term, replica_id
+from angarium.log.segments import SegmentConfig
+from angarium.log.snapshots import SnapshotStore
+from angarium.log.wal import Wal, WalConfig
+from angarium.raft.messages import ConfState, MessageKind, Snapshot
+from angarium.replica.config import ReplicaConfig
+from angarium.replica.outbox import Outbox
+from angarium.replica.partition import empty_partition
+from angarium.replica.partition_replica import PartitionReplica, open_partition
+from angarium.replica.peers import EntriesReply
+from angarium.replica.repair import IdentityLost, Repair, entries_to_refetch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from angarium.ids import GroupId, Incarnation, NodeId, ReplicaId
+    from angarium.log.disk import Disk
+    from angarium.log.wal import SyncGroup
+    from angarium.raft.messages import Message
+    from angarium.replica.peers import PeerMessage
+    from angarium.replica.replica import Replica
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostConfig:
+    """Settings of a host and of the files under it."""
+
+    replica: ReplicaConfig = field(default_factory=ReplicaConfig)
+    wal: WalConfig = field(default_factory=WalConfig)
+    segments: SegmentConfig = field(default_factory=SegmentConfig)
+
+
+@dataclass(slots=True)
+class Sync:
+    """A sync under way, and the answers it will let out."""
+
+    group: SyncGroup | None
+    answers: list[tuple[Replica, tuple[Message, ...]]]
+
+
+class Host:
+    """The replicas of one node."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        *,
+        node: NodeId,
+        incarnation: Incarnation,
+        config: HostConfig,
+        jitter: Callable[[int], int],
+    ) -> None:
+        self.id: ReplicaId = replica_id(node, incarnation)
+        self.replicas: dict[GroupId, PartitionReplica] = {}
+        self.repairs: dict[GroupId, Repair] = {}
+        self.outbox = Outbox()
+        self.wal = Wal.open(disk, incarnation=incarnation, config=config.wal)
+        self._disk = disk
+        self._config = config
+        self._jitter = jitter
+        self._snapshots = SnapshotStore(disk)
+        self._sync: Sync | None = None
+        self._forget_unformed()
+        for group in sorted(self.wal.recovered.groups):
+            self._reopen(group)
+
+    # --- groups -----------------------------------------------------------------------------
+
+    def form_group(self, group: GroupId, voters: Sequence[ReplicaId]) -> None:
+        """Create a replica of a new group whose first members are `voters`.
+
+        Every first member forms the group alike, once; whoever comes later joins.
+        """
+        # The membership is the content of a snapshot at index 1 that nobody has to send.
+        conf_state = ConfState(voters=tuple(sorted(voters)))
+        origin = Snapshot(Index(1), Term(1), conf_state, empty_partition())
+        self._snapshots.save(group, origin)
+        self.wal.add_group(group)
+        self.wal.compact(group, origin.index, origin.term)
+        self.wal.sync()
+        self._start(group)
+
+    def join_group(self, group: GroupId) -> None:
+        """Create an empty replica that waits to be added by the group's leader."""
+        self.wal.add_group(group)
+        self.wal.sync()
+        self._start(group)
+
+    def replica(self, group: GroupId) -> PartitionReplica:
+        """Return this node's replica of `group`; raises `NotFound`."""
+        try:
+            return self.replicas[group]
+        except KeyError:
+            raise NotFound(f"this node has no replica of group {group}") from None
+
+    def _forget_unformed(self) -> None:
+        """Deal with snapshots whose group the log does not know."""
+        for group in sorted(set(self._snapshots.list()) - set(self.wal.recovered.groups)):
+            if self.wal.recovered.unknown_groups:
+                raise IdentityLost(f"the log has lost all it knew about group {group}")
+            # A crash fell into the forming of the group: nobody has heard of this replica yet.
+            self._snapshots.remove(group)
+
+    def _reopen(self, group: GroupId) -> None:
+        recovered = self.wal.recovered.groups[group]
+        try:
+            snapshot = self._snapshots.load(group) or Snapshot()
+        except CorruptData as damaged:
+            raise IdentityLost(str(damaged)) from damaged
+        missing = entries_to_refetch(recovered, snapshot)
+        if missing is None:
+            self._start(group)
+            return
+        conf_state = snapshot.conf_state
+        self.repairs[group] = Repair(
+            group=group,
+            replica=self.id,
+            low=missing[0],
+            high=missing[1],
+            peers=(*conf_state.voters, *conf_state.voters_outgoing, *conf_state.learners),
+        )
+
+    def _start(self, group: GroupId) -> None:
+        self.replicas[group] = open_partition(
+            disk=self._disk,
+            group=group,
+            replica=self.id,
+            wal=self.wal,
+            snapshots=self._snapshots,
+            outbox=self.outbox,
+            config=self._config.replica,
+            segments=self._config.segments,
+            jitter=self._jitter,
+        )
+
+    # --- inputs -----------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Let one tick pass for every group."""
+        for replica in self.replicas.values():
+            replica.tick()
+            replica.process()
+        for repair in self.repairs.values():
+            request = repair.request()
+            if request is not None:
+                self.outbox.tell(request)
+
+    def deliver(self, group: GroupId, message: Message) -> None:
+        """Take a Raft message from another node."""
+        # A message to an earlier incarnation of this node is not for us.
+        if message.to != self.id:
+            return
+        replica = self.replicas.get(group)
+        if replica is None:
+            if group in self.repairs:
+                self.repairs[group].heard_from(message.sender)
+            return
+        # No room for entries: as if they had been lost on the way. The leader will ask again.
+        if message.kind is MessageKind.APPEND and message.entries and self.wal.is_full:
+            return
+        replica.receive(message)
+        replica.process()
+
+    def deliver_from_peer(self, message: PeerMessage) -> None:
+        """Take a message outside of Raft from another node."""
+        if message.to != self.id:
+            return
+        repair = self.repairs.get(message.group)
+        if repair is not None:
+            if isinstance(message, EntriesReply):
+                self._take_repair(message, repair)
+            return
+        replica = self.replicas.get(message.group)
+        if replica is None:
+            return
+        replica.receive_from_peer(message)
+        replica.process()
+
+    def _take_repair(self, reply: EntriesReply, repair: Repair) -> None:
+        repair.receive(reply)
+        if repair.is_complete:
+            del self.repairs[reply.group]
+            self.wal.repair(reply.group, repair.entries)
+            self.wal.sync()
+            self._start(reply.group)
+            return
+        request = repair.request()
+        if request is not None:
+            self.outbox.tell(request)
+
+    # --- what the driver does after each input ----------------------------------------------
+
+    def begin_sync(self) -> Sync | None:
+        """Return the next sync to carry out, or None if one is under way or none is wanted."""
+        if self._sync is not None or not self.outbox.waiting_for_sync:
+            return None
+        self._sync = Sync(self.wal.seal(), self.outbox.take_waiting())
+        return self._sync
+
+    def write(self, sync: Sync) -> None:
+        """Write and fsync; blocks. Raises `SyncFailed`, after which this host must stop."""
+        if sync.group is not None:
+            self.wal.write(sync.group)
+
+    def finish_sync(self, sync: Sync) -> None:
+        """Let out the answers that waited for this sync."""
+        assert sync is self._sync, "syncs finish in the order they began, one at a time"
+        self._sync = None
+        if sync.group is not None:
+            self.wal.synced(sync.group)
+        for replica, responses in sync.answers:
+            replica.persisted(responses)
+        for replica, _ in sync.answers:
+            replica.process()
+
+    # --- housekeeping -----------------------------------------------------------------------
+
+    def maintain(self) -> None:
+        """Do what may wait: write segments behind, take snapshots, free WAL files."""
+        for replica in self.replicas.values():
+            replica.maintain()
+        self.wal.release()

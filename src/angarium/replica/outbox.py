@@ -1,0 +1,52 @@
+"""What a host wants done, collected while it handles its inputs.
+
+The host fills it; whoever drives the host (the node's event loop, or the simulator) empties it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from angarium.ids import GroupId
+    from angarium.raft.messages import Message
+    from angarium.replica.peers import PeerMessage
+    from angarium.replica.replica import Replica
+
+
+class Outbox:
+    """Messages to send now, and answers that wait for the next sync."""
+
+    __slots__ = ("peer_messages", "raft_messages", "waiting_for_sync")
+
+    def __init__(self) -> None:
+        self.raft_messages: list[tuple[GroupId, Message]] = []
+        self.peer_messages: list[PeerMessage] = []
+        self.waiting_for_sync: list[tuple[Replica, tuple[Message, ...]]] = []
+
+    def send(self, group: GroupId, message: Message) -> None:
+        """Send a Raft message to the replica it names."""
+        self.raft_messages.append((group, message))
+
+    def tell(self, message: PeerMessage) -> None:
+        """Send a message outside of Raft."""
+        self.peer_messages.append(message)
+
+    def after_sync(self, replica: Replica, responses: tuple[Message, ...]) -> None:
+        """Ask for a sync, and let `replica` deliver `responses` once it has happened."""
+        self.waiting_for_sync.append((replica, responses))
+
+    def take_raft_messages(self) -> list[tuple[GroupId, Message]]:
+        """Empty the outbox of Raft messages."""
+        taken, self.raft_messages = self.raft_messages, []
+        return taken
+
+    def take_peer_messages(self) -> list[PeerMessage]:
+        """Empty the outbox of the other messages."""
+        taken, self.peer_messages = self.peer_messages, []
+        return taken
+
+    def take_waiting(self) -> list[tuple[Replica, tuple[Message, ...]]]:
+        """Take the answers that the sync about to start will allow."""
+        taken, self.waiting_for_sync = self.waiting_for_sync, []
+        return taken

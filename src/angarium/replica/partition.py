@@ -1,0 +1,298 @@
+"""What a partition does with its committed entries, and how it admits new ones.
+
+The way of a record: `publish` numbers its batch against the *projected* machine (the committed
+state plus this leader's own uncommitted tail) and proposes one entry; when that entry is committed,
+`apply` runs it through the real machine, checks that both agree, hands the batch to the segments,
+where readers see it, and answers the publisher.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from angarium.batch import stamp
+from angarium.errors import AngariumError, CorruptData, DiskFull, NotLeader
+from angarium.ids import Micros, Offset, Term
+from angarium.log.segments import Manifest, PartitionLog
+from angarium.log.stages import StageStore
+from angarium.machine import Appended, PartitionMachine, Projection, PublishedStage
+from angarium.modes import DeliveryMode
+from angarium.raft.messages import EntryKind
+from angarium.replica.acks import Acks, Published
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from angarium.ids import Buffer, Index
+    from angarium.log.disk import Disk
+    from angarium.log.segments import SegmentConfig, SegmentImport
+    from angarium.machine import Applied, Command, Outcome, Prepared
+    from angarium.raft.messages import Entry
+    from angarium.replica.acks import Reply
+    from angarium.replica.config import ReplicaConfig
+
+
+class PartitionSnapshot(msgspec.Struct, frozen=True):
+    """What a snapshot of a partition holds: small state, and a list of its large files."""
+
+    machine: bytes
+    segments: bytes
+    """The encoded manifest of the segments as of the snapshot's index."""
+    stages: dict[int, list[bytes]]
+    """Batches of open transactions, by slot: they are in no segment yet."""
+
+
+class LogEntries(Protocol):
+    """The part of a replica that a partition proposes to."""
+
+    @property
+    def last_index(self) -> Index:
+        """The index of the last entry in the log, committed or not."""
+
+    def propose(self, data: Buffer) -> Index:
+        """Append an entry to this leader's log; raises if it was not taken."""
+
+    def unapplied(self) -> Iterable[Entry]:
+        """Return the entries of the log that are not applied yet."""
+
+
+class Partition:
+    """One partition on one node: machine, segments, stages, and the publishes that wait."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        folder: str,
+        *,
+        saved: Buffer,
+        config: ReplicaConfig,
+        segments: SegmentConfig,
+    ) -> None:
+        """Open the files in `folder` as of the state `saved` here; the log brings the rest."""
+        self.machine = PartitionMachine()
+        if saved:
+            self.machine.restore(_decoded(saved).machine)
+        self.acks = Acks()
+        self._disk = disk
+        self._segments_folder = f"{folder}/segments"
+        self._config = config
+        self._segment_config = segments
+        self._stages = StageStore(disk, f"{folder}/stages")
+        self._drops: deque[tuple[Offset, tuple[int, ...]]] = deque()
+        """Stages whose batches are in the segments, and the offset that must be synced first."""
+        self._projection: Projection | None = None
+        self._term = Term(0)
+        self._log_entries: LogEntries | None = None
+        self.log = self._open_log()
+
+    def attach(self, entries: LogEntries) -> None:
+        """Say where new entries go, and where those not yet applied are read from."""
+        self._log_entries = entries
+
+    # --- admitting --------------------------------------------------------------------------
+
+    def publish(
+        self, batches: Sequence[bytearray], *, mode: DeliveryMode, now: Micros, reply: Reply
+    ) -> None:
+        """Number `batches`, propose them as one entry, and answer as `mode` promises.
+
+        The batches are stamped in place. A duplicate is answered with the offset of its original,
+        but not before that one is committed.
+        """
+        projection = self._leading_projection()
+        if projection is None:
+            reply(NotLeader())
+            return
+        prepared = projection.append(batches, term=self._term, now=now)
+        self._admit(prepared, mode=mode, now=now, reply=reply)
+
+    def submit(self, command: Command, *, now: Micros, reply: Reply) -> None:
+        """Propose one command other than an append; it is answered when it is applied."""
+        projection = self._leading_projection()
+        if projection is None:
+            reply(NotLeader())
+            return
+        prepared = projection.submit(command, term=self._term, now=now)
+        self._admit(prepared, mode=DeliveryMode.CONSISTENT, now=now, reply=reply)
+
+    def _admit(self, prepared: Prepared, *, mode: DeliveryMode, now: Micros, reply: Reply) -> None:
+        entries = self._log_entries
+        assert entries is not None
+        published = Published(mode, self._term, prepared.outcomes)
+        if prepared.data is None:
+            # Nothing new to store. The original of a duplicate may itself be uncommitted still,
+            # so the answer waits for everything that is in the log by now.
+            if self._projection is not None and self._projection.unconfirmed == 0:
+                reply(published)
+            else:
+                self.acks.wait(entries.last_index, published, reply)
+            return
+        try:
+            index = entries.propose(prepared.data)
+        except AngariumError as refused:
+            # The projection has run ahead of a log that did not take the entry.
+            self._projection = None
+            reply(refused)
+            return
+        self.acks.appended(index, now)
+        if mode is DeliveryMode.EVENTUAL and self._may_answer_early(now):
+            self.acks.answered_early(index, self._term, _records(prepared.outcomes))
+            reply(msgspec.structs.replace(published, provisional=True))
+        else:
+            self.acks.wait(index, published, reply)
+
+    def _may_answer_early(self, now: Micros) -> bool:
+        return self.acks.oldest_age(now) <= self._config.eventual_bound_micros
+
+    def _leading_projection(self) -> Projection | None:
+        """Return the projection, made anew from the log's tail if the last one went astray."""
+        if not self._term or self._log_entries is None:
+            return None
+        if self._projection is None:
+            self._projection = Projection(self.machine)
+            for entry in self._log_entries.unapplied():
+                if entry.kind is EntryKind.NORMAL:
+                    self._projection.replay(entry.term, entry.data)
+        return self._projection
+
+    # --- what a replica does with it --------------------------------------------------------
+
+    def lead(self, term: Term) -> None:
+        """Begin to number and serve."""
+        self._term = term
+        self._projection = None
+
+    def follow(self) -> None:
+        """Stop serving; nobody can be told what becomes of the tail."""
+        self._term = Term(0)
+        self._projection = None
+        self.acks.abandon()
+
+    def apply(self, entry: Entry) -> None:
+        """Take a committed entry: into the machine, the segments, and to whoever waits for it."""
+        if entry.kind is EntryKind.NORMAL:
+            applied = self.machine.apply(entry.index, entry.term, entry.data)
+            if self._projection is not None and entry.data:
+                self._projection.confirm(entry.index, applied)
+            if applied.outcomes:
+                self._write(applied)
+        self.acks.applied(entry.index, entry.term)
+
+    def _write(self, applied: Applied) -> None:
+        """Do what the machine wants written."""
+        for stage in applied.stage_appends:
+            self._stages.append(stage.slot, stage.part, stage.batches)
+        if applied.visible:
+            for visible in applied.visible:
+                if isinstance(visible, PublishedStage):
+                    self._publish_stage(visible)
+                else:
+                    self.log.append([visible])
+        for _, end in applied.reserved:
+            self.log.skip_to(end)
+        if applied.stage_drops:
+            self._drops.append((self.log.end_offset, applied.stage_drops))
+        if applied.trimmed_to is not None:
+            self.log.trim(applied.trimmed_to)
+
+    def _publish_stage(self, published: PublishedStage) -> None:
+        # After a restart the entry may come again when the segments have it and the stage is gone.
+        if published.base_offset < self.log.end_offset:
+            return
+        offset, time = published.base_offset, published.append_time
+        for staged in self._stages.read(published.slot):
+            batch = bytearray(staged)
+            stamp(batch, base_offset=offset, term=published.term, append_time=time)
+            self.log.append([batch])
+            offset, time = self.log.end_offset, Micros(time + 1)
+
+    # --- reading ----------------------------------------------------------------------------
+
+    def fetch(self, offset: Offset, *, bytes_max: int) -> list[memoryview]:
+        """Return committed batches from the one that holds `offset` on."""
+        return self.log.read(offset, bytes_max)
+
+    # --- snapshots --------------------------------------------------------------------------
+
+    def save(self) -> bytes:
+        """Return the state, after making durable every file it stands on."""
+        self.log.sync()
+        self._stages.sync()
+        self._drop_published_stages()
+        return msgspec.msgpack.encode(
+            PartitionSnapshot(
+                self.machine.snapshot(), self.log.manifest().encode(), self._stages.contents()
+            )
+        )
+
+    def restore(self, data: Buffer, index: Index) -> None:
+        """Become what another replica saved; `adopt` has brought the segments."""
+        snapshot = _decoded(data)
+        self.machine.restore(snapshot.machine)
+        self._stages.replace(snapshot.stages)
+        self._drops.clear()
+        self.log.close()
+        self.log = self._open_log()
+        self.acks.superseded(index)
+
+    def adopt(self, importing: SegmentImport) -> None:
+        """Switch to segments copied from a peer, which reach beyond those that were here."""
+        self.log.close()
+        importing.finish()
+        self.log = self._open_log()
+
+    def _open_log(self) -> PartitionLog:
+        return PartitionLog.open(
+            self._disk,
+            self._segments_folder,
+            self._segment_config,
+            start_offset=self.machine.start_offset,
+            durable_until=self.machine.next_offset,
+        )
+
+    # --- housekeeping -----------------------------------------------------------------------
+
+    def maintain(self) -> None:
+        """Write segments behind, and remove what nobody needs any more."""
+        flush = self.log.take(sync=False)
+        if flush is not None:
+            try:
+                self.log.write(flush)
+            except DiskFull:
+                self.log.failed(flush)
+            else:
+                self.log.flushed(flush)
+        self._drop_published_stages()
+        self.log.collect()
+
+    def _drop_published_stages(self) -> None:
+        while self._drops and self._drops[0][0] <= self.log.synced_offset:
+            for slot in self._drops.popleft()[1]:
+                self._stages.drop(slot)
+
+
+def empty_partition() -> bytes:
+    """Return the state of a partition that has never been written to."""
+    nothing = PartitionSnapshot(
+        PartitionMachine().snapshot(), Manifest(Offset(0), Offset(0)).encode(), {}
+    )
+    return msgspec.msgpack.encode(nothing)
+
+
+def manifest_in(data: Buffer) -> Manifest:
+    """Return the segments that a partition's snapshot stands on."""
+    return Manifest.decode(_decoded(data).segments)
+
+
+def _decoded(data: Buffer) -> PartitionSnapshot:
+    try:
+        return msgspec.msgpack.decode(data, type=PartitionSnapshot)
+    except msgspec.MsgspecError as error:
+        raise CorruptData(f"a partition's snapshot cannot be read: {error}") from error
+
+
+def _records(outcomes: Sequence[Outcome]) -> int:
+    return sum(one.next_offset - one.base_offset for one in outcomes if isinstance(one, Appended))

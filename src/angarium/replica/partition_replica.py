@@ -1,0 +1,382 @@
+"""A replica of a partition: it also copies large files from its peers, and serves them to one.
+
+Three things travel outside of the Raft log, because they are too large for it or because it has
+lost them: segments for a replica that fell behind the log's start, single batches to mend damaged
+segments, and committed entries to mend a damaged log.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from angarium.errors import AngariumError, CorruptData, DiskFull, InvalidArgument, NotFound
+from angarium.ids import Index
+from angarium.log.segments import SegmentImport
+from angarium.raft import Compacted, Config, RaftNode, Unavailable
+from angarium.raft.messages import HardState, MessageKind, Snapshot
+from angarium.replica.partition import Partition, manifest_in
+from angarium.replica.peers import (
+    ChunkReply,
+    ChunkRequest,
+    EntriesReply,
+    EntriesRequest,
+    FramesReply,
+    FramesRequest,
+)
+from angarium.replica.replica import Replica
+from angarium.replica.storage import ReplicaStorage
+from angarium.replica.transfer import SegmentCopy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from angarium.ids import GroupId, Micros, Offset, ReplicaId
+    from angarium.log.disk import Disk
+    from angarium.log.segments import SegmentConfig
+    from angarium.log.snapshots import SnapshotStore
+    from angarium.log.wal import Wal
+    from angarium.modes import DeliveryMode
+    from angarium.raft.messages import Entry, Message
+    from angarium.replica.acks import Reply
+    from angarium.replica.config import ReplicaConfig
+    from angarium.replica.outbox import Outbox
+    from angarium.replica.peers import PeerMessage
+
+
+class PartitionReplica(Replica):
+    """One partition on one node."""
+
+    def __init__(
+        self,
+        *,
+        partition: Partition,
+        folder: str,
+        disk: Disk,
+        group: GroupId,
+        raft: RaftNode,
+        storage: ReplicaStorage,
+        wal: Wal,
+        outbox: Outbox,
+        config: ReplicaConfig,
+    ) -> None:
+        super().__init__(
+            group=group,
+            raft=raft,
+            storage=storage,
+            state=partition,
+            wal=wal,
+            outbox=outbox,
+            config=config,
+        )
+        self.partition = partition
+        self._disk = disk
+        self._folder = folder
+        self._copy: SegmentCopy | None = None
+        self._served: dict[ReplicaId, int] = {}
+        """Ticks since each peer last asked for a chunk."""
+        self._since_mending = 0
+        partition.attach(self)
+
+    # --- clients ----------------------------------------------------------------------------
+
+    @property
+    def end_offset(self) -> Offset:
+        """Where the committed records that are visible here end."""
+        return self.partition.log.end_offset
+
+    def publish(
+        self, batches: Sequence[bytearray], *, mode: DeliveryMode, now: Micros, reply: Reply
+    ) -> None:
+        """Store `batches` and answer as `mode` promises; see `Partition.publish`."""
+        if self._wal.is_full:
+            reply(DiskFull("the leader's disk is full"))
+            return
+        self.partition.publish(batches, mode=mode, now=now, reply=reply)
+
+    def fetch(self, offset: Offset, *, bytes_max: int) -> list[memoryview]:
+        """Return committed batches from the one that holds `offset` on."""
+        return self.partition.fetch(offset, bytes_max=bytes_max)
+
+    # --- inputs -----------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Let one tick pass, for the core and for copies under way."""
+        super().tick()
+        self._watch_copy()
+        self._mend()
+        if self._served or self.raft.is_leader:
+            self._watch_receivers()
+
+    def receive(self, message: Message) -> None:
+        """Take a Raft message; a snapshot waits until its segments have been copied."""
+        if message.kind is MessageKind.SNAPSHOT and message.snapshot is not None:
+            self._consider(message, message.snapshot)
+        else:
+            self.step(message)
+
+    def receive_from_peer(self, message: PeerMessage) -> None:
+        """Take a message outside of Raft."""
+        match message:
+            case ChunkRequest():
+                self._serve_chunk(message)
+            case ChunkReply():
+                self._take_chunk(message)
+            case FramesRequest():
+                self._serve_frames(message)
+            case FramesReply():
+                self._take_frames(message)
+            case EntriesRequest():
+                self._serve_entries(message)
+            case EntriesReply():
+                pass  # a repair that has ended meanwhile
+
+    # --- catching up ------------------------------------------------------------------------
+
+    def _consider(self, offer: Message, snapshot: Snapshot) -> None:
+        if snapshot.index <= self.raft.commit or offer.term < self.raft.term:
+            # Nothing to copy: the core will tell the sender so.
+            self.step(offer)
+            return
+        if self._copy is not None and self._copy.index >= snapshot.index:
+            return
+        importing = SegmentImport.begin(
+            self._disk,
+            f"{self._folder}/segments",
+            manifest_in(snapshot.data),
+            chunk_bytes=self._config.transfer_chunk_bytes,
+        )
+        self._copy = SegmentCopy(
+            group=self.group,
+            replica=self.id,
+            source=offer.sender,
+            offer=offer,
+            index=snapshot.index,
+            importing=importing,
+        )
+        self._go_on_copying(self._copy)
+
+    def _take_chunk(self, reply: ChunkReply) -> None:
+        copy = self._copy
+        if copy is None or reply.snapshot_index != copy.index:
+            return
+        if reply.gone:
+            # The source has trimmed it away; its next snapshot will not list it.
+            self._copy = None
+            return
+        try:
+            took = copy.receive(reply)
+        except CorruptData:
+            took = True  # that segment is asked for again from its beginning
+        except DiskFull:
+            return
+        if took:
+            self._go_on_copying(copy)
+
+    def _go_on_copying(self, copy: SegmentCopy) -> None:
+        request = copy.request()
+        if request is not None:
+            self._outbox.tell(request)
+            return
+        self._copy = None
+        if copy.index <= self.raft.commit:
+            # The log caught up by itself meanwhile, and is ahead of what was copied.
+            copy.importing.discard()
+            return
+        self.partition.adopt(copy.importing)
+        self.step(copy.offer)
+
+    def _watch_copy(self) -> None:
+        copy = self._copy
+        if copy is None:
+            return
+        quiet = copy.tick()
+        if quiet >= self._config.transfer_patience_ticks:
+            self._copy = None
+        elif quiet % 4 == 0:
+            # The request or its answer may have been lost; asking twice does no harm.
+            request = copy.request()
+            if request is not None:
+                self._outbox.tell(request)
+
+    # --- serving those who catch up ---------------------------------------------------------
+
+    def _serve_chunk(self, request: ChunkRequest) -> None:
+        self._served[request.sender] = 0
+        length = min(request.length, self._config.transfer_chunk_bytes)
+        data, gone = b"", False
+        try:
+            data = self.partition.log.read_segment(request.segment, request.position, length)
+        except NotFound:
+            gone = True
+        except CorruptData:
+            return
+        self._outbox.tell(
+            ChunkReply(
+                group=self.group,
+                sender=self.id,
+                to=request.sender,
+                snapshot_index=request.snapshot_index,
+                segment=request.segment,
+                position=request.position,
+                data=data,
+                gone=gone or not data,
+            )
+        )
+
+    def _watch_receivers(self) -> None:
+        """Tell the core about peers that stopped fetching the snapshot it sent them."""
+        if not self.raft.is_leader:
+            self._served.clear()
+            return
+        patience = self._config.transfer_patience_ticks
+        for peer in list(self._served):
+            self._served[peer] += 1
+        for peer in self.raft.snapshot_receivers():
+            quiet = self._served.setdefault(peer, 0)
+            if quiet > 2 * patience:
+                del self._served[peer]
+                self.raft.report_snapshot(peer, ok=False)
+
+    def _serve_entries(self, request: EntriesRequest) -> None:
+        """Give committed entries to a peer whose log is damaged."""
+        if self.raft.commit < request.high:
+            return
+        entries: tuple[Entry, ...] = ()
+        compacted = False
+        try:
+            found = self._storage.entries(
+                request.low, Index(request.high + 1), self._config.message_bytes_max
+            )
+            entries = tuple(found)
+        except Compacted:
+            compacted = True
+        except (Unavailable, CorruptData):
+            return
+        self._outbox.tell(
+            EntriesReply(self.group, self.id, request.sender, request.low, entries, compacted)
+        )
+
+    # --- mending damaged segments -----------------------------------------------------------
+
+    @property
+    def is_mending(self) -> bool:
+        """True while some of this replica's segments are known to be damaged."""
+        return bool(self.partition.log.damage)
+
+    def _mend(self) -> None:
+        """Ask the leader, or else anybody, for what is damaged here."""
+        damage = self.partition.log.damage
+        if not damage:
+            self._since_mending = 0
+            return
+        self._since_mending += 1
+        if self._since_mending % 4 != 1:
+            return
+        peers = [peer for peer in self.raft.conf_state.voters if peer != self.id]
+        if not peers:
+            return
+        peer = peers[(self._since_mending // 4) % len(peers)]
+        bytes_max = self._config.message_bytes_max
+        self._outbox.tell(
+            FramesRequest(self.group, self.id, peer, damage[0].from_offset, bytes_max)
+        )
+
+    def _serve_frames(self, request: FramesRequest) -> None:
+        try:
+            frames = self.partition.log.read(request.offset, request.bytes_max, gaps=True)
+        except AngariumError:
+            return
+        self._outbox.tell(
+            FramesReply(
+                self.group,
+                self.id,
+                request.sender,
+                request.offset,
+                tuple(bytes(frame) for frame in frames),
+            )
+        )
+
+    def _take_frames(self, reply: FramesReply) -> None:
+        damage = self.partition.log.damage
+        if damage and reply.frames and damage[0].from_offset == reply.offset:
+            try:
+                self.partition.log.repair(damage[0], reply.frames)
+            except (InvalidArgument, CorruptData, DiskFull):
+                return
+            self._since_mending = 0
+
+    # --- housekeeping -----------------------------------------------------------------------
+
+    def maintain(self) -> None:
+        """Do what may wait: write behind, and take a snapshot when it is due."""
+        self.partition.maintain()
+        if self.wants_snapshot() and not self.is_mending:
+            try:
+                self.take_snapshot()
+            except DiskFull:
+                return
+
+
+def open_partition(
+    *,
+    disk: Disk,
+    group: GroupId,
+    replica: ReplicaId,
+    wal: Wal,
+    snapshots: SnapshotStore,
+    outbox: Outbox,
+    config: ReplicaConfig,
+    segments: SegmentConfig,
+    jitter: Callable[[int], int],
+) -> PartitionReplica:
+    """Open the files of `group`; what the log knows beyond the snapshot is applied again."""
+    snapshot = snapshots.load(group) or Snapshot()
+    hard_state = _agreed_hard_state(wal, group, snapshot)
+    storage = ReplicaStorage(
+        group=group,
+        log=wal.log(group),
+        store=snapshots,
+        snapshot=snapshot,
+        hard_state=hard_state,
+    )
+    folder = f"groups/{group}"
+    partition = Partition(disk, folder, saved=snapshot.data, config=config, segments=segments)
+    raft = RaftNode(
+        Config(
+            id=replica,
+            election_ticks=config.election_ticks,
+            heartbeat_ticks=config.heartbeat_ticks,
+            applied=snapshot.index,
+            message_bytes_max=config.message_bytes_max,
+            uncommitted_bytes_max=config.uncommitted_bytes_max,
+            inflight_messages_max=config.inflight_messages_max,
+        ),
+        storage,
+        jitter=jitter,
+    )
+    return PartitionReplica(
+        partition=partition,
+        folder=folder,
+        disk=disk,
+        group=group,
+        raft=raft,
+        storage=storage,
+        wal=wal,
+        outbox=outbox,
+        config=config,
+    )
+
+
+def _agreed_hard_state(wal: Wal, group: GroupId, snapshot: Snapshot) -> HardState:
+    """Return the hard state of a log that may have to be brought up to its snapshot first.
+
+    A snapshot is durable before the log learns of it, so after a crash the log may be behind.
+    """
+    log = wal.log(group)
+    if snapshot.index > log.last_index() or snapshot.index < log.first_index() - 1:
+        wal.compact(group, snapshot.index, snapshot.term)
+    remembered = log.hard_state
+    term, vote = remembered.term, remembered.vote
+    if snapshot.term > term:
+        term, vote = snapshot.term, HardState().vote
+    return HardState(term, vote, max(remembered.commit, snapshot.index))

@@ -1,0 +1,103 @@
+"""What a replica does about a damaged log: RECOVERING.
+
+While it repairs, a replica neither votes nor campaigns nor acknowledges: it may have promised
+something about entries it can no longer read. If its hard state is whole and every damaged entry
+lies at or below the commit index it knew, those entries are committed, so any peer's copy of them
+is the copy: it fetches them and goes on as itself. Otherwise it cannot know what it promised, and
+must come back as somebody else (`IdentityLost`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from angarium.errors import CorruptData
+from angarium.ids import Index
+from angarium.replica.peers import EntriesReply, EntriesRequest
+
+if TYPE_CHECKING:
+    from angarium.ids import GroupId, ReplicaId
+    from angarium.log.wal import RecoveredGroup
+    from angarium.raft.messages import Entry, Snapshot
+
+
+class IdentityLost(CorruptData):
+    """Damage that nobody else's copy can be trusted to undo: rejoin under a new incarnation."""
+
+    code = "IDENTITY_LOST"
+
+
+def entries_to_refetch(recovered: RecoveredGroup, snapshot: Snapshot) -> tuple[Index, Index] | None:
+    """Return the first and last index to fetch from peers, or None if nothing is missing.
+
+    Raises `IdentityLost` when the replica may have acknowledged something it lost for good.
+    """
+    damage = recovered.damage
+    if damage is None:
+        return None
+    if not damage.hard_state_intact:
+        raise IdentityLost("the damaged part of the log may have held a vote")
+    first, last = damage.first_damaged_index, damage.last_damaged_index
+    known_commit = max(recovered.hard_state.commit, snapshot.index)
+    if first is None or last is None or last > known_commit:
+        raise IdentityLost(
+            f"the log is damaged from index {first} to {last or 'an unknown end'}, and only "
+            f"{known_commit} is known to be committed"
+        )
+    low = Index(max(first, snapshot.index + 1))
+    return (low, last) if low <= last else None
+
+
+class Repair:
+    """One group's missing entries, being fetched. Stands where the replica will stand."""
+
+    __slots__ = ("_collected", "_group", "_high", "_id", "_next", "_peers", "_turn")
+
+    def __init__(
+        self,
+        *,
+        group: GroupId,
+        replica: ReplicaId,
+        low: Index,
+        high: Index,
+        peers: tuple[ReplicaId, ...],
+    ) -> None:
+        self._group = group
+        self._id = replica
+        self._next = low
+        self._high = high
+        self._peers = [peer for peer in peers if peer != replica]
+        self._turn = 0
+        self._collected: list[Entry] = []
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """What has been fetched so far, in order."""
+        return tuple(self._collected)
+
+    @property
+    def is_complete(self) -> bool:
+        """True once every missing entry is here."""
+        return self._next > self._high
+
+    def heard_from(self, peer: ReplicaId) -> None:
+        """Note somebody who is alive, and therefore worth asking."""
+        if peer != self._id and peer not in self._peers:
+            self._peers.append(peer)
+
+    def request(self) -> EntriesRequest | None:
+        """Return the next question, put to each peer in turn; None while nobody is known."""
+        if not self._peers or self.is_complete:
+            return None
+        peer = self._peers[self._turn % len(self._peers)]
+        self._turn += 1
+        return EntriesRequest(self._group, self._id, peer, self._next, self._high)
+
+    def receive(self, reply: EntriesReply) -> None:
+        """Take entries; raises `IdentityLost` if they are gone from the peer's log for good."""
+        if reply.compacted and reply.low == self._next:
+            raise IdentityLost("the damaged entries have left the peers' logs")
+        for entry in reply.entries:
+            if entry.index == self._next and entry.index <= self._high:
+                self._collected.append(entry)
+                self._next = Index(entry.index + 1)

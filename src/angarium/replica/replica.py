@@ -1,0 +1,260 @@
+"""One replica of one group: its Raft core, its log and its state, joined.
+
+The core decides, the replica carries out. What the core wants written goes into the node's WAL,
+and the answers that depend on it leave only after the sync that covers it. What is committed goes
+to the state (`Partition`). A snapshot is saved before the entries it replaces are forgotten, and a
+snapshot from a leader is installed only after the segments it lists have been copied.
+
+No clock and no threads here: the host calls, and looks into the outbox afterwards.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol
+
+from angarium.errors import AngariumError, NotLeader
+from angarium.ids import NO_REPLICA, Index
+from angarium.raft import InvalidConfChange, ProposalDropped, RaftError, decode_conf_change
+from angarium.raft.messages import (
+    APPEND_THREAD,
+    APPLY_THREAD,
+    EntryKind,
+    HardState,
+    Snapshot,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from angarium.ids import Buffer, GroupId, ReplicaId, Term
+    from angarium.log.wal import Wal
+    from angarium.raft import ConfChange, RaftNode
+    from angarium.raft.messages import ConfState, Entry, Message
+    from angarium.replica.config import ReplicaConfig
+    from angarium.replica.outbox import Outbox
+    from angarium.replica.storage import ReplicaStorage
+
+
+class State(Protocol):
+    """What committed entries are for."""
+
+    def apply(self, entry: Entry) -> None:
+        """Take one committed entry, in order, exactly once."""
+
+    def lead(self, term: Term) -> None:
+        """This replica leads, and an entry of its own term is applied: it may serve."""
+
+    def follow(self) -> None:
+        """This replica does not lead any more."""
+
+    def save(self) -> bytes:
+        """Return the state as of the last applied entry, its files made durable first."""
+
+    def restore(self, data: Buffer, index: Index) -> None:
+        """Replace the state by one that another replica saved at `index`."""
+
+
+class Replica:
+    """Drives one Raft core. Every public method is an input; `process` carries out the result."""
+
+    def __init__(
+        self,
+        *,
+        group: GroupId,
+        raft: RaftNode,
+        storage: ReplicaStorage,
+        state: State,
+        wal: Wal,
+        outbox: Outbox,
+        config: ReplicaConfig,
+    ) -> None:
+        self.group = group
+        self.raft = raft
+        self.applied = storage.snapshot().index
+        self._applied_term = storage.snapshot().term
+        self._storage = storage
+        self._state = state
+        self._wal = wal
+        self._outbox = outbox
+        self._config = config
+        self._leading: Term | None = None
+        self._ballot = (raft.term, NO_REPLICA)
+        """The term and vote last handed to the WAL."""
+        self._reads: dict[bytes, Callable[[AngariumError | None], None]] = {}
+        self._reads_ready: list[tuple[Index, Callable[[AngariumError | None], None]]] = []
+        self._read_number = 0
+
+    @property
+    def id(self) -> ReplicaId:
+        """Who this replica is among the voters."""
+        return self.raft.id
+
+    @property
+    def snapshot_index(self) -> Index:
+        """The index of the newest durable snapshot."""
+        return self._storage.snapshot().index
+
+    @property
+    def may_serve(self) -> bool:
+        """True while this replica leads and an entry of its own term has been applied."""
+        return self._leading is not None
+
+    # --- inputs -----------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Let one tick pass."""
+        self.raft.tick()
+
+    def step(self, message: Message) -> None:
+        """Take a message from a peer; one that the core refuses has changed nothing."""
+        with suppress(RaftError):
+            self.raft.step(message)
+
+    @property
+    def last_index(self) -> Index:
+        """The index of the last entry in the log, committed or not."""
+        return self.raft.last_index
+
+    def unapplied(self) -> Sequence[Entry]:
+        """Return the entries of the log that are not applied yet, in order."""
+        return self.raft.entries_after(self.applied)
+
+    def propose(self, data: Buffer) -> Index:
+        """Append `data` to the log of this leader and return its index.
+
+        Raises `NotLeader` when it does not lead, or is handing leadership over, or holds too much
+        uncommitted; nothing has been appended then.
+        """
+        try:
+            self.raft.propose([data])
+        except ProposalDropped as dropped:
+            raise NotLeader(str(dropped), leader=self.raft.leader) from None
+        return self.raft.last_index
+
+    def propose_conf_change(self, change: ConfChange) -> None:
+        """Ask for another membership; raises `NotLeader` where `propose` would."""
+        try:
+            self.raft.propose_conf_change(change)
+        except ProposalDropped as dropped:
+            raise NotLeader(str(dropped), leader=self.raft.leader) from None
+
+    def read_index(self, done: Callable[[AngariumError | None], None]) -> None:
+        """Call `done` once everything committed before this call has been applied here."""
+        if not self.raft.is_leader:
+            done(NotLeader(leader=self.raft.leader))
+            return
+        self._read_number += 1
+        context = self._read_number.to_bytes(8, "little")
+        self._reads[context] = done
+        self.raft.read_index(context)
+
+    # --- carrying out -----------------------------------------------------------------------
+
+    def process(self) -> None:
+        """Carry out everything the core has decided since the last call."""
+        raft = self.raft
+        while raft.has_ready():
+            ready = raft.ready()
+            for message in ready.messages:
+                if message.to == APPEND_THREAD:
+                    self._append(message)
+                elif message.to == APPLY_THREAD:
+                    self._apply(message)
+                else:
+                    self._outbox.send(self.group, message)
+            for read in ready.read_states:
+                done = self._reads.pop(read.context, None)
+                if done is not None:
+                    self._reads_ready.append((read.index, done))
+            self._watch_leadership()
+        if self._reads_ready:
+            self._answer_reads()
+
+    def _append(self, message: Message) -> None:
+        """Hand what the core wants remembered to the WAL; its answers wait for the sync."""
+        if message.snapshot is not None:
+            self._install(message.snapshot)
+        hard_state = None
+        if message.term:
+            hard_state = HardState(message.term, message.vote, message.commit)
+        if message.entries or hard_state is not None:
+            # Whoever lets entries in looks at the disk first (`publish`, `Host.deliver`), so what
+            # comes here is let through even if that takes the reserve.
+            self._wal.append(self.group, message.entries, hard_state, reserve=True)
+        # A new commit index alone is only a hint to a restarted replica and may wait for company.
+        ballot = (message.term, message.vote) if message.term else self._ballot
+        if message.responses or message.entries or message.snapshot or ballot != self._ballot:
+            self._ballot = ballot
+            self._outbox.after_sync(self, message.responses)
+
+    def persisted(self, responses: tuple[Message, ...]) -> None:
+        """Let answers out whose promises are on disk now."""
+        for response in responses:
+            if response.to == self.raft.id:
+                self.raft.step(response)
+            else:
+                self._outbox.send(self.group, response)
+
+    def _apply(self, message: Message) -> None:
+        state = self._state
+        for entry in message.entries:
+            self.applied, self._applied_term = entry.index, entry.term
+            if entry.kind is not EntryKind.NORMAL:
+                # One that does not fit is refused alike by every replica.
+                with suppress(InvalidConfChange):
+                    self.raft.apply_conf_change(decode_conf_change(entry))
+            state.apply(entry)
+        for response in message.responses:
+            self.raft.step(response)
+
+    def _watch_leadership(self) -> None:
+        raft = self.raft
+        if self._leading is not None and not (raft.is_leader and raft.term == self._leading):
+            self._leading = None
+            self._state.follow()
+            self._drop_reads()
+        # Until an entry of its own term is committed a leader does not know what is committed
+        # (section 8 of the paper), so it neither numbers nor serves anything before.
+        if self._leading is None and raft.is_leader and self._applied_term == raft.term:
+            self._leading = raft.term
+            self._state.lead(raft.term)
+
+    # --- reads ------------------------------------------------------------------------------
+
+    def _answer_reads(self) -> None:
+        ready = [done for index, done in self._reads_ready if index <= self.applied]
+        self._reads_ready = [read for read in self._reads_ready if read[0] > self.applied]
+        for done in ready:
+            done(None)
+
+    def _drop_reads(self) -> None:
+        dropped = [*self._reads.values(), *(done for _, done in self._reads_ready)]
+        self._reads.clear()
+        self._reads_ready.clear()
+        for done in dropped:
+            done(NotLeader("leadership was lost while the read waited", leader=self.raft.leader))
+
+    # --- snapshots --------------------------------------------------------------------------
+
+    def wants_snapshot(self) -> bool:
+        """Tell whether enough has been applied since the last snapshot."""
+        return self.applied - self.snapshot_index >= self._config.snapshot_entries
+
+    def take_snapshot(self) -> None:
+        """Save the state, then let the log forget what it covers, but for a small margin."""
+        if self.applied <= self.snapshot_index:
+            return
+        conf_state: ConfState = self.raft.conf_state
+        snapshot = Snapshot(self.applied, self._applied_term, conf_state, self._state.save())
+        self._storage.save(snapshot)
+        index = Index(max(self.applied - self._config.snapshot_keep_entries, 0))
+        if index >= self._storage.first_index():
+            self._wal.compact(self.group, index, self._storage.term(index))
+
+    def _install(self, snapshot: Snapshot) -> None:
+        """Replace log and state by a leader's snapshot, whose segments are here already."""
+        self._storage.save(snapshot)
+        self._wal.compact(self.group, snapshot.index, snapshot.term)
+        self._state.restore(snapshot.data, snapshot.index)
+        self.applied, self._applied_term = snapshot.index, snapshot.term

@@ -1,0 +1,63 @@
+"""A group's Raft log as the core sees it: the newest snapshot, then what the WAL holds after it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from angarium.ids import GroupId, Index, Term
+    from angarium.log.snapshots import SnapshotStore
+    from angarium.log.wal import GroupLog
+    from angarium.raft.messages import ConfState, Entry, HardState, Snapshot
+
+
+class ReplicaStorage:
+    """Implements the core's `Storage` over the files of one replica."""
+
+    __slots__ = ("_group", "_hard_state", "_log", "_snapshot", "_store")
+
+    def __init__(
+        self,
+        *,
+        group: GroupId,
+        log: GroupLog,
+        store: SnapshotStore,
+        snapshot: Snapshot,
+        hard_state: HardState,
+    ) -> None:
+        self._group = group
+        self._log = log
+        self._store = store
+        self._snapshot = snapshot
+        self._hard_state = hard_state
+
+    def initial_state(self) -> tuple[HardState, ConfState]:
+        """Return what was remembered when the replica was opened."""
+        return self._hard_state, self._snapshot.conf_state
+
+    def first_index(self) -> Index:
+        """Return the lowest index whose entry is still in the log."""
+        return self._log.first_index()
+
+    def last_index(self) -> Index:
+        """Return the highest index in the log, or the snapshot's if the log is empty."""
+        return self._log.last_index()
+
+    def term(self, index: Index) -> Term:
+        """Return the term of the entry at `index`, or of the one just before the log's start."""
+        return self._log.term(index)
+
+    def entries(self, low: Index, high: Index, bytes_max: int) -> Sequence[Entry]:
+        """Return the entries `[low, high)`, as many as fit `bytes_max` but at least one."""
+        return self._log.entries(low, high, bytes_max)
+
+    def snapshot(self) -> Snapshot:
+        """Return the newest snapshot saved."""
+        return self._snapshot
+
+    def save(self, snapshot: Snapshot) -> None:
+        """Make `snapshot` durable; only then may the entries it replaces be forgotten."""
+        self._store.save(self._group, snapshot)
+        self._snapshot = snapshot

@@ -1,0 +1,268 @@
+"""Simulated clients: producers that retry until they know, and readers that look everywhere."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+from angarium.batch import Batch, encode
+from angarium.errors import AngariumError, NotLeader, OutcomeUnknown
+from angarium.ids import Epoch, NodeId, Offset, ProducerId, ReplicaId, Sequence, node_of
+from angarium.machine.outcomes import Appended, Duplicate, Refused
+from angarium.modes import DeliveryMode
+from angarium.testing.history import Fetch, HighWater, Publish, Result
+from angarium.testing.sim.clock import MILLISECOND
+from angarium.testing.sim.requests import (
+    FetchReply,
+    FetchRequest,
+    HighWaterReply,
+    HighWaterRequest,
+    PublishReply,
+    PublishRequest,
+)
+
+if TYPE_CHECKING:
+    from angarium.ids import GroupId
+    from angarium.replica.acks import Published
+    from angarium.testing.sim.world import World
+
+PATIENCE = 250 * MILLISECOND
+"""How long a client waits for an answer before it asks again, perhaps somebody else."""
+
+ATTEMPTS_MAX = 60
+"""Attempts after which a producer gives an operation up and goes on in a new epoch."""
+
+
+class Producer:
+    """Publishes batches to one partition, one or a few at a time, each until its fate is known."""
+
+    def __init__(
+        self, world: World, number: int, group: GroupId, seed: int, *, window: int, eager: bool
+    ) -> None:
+        self.world = world
+        self.name = f"producer-{number}"
+        self.number = number
+        self.group = group
+        self.rng = random.Random(seed)
+        self.consistent_share = self.rng.choice((0.5, 0.8, 1.0))
+        self.active = True
+        self.in_flight = 0
+        self._window = window
+        self._eager = eager
+        self._epoch = 0
+        self._sequence = 0
+        self._request = 0
+        self._leader: NodeId | None = None
+        self._pending: dict[int, Publish] = {}
+        self._open: list[Publish] = []
+        self._uncertain: set[int] = set()
+
+    # --- sending ----------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to publish."""
+        self.world.scheduler.after(self.rng.randrange(20 * MILLISECOND), self._publish)
+
+    def _publish(self) -> None:
+        if not self.active:
+            return
+        if len(self._open) < self._window:
+            self.publish_one(self._choose_mode())
+        think = 4 * MILLISECOND if self._eager else 25 * MILLISECOND
+        self.world.scheduler.after(self.rng.randrange(1, think), self._publish)
+
+    def publish_one(self, mode: DeliveryMode) -> Publish:
+        """Start one operation."""
+        count = self.rng.choice((1, 1, 1, 2, 3, 5))
+        operation = Publish(
+            group=self.group,
+            producer=self.number,
+            epoch=self._epoch,
+            sequence=self._sequence,
+            values=self._values(count),
+            mode=mode,
+            invoked=self.world.scheduler.now,
+        )
+        self._sequence += count
+        self.world.history.publishes.append(operation)
+        self._open.append(operation)
+        self.in_flight = len(self._open)
+        self._attempt(operation)
+        return operation
+
+    def _values(self, count: int) -> tuple[bytes, ...]:
+        # A value names its record, so that any place it turns up in can be judged.
+        start = self._sequence
+        return tuple(
+            b"%d.%d.%d" % (self.number, self._epoch, start + position) for position in range(count)
+        )
+
+    def _choose_mode(self) -> DeliveryMode:
+        consistent = self.rng.random() < self.consistent_share
+        return DeliveryMode.CONSISTENT if consistent else DeliveryMode.EVENTUAL
+
+    def _attempt(self, operation: Publish) -> None:
+        if operation not in self._open:
+            return
+        if operation.attempts >= ATTEMPTS_MAX:
+            self._give_up(operation)
+            return
+        operation.attempts += 1
+        self._request += 1
+        number = self._request
+        self._pending[number] = operation
+        target = self._leader or self.rng.choice(self.world.node_ids)
+        batch = encode(
+            operation.values,
+            producer_id=ProducerId(operation.producer),
+            epoch=Epoch(operation.epoch),
+            sequence=Sequence(operation.sequence),
+        )
+        request = PublishRequest(self.name, number, self.group, bytes(batch), operation.mode)
+        self.world.network.send_once(self.name, f"node-{target}", request)
+        self.world.scheduler.after(PATIENCE, self._expire, number)
+
+    def _expire(self, number: int) -> None:
+        operation = self._pending.pop(number, None)
+        if operation is None:
+            return
+        # No answer: it may have been stored, it may not.
+        self._uncertain.add(id(operation))
+        self._leader = None
+        self._attempt(operation)
+
+    # --- hearing back -----------------------------------------------------------------------
+
+    def receive(self, reply: PublishReply) -> None:
+        """Take an answer; one that comes twice or too late changes nothing."""
+        operation = self._pending.pop(reply.number, None)
+        if operation is None or operation not in self._open:
+            return
+        answer = reply.answer
+        if isinstance(answer, AngariumError):
+            self._refused(operation, answer)
+        else:
+            self._answered(operation, reply.node, answer)
+
+    def _refused(self, operation: Publish, error: AngariumError) -> None:
+        if isinstance(error, OutcomeUnknown):
+            self._uncertain.add(id(operation))
+        hint = error.leader if isinstance(error, NotLeader) else None
+        self._leader = node_of(ReplicaId(hint)) if hint else None
+        self._again(operation)
+
+    def _answered(self, operation: Publish, node: NodeId, answer: Published) -> None:
+        self._leader = node
+        outcome = answer.outcomes[0]
+        match outcome:
+            case Appended() | Duplicate():
+                self._succeed(operation, node, answer, outcome)
+            case Refused():
+                self._judge(operation, outcome)
+
+    def _succeed(
+        self, operation: Publish, node: NodeId, answer: Published, outcome: Appended | Duplicate
+    ) -> None:
+        if outcome.base_offset is None:
+            # Known to be stored, but so long ago that its offset is forgotten.
+            self._close(operation, Result.INFO)
+            return
+        operation.base_offset = outcome.base_offset
+        operation.node = node
+        operation.term = answer.term
+        operation.provisional = answer.provisional
+        self._close(operation, Result.OK)
+
+    def _judge(self, operation: Publish, refused: Refused) -> None:
+        if refused.code != "SEQUENCE_GAP":
+            self.world.note(self.name, "is refused:", refused.code)
+        first = self._open[0] is operation
+        if refused.code == "SEQUENCE_GAP" and not first:
+            # An earlier one of mine is still on its way.
+            self._again(operation)
+            return
+        # Something that was answered is gone: an EVENTUAL suffix. Go on in a new epoch.
+        self._new_epoch(operation)
+
+    def _again(self, operation: Publish) -> None:
+        pause = self.rng.randrange(1, 30 * MILLISECOND)
+        self.world.scheduler.after(pause, self._attempt, operation)
+
+    def _give_up(self, operation: Publish) -> None:
+        self._new_epoch(operation)
+
+    def _new_epoch(self, operation: Publish) -> None:
+        """Abandon everything under way: a later epoch fences whatever still wanders about."""
+        for abandoned in tuple(self._open):
+            certain = abandoned is operation and id(abandoned) not in self._uncertain
+            self._close(abandoned, Result.FAIL if certain else Result.INFO)
+        self._pending.clear()
+        self._epoch += 1
+        self._sequence = 0
+
+    def _close(self, operation: Publish, result: Result) -> None:
+        operation.result = result
+        operation.completed = self.world.scheduler.now
+        self._open.remove(operation)
+        self._uncertain.discard(id(operation))
+        self.in_flight = len(self._open)
+        self.world.operation_done(operation)
+
+
+class Reader:
+    """Reads from any node, and asks leaders where the log ends."""
+
+    def __init__(self, world: World, number: int, seed: int) -> None:
+        self.world = world
+        self.name = f"reader-{number}"
+        self.rng = random.Random(seed)
+        self.active = True
+        self._request = 0
+        self._pending: dict[int, tuple[Any, int]] = {}
+        self._next: dict[GroupId, int] = {}
+
+    def start(self) -> None:
+        """Begin to read."""
+        self.world.scheduler.after(self.rng.randrange(40 * MILLISECOND), self._ask)
+
+    def _ask(self) -> None:
+        if not self.active:
+            return
+        self._request += 1
+        group = self.rng.choice(self.world.groups)
+        node = self.rng.choice(self.world.node_ids)
+        request: FetchRequest | HighWaterRequest
+        if self.rng.random() < 0.5:
+            offset = self._next.get(group, 0)
+            if self.rng.random() < 0.3:
+                offset = self.rng.randrange(offset + 1)
+            request = FetchRequest(self.name, self._request, group, Offset(offset), 2_000)
+        else:
+            request = HighWaterRequest(self.name, self._request, group)
+        self._pending[self._request] = (request, self.world.scheduler.now)
+        self.world.network.send_once(self.name, f"node-{node}", request)
+        self.world.scheduler.after(self.rng.randrange(1, 60 * MILLISECOND), self._ask)
+
+    def receive(self, reply: FetchReply | HighWaterReply) -> None:
+        """Write down what was seen."""
+        pending = self._pending.pop(reply.number, None)
+        if pending is None:
+            return
+        request, invoked = pending
+        now = self.world.scheduler.now
+        if isinstance(reply, HighWaterReply):
+            self.world.history.high_waters.append(
+                HighWater(request.group, reply.node, invoked, now, reply.end)
+            )
+            return
+        records = tuple(
+            (record.offset, record.value)
+            for batch in reply.batches
+            for record in Batch.parse(batch)
+            if record.offset >= request.offset and record.value is not None
+        )
+        if records:
+            self._next[request.group] = max(self._next.get(request.group, 0), records[-1][0] + 1)
+        self.world.history.fetches.append(
+            Fetch(request.group, reply.node, invoked, now, request.offset, records)
+        )

@@ -1,0 +1,286 @@
+"""What goes wrong, chosen and timed by the seed.
+
+Each fault is a method that starts it and arranges its end. Faults overlap. The one rule they obey
+is the promise's own exception: never is a majority of a group's disks destroyed at the same time.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from angarium.log.memory_disk import ROOMY
+from angarium.testing.sim.clock import MILLISECOND
+from angarium.testing.sim.network import Weather
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from angarium.ids import NodeId
+    from angarium.testing.sim.node import SimNode
+    from angarium.testing.sim.world import World
+
+
+class Faults:
+    """Breaks things, one after the other, until told to stop."""
+
+    def __init__(self, world: World, seed: int) -> None:
+        self.world = world
+        self.rng = random.Random(seed)
+        self.counts: Counter[str] = Counter()
+        self.overlapping = 0
+        """Faults that struck while at least one client operation was in flight."""
+        self.active = True
+        self._destroyed: set[NodeId] = set()
+        self._kinds: tuple[tuple[int, Callable[[], str | None]], ...] = (
+            (5, self.crash),
+            (5, self.power_loss),
+            (1, self.power_loss_of_all),
+            (4, self.pause),
+            (4, self.partition),
+            (3, self.isolate_leader),
+            (3, self.one_way_cut),
+            (4, self.bad_weather),
+            (4, self.transfer),
+            (2, self.slow_disk),
+            (2, self.full_disk),
+            (2, self.sync_failure),
+            (3, self.bit_flip),
+            (2, self.wipe),
+            (2, self.move_replica),
+        )
+        self._weights = [weight for weight, _ in self._kinds]
+        self._gap = self.rng.choice((120, 250, 400)) * MILLISECOND
+
+    def start(self) -> None:
+        """Begin to break things, after a moment of peace."""
+        self.world.scheduler.after(300 * MILLISECOND, self._strike)
+
+    def _strike(self) -> None:
+        if not self.active:
+            return
+        _, fault = self.rng.choices(self._kinds, self._weights)[0]
+        struck = fault()
+        if struck is not None:
+            self.record(fault.__name__, struck)
+        self.world.scheduler.after(self.rng.randrange(self._gap // 4, 2 * self._gap), self._strike)
+
+    def record(self, kind: str, what: str) -> None:
+        """Count a fault and write it down."""
+        self.counts[kind] += 1
+        if self.world.operations_in_flight():
+            self.overlapping += 1
+        self.world.note("fault", kind, what)
+
+    # --- processes and power ----------------------------------------------------------------
+
+    def crash(self) -> str | None:
+        """SIGKILL one node; it is back soon."""
+        node = self._some_node_up()
+        if node is None:
+            return None
+        node.crash()
+        self._boot_later(node)
+        return node.name
+
+    def power_loss(self) -> str | None:
+        """Pull one node's plug."""
+        node = self._some_node_up()
+        if node is None:
+            return None
+        node.lose_power()
+        self._boot_later(node)
+        return node.name
+
+    def power_loss_of_all(self) -> str | None:
+        """The whole data centre goes dark at one moment."""
+        for node in self.world.nodes.values():
+            if node.is_up:
+                node.lose_power()
+                self._boot_later(node)
+        return "everywhere"
+
+    def pause(self) -> str | None:
+        """SIGSTOP one node for a while: it wakes up believing that no time has passed."""
+        node = self._some_node_up()
+        if node is None or node.is_paused:
+            return None
+        node.pause()
+        self.world.scheduler.after(self._while(), self._resume, node)
+        return node.name
+
+    # --- network ----------------------------------------------------------------------------
+
+    def partition(self) -> str | None:
+        """Split the nodes in two; each client can reach only one side."""
+        names = [node.name for node in self.world.nodes.values()]
+        self.rng.shuffle(names)
+        cut = self.rng.randrange(1, len(names))
+        one, other = set(names[:cut]), set(names[cut:])
+        for client in self.world.client_names():
+            (one if self.rng.random() < 0.5 else other).add(client)
+        self.world.network.cut_between(one, other)
+        self.world.scheduler.after(self._while(), self.world.network.heal)
+        return " ".join(sorted(name for name in one if name.startswith("node")))
+
+    def isolate_leader(self) -> str | None:
+        """Cut a leader off from its peers, but not from its clients."""
+        leader = self.world.operator.leader(self.rng.choice(self.world.groups))
+        if leader is None:
+            return None
+        name = self.world.node_of(leader.id).name
+        others = {node.name for node in self.world.nodes.values()} - {name}
+        self.world.network.cut_between({name}, others)
+        self.world.scheduler.after(self._while(), self.world.network.heal)
+        return name
+
+    def one_way_cut(self) -> str | None:
+        """Let one node hear everybody and be heard by nobody, or the other way round."""
+        node = self.rng.choice(list(self.world.nodes.values()))
+        deaf = self.rng.random() < 0.5
+        for other in self.world.nodes.values():
+            if other is not node:
+                pair = (other.name, node.name) if deaf else (node.name, other.name)
+                self.world.network.cut(*pair)
+        self.world.scheduler.after(self._while(), self.world.network.heal)
+        return f"{node.name} is {'deaf' if deaf else 'mute'}"
+
+    def bad_weather(self) -> str | None:
+        """Lose, repeat and delay messages everywhere."""
+        self.world.network.weather = Weather(
+            delay_max=self.rng.choice((2_000, 20_000, 120_000)),
+            loss=self.rng.choice((0.0, 0.02, 0.1, 0.3)),
+            repetition=self.rng.choice((0.0, 0.05, 0.2)),
+        )
+        self.world.scheduler.after(self._while(), self._clear_up)
+        return str(self.world.network.weather)
+
+    # --- disks ------------------------------------------------------------------------------
+
+    def slow_disk(self) -> str | None:
+        """Let one node's syncs take forty times as long."""
+        node = self.rng.choice(list(self.world.nodes.values()))
+        node.slow_syncs = True
+        self.world.scheduler.after(self._while(), self._speed_up, node)
+        return node.name
+
+    def full_disk(self) -> str | None:
+        """Let one node's disk have no more room, for a while."""
+        node = self.rng.choice(list(self.world.nodes.values()))
+        node.disk.capacity_bytes = node.disk.used_bytes() + self.rng.randrange(4_096)
+        self.world.scheduler.after(self._while(), self._make_room, node)
+        return node.name
+
+    def sync_failure(self) -> str | None:
+        """Let one fsync fail: that node must stop, and come back on what is really there."""
+        node = self._some_node_up()
+        if node is None:
+            return None
+        node.disk.fail_syncs(1)
+        return node.name
+
+    def bit_flip(self) -> str | None:
+        """Flip a bit in some file of one node, and make it read its files again."""
+        node = self._expendable_node()
+        if node is None:
+            return None
+        name = node.random_file()
+        if name is None:
+            return None
+        self._destroyed.add(node.id)
+        if self.rng.random() < 0.5:
+            node.lose_power()
+        else:
+            node.crash()
+        position = node.damage(name)
+        self._boot_later(node)
+        return f"{node.name} {name}@{position}"
+
+    def wipe(self) -> str | None:
+        """Replace one node's disk by an empty one."""
+        node = self._expendable_node()
+        if node is None:
+            return None
+        self._destroyed.add(node.id)
+        node.wipe()
+        life = node.life
+        self.world.scheduler.after(self._while(), self._boot_wiped, node, life)
+        return node.name
+
+    # --- membership -------------------------------------------------------------------------
+
+    def transfer(self) -> str | None:
+        """Ask a leader to hand over."""
+        group = self.rng.choice(self.world.groups)
+        target = self.rng.choice(sorted(self.world.operator.wanted[group]))
+        self.world.operator.transfer(group, target)
+        return f"group {group} to node-{target}"
+
+    def move_replica(self) -> str | None:
+        """Let a spare node take over one replica of a group."""
+        group = self.rng.choice(self.world.groups)
+        wanted = self.world.operator.wanted[group]
+        spare = sorted(set(self.world.nodes) - wanted)
+        if not spare or not self._all_is_well():
+            return None
+        leaving = self.rng.choice(sorted(wanted))
+        arriving = self.rng.choice(spare)
+        wanted.remove(leaving)
+        wanted.add(arriving)
+        return f"group {group} from node-{leaving} to node-{arriving}"
+
+    # --- who may be hurt --------------------------------------------------------------------
+
+    def _some_node_up(self) -> SimNode | None:
+        up = [node for node in self.world.nodes.values() if node.is_up]
+        return self.rng.choice(up) if up else None
+
+    def _expendable_node(self) -> SimNode | None:
+        """Return a node whose disk may be destroyed: all groups whole, no other one destroyed."""
+        if not self._all_is_well():
+            return None
+        return self._some_node_up()
+
+    def _all_is_well(self) -> bool:
+        well = all(
+            self.world.operator.is_settled(group) and self.world.is_caught_up(group)
+            for group in self.world.groups
+        )
+        if well:
+            self._destroyed.clear()
+        return well
+
+    # --- ends -------------------------------------------------------------------------------
+
+    def _while(self) -> int:
+        return self.rng.randrange(50, 1_500) * MILLISECOND
+
+    def _boot_later(self, node: SimNode) -> None:
+        self.world.scheduler.after(self._while(), self._boot, node, node.life)
+
+    @staticmethod
+    def _boot(node: SimNode, life: int) -> None:
+        if node.life == life and not node.is_up:
+            node.boot()
+
+    @staticmethod
+    def _boot_wiped(node: SimNode, life: int) -> None:
+        if node.life == life and not node.is_up:
+            node.boot_wiped()
+
+    @staticmethod
+    def _resume(node: SimNode) -> None:
+        if node.is_paused:
+            node.resume()
+
+    def _clear_up(self) -> None:
+        self.world.network.weather = Weather()
+
+    @staticmethod
+    def _speed_up(node: SimNode) -> None:
+        node.slow_syncs = False
+
+    @staticmethod
+    def _make_room(node: SimNode) -> None:
+        node.disk.capacity_bytes = ROOMY

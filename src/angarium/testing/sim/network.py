@@ -1,0 +1,88 @@
+"""A network that delays, loses, repeats and reorders, and can be cut one way or both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable
+
+    from angarium.testing.sim.clock import Scheduler
+
+
+@dataclass(slots=True)
+class Weather:
+    """How bad the network is right now."""
+
+    delay_min: int = 200
+    delay_max: int = 2_000
+    """Microseconds one way. Messages overtake each other within this span."""
+    loss: float = 0.0
+    """The share of messages that never arrive."""
+    repetition: float = 0.0
+    """The share of messages that arrive twice."""
+
+
+class Network:
+    """Carries payloads between named places. Knows nothing of what they mean."""
+
+    __slots__ = ("_cuts", "_deliver", "_random", "_scheduler", "lost", "repeated", "weather")
+
+    def __init__(
+        self, scheduler: Scheduler, rng: random.Random, deliver: Callable[[str, Any], None]
+    ) -> None:
+        self._scheduler = scheduler
+        self._random = rng.random
+        self._deliver = deliver
+        self._cuts: set[tuple[str, str]] = set()
+        self.weather = Weather()
+        self.lost = 0
+        self.repeated = 0
+
+    def send(self, source: str, target: str, payload: Any) -> None:
+        """Put `payload` on its way; whether, when and how often it arrives is up to the weather."""
+        self.send_once(source, target, payload)
+        if self.weather.repetition and self._random() < self.weather.repetition:
+            self.repeated += 1
+            self.send_once(source, target, payload)
+
+    def send_once(self, source: str, target: str, payload: Any) -> None:
+        """Send as over one connection: lost or late perhaps, but never twice.
+
+        Clients need this much to be able to call a refusal definite.
+        """
+        weather, chance = self.weather, self._random
+        if self._cuts and (source, target) in self._cuts:
+            self.lost += 1
+            return
+        if weather.loss and chance() < weather.loss:
+            self.lost += 1
+            return
+        span = weather.delay_max - weather.delay_min
+        self._scheduler.after(
+            weather.delay_min + int(span * chance()), self._arrive, source, target, payload
+        )
+
+    def cut(self, source: str, target: str) -> None:
+        """Let nothing more through from `source` to `target`; the way back stays open."""
+        self._cuts.add((source, target))
+
+    def cut_between(self, one: set[str], other: set[str]) -> None:
+        """Separate two sets of places in both directions."""
+        for a in one:
+            for b in other:
+                self._cuts.add((a, b))
+                self._cuts.add((b, a))
+
+    def heal(self) -> None:
+        """Remove every cut."""
+        self._cuts.clear()
+
+    def _arrive(self, source: str, target: str, payload: Any) -> None:
+        # A cut made while the message was under way swallows it as well.
+        if self._cuts and (source, target) in self._cuts:
+            self.lost += 1
+            return
+        self._deliver(target, payload)

@@ -1,0 +1,346 @@
+"""One simulated machine: a disk that outlives it, and a host that does not."""
+
+from __future__ import annotations
+
+import random
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from angarium.errors import (
+    AngariumError,
+    CorruptData,
+    DiskFull,
+    NotLeader,
+    OffsetOutOfRange,
+    StorageError,
+    SyncFailed,
+)
+from angarium.ids import Incarnation, NodeId, ReplicaId, node_of, replica_id
+from angarium.replica.host import Host
+from angarium.replica.repair import IdentityLost
+from angarium.testing.disk import SimulatedDisk
+from angarium.testing.sim.clock import MILLISECOND
+from angarium.testing.sim.requests import (
+    FetchReply,
+    FetchRequest,
+    HighWaterReply,
+    HighWaterRequest,
+    PublishReply,
+    PublishRequest,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from angarium.ids import GroupId
+    from angarium.replica.acks import Published
+    from angarium.replica.host import Sync
+    from angarium.replica.partition_replica import PartitionReplica
+    from angarium.testing.sim.world import World
+
+TICK = 20 * MILLISECOND
+MAINTENANCE = 150 * MILLISECOND
+
+
+class SimNode:
+    """A machine of the cluster: it can crash, lose power, be paused, fill up, be wiped."""
+
+    def __init__(self, world: World, node: NodeId, seed: int) -> None:
+        self.world = world
+        self.id = node
+        self.name = f"node-{node}"
+        self.rng = random.Random(seed)
+        self.disk = SimulatedDisk(self.rng)
+        self.host: Host | None = None
+        self.incarnation = Incarnation(self.rng.getrandbits(48))
+        self.slow_syncs = False
+        self.life = 0
+        """Counts starts and ends, so that nothing scheduled in one life happens in another."""
+        self._paused = False
+        self._backlog: list[tuple[Any, tuple[Any, ...]]] = []
+        self._leading: dict[GroupId, int] = {}
+
+    @property
+    def replica(self) -> ReplicaId:
+        """Who this machine is among voters, as long as its disk lasts."""
+        return replica_id(self.id, self.incarnation)
+
+    @property
+    def is_up(self) -> bool:
+        """True while its process runs, paused or not."""
+        return self.host is not None
+
+    @property
+    def is_paused(self) -> bool:
+        """True between SIGSTOP and SIGCONT."""
+        return self._paused
+
+    # --- life and death ---------------------------------------------------------------------
+
+    def boot(self) -> None:
+        """Start the process on whatever the disk holds."""
+        assert self.host is None
+        self.life += 1
+        try:
+            self.host = self._open()
+        except IdentityLost as lost:
+            self.world.note(self.name, "loses its identity:", lost)
+            self.wipe()
+            self.host = self._open()
+            self.join_missing()
+        except StorageError as trouble:
+            self.world.note(self.name, "cannot start:", trouble)
+            self.disk.crash()
+            self.world.scheduler.after(200 * MILLISECOND, self._boot_again, self.life)
+            return
+        self.world.scheduler.after(self.rng.randrange(TICK), self._tick, self.life)
+        self.world.scheduler.after(self.rng.randrange(MAINTENANCE), self._maintain, self.life)
+        with self._surviving():
+            self._drive()
+
+    def crash(self) -> None:
+        """SIGKILL: the process is gone, its writes are not."""
+        self._die()
+        self.disk.crash()
+
+    def lose_power(self) -> None:
+        """The plug: unsynced writes survive in part, in any order, torn, or not at all."""
+        self._die()
+        self.disk.power_loss()
+
+    def wipe(self) -> None:
+        """Lose everything on the disk. What starts on it afterwards is somebody else."""
+        if self.host is not None:
+            self._die()
+        self.disk = SimulatedDisk(self.rng)
+        self.incarnation = Incarnation(self.rng.getrandbits(48))
+
+    def boot_wiped(self) -> None:
+        """Start on an empty disk and wait to be taken in."""
+        self.boot()
+        self.join_missing()
+
+    def pause(self) -> None:
+        """SIGSTOP: what arrives now waits."""
+        self._paused = True
+
+    def resume(self) -> None:
+        """SIGCONT: everything that waited happens at once."""
+        self._paused = False
+        backlog, self._backlog = self._backlog, []
+        for action, arguments in backlog:
+            action(*arguments)
+
+    def _open(self) -> Host:
+        return Host(
+            self.disk,
+            node=self.id,
+            incarnation=self.incarnation,
+            config=self.world.settings.host,
+            jitter=self.rng.randrange,
+        )
+
+    def join_missing(self) -> None:
+        """Take part in every group there is, as an outsider where it is not a member yet."""
+        if self.host is None:
+            return
+        for group in self.world.groups:
+            if group not in self.host.replicas and group not in self.host.repairs:
+                self.host.join_group(group)
+
+    def _boot_again(self, life: int) -> None:
+        if life == self.life and self.host is None:
+            self.boot()
+
+    def _die(self) -> None:
+        self.host = None
+        self.life += 1
+        self._paused = False
+        self._backlog.clear()
+        for group, term in self._leading.items():
+            self.world.history.ended_tenures.add((group, self.id, term))
+        self._leading.clear()
+
+    # --- damage -----------------------------------------------------------------------------
+
+    def random_file(self) -> str | None:
+        """Return the name of some file that is not empty."""
+        names = [name for name in self.disk.names() if self.disk.length_of(name)]
+        return self.rng.choice(names) if names else None
+
+    def damage(self, name: str) -> int:
+        """Flip a bit somewhere in a file, where there is something written, and say where."""
+        length = self.disk.length_of(name)
+        position = self.rng.randrange(length)
+        self.disk.flip_bit(name, position, bit=self.rng.randrange(8))
+        return position
+
+    # --- events -----------------------------------------------------------------------------
+
+    def receive(self, payload: Any) -> None:
+        """Take something from the network."""
+        if self.host is None:
+            return
+        if self._paused:
+            self._backlog.append((self._handle, (self.life, payload)))
+            return
+        self._handle(self.life, payload)
+
+    def _handle(self, life: int, payload: Any) -> None:
+        host = self.host
+        if host is None or life != self.life:
+            return
+        with self._surviving():
+            match payload:
+                case (group, message):
+                    host.deliver(group, message)
+                case PublishRequest():
+                    self._publish(host, payload)
+                case FetchRequest():
+                    self._fetch(host, payload)
+                case HighWaterRequest():
+                    self._high_water(host, payload)
+                case _:
+                    host.deliver_from_peer(payload)
+            self._drive()
+
+    @contextmanager
+    def _surviving(self) -> Iterator[None]:
+        """Do what a process does about errors that it must not live with."""
+        try:
+            yield
+        except IdentityLost as lost:
+            self.world.note(self.name, "loses its identity:", lost)
+            self.wipe()
+            self.boot_wiped()
+        except SyncFailed as failed:
+            # What is on disk is unknown: stop, and come back on what is really there.
+            self.world.note(self.name, "stops:", failed)
+            self.lose_power()
+            self.world.scheduler.after(300 * MILLISECOND, self._boot_again, self.life)
+        except (CorruptData, DiskFull) as trouble:
+            # Opening the files again verifies them, and repairs what can be repaired.
+            self.world.note(self.name, "stops:", trouble)
+            self.crash()
+            self.world.scheduler.after(100 * MILLISECOND, self._boot_again, self.life)
+
+    def _tick(self, life: int) -> None:
+        if life != self.life or self.host is None:
+            return
+        if self._paused:
+            self._backlog.append((self._tick, (life,)))
+            return
+        self.world.scheduler.after(TICK, self._tick, life)
+        with self._surviving():
+            self.host.tick()
+            self._drive()
+
+    def _maintain(self, life: int) -> None:
+        if life != self.life or self.host is None:
+            return
+        if self._paused:
+            self._backlog.append((self._maintain, (life,)))
+            return
+        self.world.scheduler.after(MAINTENANCE, self._maintain, life)
+        with self._surviving():
+            self.host.maintain()
+            self._drive()
+
+    def _drive(self) -> None:
+        """Do what the host wants after an input: send, sync, and let the world look."""
+        host = self.host
+        assert host is not None
+        send, name = self.world.network.send, self.name
+        for group, message in host.outbox.take_raft_messages():
+            send(name, f"node-{node_of(message.to)}", (group, message))
+        for told in host.outbox.take_peer_messages():
+            send(name, f"node-{node_of(told.to)}", told)
+        sync = host.begin_sync()
+        if sync is not None:
+            with self.disk.deferring() as pending:
+                host.write(sync)
+            latency = self.rng.randrange(100, 2_000)
+            if self.slow_syncs:
+                latency *= 40
+            self.world.scheduler.after(latency, self._synced, self.life, sync, pending)
+        self._look(host)
+
+    def _synced(self, life: int, sync: Sync, pending: Any) -> None:
+        if life != self.life or self.host is None:
+            return
+        self.disk.complete(pending)
+        if self._paused:
+            self._backlog.append((self._finish_sync, (life, sync)))
+            return
+        self._finish_sync(life, sync)
+
+    def _finish_sync(self, life: int, sync: Sync) -> None:
+        if life != self.life or self.host is None:
+            return
+        with self._surviving():
+            self.host.finish_sync(sync)
+            self._drive()
+
+    def _look(self, host: Host) -> None:
+        """Let the world compare what this node believes with what others do."""
+        for group, replica in host.replicas.items():
+            self.world.watch.look(self, group, replica)
+            term = replica.raft.term if replica.may_serve else None
+            before = self._leading.get(group)
+            if term != before:
+                if before is not None:
+                    self.world.history.ended_tenures.add((group, self.id, before))
+                    del self._leading[group]
+                if term is not None:
+                    self._leading[group] = term
+                    self.world.note(self.name, "leads group", group, "in term", term)
+
+    # --- clients ----------------------------------------------------------------------------
+
+    def _publish(self, host: Host, request: PublishRequest) -> None:
+        def reply(answer: Published | AngariumError) -> None:
+            said = PublishReply(request.number, self.id, answer)
+            self.world.network.send_once(self.name, request.client, said)
+
+        replica = host.replicas.get(request.group)
+        if replica is None:
+            reply(NotLeader())
+            return
+        # The leader stamps in place, and what the network holds may arrive twice.
+        batch = bytearray(request.batch)
+        replica.publish([batch], mode=request.mode, now=self.world.clock_of(self), reply=reply)
+        replica.process()
+
+    def _fetch(self, host: Host, request: FetchRequest) -> None:
+        replica = host.replicas.get(request.group)
+        if replica is None:
+            return
+        try:
+            batches = replica.fetch(request.offset, bytes_max=request.bytes_max)
+        except OffsetOutOfRange:
+            return  # this replica is not there yet
+        except StorageError as damaged:
+            self.world.note(self.name, "cannot serve:", damaged)
+            return
+        reply = FetchReply(request.number, self.id, tuple(bytes(batch) for batch in batches))
+        self.world.network.send_once(self.name, request.client, reply)
+
+    def _high_water(self, host: Host, request: HighWaterRequest) -> None:
+        replica = host.replicas.get(request.group)
+        if replica is None:
+            return
+
+        def done(refused: AngariumError | None) -> None:
+            if refused is None:
+                said = HighWaterReply(request.number, self.id, replica.end_offset)
+                self.world.network.send_once(self.name, request.client, said)
+
+        replica.read_index(done)
+        replica.process()
+
+    def poke(self, replica: PartitionReplica) -> None:
+        """Carry out what somebody else asked of a replica on this machine."""
+        if self.host is not None and not self._paused:
+            with self._surviving():
+                replica.process()
+                self._drive()

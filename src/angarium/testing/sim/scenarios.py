@@ -1,0 +1,106 @@
+"""Schedules with a name: the two that broke a peer, and the promise of progress.
+
+Unlike the random faults these follow a script; the seed only decides the small things: delays,
+which node is which, what the clients send.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from angarium.testing.history import Result
+from angarium.testing.sim.clock import MILLISECOND, SECOND
+from angarium.testing.sim.world import START, Report, Settings, World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from angarium.testing.sim.node import SimNode
+
+_THREE = Settings(nodes=3, replicas=3, groups=1, producers=4, readers=2)
+
+
+def pause_kill(seed: int) -> Report:
+    """Pause A while writing, power-fail B, pause C and resume A, restart B, write, resume all."""
+    world, (a, b, c) = _started(seed)
+    _pass(world, 500)
+    _struck(world, "pause", a, a.pause)
+    _pass(world, 500)
+    _struck(world, "power_loss", b, b.lose_power)
+    _struck(world, "pause", c, c.pause)
+    a.resume()
+    b.boot()
+    _pass(world, 1_500)
+    c.resume()
+    _pass(world, 1_000)
+    world.conclude()
+    return world.report()
+
+
+def part_kill(seed: int) -> Report:
+    """The same with partitions instead of pauses."""
+    world, (a, b, c) = _started(seed)
+    _pass(world, 500)
+    _struck(world, "partition", a, lambda: _isolate(world, a))
+    _pass(world, 500)
+    _struck(world, "power_loss", b, b.lose_power)
+    world.network.heal()
+    _struck(world, "partition", c, lambda: _isolate(world, c))
+    b.boot()
+    _pass(world, 1_500)
+    world.network.heal()
+    _pass(world, 1_000)
+    world.conclude()
+    return world.report()
+
+
+def minority_down(seed: int) -> Report:
+    """One of three nodes stays down for ten seconds; the others go on (C10, second half)."""
+    world, (a, _, _) = _started(seed)
+    _pass(world, 500)
+    _struck(world, "crash", a, a.crash)
+    # Whoever led may have been the one: leave time for an election, then count each second.
+    _pass(world, 2_000)
+    for second in range(8):
+        before = _acknowledged(world)
+        _pass(world, 1_000)
+        if _acknowledged(world) == before:
+            world.history.incidents.append(
+                f"C10: no CONSISTENT ack in second {second} with one of three nodes down"
+            )
+    world.conclude()
+    return world.report()
+
+
+SCENARIOS: Final[dict[str, Callable[[int], Report]]] = {
+    "pause-kill": pause_kill,
+    "part-kill": part_kill,
+    "minority-down": minority_down,
+}
+
+
+def _started(seed: int) -> tuple[World, list[SimNode]]:
+    world = World(seed, _THREE)
+    world.form()
+    nodes = list(world.nodes.values())
+    world.faults.rng.shuffle(nodes)
+    return world, nodes
+
+
+def _pass(world: World, milliseconds: int) -> None:
+    world.scheduler.run_until(world.scheduler.now + milliseconds * MILLISECOND)
+    assert world.scheduler.now - START < 60 * SECOND
+
+
+def _struck(world: World, kind: str, node: SimNode, fault: Callable[[], None]) -> None:
+    fault()
+    world.faults.record(kind, node.name)
+
+
+def _isolate(world: World, node: SimNode) -> None:
+    others = {other.name for other in world.nodes.values() if other is not node}
+    world.network.cut_between({node.name}, others)
+
+
+def _acknowledged(world: World) -> int:
+    return sum(one.result is Result.OK for one in world.history.publishes)

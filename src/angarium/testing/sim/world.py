@@ -1,0 +1,342 @@
+"""One run: a cluster, its clients, its faults, from one seed."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from angarium.batch import Batch
+from angarium.ids import GroupId, Micros, NodeId, ReplicaId, node_of
+from angarium.log.memory_disk import ROOMY
+from angarium.log.segments import SegmentConfig
+from angarium.log.wal import WalConfig
+from angarium.modes import DeliveryMode
+from angarium.replica.config import ReplicaConfig
+from angarium.replica.host import HostConfig
+from angarium.testing.checkers import Violation, violations
+from angarium.testing.history import FinalLog, History, LogRecord, Publish, Result
+from angarium.testing.sim.clients import Producer, Reader
+from angarium.testing.sim.clock import MILLISECOND, SECOND, Scheduler
+from angarium.testing.sim.faults import Faults
+from angarium.testing.sim.network import Network, Weather
+from angarium.testing.sim.node import SimNode
+from angarium.testing.sim.operator import Operator
+from angarium.testing.sim.trace import Trace
+from angarium.testing.sim.watch import Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+START = 1_700_000_000 * SECOND
+"""When simulated time begins."""
+
+OPERATIONS_MIN = 200
+"""Client operations every run completes."""
+
+OVERLAPPING_FAULTS_MIN = 5
+"""Faults every run sees strike while an operation is in flight."""
+
+
+def small_host() -> HostConfig:
+    """Return settings under which a short run meets every rare event: rolls, snapshots, copies."""
+    return HostConfig(
+        replica=ReplicaConfig(
+            snapshot_entries=60,
+            snapshot_keep_entries=15,
+            transfer_chunk_bytes=1_024,
+            transfer_patience_ticks=15,
+            message_bytes_max=4_096,
+            inflight_messages_max=8,
+        ),
+        wal=WalConfig(file_bytes=16_384, reserve_bytes=8_192, cache_bytes=4_096),
+        segments=SegmentConfig(segment_bytes=8_192),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The size of a run."""
+
+    nodes: int = 4
+    replicas: int = 3
+    groups: int = 1
+    producers: int = 4
+    readers: int = 2
+    time_max: int = 120 * SECOND
+    host: HostConfig = field(default_factory=small_host)
+
+
+@dataclass(slots=True)
+class Report:
+    """What one run showed."""
+
+    seed: int
+    digest: str
+    steps: int
+    simulated: int
+    """Microseconds."""
+    operations: int
+    acknowledged: int
+    """Records."""
+    faults: dict[str, int]
+    overlapping: int
+    eventual_lost: int
+    violations: list[Violation]
+
+
+class World:
+    """Everything of one run."""
+
+    def __init__(self, seed: int, settings: Settings | None = None) -> None:
+        self.seed = seed
+        self.settings = settings or Settings()
+        rng = random.Random(seed)
+        self.scheduler = Scheduler(START)
+        self.trace = Trace()
+        self.history = History()
+        self.watch = Watch(self.history)
+        self.network = Network(self.scheduler, random.Random(rng.random()), self._deliver)
+        self.groups = [GroupId(number + 1) for number in range(self.settings.groups)]
+        self.node_ids = [NodeId(number + 1) for number in range(self.settings.nodes)]
+        self.nodes = {node: SimNode(self, node, rng.getrandbits(64)) for node in self.node_ids}
+        self.operator = Operator(self)
+        self.faults = Faults(self, rng.getrandbits(64))
+        self.producers = [
+            Producer(
+                self,
+                number + 1,
+                self.groups[number % len(self.groups)],
+                rng.getrandbits(64),
+                window=rng.choice((1, 1, 2, 3)),
+                eager=rng.random() < 0.3,
+            )
+            for number in range(self.settings.producers)
+        ]
+        self.readers = [
+            Reader(self, number + 1, rng.getrandbits(64)) for number in range(self.settings.readers)
+        ]
+        self.clients: list[Producer | Reader] = [*self.producers, *self.readers]
+        self._places: dict[str, Callable[[Any], None]] = {
+            **{node.name: node.receive for node in self.nodes.values()},
+            **{client.name: client.receive for client in self.clients},
+        }
+        self._skew = {node: rng.randrange(-50, 50) * MILLISECOND for node in self.node_ids}
+        self._done = 0
+        self.broken: Exception | None = None
+        """What ended the run before its time."""
+
+    # --- what the parts ask of the world ----------------------------------------------------
+
+    def note(self, who: str, what: str, *facts: Any) -> None:
+        """Write a line of the trace."""
+        self.trace.note(self.scheduler.now - START, who, what, *facts)
+
+    def clock_of(self, node: SimNode) -> Micros:
+        """Return what the wall clock of `node` says: clocks of different machines disagree."""
+        return Micros(self.scheduler.now + self._skew[node.id])
+
+    def node_of(self, replica: ReplicaId) -> SimNode:
+        """Return the machine on which `replica` lives."""
+        return self.nodes[node_of(replica)]
+
+    def client_names(self) -> list[str]:
+        """Return the names of all clients."""
+        return [client.name for client in self.clients]
+
+    def operations_in_flight(self) -> int:
+        """Return how many publishes wait for their fate."""
+        return sum(producer.in_flight for producer in self.producers)
+
+    def operation_done(self, operation: Publish) -> None:
+        """Note that a publish has ended, one way or the other."""
+        self._done += 1
+        self.note(
+            f"producer-{operation.producer}",
+            operation.result.value,
+            operation.mode.name,
+            operation.values[0].decode(),
+            "at",
+            operation.base_offset,
+        )
+
+    def is_caught_up(self, group: GroupId) -> bool:
+        """Tell whether every wanted replica of `group` is up and has applied nearly everything."""
+        leader = self.operator.leader(group)
+        if leader is None:
+            return False
+        for node in self.operator.wanted[group]:
+            host = self.nodes[node].host
+            replica = host.replicas.get(group) if host is not None else None
+            if replica is None or replica.applied + 20 < leader.raft.commit:
+                return False
+        return True
+
+    # --- the run ----------------------------------------------------------------------------
+
+    def form(self) -> None:
+        """Form the cluster and start everybody."""
+        rng = random.Random(self.seed ^ 0x5EED)
+        for node in self.nodes.values():
+            node.boot()
+        for group in self.groups:
+            members = rng.sample(self.node_ids, self.settings.replicas)
+            self.operator.wanted[group] = set(members)
+            voters = [self.nodes[member].replica for member in members]
+            for node in self.nodes.values():
+                assert node.host is not None
+                if node.id in members:
+                    node.host.form_group(group, voters)
+                else:
+                    node.host.join_group(group)
+        self.operator.start()
+        for client in self.clients:
+            client.start()
+
+    def run(self) -> Report:
+        """Let everything happen, heal, and judge. A part that breaks down is a violation, too."""
+        try:
+            self._run()
+        except Exception as broken:
+            self.broken = broken
+            self.history.incidents.append(f"broke down: {type(broken).__name__}: {broken}")
+        return self.report()
+
+    def _run(self) -> None:
+        self.form()
+        self.faults.start()
+        self.scheduler.run_until(START + self.settings.time_max, stop=self._has_enough)
+        if not self._has_enough():
+            self.history.incidents.append(
+                f"C10: only {self._done} operations and {self.faults.overlapping} faults under "
+                f"load in {self.settings.time_max // SECOND} s"
+            )
+        self.conclude()
+
+    def _has_enough(self) -> bool:
+        return self._done >= OPERATIONS_MIN and self.faults.overlapping >= OVERLAPPING_FAULTS_MIN
+
+    def conclude(self) -> None:
+        """Heal everything, wait for the cluster to recover (C10), and read what is left."""
+        self.heal()
+        self._expect_acknowledgements()
+        self._expect_convergence()
+        self._read_final_logs()
+
+    def report(self) -> Report:
+        """Check the history."""
+        acknowledged = [one for one in self.history.publishes if one.result is Result.OK]
+        return Report(
+            seed=self.seed,
+            digest=self.trace.digest,
+            steps=self.scheduler.steps,
+            simulated=self.scheduler.now - START,
+            operations=self._done,
+            acknowledged=sum(len(one.values) for one in acknowledged),
+            faults=dict(self.faults.counts),
+            overlapping=self.faults.overlapping,
+            eventual_lost=self.history.eventual_lost,
+            violations=violations(self.history),
+        )
+
+    def heal(self) -> None:
+        """End every fault and stop making new ones; clients stop asking for more."""
+        self.faults.active = False
+        for client in self.clients:
+            client.active = False
+        self.network.heal()
+        self.network.weather = Weather()
+        for node in self.nodes.values():
+            node.slow_syncs = False
+            node.disk.capacity_bytes = ROOMY
+            node.disk.fail_syncs(0)
+            if node.is_paused:
+                node.resume()
+            if not node.is_up:
+                node.boot()
+                node.join_missing()
+        self.note("world", "is healed")
+
+    def _expect_acknowledgements(self) -> None:
+        """Within 5 s of healing every group acknowledges a CONSISTENT publish."""
+        probes: list[Publish] = []
+        for number, group in enumerate(self.groups):
+            prober = Producer(self, 1_000 + number, group, self.seed + number, window=1, eager=True)
+            self._places[prober.name] = prober.receive
+            probes.append(prober.publish_one(DeliveryMode.CONSISTENT))
+
+        def answered() -> bool:
+            return all(probe.result is Result.OK for probe in probes)
+
+        self._wait(5 * SECOND, answered)
+        for probe in probes:
+            if probe.result is not Result.OK:
+                self.history.incidents.append(
+                    f"C10: group {probe.group} gave no CONSISTENT ack within 5 s of healing"
+                )
+
+    def _expect_convergence(self) -> None:
+        """Every replica ends with the same log, and everybody's operations with an answer."""
+
+        def settled() -> bool:
+            return not self.operations_in_flight() and all(
+                self.operator.is_settled(group) and self._agree(group) for group in self.groups
+            )
+
+        self._wait(20 * SECOND, settled)
+        for group in self.groups:
+            if not (self.operator.is_settled(group) and self._agree(group)):
+                self.history.incidents.append(
+                    f"C10: group {group} did not settle within 20 s of healing"
+                )
+
+    def _agree(self, group: GroupId) -> bool:
+        applied = set()
+        for node in self.operator.wanted[group]:
+            host = self.nodes[node].host
+            if host is None or group not in host.replicas or group in host.repairs:
+                return False
+            replica = host.replicas[group]
+            if replica.is_mending:
+                return False
+            applied.add(replica.applied)
+        return len(applied) == 1
+
+    def _wait(self, patience: int, done: Callable[[], bool]) -> None:
+        deadline = self.scheduler.now + patience
+        while not done() and self.scheduler.now < deadline:
+            self.scheduler.run_until(min(deadline, self.scheduler.now + 50 * MILLISECOND))
+
+    def _read_final_logs(self) -> None:
+        for group in self.groups:
+            for node in sorted(self.operator.wanted[group]):
+                host = self.nodes[node].host
+                if host is not None and group in host.replicas:
+                    replica = host.replicas[group]
+                    self.history.final.append(_final_log(node, group, replica))
+                    self.history.eventual_lost += replica.partition.acks.eventual_lost
+
+    def _deliver(self, target: str, payload: Any) -> None:
+        self._places[target](payload)
+
+
+def _final_log(node: NodeId, group: GroupId, replica: Any) -> FinalLog:
+    log = replica.partition.log
+    records: list[LogRecord] = []
+    offset = log.start_offset
+    while offset < log.end_offset:
+        views = log.read(offset, 1 << 20)
+        for view in views:
+            batch = Batch.parse(view)
+            for position, record in enumerate(batch):
+                records.append(
+                    LogRecord(
+                        record.offset,
+                        record.value or b"",
+                        batch.producer_id,
+                        batch.epoch,
+                        batch.first_sequence + position,
+                    )
+                )
+            offset = batch.next_offset
+    return FinalLog(node, group, log.start_offset, log.end_offset, tuple(records))
