@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import msgspec
 
+from angarium.batch import TIME_MAX
 from angarium.errors import InvalidBatch, InvalidCommand, OffsetOutOfRange
 from angarium.ids import Micros, Offset, Term
 from angarium.machine import commands
@@ -114,22 +115,24 @@ class Numbering:
     def number_stamped(self, batch: memoryview) -> Appended | Duplicate | Refused:
         """Give a batch from the log the place that its leader has stamped on it."""
         base, time, _, span, producer, sequence, epoch = PLACE.unpack_from(batch)
-        if base != self.next_offset or time <= self.clock:
+        if base != self.next_offset or not self.clock < time <= TIME_MAX:
             # Only a leader at fault numbers so. Every replica refuses it alike.
             return refused(InvalidCommand, f"{base} at {time} is not the next place")
         return self.number(span=span, producer=producer, epoch=epoch, sequence=sequence, time=time)
 
-    def tick(self, time: int) -> bool:
-        """Let the clock be `time`; tell whether that is later than it was."""
-        if time <= self.clock:
-            return False
-        self.clock = time
-        return True
+    def tick(self, command: commands.Cursors) -> Refused | None:
+        """Let the clock go on with changes of groups, which number nothing."""
+        if not command.changes:
+            return refused(InvalidCommand, "an entry for groups holds no change")
+        if not self.clock < command.time <= TIME_MAX:
+            return refused(InvalidCommand, "the leader's clock went back")
+        self.clock = command.time
+        return None
 
     def perform(self, command: Command, *, term: Term) -> tuple[Outcome, Effects]:
         """Carry out a command that is neither an append nor about groups."""
         effects = Effects()
-        if command.time <= self.clock:
+        if not self.clock < command.time <= TIME_MAX:
             return refused(InvalidCommand, "the leader's clock went back"), effects
         outcome = self._perform(command, term, effects)
         if not isinstance(outcome, Refused):

@@ -19,7 +19,7 @@ from angarium.machine.cursors import Groups
 from angarium.machine.fingerprint import running_hash
 from angarium.machine.limits import Limits
 from angarium.machine.numbering import Numbering
-from angarium.machine.outcomes import Appended, Applied, Outcome, Refused, refused
+from angarium.machine.outcomes import Appended, Applied, Outcome, Refused
 from angarium.machine.partition_state import read_state, state_frames
 from angarium.machine.snapshots import joined
 
@@ -127,9 +127,9 @@ class PartitionMachine:
 
     def _change_groups(self, index: Index, command: Cursors) -> tuple[Outcome, ...]:
         numbering = self.numbering
-        if not numbering.tick(command.time):
-            late = refused(InvalidCommand, "the leader's clock went back")
-            return (late,) * len(command.changes)
+        verdict = numbering.tick(command)
+        if verdict is not None:
+            return (verdict,) * max(len(command.changes), 1)
         change, time = self.groups.change, command.time
         end, limits = numbering.next_offset, numbering.limits
         return tuple(

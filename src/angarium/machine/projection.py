@@ -151,7 +151,9 @@ class Projection:
         time = Micros(max(now, numbering.clock + 1))
         command = msgspec.structs.replace(command, time=time)
         if isinstance(command, Cursors):
-            numbering.tick(time)
+            verdict = numbering.tick(command)
+            if verdict is not None:
+                return Prepared(None, (verdict,))
             self._project(None)
             return Prepared(encode(command), ())
         clock = numbering.clock
@@ -174,7 +176,7 @@ class Projection:
             else:
                 command = decode(data)
                 if isinstance(command, Cursors):
-                    numbering.tick(command.time)
+                    numbering.tick(command)
                     self._project(None)
                     return
                 outcomes.append(numbering.perform(command, term=term)[0])
@@ -187,8 +189,11 @@ class Projection:
     def confirm(self, index: Index, applied: Applied) -> None:
         """Compare what the machine made of the entry at `index` with what was projected.
 
-        To be called after each applied entry that was prepared or replayed here, in order.
+        To be called after each applied entry, in order. One without outcomes had no data: it was
+        Raft's own, and nothing was projected for it.
         """
+        if not applied.outcomes:
+            return
         if not self._steps:
             raise Diverged(f"entry {index} was applied but never projected")
         step = self._steps.popleft()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, assert_never
 
+from angarium.batch import TIME_MAX
 from angarium.errors import AlreadyExists, InvalidArgument, InvalidCommand, PreconditionFailed
 from angarium.ids import Epoch, GroupId, Index, Micros, NodeId, ProducerId, Term, TopicId
 from angarium.machine.catalog import commands
@@ -103,7 +104,7 @@ class CatalogMachine:
     # --- commands ----------------------------------------------------------------------------
 
     def _perform(self, index: Index, command: CatalogCommand) -> CatalogApplied:
-        if command.time <= self.clock:
+        if not self.clock < command.time <= TIME_MAX:
             late = refused(InvalidCommand, "the leader's clock went back")
             return CatalogApplied(index=index, outcomes=(late,))
         if not self.cluster and not isinstance(command, commands.Form):

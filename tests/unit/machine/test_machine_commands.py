@@ -1,0 +1,127 @@
+"""Commands as bytes: every one comes back, and hostile bytes are refused."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.machine.leader import batch
+
+from angarium.errors import InvalidCommand
+from angarium.ids import Epoch, GroupId, Index, Micros, Offset, ProducerId, Sequence, Term
+from angarium.machine import (
+    Abort,
+    Begin,
+    Clock,
+    Command,
+    Commit,
+    Configure,
+    Cursors,
+    Decide,
+    Finish,
+    Kind,
+    Limits,
+    PartitionMachine,
+    ProducerDelete,
+    Reserve,
+    SeriesDelete,
+    Stage,
+    Trim,
+    batches_of,
+    decode,
+    encode,
+    encode_append,
+)
+from angarium.machine.changes import (
+    Ack,
+    DeadLetter,
+    DeadLettered,
+    Delete,
+    GroupKind,
+    Member,
+    Members,
+    Open,
+    Pause,
+    Retry,
+    Seek,
+    Set,
+)
+from angarium.machine.changes import GroupSettings as Settings
+
+E, S = Epoch(2), Sequence(7)
+EXAMPLES: list[Command] = [
+    Stage(time=Micros(5), name="t", epoch=E, sequence=S, stage="s", part=1, batches=b"bytes"),
+    Stage(
+        name="t", epoch=E, sequence=S, stage="s", part=0, acks=(("g", 3, 1, 2),), home=GroupId(4)
+    ),
+    Commit(time=Micros(6), name="t", epoch=E, sequence=S, stages=("a", "b")),
+    Abort(time=Micros(6), name="t", epoch=E, sequence=S),
+    Begin(time=Micros(6), name="t", epoch=E, sequence=S, participants=(GroupId(1), GroupId(2))),
+    Decide(name="t", epoch=E, sequence=S, commit=True, stages=((GroupId(1), ("a",)),)),
+    Finish(time=Micros(6), name="t", epoch=E, sequence=S),
+    Cursors(
+        time=Micros(9),
+        changes=(
+            Open("g", GroupKind.KEY, Offset(4)),
+            Ack("g", Index(3), (1, 2, 5, 9)),
+            Retry("g", Index(3), Offset(4), 2, Micros(8), "why"),
+            DeadLetter("g", Index(3), Offset(4), "why"),
+            DeadLettered("g", Offset(4), Sequence(0)),
+            Seek("g", Offset(0)),
+            Set("g", Settings(max_attempts=2)),
+            Pause("g", True),
+            Members("g", 1, (Member("m", 3),)),
+            Delete("g"),
+        ),
+    ),
+    Trim(time=Micros(1), start_offset=Offset(9)),
+    Configure(limits=Limits(groups_max=3)),
+    Reserve(time=Micros(1), count=4),
+    ProducerDelete(producer=ProducerId(5)),
+    SeriesDelete(name="t"),
+    Clock(time=Micros(77)),
+]
+
+
+@pytest.mark.parametrize("command", EXAMPLES, ids=lambda one: type(one).__name__)
+def test_a_command_comes_back_as_it_was(command: Command) -> None:
+    assert decode(encode(command)) == command
+    assert decode(memoryview(encode(command))) == command
+
+
+def test_every_kind_has_an_example() -> None:
+    assert {encode(one)[0] for one in EXAMPLES} == set(Kind) - {Kind.APPEND}
+
+
+def test_batches_in_an_append_stay_aligned_and_apart() -> None:
+    data = encode_append([batch(3), batch(1), batch(2)])
+    views = batches_of(data)
+    assert [len(one) % 8 for one in views] == [0, 0, 0]
+    assert b"".join(views) == data[8:]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_mutated_commands_are_decoded_or_refused_and_never_crash_a_machine(
+    data: st.DataObject,
+) -> None:
+    source = data.draw(
+        st.sampled_from([*map(encode, EXAMPLES), encode_append([batch(2), batch(1)])])
+    )
+    mutated = bytearray(source)
+    for _ in range(data.draw(st.integers(1, 4))):
+        mutated[data.draw(st.integers(0, len(mutated) - 1))] = data.draw(st.integers(0, 255))
+    machine = PartitionMachine()
+    machine.apply(Index(1), Term(1), bytes(mutated))
+    restored = PartitionMachine()
+    restored.restore(machine.snapshot())
+    assert restored.snapshot() == machine.snapshot()
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=64))
+def test_random_bytes_are_decoded_or_refused(data: bytes) -> None:
+    with contextlib.suppress(InvalidCommand):
+        decode(data)
