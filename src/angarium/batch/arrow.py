@@ -156,7 +156,7 @@ def _offsets(batch: Batch) -> pa.Array:
 
 
 def _same_time(time: int, count: int) -> pa.Array:
-    # Repeating eight bytes is a plain memory fill, six times as fast as pa.repeat.
+    # Repeating eight bytes is a plain memory fill, several times as fast as pa.repeat.
     return pa.Array.from_buffers(_INSTANT, count, [None, pa.py_buffer(_INT64.pack(time) * count)])
 
 

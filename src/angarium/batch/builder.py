@@ -174,7 +174,7 @@ def _header_bytes(pairs: HeaderPairs) -> int:
 def _size(item: Buffer | None) -> int:
     if item is None:
         return 0
-    if isinstance(item, (bytes, bytearray)):  # a union would be three times as slow
+    if isinstance(item, (bytes, bytearray)):  # faster than with a union
         return len(item)
     if isinstance(item, memoryview):
         return item.nbytes

@@ -4,7 +4,8 @@ A column is read as one very long integer in which every slot is a *lane* of 32 
 lanes hold numbers below half their range, so the top bit of each is free. Setting the top bits of
 `later` before subtracting `earlier` gives every lane something to borrow from: no lane disturbs
 its neighbour, and a lane's top bit survives exactly where `later >= earlier`. So a thousand
-comparisons are one subtraction, about 7 µs where a loop takes 60.
+comparisons are one subtraction. benchmarks/micro/batch.py measures it beside the obvious way, to
+compare with a sorted copy, which takes twice as long.
 """
 
 from __future__ import annotations
