@@ -255,8 +255,8 @@ class Partition:
 
     # --- housekeeping -----------------------------------------------------------------------
 
-    def maintain(self) -> None:
-        """Write segments behind, and remove what nobody needs any more."""
+    def maintain(self) -> bool:
+        """Write segments behind, and remove what nobody needs; True if segments went."""
         flush = self.log.take(sync=False)
         if flush is not None:
             try:
@@ -266,7 +266,7 @@ class Partition:
             else:
                 self.log.flushed(flush)
         self._drop_published_stages()
-        self.log.collect()
+        return self.log.collect() > 0
 
     def _drop_published_stages(self) -> None:
         while self._drops and self._drops[0][0] <= self.log.synced_offset:

@@ -7,6 +7,7 @@ segments, and committed entries to mend a damaged log.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from angarium.errors import AngariumError, CorruptData, DiskFull, InvalidArgument, NotFound
@@ -14,6 +15,7 @@ from angarium.ids import Index
 from angarium.log.segments import SegmentImport
 from angarium.raft import Compacted, Config, RaftNode, Unavailable
 from angarium.raft.messages import HardState, MessageKind, Snapshot
+from angarium.replica.mending import Mending
 from angarium.replica.partition import Partition, manifest_in
 from angarium.replica.peers import (
     ChunkReply,
@@ -74,7 +76,7 @@ class PartitionReplica(Replica):
         self._copy: SegmentCopy | None = None
         self._served: dict[ReplicaId, int] = {}
         """Ticks since each peer last asked for a chunk."""
-        self._since_mending = 0
+        self._mending: Mending | None = None
         partition.attach(self)
 
     # --- clients ----------------------------------------------------------------------------
@@ -264,22 +266,38 @@ class PartitionReplica(Replica):
         return bool(self.partition.log.damage)
 
     def _mend(self) -> None:
-        """Ask the leader, or else anybody, for what is damaged here."""
+        """Ask a peer for the first thing that is damaged here."""
         damage = self.partition.log.damage
         if not damage:
-            self._since_mending = 0
+            self._mending = None
             return
-        self._since_mending += 1
-        if self._since_mending % 4 != 1:
-            return
+        if self._mending is None or self._mending.damage != damage[0]:
+            self._mending = Mending(damage[0])
+        if self._mending.is_due():
+            self._ask_for_frames(self._mending)
+
+    def _ask_for_frames(self, mending: Mending) -> None:
         peers = [peer for peer in self.raft.conf_state.voters if peer != self.id]
-        if not peers:
+        if peers:
+            request = mending.request(
+                group=self.group,
+                replica=self.id,
+                peers=peers,
+                bytes_max=self._config.message_bytes_max,
+            )
+            self._outbox.tell(request)
+
+    def _take_frames(self, reply: FramesReply) -> None:
+        mending = self._mending
+        if mending is None or not mending.receive(reply):
             return
-        peer = peers[(self._since_mending // 4) % len(peers)]
-        bytes_max = self._config.message_bytes_max
-        self._outbox.tell(
-            FramesRequest(self.group, self.id, peer, damage[0].from_offset, bytes_max)
-        )
+        if not mending.is_complete:
+            self._ask_for_frames(mending)
+            return
+        self._mending = None
+        # A peer whose copy is no better than ours is found out by the checksums; ask the next.
+        with suppress(CorruptData, InvalidArgument, DiskFull):
+            self.partition.log.repair(mending.damage, mending.frames)
 
     def _serve_frames(self, request: FramesRequest) -> None:
         try:
@@ -296,20 +314,12 @@ class PartitionReplica(Replica):
             )
         )
 
-    def _take_frames(self, reply: FramesReply) -> None:
-        damage = self.partition.log.damage
-        if damage and reply.frames and damage[0].from_offset == reply.offset:
-            try:
-                self.partition.log.repair(damage[0], reply.frames)
-            except (InvalidArgument, CorruptData, DiskFull):
-                return
-            self._since_mending = 0
-
     # --- housekeeping -----------------------------------------------------------------------
 
     def maintain(self) -> None:
         """Do what may wait: write behind, and take a snapshot when it is due."""
-        self.partition.maintain()
+        if self.partition.maintain():
+            self._storage.outdate()
         if self.wants_snapshot() and not self.is_mending:
             try:
                 self.take_snapshot()

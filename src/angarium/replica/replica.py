@@ -71,8 +71,8 @@ class Replica:
     ) -> None:
         self.group = group
         self.raft = raft
-        self.applied = storage.snapshot().index
-        self._applied_term = storage.snapshot().term
+        self.applied = storage.newest.index
+        self._applied_term = storage.newest.term
         self._storage = storage
         self._state = state
         self._wal = wal
@@ -93,7 +93,7 @@ class Replica:
     @property
     def snapshot_index(self) -> Index:
         """The index of the newest durable snapshot."""
-        return self._storage.snapshot().index
+        return self._storage.newest.index
 
     @property
     def may_serve(self) -> bool:
@@ -192,7 +192,7 @@ class Replica:
         """Let answers out whose promises are on disk now."""
         for response in responses:
             if response.to == self.raft.id:
-                self.raft.step(response)
+                self.step(response)
             else:
                 self._outbox.send(self.group, response)
 
@@ -204,6 +204,7 @@ class Replica:
                 # One that does not fit is refused alike by every replica.
                 with suppress(InvalidConfChange):
                     self.raft.apply_conf_change(decode_conf_change(entry))
+                self._storage.outdate()
             state.apply(entry)
         for response in message.responses:
             self.raft.step(response)
@@ -238,8 +239,9 @@ class Replica:
     # --- snapshots --------------------------------------------------------------------------
 
     def wants_snapshot(self) -> bool:
-        """Tell whether enough has been applied since the last snapshot."""
-        return self.applied - self.snapshot_index >= self._config.snapshot_entries
+        """Tell whether enough has been applied since the last snapshot, or a peer needs one."""
+        due = self.applied - self.snapshot_index >= self._config.snapshot_entries
+        return due or self._storage.is_wanted
 
     def take_snapshot(self) -> None:
         """Save the state, then let the log forget what it covers, but for a small margin."""

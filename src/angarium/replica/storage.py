@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from angarium.raft import SnapshotTemporarilyUnavailable
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 class ReplicaStorage:
     """Implements the core's `Storage` over the files of one replica."""
 
-    __slots__ = ("_group", "_hard_state", "_log", "_snapshot", "_store")
+    __slots__ = ("_group", "_hard_state", "_log", "_outdated", "_snapshot", "_store", "is_wanted")
 
     def __init__(
         self,
@@ -32,6 +34,9 @@ class ReplicaStorage:
         self._store = store
         self._snapshot = snapshot
         self._hard_state = hard_state
+        self._outdated = False
+        self.is_wanted = False
+        """True when a peer needs a snapshot and the newest one will not do."""
 
     def initial_state(self) -> tuple[HardState, ConfState]:
         """Return what was remembered when the replica was opened."""
@@ -53,11 +58,28 @@ class ReplicaStorage:
         """Return the entries `[low, high)`, as many as fit `bytes_max` but at least one."""
         return self._log.entries(low, high, bytes_max)
 
-    def snapshot(self) -> Snapshot:
-        """Return the newest snapshot saved."""
+    @property
+    def newest(self) -> Snapshot:
+        """The newest snapshot saved, whether or not a peer could use it."""
         return self._snapshot
+
+    def snapshot(self) -> Snapshot:
+        """Return the newest snapshot for a peer; if that would be of no use, ask for a new one."""
+        if self._outdated:
+            self.is_wanted = True
+            raise SnapshotTemporarilyUnavailable("a newer snapshot is being made")
+        return self._snapshot
+
+    def outdate(self) -> None:
+        """Say that the newest snapshot is no good for peers any more.
+
+        Either the membership has changed, and a newcomer would not find itself in it, or segments
+        it lists are gone.
+        """
+        self._outdated = True
 
     def save(self, snapshot: Snapshot) -> None:
         """Make `snapshot` durable; only then may the entries it replaces be forgotten."""
         self._store.save(self._group, snapshot)
         self._snapshot = snapshot
+        self._outdated = self.is_wanted = False

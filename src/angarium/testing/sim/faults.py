@@ -185,17 +185,14 @@ class Faults:
         node = self._expendable_node()
         if node is None:
             return None
-        name = node.random_file()
-        if name is None:
-            return None
         self._destroyed.add(node.id)
         if self.rng.random() < 0.5:
             node.lose_power()
         else:
             node.crash()
-        position = node.damage(name)
+        where = node.damage()
         self._boot_later(node)
-        return f"{node.name} {name}@{position}"
+        return f"{node.name} {where}"
 
     def wipe(self) -> str | None:
         """Replace one node's disk by an empty one."""

@@ -163,17 +163,15 @@ class SimNode:
 
     # --- damage -----------------------------------------------------------------------------
 
-    def random_file(self) -> str | None:
-        """Return the name of some file that is not empty."""
-        names = [name for name in self.disk.names() if self.disk.length_of(name)]
-        return self.rng.choice(names) if names else None
-
-    def damage(self, name: str) -> int:
+    def damage(self) -> str:
         """Flip a bit somewhere in a file, where there is something written, and say where."""
-        length = self.disk.length_of(name)
-        position = self.rng.randrange(length)
+        names = [name for name in self.disk.names() if self.disk.length_of(name)]
+        if not names:
+            return "nowhere"
+        name = self.rng.choice(names)
+        position = self.rng.randrange(self.disk.length_of(name))
         self.disk.flip_bit(name, position, bit=self.rng.randrange(8))
-        return position
+        return f"{name}@{position}"
 
     # --- events -----------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from angarium.batch import Batch
+from angarium.errors import CorruptData
 from angarium.ids import GroupId, Micros, NodeId, ReplicaId, node_of
 from angarium.log.memory_disk import ROOMY
 from angarium.log.segments import SegmentConfig
@@ -28,11 +29,16 @@ from angarium.testing.sim.watch import Watch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from angarium.replica.partition_replica import PartitionReplica
+
 START = 1_700_000_000 * SECOND
 """When simulated time begins."""
 
 OPERATIONS_MIN = 200
 """Client operations every run completes."""
+
+MENDINGS_MAX = 5
+"""How often reading a log to its end may meet damage; one flipped bit is one mending."""
 
 OVERLAPPING_FAULTS_MIN = 5
 """Faults every run sees strike while an operation is in flight."""
@@ -313,14 +319,25 @@ class World:
                 host = self.nodes[node].host
                 if host is not None and group in host.replicas:
                     replica = host.replicas[group]
-                    self.history.final.append(_final_log(node, group, replica))
+                    self.history.final.append(self._final_log(node, group, replica))
                     self.history.eventual_lost += replica.partition.acks.eventual_lost
+
+    def _final_log(self, node: NodeId, group: GroupId, replica: PartitionReplica) -> FinalLog:
+        """Read everything a replica holds; what turns out damaged must be mended by its peers."""
+        for _ in range(MENDINGS_MAX):
+            try:
+                return _read_all(node, group, replica)
+            except CorruptData as damaged:
+                self.note(f"node-{node}", "must mend:", damaged)
+                self._wait(5 * SECOND, lambda: not replica.is_mending)
+        self.history.incidents.append(f"node {node} group {group} could not mend its segments")
+        return FinalLog(node, group, 0, 0, ())
 
     def _deliver(self, target: str, payload: Any) -> None:
         self._places[target](payload)
 
 
-def _final_log(node: NodeId, group: GroupId, replica: Any) -> FinalLog:
+def _read_all(node: NodeId, group: GroupId, replica: PartitionReplica) -> FinalLog:
     log = replica.partition.log
     records: list[LogRecord] = []
     offset = log.start_offset
