@@ -140,9 +140,11 @@ class Contents(NamedTuple):
     """The group's last entry after this sync group; 0 without any entries in it."""
     entries: int
     hard_states: int
-    others: int
+    compactions: int
+    lifecycle: int
+    """How often it was added or removed."""
     is_straight: int
-    """1 if its entries run from the lowest index to the last without going back."""
+    """1 if its entries run from the lowest index to the last, and nothing else took any away."""
 
 
 _FILE: Final = Struct("<8sIIQQQQ12s")
@@ -152,7 +154,7 @@ FRAME: Final = Struct("<IHBBQQQII")
 """size, flags, entry kind, frame kind, group, index, term, payload crc, header crc"""
 _CRC: Final = Struct("<I")
 _ROW: Final = Struct("<8QII")
-_CONTENTS: Final = Struct("<QQQIIII")
+_CONTENTS: Final = Struct("<QQQIIIII4x")
 VOTE: Final = Struct("<Q")
 _SEED: Final = Struct("<QQ")
 

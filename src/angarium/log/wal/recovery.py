@@ -46,6 +46,8 @@ class _Found:
     header: FileHeader | None
     previous_end: int | None
     """Where it says that the file before ends, if it says anything."""
+    is_misplaced: bool
+    """It bears the name of another file; what it says is true, but not here."""
 
     @property
     def is_cut(self) -> bool:
@@ -125,8 +127,9 @@ def _peek(files: WalFiles, sequence: int) -> _Found:
             f"{log_name(sequence)} belongs to incarnation {header.incarnation:012x}, "
             f"not to {files.incarnation:012x}"
         )
-    if header is not None and header.sequence != sequence:
-        header = None  # a file under another's name says nothing about its neighbours
+    is_misplaced = header is not None and header.sequence != sequence
+    if is_misplaced:
+        header = None
     seed = file_seed(files.incarnation, sequence)
     first = parse_group_header(content, FILE_HEADER_BYTES, seed=seed)
     previous_end = None
@@ -134,7 +137,7 @@ def _peek(files: WalFiles, sequence: int) -> _Found:
         previous_end = header.previous_end
     elif first is not None and first.flags & GroupFlag.FIRST:
         previous_end = first.mark
-    return _Found(sequence, file, file.size(), header, previous_end)
+    return _Found(sequence, file, file.size(), header, previous_end, is_misplaced)
 
 
 def _replay_file(
@@ -149,13 +152,11 @@ def _replay_file(
         known_end=following.previous_end if following is not None and is_followed else None,
     )
     begun = False
-    for group in scan.groups():
+    for group in () if one.is_misplaced else scan.groups():
         replay.apply(group, content, one.sequence)
         begun = True
-    if one.is_cut and following is None:
-        replay.suspect_all()  # nobody can say what lay beyond
-    elif not begun and one.header is None:
-        replay.suspect_all()
+    if (one.is_cut and following is None) or (one.header is None and not begun):
+        replay.suspect_all()  # nobody can say what it held, or what lay beyond its end
     files.files[one.sequence] = WalFile(
         sequence=one.sequence,
         file=one.file,

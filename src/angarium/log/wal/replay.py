@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from angarium.log.wal.group_log import GroupLog
     from angarium.log.wal.scan import Frame, ScannedGroup
 
+# As plain numbers: these are compared once per entry of a whole log.
 _ENTRY: Final = int(FrameKind.ENTRY)
+_REPAIR: Final = int(FrameFlag.REPAIR)
 
 
 class Replay:
@@ -81,7 +83,7 @@ class Replay:
         if index <= log.snapshot_index:
             return
         where = base + frame.position
-        if frame.flags & FrameFlag.REPAIR and index <= log.last:
+        if frame.flags & _REPAIR and index <= log.last:
             if frame.is_intact:
                 log.fill(index, frame.term, where, frame.size)
             return
@@ -139,16 +141,21 @@ class Replay:
 
     def _lost(self, scanned: ScannedGroup, content: bytes) -> list[tuple[Contents, _Seen]]:
         """Return for each group that misses frames what it should have, and what was found."""
-        if scanned.header is not None and len(scanned.frames) == scanned.header.frames:
+        missing = scanned.header.frames - len(scanned.frames) if scanned.header else None
+        if missing == 0:
             return []  # every frame is there, and names what is wrong with its payload
         seen: dict[int, _Seen] = {}
         directory: list[Contents] | None = None
+        has_directory = False
         for frame in scanned.frames:
             if frame.kind == FrameKind.DIRECTORY:
+                has_directory = True
                 if frame.is_intact:
                     directory = parse_directory(_payload(frame, content))
             elif frame.kind != FrameKind.TABLE:
-                seen.setdefault(frame.group, Counter())[_family(frame.kind)] += 1
+                seen.setdefault(frame.group, Counter())[_FAMILIES[FrameKind(frame.kind)]] += 1
+        if missing == 1 and not has_directory:
+            return []  # it is the directory itself that is missing
         if directory is None:
             self.suspect_all()
             return []
@@ -160,34 +167,44 @@ class Replay:
 
     def _before_loss(self, contents: Contents, seen: _Seen) -> None:
         log = self.logs.get(GroupId(contents.group)) or self._unheard_of(contents.group)
-        if seen["other"] != contents.others or not contents.is_straight:
+        if seen["lifecycle"] != contents.lifecycle:
             log.suspect()
+        elif not contents.is_straight:
+            log.forget_above(log.hard_state.commit)
         elif seen["entry"] != contents.entries:
             log.rewind(max(contents.lowest_index, log.snapshot_index + 1))
 
     def _after_loss(self, contents: Contents, seen: _Seen) -> None:
         log = self.logs.get(GroupId(contents.group)) or self._unheard_of(contents.group)
-        if seen["other"] != contents.others:
+        if seen["lifecycle"] != contents.lifecycle:
             log.suspect()
         if seen["hard_state"] != contents.hard_states:
             log.hard_state_suspect = True
+        if not contents.is_straight:
+            log.forget_above(log.hard_state.commit)
         if seen["entry"] != contents.entries:
-            if not contents.is_straight:
-                log.forget_above(log.hard_state.commit)
             log.extend_with_holes(contents.last_index)
 
 
 _Seen = Counter[str]
 
 
-def _family(kind: int) -> str:
-    return {FrameKind.ENTRY: "entry", FrameKind.HARD_STATE: "hard_state"}.get(
-        FrameKind(kind), "other"
-    )
+_FAMILIES: Final = {
+    FrameKind.ENTRY: "entry",
+    FrameKind.HARD_STATE: "hard_state",
+    FrameKind.COMPACTION: "compaction",
+    FrameKind.ADDED: "lifecycle",
+    FrameKind.REMOVED: "lifecycle",
+}
 
 
 def _expected(contents: Contents) -> _Seen:
-    return Counter(entry=contents.entries, hard_state=contents.hard_states, other=contents.others)
+    return Counter(
+        entry=contents.entries,
+        hard_state=contents.hard_states,
+        compaction=contents.compactions,
+        lifecycle=contents.lifecycle,
+    )
 
 
 def _payload(frame: Frame, content: bytes) -> bytes:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from angarium.batch.checksum import crc32c_of_bytes, extend
 from angarium.log.disk import SECTOR_BYTES
 from angarium.log.wal.format import (
+    BARE_GROUP_BYTES,
     END_BYTES,
     END_MARK,
     FILE_HEADER_BYTES,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _KINDS: Final = range(1, 8)
+_FIRST: Final = int(GroupFlag.FIRST)
 _HEADER_NONZERO_MIN: Final = 8
 """A group header that was written has more bytes than this that are not zero: 8 in its magic, at
 least one each in its length and its mark or flags. A flipped byte in unwritten space is one."""
@@ -111,7 +113,7 @@ class FileScan:
         while found is not None:
             header = parse_group_header(self.content, found, seed=self._file_seed)
             assert header is not None
-            if header.mark > position and not header.flags & GroupFlag.FIRST:
+            if header.mark > position and not header.flags & _FIRST:
                 return True
             found = next_group(self.content, found + 8, seed=self._file_seed)
         return False
@@ -133,6 +135,9 @@ class FileScan:
         header = self.content[start:end]
         if len(header.replace(b"\0", b"")) < _HEADER_NONZERO_MIN:
             return True
+        # A whole group has at least its end mark after the header.
+        if is_zero(self.content, end, len(self.content)):
+            return True
         # A header may lie across two sectors, of which one is missing.
         second = end - end % SECTOR_BYTES
         return start < second < end and (
@@ -149,10 +154,11 @@ class FileScan:
     def _headless(self, start: int) -> ScannedGroup:
         """Read what follows an unreadable group header; frames can be told without it."""
         following = next_group(self.content, start + 8, seed=self._file_seed)
-        limits = (following, self._known_end, len(self.content.rstrip(b"\0")) + 7 & ~7)
-        limit = min(limit for limit in limits if limit is not None)
+        limits = [limit for limit in (following, self._known_end) if limit is not None]
+        limit = min(limits) if limits else len(self.content.rstrip(b"\0")) + 7 & ~7
         group = self._read_frames(start + GROUP_HEADER_BYTES, limit, None)
-        group.is_damaged = True
+        # Between a bare mark's header and its end there is no room for anything to be lost.
+        group.is_damaged = limit - start >= BARE_GROUP_BYTES + FRAME_HEADER_BYTES
         group.end = limit if following is not None else min(limit, group.end)
         return group
 

@@ -108,7 +108,7 @@ class Wal:
         self._claim(FRAME_HEADER_BYTES, touched=1, is_vital=True)
         log = self._logs[group] = GroupLog(group, self._files)
         touch = self._buffer.touch(log, None)
-        touch.others += 1
+        touch.lifecycle += 1
         self._buffer.add_frame(small_frame(self._seed, FrameKind.ADDED, group=group))
         return log
 
@@ -119,7 +119,7 @@ class Wal:
         self._claim(FRAME_HEADER_BYTES, touched=1, is_vital=True)
         touch = self._touch(log)
         touch.take_back(0)
-        touch.others += 1
+        touch.lifecycle += 1
         touch.repairs.clear()
         self._buffer.add_frame(small_frame(self._seed, FrameKind.REMOVED, group=group))
         log.clear()
@@ -216,8 +216,10 @@ class Wal:
             return
         self._claim(FRAME_HEADER_BYTES, touched=log.touch is None, is_vital=True)
         touch = self._touch(log)
-        touch.others += 1
+        touch.compactions += 1
         discard = index > log.last or log.term_at(index) not in (term, None)
+        if discard:
+            touch.is_straight = False
         frame = small_frame(
             self._seed,
             FrameKind.COMPACTION,

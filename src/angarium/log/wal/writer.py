@@ -45,8 +45,8 @@ _ENTRY: Final = int(FrameKind.ENTRY)
 class Touch:
     """What one Raft group has in the buffer."""
 
-    __slots__ = ("before", "entries", "hard_states", "is_straight", "log", "lowest", "offsets",
-                 "others", "repairs", "sizes")  # fmt: skip
+    __slots__ = ("before", "compactions", "entries", "hard_states", "is_straight", "lifecycle",
+                 "log", "lowest", "offsets", "repairs", "sizes")  # fmt: skip
 
     def __init__(self, log: GroupLog, before: bytes | None) -> None:
         self.log = log
@@ -55,7 +55,8 @@ class Touch:
         self.lowest = 0
         self.entries = 0
         self.hard_states = 0
-        self.others = 0
+        self.compactions = 0
+        self.lifecycle = 0
         self.is_straight = True
         self.offsets: list[int] = []
         """Where the frames of the group's last entries begin, from the start of the buffer."""
@@ -78,14 +79,15 @@ class Touch:
     def contents(self) -> Contents:
         """Return this group's line of the directory."""
         last = self.log.last if self.entries else 0
-        straight = self.is_straight and not self.repairs and self.others == 0
+        straight = self.is_straight and not self.repairs and self.lifecycle == 0
         return Contents(
             self.log.group,
             self.lowest,
             last,
             self.entries,
             self.hard_states,
-            self.others,
+            self.compactions,
+            self.lifecycle,
             int(straight),
         )
 
