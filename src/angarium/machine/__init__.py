@@ -25,6 +25,7 @@ from angarium.machine.commands import (
     encode,
     encode_append,
 )
+from angarium.machine.fingerprint import home_partition
 from angarium.machine.limits import Limits
 from angarium.machine.outcomes import (
     Acknowledged,
@@ -90,4 +91,5 @@ __all__ = [
     "decode",
     "encode",
     "encode_append",
+    "home_partition",
 ]

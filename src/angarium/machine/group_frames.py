@@ -66,7 +66,7 @@ def group_frames(groups: Groups, frozen: dict[str, Group | None]) -> Iterator[by
         pending.append(
             _row(
                 group,
-                bitmaps=group.acked.bitmaps(),
+                bitmaps=list(group.acked.bitmaps()),
                 attempts=list(group.attempts.items()),
                 intents=list(group.intents.items()),
             )
@@ -114,8 +114,8 @@ def continue_group(group: Group | None, part: Part, payload: Buffer) -> None:
 def _large_group_frames(group: Group) -> Iterator[bytes]:
     yield frame(Part.GROUPS, [_row(group, bitmaps=[], attempts=[], intents=[])])
     yield from table_frames(Part.GROUP_BITMAPS, group.acked.bitmaps())
-    yield from table_frames(Part.GROUP_ATTEMPTS, list(group.attempts.items()))
-    yield from table_frames(Part.GROUP_INTENTS, list(group.intents.items()))
+    yield from table_frames(Part.GROUP_ATTEMPTS, group.attempts.items())
+    yield from table_frames(Part.GROUP_INTENTS, group.intents.items())
 
 
 def _row(

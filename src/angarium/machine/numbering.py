@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, assert_never
 import msgspec
 
 from angarium.batch import TIME_MAX
-from angarium.errors import InvalidBatch, InvalidCommand, OffsetOutOfRange
+from angarium.errors import InvalidArgument, InvalidBatch, InvalidCommand, OffsetOutOfRange
 from angarium.ids import Micros, Offset, Term
 from angarium.machine import commands
 from angarium.machine.changes import StagedAck
@@ -150,8 +150,7 @@ class Numbering:
             case commands.ProducerDelete():
                 outcome = Done(self.producers.delete(command.producer, self.limits))
             case commands.Configure():
-                self.limits = command.limits
-                outcome = Done()
+                outcome = self._configure(command)
             case commands.Clock():
                 outcome = Done()
             case commands.Cursors():
@@ -197,6 +196,13 @@ class Numbering:
         if wanted > self.start_offset:
             self.start_offset = effects.trimmed_to = wanted
         return Trimmed(Offset(self.start_offset))
+
+    def _configure(self, command: commands.Configure) -> Outcome:
+        if min(msgspec.structs.astuple(command.limits)) < 0:
+            return refused(InvalidArgument, "a limit is not negative")
+        changed = self.limits != command.limits
+        self.limits = command.limits
+        return Done(changed)
 
     def _reserve(self, command: commands.Reserve, effects: Effects) -> Outcome:
         if not 0 < command.count <= self.limits.reserve_max:

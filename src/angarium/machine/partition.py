@@ -59,6 +59,10 @@ class PartitionMachine:
         """The limits in force."""
         return self.numbering.limits
 
+    def open_stages(self) -> dict[int, int]:
+        """Return the slots of all open stages with the number of parts in each."""
+        return self.numbering.transactions.open_slots()
+
     # --- applying ----------------------------------------------------------------------------
 
     def apply(self, index: Index, term: Term, data: Buffer) -> Applied:

@@ -147,12 +147,10 @@ class Ranges:
         """Return the runs of full blocks."""
         return list(zip(self._starts, self._ends, strict=True))
 
-    def bitmaps(self) -> list[tuple[int, bytes]]:
-        """Return the partly acknowledged blocks, each with its little-endian bitmap."""
-        return [
-            (block, bits.to_bytes((bits.bit_length() + 7) >> 3, "little"))
-            for block, bits in self._partial.items()
-        ]
+    def bitmaps(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the partly acknowledged blocks, each with its little-endian bitmap."""
+        for block, bits in self._partial.items():
+            yield block, bits.to_bytes((bits.bit_length() + 7) >> 3, "little")
 
     def put_runs(self, runs: list[tuple[int, int]]) -> None:
         """Take runs that `runs` returned; only into a set without any."""

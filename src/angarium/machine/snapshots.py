@@ -12,6 +12,7 @@ after that moment.
 from __future__ import annotations
 
 from enum import IntEnum
+from itertools import islice
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -20,7 +21,7 @@ import msgspec
 from angarium.errors import CorruptData
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from angarium.ids import Buffer
 
@@ -62,10 +63,11 @@ def frame(part: Part, content: object) -> bytes:
     return _FRAME.pack(part, len(payload)) + payload
 
 
-def table_frames(part: Part, rows: Sequence[Any]) -> Iterator[bytes]:
-    """Yield the frames of a table, none of them long."""
-    for start in range(0, len(rows), ROWS_PER_FRAME):
-        yield frame(part, rows[start : start + ROWS_PER_FRAME])
+def table_frames(part: Part, rows: Iterable[Any]) -> Iterator[bytes]:
+    """Yield the frames of a table, none of them long. Rows are fetched as they are needed."""
+    remaining = iter(rows)
+    while chunk := list(islice(remaining, ROWS_PER_FRAME)):
+        yield frame(part, chunk)
 
 
 def frames(data: Buffer) -> Iterator[tuple[Part, memoryview]]:

@@ -11,8 +11,9 @@ A *name* stands for a series of transactions. Within it `(epoch, sequence)` tell
 
 Who decides? Without a home group, this partition: a commit of a fenced epoch, or after the time
 limit, is refused. With one, the home group: it alone knows, so here nothing is dropped or refused
-on suspicion; an overdue transaction stays until its home has been asked. Commits of one name are
-carried out in the order of their sequences.
+on suspicion; an overdue transaction stays until its home has been asked. Whoever proposes a commit
+or abort for such a transaction must have the home's decision. Commits of one name are carried out
+in the order of their sequences.
 """
 
 from __future__ import annotations
@@ -174,7 +175,9 @@ class Transactions:
         elif command.sequence <= known.committed:
             verdict = _already(known, command.sequence)
         elif attempt is not None:
-            if _is_overdue(attempt, command.time, limits):
+            if attempt.home != command.home:
+                verdict = refused(InvalidArgument, f"{name} is decided by {attempt.home}")
+            elif _is_overdue(attempt, command.time, limits):
                 verdict = refused(TransactionAborted, f"{name} has been open for too long")
         elif here <= known.closed:
             verdict = refused(TransactionAborted, f"{name} {here} has been aborted")
@@ -350,6 +353,11 @@ class Transactions:
         del self.series[command.name]
         self.series_count -= 1
         return Done()
+
+    def open_slots(self) -> dict[int, int]:
+        """Return each open stage's slot and number of parts. Only of the real tables."""
+        assert isinstance(self.stages, dict)
+        return {held.slot: held.parts for held in self.stages.values()}
 
     def overdue(self, now: int, limits: Limits) -> Iterator[tuple[str, Attempt]]:
         """Yield what has been open for too long: to be aborted here, or asked about at home.

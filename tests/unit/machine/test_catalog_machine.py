@@ -336,8 +336,15 @@ def test_malformed_entries_change_nothing() -> None:
         applied = catalog.machine.apply(Index(catalog.index), Term(1), data)
         assert_refused(applied.outcomes[0], "INVALID_COMMAND")
     assert catalog.machine.running_hash != before
-    late = catalog.machine.apply(Index(99), Term(1), encode(Form(time=Micros(1), cluster="x")))
-    assert_refused(late.outcomes[0], "INVALID_COMMAND")
+
+
+def test_the_clock_never_goes_back() -> None:
+    catalog = Catalog(nodes=1)
+    before = catalog.machine.clock
+    early = encode(ProducerBlock(time=Micros(0), count=1))
+    applied = catalog.machine.apply(Index(99), Term(1), early)
+    assert isinstance(applied.outcomes[0], ProducersIssued)
+    assert catalog.machine.clock == before
 
 
 _node = st.integers(1, 5).map(NodeId)

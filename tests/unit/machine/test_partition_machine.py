@@ -165,6 +165,8 @@ def test_offsets_end_where_a_signed_integer_does() -> None:
 def test_limits_change_through_the_log() -> None:
     leader = Leader()
     assert leader.do(Configure(limits=Limits(producers_max=1))) == Done()
+    assert leader.do(Configure(limits=Limits(producers_max=1))) == Done(changed=False)
+    assert_refused(leader.do(Configure(limits=Limits(groups_max=-1))), "INVALID_ARGUMENT")
     for producer in (1, 2):
         leader.publish(batch(1, producer=producer))
     assert_refused(leader.publish(batch(1, producer=1, sequence=1))[0], "UNKNOWN_PRODUCER")

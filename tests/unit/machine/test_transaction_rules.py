@@ -113,6 +113,16 @@ def test_a_repeated_part_is_recognised_and_a_missing_one_noticed() -> None:
     assert commit(leader, "a") == Decided(True, Offset(0), Offset(4))
 
 
+def test_open_stages_are_known_with_their_parts() -> None:
+    leader = Leader()
+    stage(leader)
+    stage(leader, part=1)
+    stage(leader, stage="b")
+    assert leader.machine.open_stages() == {1: 2, 2: 1}
+    commit(leader, "a")
+    assert leader.machine.open_stages() == {}
+
+
 def test_a_repeated_commit_is_answered_already_done() -> None:
     leader = Leader()
     stage(leader)
@@ -205,6 +215,13 @@ def test_a_participant_never_gives_up_what_its_home_may_have_committed() -> None
     # Overdue and of a fenced epoch: but its home has decided, and that is what counts.
     assert commit(leader, "a", epoch=1) == Decided(True, Offset(0), Offset(2))
     assert sorted(leader.applied[-1].stage_drops) == [1, 2]
+
+
+def test_a_transaction_has_one_home() -> None:
+    leader = Leader()
+    stage(leader, home=HOME)
+    assert_refused(stage(leader, part=1), "INVALID_ARGUMENT")
+    assert_refused(stage(leader, part=1, home=GroupId(10)), "INVALID_ARGUMENT")
 
 
 def test_commits_of_a_name_are_carried_out_in_order() -> None:
