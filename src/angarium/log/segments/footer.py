@@ -28,7 +28,7 @@ MAGIC: Final = b"ANGFOOT1"
 
 _HEAD: Final = struct.Struct("<8s10qIIII")
 """Magic; base offset, next offset, bytes, batches, records, first time, last time, latest expiry,
-latest delivery, length of the index; checksums of segment and index, zero, checksum of the head."""
+latest delivery, length of the index; checksums of the segment, the index, the stamps, the head."""
 HEAD_BYTES: Final = _HEAD.size
 _CRC_START: Final = HEAD_BYTES - 4
 
@@ -51,7 +51,7 @@ def write_footer(disk: Disk, folder: str, segment: Segment) -> None:
         len(index),
         segment.crc,
         crc32c_of_bytes(index),
-        0,
+        segment.stamps,
         0,
     )[:_CRC_START]
     checksum = crc32c_of_bytes(head).to_bytes(4, "little")
@@ -73,7 +73,7 @@ def read_footer(disk: Disk, folder: str, base_offset: Offset) -> Segment | None:
     segment.bytes, segment.batches, segment.records = fields[3:6]
     segment.first_time, segment.last_time = Micros(fields[6]), Micros(fields[7])
     segment.expires_at_max, segment.deliver_at_max = Micros(fields[8]), Micros(fields[9])
-    segment.crc = fields[11]
+    segment.crc, segment.stamps = fields[11], fields[13]
     segment.written = Point(segment.bytes, segment.crc)
     segment.is_rolled = segment.is_sealed = True
     return segment

@@ -29,7 +29,7 @@ from angarium.log.segments.names import (
     file_name,
     offsets_named,
 )
-from angarium.log.segments.scan import file_crc, scan
+from angarium.log.segments.scan import scan
 from angarium.log.segments.start_mark import write_start_mark
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class SegmentImport:
         good, _, _ = scan(self._file, info.base_offset, index_bytes=_INDEX_BYTES, length=info.bytes)
         if good.bytes < info.bytes:
             return good.bytes
-        if good.crc == info.crc32c:
+        if _is_listed(good, info):
             self._file.datasync()
             return info.bytes
         self._restart(info)
@@ -175,7 +175,7 @@ class SegmentImport:
             return False
         file = self._disk.open(name)
         try:
-            if file_crc(file, info.bytes) != info.crc32c:
+            if not self._is_whole(file, info):
                 return False
             file.datasync()  # it may be the active one, written and not yet synced
             return True
@@ -261,8 +261,8 @@ def _seal(disk: Disk, folder: str, info: SegmentInfo, *, index_bytes: int) -> No
 
 
 def _is_listed(segment: Segment, info: SegmentInfo) -> bool:
-    found = (segment.next_offset, segment.bytes, segment.crc)
-    return found == (info.next_offset, info.bytes, info.crc32c)
+    found = (segment.next_offset, segment.bytes, segment.crc, segment.stamps)
+    return found == (info.next_offset, info.bytes, info.crc32c, info.stamps_crc32c)
 
 
 def _content(disk: Disk, name: str) -> bytes | None:

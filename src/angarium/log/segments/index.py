@@ -3,6 +3,11 @@
 A point also has the checksum of everything before it. The bytes between two points are therefore
 verified by one run over them, whatever the size of the batches inside: that is what keeps a
 verified read near the speed of a bare one.
+
+That checksum has a blind spot. A stamp is followed by its own CRC-32C, and a CRC over both comes
+out the same for every valid stamp, so it cannot tell a frame from another one that was stamped
+differently. A second checksum, over the stamps' checksums one after the other, can. It costs a
+walk from frame to frame and is compared where frames come from outside: in imports and repairs.
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ if TYPE_CHECKING:
     from angarium.ids import Buffer
 
 _COUNT: Final = struct.Struct("<I4x")
-_POINT_BYTES: Final = 8 + 8 + 8 + 4
+_POINT_BYTES: Final = 8 + 8 + 8 + 4 + 4
 
 
 class Point(NamedTuple):
@@ -32,23 +37,25 @@ class Point(NamedTuple):
 class SparseIndex:
     """Points in the order of the file. The first one is the file's beginning."""
 
-    __slots__ = ("_crcs", "_offsets", "_positions", "_times")
+    __slots__ = ("_crcs", "_offsets", "_positions", "_stamps", "_times")
 
     def __init__(self) -> None:
         self._offsets = array("q")
         self._times = array("q")
         self._positions = array("q")
         self._crcs = array("I")
+        self._stamps = array("I")
 
     def __len__(self) -> int:
         return len(self._positions)
 
-    def add(self, *, offset: Offset, time: Micros, position: int, crc: int) -> None:
+    def add(self, *, offset: Offset, time: Micros, position: int, crc: int, stamps: int) -> None:
         """Add a point behind all others."""
         self._offsets.append(offset)
         self._times.append(time)
         self._positions.append(position)
         self._crcs.append(crc)
+        self._stamps.append(stamps)
 
     def __getitem__(self, place: int) -> Point:
         return Point(self._positions[place], self._crcs[place])
@@ -56,6 +63,10 @@ class SparseIndex:
     def offset(self, place: int) -> Offset:
         """Return the offset that begins at a point."""
         return Offset(self._offsets[place])
+
+    def stamps(self, place: int) -> int:
+        """Return the checksum of the stamps' checksums before a point."""
+        return self._stamps[place]
 
     def last_position(self) -> int:
         """Return where the last point lies; a segment without any wants one at once."""
@@ -76,8 +87,8 @@ class SparseIndex:
 
     def encode(self) -> bytes:
         """Return the index as it is stored: a count, then column after column."""
-        columns = (self._offsets, self._times, self._positions, self._crcs)
-        return b"".join([_COUNT.pack(len(self)), *(column.tobytes() for column in columns)])
+        columns = (column.tobytes() for column in self._columns)
+        return b"".join([_COUNT.pack(len(self)), *columns])
 
     @classmethod
     def decode(cls, data: Buffer) -> SparseIndex | None:
@@ -89,8 +100,12 @@ class SparseIndex:
             return None
         index = cls()
         start = _COUNT.size
-        for column in (index._offsets, index._times, index._positions, index._crcs):
+        for column in index._columns:
             end = start + count * column.itemsize
             column.frombytes(data[start:end])
             start = end
         return index
+
+    @property
+    def _columns(self) -> tuple[array[int], ...]:
+        return (self._offsets, self._times, self._positions, self._crcs, self._stamps)

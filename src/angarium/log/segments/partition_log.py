@@ -21,7 +21,7 @@ from angarium.log.segments.files import OpenFiles
 from angarium.log.segments.importing import CHUNK_BYTES, SegmentImport, complete_import
 from angarium.log.segments.manifest import Manifest, SegmentInfo
 from angarium.log.segments.names import FIRST_OFFSET, FOOTER, SEGMENT, file_name
-from angarium.log.segments.reader import DamageFound, SegmentReader, broken_part
+from angarium.log.segments.reader import SegmentReader, broken_part
 from angarium.log.segments.recovery import Recovery
 from angarium.log.segments.repair import extend_broken, patch
 from angarium.log.segments.segments import SegmentList
@@ -50,7 +50,7 @@ class PartitionLog:
         self._below = found.below
         self._damage = found.damage
         self.segments = SegmentList(found.segments)
-        self.reader = SegmentReader(disk, folder, config, files)
+        self.reader = SegmentReader(disk, folder, config, files, self.report)
         self._end = LogEnd(disk, folder, config, self.segments, self.reader, found)
         self.cut_from = found.cut_from
         """Where opening cut off a torn write, which the write-ahead log brings again; or None."""
@@ -166,11 +166,7 @@ class PartitionLog:
         self._check_range(offset)
         while offset < self._end.written_offset:
             segment = self.segments.at(offset)
-            try:
-                batches = self.reader.read(segment, offset, bytes_max, gaps=gaps)
-            except DamageFound as found:
-                self.report(found.damage)
-                raise
+            batches = self.reader.read(segment, offset, bytes_max, gaps=gaps)
             if batches:
                 return batches
             offset = min(segment.readable_until, self._end.written_offset)
@@ -251,7 +247,13 @@ class PartitionLog:
         if self._damage:
             raise CorruptData(f"{self._folder}: damaged segments cannot be copied")
         segments = tuple(
-            SegmentInfo(segment.base_offset, segment.next_offset, segment.bytes, segment.crc)
+            SegmentInfo(
+                segment.base_offset,
+                segment.next_offset,
+                segment.bytes,
+                segment.crc,
+                segment.stamps,
+            )
             for segment in self.segments
             if segment.bytes and segment.next_offset > self._start
         )
@@ -282,20 +284,35 @@ class PartitionLog:
         if damage not in self._damage and damage.to_offset > self._start:
             self._damage.append(damage)
 
-    def repair(self, damage: SegmentDamage, frames: Sequence[Buffer]) -> None:
+    def repair(self, damage: SegmentDamage, frames: Sequence[Buffer]) -> bool:
         """Put `frames`, read from a peer with `gaps=True`, where this log is damaged.
 
-        They begin at `damage.from_offset` and leave no hole. In a sealed segment they fill the
-        damage at once; a broken one may be completed in several calls, and `damage` shrinks.
+        They begin at `damage.from_offset` and leave no hole. A broken segment may be completed in
+        several calls; the damage in a sealed one is filled at once. False says that more is
+        needed: `damage` then lists what. `CorruptData` refuses frames that were not there.
         """
         segment = self.segments.at(damage.from_offset)
-        self._end.seal(segment)
+        damage = self._sealed(segment, damage)
         if segment.whole_until is None:
-            patch(self._disk, self._folder, self.reader, segment, damage, frames)
-            self._damage = [one for one in self._damage if one != damage]
+            is_mended = patch(self._disk, self._folder, self.reader, segment, damage, frames)
+            if is_mended:
+                self._damage = [one for one in self._damage if one != damage]
         else:
             extend_broken(self._disk, self._folder, self._config, segment, frames)
             self._damage = [one for one in self._damage if one.segment != segment.base_offset]
-            if segment.whole_until is not None:
+            is_mended = segment.whole_until is None
+            if not is_mended:
                 self.report(broken_part(segment))
         self.reader.forget(segment)
+        return is_mended
+
+    def _sealed(self, segment: Segment, damage: SegmentDamage) -> SegmentDamage:
+        """Seal a segment that is still growing, and return what the damage is then."""
+        if segment.is_rolled and self._end.is_done_with(segment):
+            return damage
+        self._end.seal(segment)
+        index = self.reader.index(segment)
+        place = index.place_of_offset(damage.from_offset)
+        found = self.reader.locate(segment, index[place].position)
+        self._damage = [found if one == damage else one for one in self._damage]
+        return found

@@ -20,7 +20,7 @@ from angarium.log.segments.scan import scan
 from angarium.log.segments.segment import Segment, SegmentDamage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from angarium.ids import Micros, Offset
     from angarium.log.disk import Disk, File
@@ -50,10 +50,18 @@ class Found(NamedTuple):
 class SegmentReader:
     """Reads the files of one partition."""
 
-    __slots__ = ("_config", "_disk", "_files", "_folder", "_loaded")
+    __slots__ = ("_config", "_disk", "_files", "_folder", "_loaded", "_report")
 
-    def __init__(self, disk: Disk, folder: str, config: SegmentConfig, files: OpenFiles) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        folder: str,
+        config: SegmentConfig,
+        files: OpenFiles,
+        report: Callable[[SegmentDamage], None],
+    ) -> None:
         self._disk = disk
+        self._report = report
         self._folder = folder
         self._config = config
         self._files = files
@@ -68,19 +76,21 @@ class SegmentReader:
         segment's file has only a gap from there on.
         """
         if segment.whole_until is not None and offset >= segment.whole_until:
-            raise DamageFound(broken_part(segment))
+            raise self._found(broken_part(segment))
         index = self.index(segment)
         place = index.place_of_offset(offset)
         while True:
             start = index[place]
             end = _end_of_read(segment, index, place, bytes_max)
             chunk = self._file(segment).pread(end.position - start.position, start.position)
-            if extend(start.crc, chunk) != end.crc or len(chunk) != end.position - start.position:
+            batches = None
+            if len(chunk) == end.position - start.position and extend(start.crc, chunk) == end.crc:
+                batches = _batches(chunk, index.offset(place), offset, bytes_max, gaps=gaps)
+            if batches is None:
                 good = self._good_part(segment, place, chunk, offset)
-                return _batches(chunk, good, offset=offset, bytes_max=bytes_max, gaps=gaps)
-            batches = _batches(chunk, len(chunk), offset=offset, bytes_max=bytes_max, gaps=gaps)
+                batches = _batches(good, index.offset(place), offset, bytes_max, gaps=gaps)
             if batches or end == segment.written:
-                return batches
+                return batches or []
             # This stretch had nothing but a gap left; go on behind it.
             place = index.place_at_or_before(end.position)
 
@@ -99,7 +109,7 @@ class SegmentReader:
             end = _end_of_read(segment, index, place, 1)
             chunk = self._file(segment).pread(end.position - start.position, start.position)
             if extend(start.crc, chunk) != end.crc:
-                raise DamageFound(self._locate(segment, place, chunk)[0])
+                raise self._found(self._locate(segment, place, chunk)[0])
             position = 0
             while position < len(chunk):
                 frame = frame_at(chunk, position)
@@ -120,7 +130,7 @@ class SegmentReader:
     def time_at(self, segment: Segment, offset: Offset) -> Micros | None:
         """Return the append time of the first written batch that ends behind `offset`."""
         if segment.whole_until is not None and offset >= segment.whole_until:
-            raise DamageFound(broken_part(segment))
+            raise self._found(broken_part(segment))
         for _, frame in self.frames(segment, self.index(segment).place_of_offset(offset)):
             if not frame.is_gap and frame.next_offset > offset:
                 return frame.append_time
@@ -179,6 +189,10 @@ class SegmentReader:
         chunk = self.raw(segment, start.position, end.position - start.position)
         return self._locate(segment, place, chunk)[0]
 
+    def _found(self, damage: SegmentDamage) -> DamageFound:
+        self._report(damage)
+        return DamageFound(damage)
+
     def _file(self, segment: Segment) -> File:
         try:
             return self._files.get(file_name(self._folder, segment.base_offset, SEGMENT))
@@ -205,15 +219,16 @@ class SegmentReader:
         self.forget(segment)
         rest.break_off(segment.next_offset)
         segment.become(rest)
-        return DamageFound(broken_part(segment))
+        return self._found(broken_part(segment))
 
-    def _good_part(self, segment: Segment, place: int, chunk: bytes, offset: Offset) -> int:
-        """Return how many bytes before the damage are good; raise if `offset` is not in them."""
+    def _good_part(self, segment: Segment, place: int, chunk: bytes, offset: Offset) -> bytes:
+        """Return what is good before the damage; raise if nothing in it is wanted."""
         damage, good = self._locate(segment, place, chunk)
+        first = self.index(segment).offset(place)
         # A gap right before the damage would yield nothing: then the damage is what is next.
-        if offset >= damage.from_offset or not _batches(chunk, good, offset=offset, bytes_max=1):
-            raise DamageFound(damage)
-        return good
+        if offset >= damage.from_offset or not _batches(chunk[:good], first, offset, 1, gaps=False):
+            raise self._found(damage)
+        return chunk[:good]
 
     def _locate(self, segment: Segment, place: int, chunk: bytes) -> tuple[SegmentDamage, int]:
         """Return the first damage in bytes that failed, and how many bytes before it are good.
@@ -223,21 +238,22 @@ class SegmentReader:
         """
         index = self.index(segment)
         origin = index[place].position
-        start, end = index[place], _end_of_read(segment, index, place, 1)
-        stretch = chunk[: end.position - origin]
-        while extend(start.crc, stretch) == end.crc and end != segment.written:
-            place += 1
+        while True:
             start, end = index[place], _end_of_read(segment, index, place, 1)
             stretch = chunk[start.position - origin : end.position - origin]
-        position, expected = _whole_frames(stretch, index.offset(place))
-        if position == end.position - start.position:
+            good, offset = _whole_frames(stretch, index.offset(place))
+            is_complete = good == end.position - start.position
+            if not is_complete or extend(start.crc, stretch) != end.crc or end == segment.written:
+                break
+            place += 1
+        if is_complete:
             # Every frame is whole and yet the bytes are not those written: distrust them all.
-            position, expected = 0, index.offset(place)
+            good, offset = 0, index.offset(place)
         # A file that ends too early has nothing to offer behind, either.
         is_last = end == segment.written or len(stretch) < end.position - start.position
         to = segment.next_offset if is_last else index.offset(place + 1)
-        damage = SegmentDamage(segment.base_offset, expected, to, "checksum or order is wrong")
-        return damage, start.position - origin + position
+        damage = SegmentDamage(segment.base_offset, offset, to, "checksum or order is wrong")
+        return damage, start.position - origin + good
 
 
 def broken_part(segment: Segment) -> SegmentDamage:
@@ -264,16 +280,23 @@ def _end_of_read(segment: Segment, index: SparseIndex, place: int, bytes_max: in
 
 
 def _batches(
-    chunk: bytes, size: int, *, offset: Offset, bytes_max: int, gaps: bool = False
-) -> list[memoryview]:
-    """Cut whole batches out of verified bytes, from the one that holds `offset` on."""
+    chunk: bytes, first: Offset, offset: Offset, bytes_max: int, *, gaps: bool
+) -> list[memoryview] | None:
+    """Cut whole batches out of verified bytes, from the one that holds `offset` on.
+
+    None says that the frames, of which the one at `first` comes first, are out of order.
+    """
     view = memoryview(chunk)
     batches: list[memoryview] = []
     position = total = 0
+    size, expected = len(chunk), int(first)
     while position < size:
         magic, base, length, span = walk(chunk, position)
+        if base != expected:
+            return None
+        expected = base + span
         end = position + length
-        if base + span > offset and (magic == MAGIC or gaps):
+        if expected > offset and (magic == MAGIC or gaps):
             total += length
             if total > bytes_max and batches:
                 break

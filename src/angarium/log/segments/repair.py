@@ -35,32 +35,38 @@ def patch(
     segment: Segment,
     damage: SegmentDamage,
     frames: Iterable[Buffer],
-) -> None:
-    """Overwrite the damaged bytes of a sealed segment by good ones that fit its checksums."""
+) -> bool:
+    """Overwrite the damaged bytes of a sealed segment by good ones that fit its checksums.
+
+    False says that `frames` end before the damage does, and that nothing was changed.
+    """
     index = reader.index(segment)
     first = index.place_of_offset(damage.from_offset)
+    start, stamps = index[first], index.stamps(first)
     if damage.to_offset == segment.next_offset:
-        end = segment.written
+        end, stamps_end = segment.written, segment.stamps
     else:
-        end = index[index.place_of_offset(damage.to_offset)]
-    start = index[first]
+        last = index.place_of_offset(damage.to_offset)
+        end, stamps_end = index[last], index.stamps(last)
     kept = _kept(reader, segment, start, index.offset(first), damage.from_offset)
-    good = b"".join(
-        data for _, data in _checked(frames, start=damage.from_offset, end=damage.to_offset)
-    )
-    if start.position + len(kept) + len(good) != end.position or (
-        extend(extend(start.crc, kept), good) != end.crc
-    ):
+    added = _checked(frames, start=damage.from_offset, end=damage.to_offset)
+    if not added or added[-1][0].next_offset != damage.to_offset:
+        return False
+    good = b"".join(data for _, data in (*kept, *added))
+    for frame, _ in (*kept, *added):
+        stamps = extend(stamps, frame.stamp_crc.to_bytes(4, "little"))
+    if (start.position + len(good), extend(start.crc, good), stamps) != (*end, stamps_end):
         raise CorruptData(
             f"segment {segment.base_offset}: the frames offered for [{damage.from_offset}, "
             f"{damage.to_offset}) are not those that were there"
         )
     file = _opened(disk, folder, segment)
     try:
-        file.pwrite([good], start.position + len(kept))
+        file.pwrite([good], start.position)
         file.datasync()
     finally:
         file.close()
+    return True
 
 
 def extend_broken(
@@ -110,17 +116,19 @@ def _checked(frames: Iterable[Buffer], *, start: Offset, end: Offset) -> list[tu
 
 def _kept(
     reader: SegmentReader, segment: Segment, start: Point, offset: Offset, until: Offset
-) -> bytes:
+) -> list[tuple[Frame, bytes]]:
     """Return the whole frames between a point and the damage behind it."""
     chunk = reader.raw(segment, start.position, segment.written.position - start.position)
+    kept: list[tuple[Frame, bytes]] = []
     position = 0
     while offset < until:
         frame = frame_at(chunk, position)
         if frame is None or not is_intact(chunk, position, frame):
             raise CorruptData(f"segment {segment.base_offset} is damaged at {offset} already")
+        kept.append((frame, chunk[position : position + frame.length]))
         position += frame.length
         offset = frame.next_offset
-    return chunk[:position]
+    return kept
 
 
 def _opened(disk: Disk, folder: str, segment: Segment) -> File:

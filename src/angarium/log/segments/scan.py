@@ -94,18 +94,6 @@ def scan(
     return Scanned(segment, _tail(file, segment.bytes, size), stamps)
 
 
-def file_crc(file: File, length: int) -> int | None:
-    """Return the checksum of a file's first `length` bytes; None if it is shorter."""
-    crc = position = 0
-    while position < length:
-        chunk = file.pread(min(_CHUNK_BYTES, length - position), position)
-        if not chunk:
-            return None
-        crc = extend(crc, chunk)
-        position += len(chunk)
-    return crc
-
-
 def _tail(file: File, position: int, size: int) -> Tail:
     if position >= size:
         return Tail.END

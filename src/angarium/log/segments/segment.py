@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from angarium.batch.checksum import extend
 from angarium.ids import Micros, Offset
 from angarium.log.segments.index import Point, SparseIndex
 
@@ -51,6 +52,7 @@ class Segment:
         "last_time",
         "next_offset",
         "records",
+        "stamps",
         "whole_until",
         "writer",
         "written",
@@ -63,6 +65,8 @@ class Segment:
         """In a damaged segment, the first offset that cannot be read; None in a whole one."""
         self.bytes = 0
         self.crc = 0
+        self.stamps = 0
+        """The checksum of the frames' stamp checksums, one after the other; see `index`."""
         self.written = Point(0, 0)
         self.index: SparseIndex | None = SparseIndex()
         """None where it has not been read from the footer, or has been dropped again."""
@@ -98,8 +102,13 @@ class Segment:
             self.records += frame.records
         if self.bytes - index.last_position() >= index_bytes:
             index.add(
-                offset=frame.base_offset, time=self.last_time, position=self.bytes, crc=self.crc
+                offset=frame.base_offset,
+                time=self.last_time,
+                position=self.bytes,
+                crc=self.crc,
+                stamps=self.stamps,
             )
+        self.stamps = extend(self.stamps, frame.stamp_crc.to_bytes(4, "little"))
         self.bytes += frame.length
         self.crc = crc
         self.next_offset = frame.next_offset

@@ -53,7 +53,7 @@ class MemoryTail:
         total = 0
         for place in range(max(bisect_right(self._bases, offset) - 1, 0), len(self.frames)):
             frame, buffer, *_ = self.frames[place]
-            if frame.is_gap and not gaps:
+            if frame.next_offset <= offset or (frame.is_gap and not gaps):
                 continue
             total += frame.length
             if total > bytes_max and batches:

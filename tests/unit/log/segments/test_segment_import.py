@@ -1,0 +1,175 @@
+"""Imports: a crash anywhere leaves the old log or the new one, and what was copied is reused."""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+
+import pytest
+from tests.unit.log.cutting_disk import Cut, CuttingDisk
+from tests.unit.log.stamped_batches import contents, stamped
+
+from angarium.errors import CorruptData
+from angarium.ids import Offset
+from angarium.log.memory_disk import MemoryDisk
+from angarium.log.segments import Manifest, PartitionLog, SegmentConfig, SegmentImport
+from angarium.testing.disk import SimulatedDisk
+
+CONFIG = SegmentConfig(segment_bytes=900, index_bytes=300, preallocate_bytes=256)
+OTHER = SegmentConfig(segment_bytes=1300, index_bytes=300, preallocate_bytes=256)
+"""A source that cuts its segments elsewhere."""
+
+
+def source_log(config: SegmentConfig = CONFIG, *, start: int = 0, end: int = 40) -> PartitionLog:
+    log = PartitionLog.open(MemoryDisk(), "source", config)
+    while log.end_offset < end:
+        log.append([stamped(log.end_offset, 2)])
+    log.sync()
+    log.trim(Offset(start))
+    log.collect()
+    return log
+
+
+def old_log(disk: SimulatedDisk, *, end: int = 20) -> list[bytes]:
+    """Put a shorter log of the same history on `disk`, some of it not synced."""
+    log = PartitionLog.open(disk, "p", CONFIG)
+    while log.end_offset < end:
+        log.append([stamped(log.end_offset, 2)])
+        if log.end_offset == end - 2:
+            log.sync()
+    flush = log.take(sync=False)
+    assert flush is not None
+    log.write(flush)
+    log.flushed(flush)
+    batches = contents(log)
+    log.close()
+    return batches
+
+
+def carry_out(disk: CuttingDisk | SimulatedDisk, source: PartitionLog, manifest: Manifest) -> int:
+    importing = SegmentImport.begin(disk, "p", manifest, chunk_bytes=350)
+    chunks = 0
+    while (wanted := importing.missing()) is not None:
+        importing.write(wanted.segment, wanted.position, source.read_segment(*wanted))
+        chunks += 1
+    importing.finish()
+    return chunks
+
+
+@pytest.mark.parametrize("config", [CONFIG, OTHER], ids=["same cuts", "other cuts"])
+@pytest.mark.parametrize("start", [0, 30])
+def test_a_crash_before_any_change_leaves_the_old_log_or_the_new(
+    config: SegmentConfig, start: int
+) -> None:
+    source = source_log(config, start=start)
+    manifest = source.manifest()
+    whole = CuttingDisk(SimulatedDisk(random.Random(0)))
+    chunks = carry_out(whole, source, manifest)
+    for changes in range(whole.changes):
+        disk = SimulatedDisk(random.Random(changes))
+        old = old_log(disk)
+        with suppress(Cut):  # what was there already may make it shorter than the limit
+            carry_out(CuttingDisk(disk, changes_max=changes), source, manifest)
+        disk.power_loss()
+        log = PartitionLog.open(disk, "p", CONFIG, durable_until=Offset(18))
+        assert not log.damage, changes
+        found = contents(log)
+        is_new = log.end_offset == manifest.end_offset
+        assert found == (contents(source) if is_new else old[: len(found)]), changes
+        assert is_new or log.end_offset >= 18
+        log.close()
+        # And whatever was left, the import can be carried out now.
+        assert carry_out(disk, source, manifest) <= chunks
+        log = PartitionLog.open(
+            disk, "p", CONFIG, start_offset=Offset(start), durable_until=manifest.end_offset
+        )
+        assert (contents(log), log.damage) == (contents(source), ())
+        assert log.manifest() == manifest
+
+
+def test_an_import_is_resumed_where_it_stopped() -> None:
+    source = source_log()
+    manifest = source.manifest()
+    disk = SimulatedDisk(random.Random(5))
+    importing = SegmentImport.begin(disk, "p", manifest, chunk_bytes=350)
+    copied = 0
+    for _ in range(6):
+        wanted = importing.missing()
+        assert wanted is not None
+        importing.write(wanted.segment, wanted.position, source.read_segment(*wanted))
+        copied += wanted.length
+    disk.crash()
+    again = SegmentImport.resume(disk, "p", chunk_bytes=350)
+    assert again is not None
+    assert again.manifest == manifest
+    rest = 0
+    while (wanted := again.missing()) is not None:
+        again.write(wanted.segment, wanted.position, source.read_segment(*wanted))
+        rest += wanted.length
+    # At most one batch, which the crash met half copied, is asked for twice.
+    assert copied + rest <= manifest.total_bytes + len(stamped(0, 2))
+    again.finish()
+    assert contents(PartitionLog.open(disk, "p", CONFIG)) == contents(source)
+
+
+def test_damaged_local_segments_are_replaced_and_good_ones_kept() -> None:
+    source = source_log()
+    manifest = source.manifest()
+    disk = SimulatedDisk(random.Random(5))
+    carry_out(disk, source, manifest)
+    disk.flip_bit(f"p/{manifest.segments[1].base_offset:020d}.seg", 200)
+    importing = SegmentImport.begin(disk, "p", manifest)
+    wanted = importing.missing()
+    assert wanted is not None
+    assert wanted.segment == manifest.segments[1].base_offset
+    importing.write(wanted.segment, wanted.position, source.read_segment(*wanted))
+    assert importing.missing() is None
+    importing.finish()
+    log = PartitionLog.open(disk, "p", CONFIG, durable_until=manifest.end_offset)
+    assert contents(log) == contents(source)
+
+
+def test_a_segment_removed_meanwhile_is_asked_for_again() -> None:
+    source = source_log()
+    manifest = source.manifest()
+    disk = SimulatedDisk(random.Random(5))
+    carry_out(disk, source, manifest)
+    importing = SegmentImport.begin(disk, "p", manifest)
+    assert importing.missing() is None
+    disk.remove("p/00000000000000000000.seg")
+    with pytest.raises(CorruptData, match="ask for it again"):
+        importing.finish()
+    wanted = importing.missing()
+    assert wanted is not None
+    assert wanted.segment == 0
+
+
+def test_an_empty_manifest_empties_the_log() -> None:
+    disk = SimulatedDisk(random.Random(5))
+    old_log(disk)
+    carry_out(disk, source_log(), Manifest(Offset(90), Offset(90)))
+    log = PartitionLog.open(disk, "p", CONFIG, durable_until=Offset(90))
+    assert (log.start_offset, log.end_offset, log.damage) == (90, 90, ())
+
+
+@pytest.mark.parametrize("position", range(0, 60, 3))
+def test_a_damaged_manifest_is_noticed(position: int) -> None:
+    encoded = bytearray(source_log().manifest().encode())
+    encoded[position] ^= 4
+    with pytest.raises(CorruptData):
+        Manifest.decode(encoded)
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        Manifest(Offset(5), Offset(4)),
+        Manifest(Offset(0), Offset(4)),
+        Manifest(Offset(0), Offset(50), source_log().manifest().segments),
+        Manifest(Offset(0), Offset(40), source_log().manifest().segments[::-1]),
+        Manifest(Offset(0), Offset(40), source_log().manifest().segments[1:]),
+    ],
+)
+def test_a_manifest_whose_segments_do_not_adjoin_is_refused(manifest: Manifest) -> None:
+    with pytest.raises(CorruptData):
+        Manifest.decode(manifest.encode())
