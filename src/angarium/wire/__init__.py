@@ -1,0 +1,58 @@
+"""Frames and connections: how nodes, and our Python client, talk. The only home of raw sockets."""
+
+from angarium.wire.connection import Connection
+from angarium.wire.dial import dial
+from angarium.wire.errors import (
+    ConnectionLost,
+    DeadlineExceeded,
+    FrameTooLarge,
+    HandshakeRefused,
+    InvalidFrame,
+    RemoteError,
+    StreamCancelled,
+    Unreachable,
+    UnsupportedOperation,
+    VersionMismatch,
+    WireError,
+    WrongCluster,
+    WrongNode,
+)
+from angarium.wire.frames import Frame, Header
+from angarium.wire.handlers import Handlers, Welcome
+from angarium.wire.handshake import Hello, Peer, Role
+from angarium.wire.limits import WireLimits
+from angarium.wire.link import Backoff, Link
+from angarium.wire.server import Server
+from angarium.wire.serving import Request
+from angarium.wire.streams import Stream
+
+__all__ = [
+    "Backoff",
+    "Connection",
+    "ConnectionLost",
+    "DeadlineExceeded",
+    "Frame",
+    "FrameTooLarge",
+    "Handlers",
+    "HandshakeRefused",
+    "Header",
+    "Hello",
+    "InvalidFrame",
+    "Link",
+    "Peer",
+    "RemoteError",
+    "Request",
+    "Role",
+    "Server",
+    "Stream",
+    "StreamCancelled",
+    "Unreachable",
+    "UnsupportedOperation",
+    "VersionMismatch",
+    "Welcome",
+    "WireError",
+    "WireLimits",
+    "WrongCluster",
+    "WrongNode",
+    "dial",
+]

@@ -1,0 +1,67 @@
+"""Calling somebody: once, with a deadline."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from angarium.wire.connection import Connection
+from angarium.wire.errors import Unreachable
+from angarium.wire.handlers import Handlers
+from angarium.wire.handshake import check_node
+from angarium.wire.limits import WireLimits
+
+if TYPE_CHECKING:
+    import ssl as tls
+
+    from angarium.ids import NodeId
+    from angarium.wire.handlers import Welcome
+    from angarium.wire.handshake import Hello
+
+
+async def dial(
+    *,
+    host: str,
+    port: int,
+    hello: Hello,
+    welcome: Welcome | None = None,
+    expected_node: NodeId | None = None,
+    limits: WireLimits | None = None,
+    timeout_s: float = 5.0,
+    ssl: tls.SSLContext | None = None,
+) -> Connection:
+    """Return an open connection, its handshake done.
+
+    Raises `Unreachable` when nobody answers in time, and `HandshakeRefused` (or another error the
+    other side refused us with) when we do not fit together.
+    """
+
+    def check_and_welcome(connection: Connection) -> Handlers:
+        check_node(connection.peer.hello, expected_node)
+        return Handlers() if welcome is None else welcome(connection)
+
+    connection: Connection | None = None
+    is_open = False
+    try:
+        async with asyncio.timeout(timeout_s):
+            _, connection = await asyncio.get_running_loop().create_connection(
+                lambda: Connection(
+                    hello=hello,
+                    welcome=check_and_welcome,
+                    limits=limits or WireLimits(),
+                    is_dialled=True,
+                ),
+                host,
+                port,
+                ssl=ssl,
+            )
+            await connection.opened()
+            is_open = True
+    except TimeoutError:
+        raise Unreachable(f"{host}:{port} did not answer within {timeout_s:g} s") from None
+    except OSError as error:
+        raise Unreachable(f"{host}:{port} cannot be reached: {error}") from error
+    finally:
+        if connection is not None and not is_open:
+            connection.fail(Unreachable("the caller no longer waits for this connection"))
+    return connection

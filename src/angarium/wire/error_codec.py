@@ -1,0 +1,123 @@
+"""Errors that travel: as (code, message, details) there, as the same class again here.
+
+The registry is the error tree itself: every class that names a code of its own. Where two classes
+share a code, the one nearer to the root stands for it. An exception from outside the tree is a
+mistake in our own code: its text stays in the log of the node it happened on, and the peer is told
+`INTERNAL` and no more.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import Final
+
+import msgspec
+
+from angarium.errors import AngariumError, Fault
+from angarium.wire.errors import RemoteError
+
+MESSAGE_CHARACTERS_MAX: Final = 4_096
+"""Longer messages are cut: an error must always fit the smallest frame a peer may insist on."""
+
+DETAILS_MAX: Final = 16
+"""Attributes of an error that travel with it; the rest stays behind."""
+
+DETAIL_CHARACTERS_MAX: Final = 256
+"""A text among the details that is longer than this stays behind."""
+
+Detail = bool | int | float | str | None
+
+_log = logging.getLogger(__name__)
+_classes: dict[str, type[AngariumError]] = {}
+
+
+class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An error as it travels.
+
+    `retriable` and `fault` go along so that an older peer can treat a newer code rightly.
+    """
+
+    code: str
+    message: str = ""
+    retriable: bool = False
+    fault: str = Fault.CLUSTER.value
+    details: dict[str, Detail] = {}
+
+
+def failure_of(error: BaseException) -> Failure:
+    """Return what to tell a peer about `error`."""
+    if not isinstance(error, AngariumError):
+        _log.error("an unexpected error was answered with INTERNAL", exc_info=error)
+        return Failure(AngariumError.code, "the node met an unexpected error; its log has it")
+    return Failure(
+        error.code,
+        str(error)[:MESSAGE_CHARACTERS_MAX],
+        error.retriable,
+        error.fault.value,
+        _details_of(error),
+    )
+
+
+def error_of(failure: Failure) -> AngariumError:
+    """Return the error that `failure` describes, of the same class where this version has it."""
+    error_class = _class_of(failure.code)
+    if error_class is None:
+        return RemoteError(
+            failure.message,
+            code=failure.code,
+            retriable=failure.retriable,
+            fault=_fault_of(failure.fault),
+        )
+    # Constructors build messages from parts; the message is there already, so they are passed by.
+    error = error_class.__new__(error_class, failure.message)
+    error.args = (failure.message,)
+    for name, value in failure.details.items():
+        # A peer may fill what the class leaves open, never replace what the class itself says.
+        if name.isidentifier() and not name.startswith("_") and not hasattr(error_class, name):
+            error.__dict__[name] = value
+    return error
+
+
+def _details_of(error: AngariumError) -> dict[str, Detail]:
+    own = type(error)
+    details: dict[str, Detail] = {}
+    for name, value in vars(error).items():
+        if name.startswith("_") or hasattr(own, name) or not _may_travel(value):
+            continue
+        details[name] = value
+        if len(details) == DETAILS_MAX:
+            break
+    return details
+
+
+def _may_travel(value: object) -> bool:
+    if value is None or isinstance(value, bool | float):
+        return True
+    if isinstance(value, int):
+        return -(1 << 63) <= value < 1 << 64
+    return isinstance(value, str) and len(value) <= DETAIL_CHARACTERS_MAX
+
+
+def _class_of(code: str) -> type[AngariumError] | None:
+    if code not in _classes:
+        # Somebody may have imported a room with errors of its own since we last looked.
+        _collect_classes()
+    return _classes.get(code)
+
+
+def _collect_classes() -> None:
+    # Breadth first: of two classes with one code, the one nearer to the root is met first.
+    waiting = deque(AngariumError.__subclasses__())
+    while waiting:
+        error_class = waiting.popleft()
+        if "code" in vars(error_class):
+            _classes.setdefault(error_class.code, error_class)
+        waiting.extend(error_class.__subclasses__())
+
+
+def _fault_of(name: str) -> Fault:
+    try:
+        return Fault(name)
+    except ValueError:
+        return Fault.CLUSTER

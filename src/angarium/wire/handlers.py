@@ -1,0 +1,48 @@
+"""What one side of a connection does with what comes in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping
+
+    from angarium.errors import AngariumError
+    from angarium.wire.connection import Connection
+    from angarium.wire.frames import Frame
+    from angarium.wire.serving import Request
+    from angarium.wire.streams import Stream
+
+MessageHandler: TypeAlias = "Callable[[Connection, Frame], None]"
+"""Takes a one-way message. Called inside the read, so it must return at once."""
+
+RequestHandler: TypeAlias = "Callable[[Request], Coroutine[Any, Any, None] | None]"
+"""Serves a request.
+
+One that knows the answer, or hands the request to somebody who will, answers through
+`Request.answer` and returns None: no task is made. One that has to wait is a coroutine; the
+connection runs it as a task of its own, and an error it raises is the answer.
+"""
+
+StreamHandler: TypeAlias = "Callable[[Stream], Coroutine[Any, Any, None]]"
+"""Serves a stream, as a task of the connection's. When it returns, the stream is finished in both
+directions; an error it raises ends the stream with that error on the other side."""
+
+ClosedHandler: TypeAlias = "Callable[[Connection, AngariumError | None], None]"
+"""Hears once that an opened connection is gone; None means that both sides said goodbye."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handlers:
+    """Handlers by operation. An operation that is missing is refused as unsupported."""
+
+    messages: Mapping[int, MessageHandler] = field(default_factory=dict)
+    requests: Mapping[int, RequestHandler] = field(default_factory=dict)
+    streams: Mapping[int, StreamHandler] = field(default_factory=dict)
+    on_closed: ClosedHandler | None = None
+
+
+Welcome: TypeAlias = "Callable[[Connection], Handlers]"
+"""Called when the handshake has been read and `Connection.peer` is known: returns what this peer
+may do here, by its role, or raises the `AngariumError` with which it is refused."""

@@ -1,0 +1,146 @@
+"""The first frame in each direction: who is there, and what both of them understand.
+
+The dialling side speaks first; the accepting side answers with a `Hello` of its own, or with a
+`GOODBYE` that carries a typed refusal. The prefix of a frame and the meaning of the fields below
+are the same in every wire version, for they are what finds the version. Fields a side does not
+know are ignored.
+
+A refusal always says what to do: whoever reads it in a log has usually mistyped an address, mixed
+two clusters, or skipped a release while upgrading.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Final
+
+import msgspec
+
+import angarium
+from angarium.errors import InvalidArgument
+from angarium.wire.errors import HandshakeRefused, VersionMismatch, WrongCluster, WrongNode
+from angarium.wire.frames import Frame, FrameKind
+from angarium.wire.limits import FRAME_BYTES_LEAST, WireLimits
+
+WIRE_VERSION_MIN: Final = 1
+WIRE_VERSION_MAX: Final = 1
+"""The wire versions this software speaks."""
+
+MAGIC: Final = int.from_bytes(b"ANGARIUM", "little")
+"""The id of a `HELLO` frame: tells our peers from strangers that found the port."""
+
+AUTH_BYTES_MAX: Final = 16 * 1024
+"""Longer credentials are refused as a malformed handshake."""
+
+_Natural = Annotated[int, msgspec.Meta(ge=0)]
+_FrameBytes = Annotated[int, msgspec.Meta(ge=FRAME_BYTES_LEAST, lt=1 << 32)]
+_Window = Annotated[int, msgspec.Meta(ge=1, lt=1 << 32)]
+_Name = Annotated[str, msgspec.Meta(max_length=256)]
+
+
+class Role(StrEnum):
+    """What a connection is for; the accepting side decides by it what it serves there."""
+
+    CLIENT = "client"
+    PEER = "peer"
+    """Another node: Raft and forwarded requests."""
+    PEER_BULK = "peer-bulk"
+    """Another node's snapshots and repairs, apart so that they never delay a heartbeat."""
+    OPERATOR = "operator"
+    """Administration: forming a cluster, adding nodes."""
+
+
+class Hello(msgspec.Struct, frozen=True, kw_only=True):
+    """What one side says about itself."""
+
+    role: Role
+    cluster: _Name = ""
+    """The cluster's id; empty for who does not know or belong to one yet."""
+    node: _Natural = 0
+    """The node's id; 0 for a client."""
+    incarnation: _Natural = 0
+    """Of the node's data directory; together with `node` it is the replica id."""
+    features: dict[_Name, _Natural] = {}
+    """Highest level understood of whatever else has to agree, for instance `machine`."""
+    auth: Annotated[bytes, msgspec.Meta(max_length=AUTH_BYTES_MAX)] = b""
+    """Credentials, opaque here."""
+
+    # What the connection fills in by itself.
+
+    software: _Name = ""
+    version_min: _Natural = 0
+    version_max: _Natural = 0
+    """The wire versions its sender speaks."""
+    frame_bytes_max: _FrameBytes = FRAME_BYTES_LEAST
+    header_bytes_max: _FrameBytes = FRAME_BYTES_LEAST
+    stream_window_bytes: _Window = 1
+    """What its sender takes; the receiver keeps to it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """The other side, and what was agreed with it."""
+
+    hello: Hello
+    version: int
+    """The wire version spoken: the highest both know."""
+    features: dict[str, int]
+    """Of every feature both know, the lower level."""
+
+
+def negotiated(ours: Hello, theirs: Hello) -> Peer:
+    """Return what both sides agree on; raises `VersionMismatch` or `WrongCluster`."""
+    version = min(ours.version_max, theirs.version_max)
+    if version < max(ours.version_min, theirs.version_min):
+        older = "this side" if ours.version_max < theirs.version_min else "the other side"
+        raise VersionMismatch(
+            f"this side ({ours.software}) speaks wire versions {ours.version_min} to "
+            f"{ours.version_max}, the other ({theirs.software}) {theirs.version_min} to "
+            f"{theirs.version_max}; upgrade {older} first"
+        )
+    _check_cluster(ours, theirs)
+    shared = sorted(ours.features.keys() & theirs.features.keys())
+    features = {name: min(ours.features[name], theirs.features[name]) for name in shared}
+    return Peer(hello=theirs, version=version, features=features)
+
+
+def check_node(theirs: Hello, expected: int | None) -> None:
+    """Raise `WrongNode` if somebody else than the `expected` node answers."""
+    if expected is not None and theirs.node != expected:
+        raise WrongNode(
+            f"node {theirs.node} answers where node {expected} was expected; "
+            "correct the address of one of them"
+        )
+
+
+def greeting_in(frame: Frame) -> Hello:
+    """Return what a first frame says; raises `HandshakeRefused` if it was not meant for us."""
+    if frame.kind != FrameKind.HELLO or frame.id != MAGIC:
+        raise HandshakeRefused("the first frame is no greeting; is the port the wire port?")
+    try:
+        return frame.read(Hello)
+    except InvalidArgument as error:
+        raise HandshakeRefused(f"the greeting cannot be read: {error}") from None
+
+
+def completed(hello: Hello, limits: WireLimits) -> Hello:
+    """Return `hello` with this software's versions, unless given, and this side's `limits`."""
+    return msgspec.structs.replace(
+        hello,
+        software=hello.software or angarium.__version__,
+        version_min=hello.version_min or WIRE_VERSION_MIN,
+        version_max=hello.version_max or WIRE_VERSION_MAX,
+        frame_bytes_max=limits.frame_bytes_max,
+        header_bytes_max=limits.header_bytes_max,
+        stream_window_bytes=limits.stream_window_bytes,
+    )
+
+
+def _check_cluster(ours: Hello, theirs: Hello) -> None:
+    # An empty id is somebody who belongs nowhere yet: a client, or a node about to be invited.
+    if ours.cluster and theirs.cluster and ours.cluster != theirs.cluster:
+        raise WrongCluster(
+            f"this side belongs to cluster {ours.cluster}, the other to {theirs.cluster}; correct "
+            "the address, or give the node an empty data directory if it is to change clusters"
+        )

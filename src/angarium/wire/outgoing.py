@@ -1,0 +1,152 @@
+"""Bytes on their way out: gathered per turn of the event loop, bounded, in order.
+
+Whatever is put during one turn leaves in one `writelines`, because a call per small frame costs
+several times what the frame itself does. While the transport asks for patience, frames wait
+here; `is_full` tells when they are too many.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Sequence
+
+    from angarium.ids import Buffer
+
+
+class Outgoing:
+    """The way out of one connection."""
+
+    __slots__ = (
+        "_buffers",
+        "_bytes_max",
+        "_bytes_written",
+        "_handed",
+        "_holding",
+        "_loop",
+        "_on_room",
+        "_paused",
+        "_queued",
+        "_scheduled",
+        "_transport",
+        "_waiting",
+    )
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, *, bytes_max: int, on_room: Callable[[], None]
+    ) -> None:
+        self._loop = loop
+        self._bytes_max = bytes_max
+        self._bytes_written = 0
+        self._on_room = on_room
+        self._transport: asyncio.WriteTransport | None = None
+        self._buffers: list[Buffer] = []
+        self._queued = 0
+        # What the transport had been given when it asked for patience, until it has room again.
+        self._handed = 0
+        self._paused = False
+        self._holding = False
+        self._scheduled = False
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    @property
+    def is_full(self) -> bool:
+        """Tell whether the bound is reached: time to drop, to wait, or to stop reading."""
+        return self._queued + self._handed >= self._bytes_max
+
+    @property
+    def is_paused(self) -> bool:
+        """Tell whether the transport has asked for patience."""
+        return self._paused
+
+    @property
+    def bytes_left(self) -> int:
+        """Bytes that have gone from the transport to the kernel."""
+        waiting = self._transport.get_write_buffer_size() if self._transport is not None else 0
+        return self._bytes_written - waiting
+
+    def attach(self, transport: asyncio.WriteTransport) -> None:
+        """Begin to write."""
+        self._transport = transport
+        self.flush()
+
+    def detach(self) -> None:
+        """Drop everything, for the connection is gone; wake whoever waits for room."""
+        self._transport = None
+        self._buffers = []
+        self._queued = self._handed = 0
+        self._wake()
+
+    def put(self, head: bytes, payload: Sequence[Buffer], size: int) -> None:
+        """Take a frame of `size` bytes; it leaves at the end of this turn."""
+        self._buffers.append(head)
+        if payload:
+            self._buffers += payload
+        self._queued += size
+        if not self._scheduled and not self._holding:
+            self._scheduled = True
+            self._loop.call_soon(self.flush)
+
+    def hold(self) -> None:
+        """Keep what is put from now on until `release`, which sends it at once."""
+        self._holding = True
+
+    def release(self) -> None:
+        """End `hold`."""
+        self._holding = False
+        if self._buffers:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand what waits to the transport, unless it has asked for patience."""
+        self._scheduled = False
+        if not self._paused:
+            self.hand_over()
+
+    def hand_over(self) -> None:
+        """Hand everything to the transport, patient or not: the connection is about to close."""
+        if self._transport is None:
+            return
+        if self._buffers:
+            buffers, self._buffers = self._buffers, []
+            self._bytes_written += self._queued
+            self._handed += self._queued
+            self._queued = 0
+            # May call `pause` before it returns.
+            self._transport.writelines(buffers)
+            if not self._paused:
+                self._handed = 0
+        if self._waiting and not self.is_full:
+            self._wake()
+
+    def pause(self) -> None:
+        """Hear that the transport has enough for now."""
+        self._paused = True
+
+    def resume(self) -> None:
+        """Hear that the transport has room again."""
+        self._paused = False
+        self._handed = 0
+        self.flush()
+        if not self.is_full:
+            self._on_room()
+
+    async def room(self) -> None:
+        """Wait until the bound is no longer reached, or the connection is gone."""
+        while self.is_full and self._transport is not None:
+            waiting = self._loop.create_future()
+            self._waiting.append(waiting)
+            try:
+                await waiting
+            finally:
+                if not waiting.done() or waiting.cancelled():
+                    self._waiting.remove(waiting)
+
+    def _wake(self) -> None:
+        while self._waiting:
+            waiting = self._waiting.popleft()
+            if not waiting.done():
+                waiting.set_result(None)

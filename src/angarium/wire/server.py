@@ -1,0 +1,99 @@
+"""Listening: accepts peers and clients up to a limit, and lets them go in good order."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from angarium.errors import LimitExceeded
+from angarium.wire.connection import Connection
+from angarium.wire.limits import WireLimits
+
+if TYPE_CHECKING:
+    import ssl as tls
+    from collections.abc import Callable
+
+    from angarium.wire.handlers import Handlers, Welcome
+    from angarium.wire.handshake import Hello
+
+
+class Server:
+    """One listening address and the connections accepted on it."""
+
+    def __init__(
+        self, *, greeting: Callable[[], Hello], welcome: Welcome, limits: WireLimits
+    ) -> None:
+        self.connections: set[Connection] = set()
+        """Everybody who is connected, those still in the handshake included."""
+        self.refused = 0
+        """Newcomers turned away because `connections_max` was reached."""
+        self._greeting = greeting
+        self._welcome = welcome
+        self._limits = limits
+        self._listener: asyncio.Server | None = None
+
+    @classmethod
+    async def listen(
+        cls,
+        *,
+        host: str,
+        port: int,
+        greeting: Callable[[], Hello],
+        welcome: Welcome,
+        limits: WireLimits | None = None,
+        ssl: tls.SSLContext | None = None,
+    ) -> Server:
+        """Listen on `host` and `port`; port 0 takes a free one.
+
+        `greeting` is asked for each newcomer, because a node learns its cluster's id while it
+        runs. `welcome` says what a newcomer may do, or refuses it.
+        """
+        server = cls(greeting=greeting, welcome=welcome, limits=limits or WireLimits())
+        loop = asyncio.get_running_loop()
+        server._listener = await loop.create_server(server._accept, host, port, ssl=ssl)
+        return server
+
+    @property
+    def port(self) -> int:
+        """The port listened on."""
+        assert self._listener is not None
+        port: int = self._listener.sockets[0].getsockname()[1]
+        return port
+
+    async def drain(self, reason: str = "the node is stopping", *, timeout_s: float = 5.0) -> None:
+        """Accept nobody new, let what is under way finish, and close every connection in time."""
+        if self._listener is not None:
+            self._listener.close()
+        async with asyncio.TaskGroup() as farewells:
+            for connection in list(self.connections):
+                farewells.create_task(connection.close(reason, timeout_s=timeout_s))
+
+    def _accept(self) -> asyncio.BaseProtocol:
+        if len(self.connections) >= 2 * self._limits.connections_max:
+            self.refused += 1
+            return _Cut()
+        is_full = len(self.connections) >= self._limits.connections_max
+        connection = Connection(
+            hello=self._greeting(),
+            welcome=self._refuse if is_full else self._welcome,
+            limits=self._limits,
+            is_dialled=False,
+            on_gone=self.connections.discard,
+        )
+        self.connections.add(connection)
+        return connection
+
+    def _refuse(self, connection: Connection) -> Handlers:
+        del connection
+        self.refused += 1
+        raise LimitExceeded(
+            "connections_max", f"{self._limits.connections_max} connections are open already"
+        )
+
+
+class _Cut(asyncio.Protocol):
+    """Cuts whoever connects: there is no room even for a refusal."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.WriteTransport)
+        transport.abort()
