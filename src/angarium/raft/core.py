@@ -187,6 +187,11 @@ class Core:
                 f"the stored commit index {hard_state.commit} lies outside the stored log, which "
                 f"spans [{self.log.committed}, {self.log.last_index}]"
             )
+        if hard_state.term < self.log.last_term:
+            raise InvalidArgument(
+                f"the stored term {hard_state.term} is older than that of the last entry, "
+                f"{self.log.last_term}"
+            )
         self.log.committed = hard_state.commit
         self.term = hard_state.term
         self.vote = hard_state.vote
