@@ -49,7 +49,7 @@ def stamped(buffer: bytearray) -> Batch:
     return Batch.parse(buffer)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(columns())
 def test_arrow_sees_every_record(given_columns: dict[str, Any]) -> None:
     batch = stamped(encode(**given_columns))
@@ -59,7 +59,7 @@ def test_arrow_sees_every_record(given_columns: dict[str, Any]) -> None:
     assert rows(arrow) == [row(record) for record in batch]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(columns(), st.data())
 def test_a_batch_from_arrow_is_the_batch_it_came_from(
     given_columns: dict[str, Any], data: st.DataObject

@@ -26,7 +26,7 @@ records = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(
     st.lists(records, min_size=1, max_size=60),
     st.integers(400, 3000),

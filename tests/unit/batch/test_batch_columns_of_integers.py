@@ -16,7 +16,7 @@ small = st.integers(-3, 3)
 edges = st.sampled_from([0, 1, 2**31 - 1, 2**31 - 2, -1, -(2**31)])
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.lists(int32s | small | edges, min_size=1, max_size=12), st.booleans())
 def test_climbing_is_what_a_loop_says_it_is(numbers: list[int], is_sorted: bool) -> None:
     if is_sorted:
@@ -29,7 +29,7 @@ def test_climbing_is_what_a_loop_says_it_is(numbers: list[int], is_sorted: bool)
     assert always_increases(column, count=count) == (positive and all(a < b for a, b in pairs))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(
     st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-2, 6), max_size=12),
     st.integers(0, 2**63 - 1) | st.integers(0, 4),

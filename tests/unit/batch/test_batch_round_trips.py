@@ -22,7 +22,7 @@ from angarium.errors import InvalidBatch
 from angarium.ids import Epoch, Micros, Offset, ProducerId, Sequence, Term
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(columns())
 def test_every_record_comes_back_as_it_was_given(given_columns: dict[str, Any]) -> None:
     batch = Batch.parse(encode(**given_columns))
@@ -39,7 +39,7 @@ def test_every_record_comes_back_as_it_was_given(given_columns: dict[str, Any]) 
     assert batch.length % 8 == 0
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(columns(), st.integers(0, 2**60), st.integers(1, 2**60), st.integers(1, TIME_MAX))
 def test_a_stamp_numbers_every_record_and_changes_nothing_else(
     given_columns: dict[str, Any], base: int, term: int, append_time: int
@@ -55,7 +55,7 @@ def test_a_stamp_numbers_every_record_and_changes_nothing_else(
     assert (batch.term, batch.append_time, batch.is_stamped) == (term, append_time, True)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(columns())
 def test_the_header_tells_the_bounds_of_every_time(given_columns: dict[str, Any]) -> None:
     batch = Batch.trusted(encode(**given_columns))
@@ -68,7 +68,7 @@ def test_the_header_tells_the_bounds_of_every_time(given_columns: dict[str, Any]
         assert (min(times_of), max(times_of)) == (low, high)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(columns())
 def test_key_hashes_follow_the_keys(given_columns: dict[str, Any]) -> None:
     batch = Batch.parse(encode(**given_columns))
@@ -81,7 +81,7 @@ def test_key_hashes_follow_the_keys(given_columns: dict[str, Any]) -> None:
     assert Batch.parse(encode(**given_columns, key_hashes=False)).key_hashes() is None
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(columns(), st.data())
 def test_a_slice_has_the_records_of_its_offsets(
     given_columns: dict[str, Any], data: st.DataObject
