@@ -117,12 +117,16 @@ class Host:
             self._snapshots.remove(group)
 
     def _reopen(self, group: GroupId) -> None:
-        recovered = self.wal.recovered.groups[group]
         try:
             snapshot = self._snapshots.load(group) or Snapshot()
         except CorruptData as damaged:
             raise IdentityLost(str(damaged)) from damaged
-        missing = entries_to_refetch(recovered, snapshot)
+        log = self.wal.log(group)
+        if log.damaged is not None:
+            # Entries that the snapshot stands for need no repair.
+            self.wal.compact(group, snapshot.index, snapshot.term)
+        known_commit = Index(max(log.hard_state.commit, snapshot.index))
+        missing = entries_to_refetch(log.damaged, known_commit=known_commit)
         if missing is None:
             self._start(group)
             return

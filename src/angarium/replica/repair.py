@@ -17,8 +17,8 @@ from angarium.replica.peers import EntriesReply, EntriesRequest
 
 if TYPE_CHECKING:
     from angarium.ids import GroupId, ReplicaId
-    from angarium.log.wal import RecoveredGroup
-    from angarium.raft.messages import Entry, Snapshot
+    from angarium.log.wal import Damage
+    from angarium.raft.messages import Entry
 
 
 class IdentityLost(CorruptData):
@@ -27,25 +27,22 @@ class IdentityLost(CorruptData):
     code = "IDENTITY_LOST"
 
 
-def entries_to_refetch(recovered: RecoveredGroup, snapshot: Snapshot) -> tuple[Index, Index] | None:
+def entries_to_refetch(damage: Damage | None, *, known_commit: Index) -> tuple[Index, Index] | None:
     """Return the first and last index to fetch from peers, or None if nothing is missing.
 
     Raises `IdentityLost` when the replica may have acknowledged something it lost for good.
     """
-    damage = recovered.damage
     if damage is None:
         return None
     if not damage.hard_state_intact:
         raise IdentityLost("the damaged part of the log may have held a vote")
     first, last = damage.first_damaged_index, damage.last_damaged_index
-    known_commit = max(recovered.hard_state.commit, snapshot.index)
     if first is None or last is None or last > known_commit:
         raise IdentityLost(
             f"the log is damaged from index {first} to {last or 'an unknown end'}, and only "
             f"{known_commit} is known to be committed"
         )
-    low = Index(max(first, snapshot.index + 1))
-    return (low, last) if low <= last else None
+    return first, last
 
 
 class Repair:
