@@ -66,8 +66,10 @@ _offset = st.one_of(st.integers(0, 12), st.sampled_from([1_023, 1_024, 2_047, 3_
 _generation = st.integers(1, 40).map(Index)
 _producer = st.one_of(st.integers(0, 6), st.sampled_from([NAMED_FROM, NAMED_FROM + 1]))
 
+_sequence = st.one_of(st.just(0), st.integers(0, 5))
+
 batches: st.SearchStrategy[Batches] = st.lists(
-    st.tuples(st.integers(1, 3), _producer, st.integers(0, 2), st.integers(0, 5)),
+    st.tuples(st.integers(1, 2), _producer, st.sampled_from([0, 0, 0, 1, 2]), _sequence),
     min_size=1,
     max_size=3,
 )

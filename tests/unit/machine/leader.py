@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 
 from angarium.batch import encode as encode_batch
 from angarium.ids import Epoch, Index, Micros, ProducerId, Sequence, Term
-from angarium.machine import Applied, Cursors, Limits, Outcome, PartitionMachine, Projection
+from angarium.machine import (
+    Applied,
+    Cursors,
+    Limits,
+    Outcome,
+    PartitionMachine,
+    Prepared,
+    Projection,
+)
 
 if TYPE_CHECKING:
     from angarium.machine import Command
@@ -39,23 +47,26 @@ class Leader:
     def publish(self, *batches: bytearray) -> tuple[Outcome, ...]:
         """Append batches; returns one outcome for each."""
         prepared = self.projection.append(batches, term=TERM, now=Micros(self.now))
-        self._commit(prepared.data)
+        self.commit(prepared.data)
         return prepared.outcomes
 
     def do(self, command: Command) -> Outcome:
         """Submit a command; returns its outcome."""
+        return self.submit(command).outcomes[0]
+
+    def submit(self, command: Command) -> Prepared:
+        """Submit a command; returns what the projection made of it."""
         prepared = self.projection.submit(command, term=TERM, now=Micros(self.now))
-        self._commit(prepared.data)
-        return prepared.outcomes[0]
+        self.commit(prepared.data)
+        return prepared
 
     def change(self, *changes: Change) -> tuple[Outcome, ...]:
         """Change groups; returns one outcome for each change."""
-        command = Cursors(changes=changes)
-        prepared = self.projection.submit(command, term=TERM, now=Micros(self.now))
-        self._commit(prepared.data)
+        self.submit(Cursors(changes=changes))
         return self.applied[-1].outcomes
 
-    def _commit(self, data: bytes | None) -> None:
+    def commit(self, data: bytes | None) -> None:
+        """Apply an entry, if there is one."""
         self.now += 10
         if data is None:
             return

@@ -12,6 +12,10 @@ OFFSETS_MAX = 5 * BLOCK
 _near = st.sampled_from([0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 3 * BLOCK - 1, 4 * BLOCK])
 _offset = st.one_of(st.integers(0, OFFSETS_MAX - 1), _near)
 _length = st.one_of(st.integers(1, 8), st.integers(1, 3 * BLOCK), st.just(BLOCK))
+_aligned = st.tuples(
+    st.integers(0, 6).map(lambda block: block * BLOCK), st.sampled_from([BLOCK, 2 * BLOCK])
+)
+_adds = st.lists(st.one_of(st.tuples(_offset, _length), _aligned), max_size=20)
 
 
 def _floor(model: set[int]) -> int:
@@ -32,7 +36,7 @@ def _as_ranges(model: set[int], floor: int) -> list[tuple[int, int]]:
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(st.tuples(_offset, _length), max_size=25))
+@given(_adds)
 def test_ranges_behave_like_a_set_of_offsets(adds: list[tuple[int, int]]) -> None:
     ranges, model = Ranges(), set[int]()
     for start, length in adds:
@@ -45,7 +49,7 @@ def test_ranges_behave_like_a_set_of_offsets(adds: list[tuple[int, int]]) -> Non
         assert ranges.count == sum(one >= floor for one in model)
     floor = ranges.floor
     assert list(ranges.ranges()) == _as_ranges(model, floor)
-    end = OFFSETS_MAX + 4 * BLOCK
+    end = 10 * BLOCK
     gaps = [one for start, past in ranges.missing(0, end) for one in range(start, past)]
     assert gaps == sorted(set(range(end)) - model)
     for probe in (floor - 1, floor, floor + 1, BLOCK, 2 * BLOCK + 7, OFFSETS_MAX):
@@ -53,7 +57,7 @@ def test_ranges_behave_like_a_set_of_offsets(adds: list[tuple[int, int]]) -> Non
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(_offset, _length), max_size=12), st.integers(0, OFFSETS_MAX))
+@given(_adds, st.integers(0, OFFSETS_MAX))
 def test_missing_ranges_stay_inside_what_was_asked_for(
     adds: list[tuple[int, int]], start: int
 ) -> None:
@@ -69,7 +73,7 @@ def test_missing_ranges_stay_inside_what_was_asked_for(
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(_offset, _length), max_size=15))
+@given(_adds)
 def test_containers_survive_a_snapshot(adds: list[tuple[int, int]]) -> None:
     ranges = Ranges()
     for start, length in adds:
@@ -82,7 +86,7 @@ def test_containers_survive_a_snapshot(adds: list[tuple[int, int]]) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(_offset, _length), max_size=15))
+@given(_adds)
 def test_the_order_of_acknowledgements_does_not_matter(adds: list[tuple[int, int]]) -> None:
     forward, backward = Ranges(), Ranges()
     for start, length in adds:
@@ -107,6 +111,13 @@ def test_a_long_run_costs_no_more_than_a_short_one() -> None:
     assert ranges.containers <= 3
     assert ranges.count == 10**12 - 1
     assert list(ranges.missing(0, 10**12 + 5)) == [(0, 1), (10**12, 10**12 + 5)]
+
+
+def test_neighbouring_full_blocks_become_one_run() -> None:
+    ranges = Ranges()
+    for block in (3, 5, 4, 1, 2):
+        ranges.add(block * BLOCK, (block + 1) * BLOCK)
+    assert ranges.runs() == [(1, 6)]
 
 
 def test_a_copy_is_independent() -> None:

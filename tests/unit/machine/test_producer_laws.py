@@ -7,7 +7,16 @@ from hypothesis import strategies as st
 from tests.unit.machine.leader import Leader, assert_refused, batch
 
 from angarium.ids import Micros, Offset, ProducerId
-from angarium.machine import NAMED_FROM, Appended, Done, Duplicate, Limits, ProducerDelete, Refused
+from angarium.machine import (
+    NAMED_FROM,
+    Appended,
+    Done,
+    Duplicate,
+    Limits,
+    ProducerDelete,
+    Projection,
+    Refused,
+)
 from angarium.machine.producers import REMEMBERED_BATCHES
 
 
@@ -122,6 +131,19 @@ def test_a_deleted_named_producer_is_fenced_for_good() -> None:
     assert_refused(leader.publish(batch(1, producer=NAMED_FROM, epoch=9))[0], "UNKNOWN_PRODUCER")
     named = ProducerId(NAMED_FROM + 1)
     assert isinstance(leader.publish(batch(1, producer=named))[0], Appended)
+
+
+def test_what_was_forgotten_is_still_refused_after_a_restart() -> None:
+    leader = Leader(Limits(producers_max=1))
+    leader.publish(batch(1, producer=NAMED_FROM + 3))
+    leader.do(ProducerDelete(producer=ProducerId(NAMED_FROM + 3)))
+    for producer in (8, 9):
+        leader.publish(batch(1, producer=producer))
+    leader.machine.restore(leader.machine.snapshot())
+    leader.projection = Projection(leader.machine)
+    for producer in (8, 5, NAMED_FROM + 3, NAMED_FROM):
+        assert_refused(leader.publish(batch(1, producer=producer))[0], "UNKNOWN_PRODUCER")
+    assert isinstance(leader.publish(batch(1, producer=NAMED_FROM + 4))[0], Appended)
 
 
 @settings(max_examples=60, deadline=None)

@@ -65,6 +65,16 @@ def test_whatever_the_lag_applied_equals_projected(work: list[tuple[Request, int
     assert pipeline.projection.next_offset == pipeline.machine.next_offset
 
 
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(requests, st.integers(0, 3)), max_size=50))
+def test_answers_do_not_depend_on_how_far_the_commits_lag(work: list[tuple[Request, int]]) -> None:
+    lagging, prompt = Pipeline(), Pipeline()
+    for request, commits in work:
+        assert lagging.request(request) == prompt.request(request)
+        lagging.commit(commits)
+        prompt.commit(1)
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(requests, max_size=40), st.data())
 def test_a_new_projection_that_replays_the_tail_continues_alike(
@@ -107,6 +117,15 @@ def test_the_machine_may_run_ahead_of_the_confirmations(work: list[Request], lea
     for number, one in enumerate(applied):
         pipeline.projection.confirm(Index(number + 1), one)
     assert pipeline.projection.rows() == 0
+
+
+def test_a_confirmation_does_not_uncover_an_older_state() -> None:
+    pipeline = Pipeline(Limits())
+    for number in range(4):
+        prepared = pipeline.request([(2, 5, 0, 2 * number)])
+        assert isinstance(prepared.outcomes[0], Appended)
+        pipeline.commit(number % 2)
+    assert isinstance(pipeline.request([(2, 5, 0, 6)]).outcomes[0], Duplicate)
 
 
 def test_nothing_new_makes_no_entry() -> None:
