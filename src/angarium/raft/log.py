@@ -138,15 +138,19 @@ class RaftLog:
         assert hi <= self.last_index + 1, "nobody asks beyond the end"
         offset = self._offset
         if lo >= offset:
-            recent = self._unstable[lo - offset : hi - offset]
-            return tuple(within_bytes(recent, bytes_max))
+            unstable = self._unstable
+            return tuple(within_bytes(unstable, bytes_max, start=lo - offset, stop=hi - offset))
         if lo < self.first_index():
             raise Compacted(f"index {lo} is compacted")
         stored_hi = min(hi, offset)
         stored = self._storage.entries(lo, stored_hi, bytes_max)
         if hi <= offset or len(stored) < stored_hi - lo:
             return tuple(stored)
-        return tuple(within_bytes([*stored, *self._unstable[: hi - offset]], bytes_max))
+        used = data_bytes(stored) + len(stored) * ENTRY_OVERHEAD_BYTES
+        recent = within_bytes(self._unstable, bytes_max - used, stop=hi - offset)
+        if len(recent) == 1 and used + len(recent[0].data) + ENTRY_OVERHEAD_BYTES > bytes_max:
+            return tuple(stored)
+        return (*stored, *recent)
 
     def snapshot(self) -> Snapshot:
         """Return the newest snapshot for a follower that is too far behind."""
@@ -159,14 +163,24 @@ class RaftLog:
         one. Returns the highest position at or below `index` whose term is not later, with that
         term, or 0 where it is not known.
         """
-        while index > 0:
-            own = self.term_at(index)
-            if own is None:
-                return index, Term(0)
-            if own <= term:
-                return index, own
-            index = Index(index - 1)
-        return Index(0), Term(0)
+        own = self.term_at(index)
+        if own is None or own <= term:
+            return index, own or Term(0)
+        # The lowest position with a known term, and one whose term is too late: as terms only
+        # grow, halving the distance finds the border between the two.
+        low, high = Index(self.first_index() - 1), index
+        own = self.term_at(low)
+        if own is None or own > term:
+            return Index(max(low - 1, 0)), Term(0)
+        while high - low > 1:
+            middle = Index((low + high) // 2)
+            between = self.term_at(middle)
+            assert between is not None, "a log has no holes"
+            if between <= term:
+                low, own = middle, between
+            else:
+                high = middle
+        return low, own
 
     # --- appending ------------------------------------------------------------------------
 

@@ -50,14 +50,21 @@ class Storage(Protocol):
         """
 
 
-def within_bytes(entries: Sequence[Entry], bytes_max: int) -> Sequence[Entry]:
-    """Return the longest prefix of `entries` within `bytes_max`, but at least one entry."""
+def within_bytes(
+    entries: Sequence[Entry], bytes_max: int, *, start: int = 0, stop: int | None = None
+) -> Sequence[Entry]:
+    """Return `entries[start:stop]`, or as many of them as `bytes_max` allows, at least one.
+
+    Looks only at what it returns, so that reading a long log message by message takes a time
+    that grows with its length and not with the square of it.
+    """
+    end = len(entries) if stop is None else stop
     size = 0
-    for count, entry in enumerate(entries):
-        size += len(entry.data) + ENTRY_OVERHEAD_BYTES
-        if size > bytes_max and count:
-            return entries[:count]
-    return entries
+    for position in range(start, end):
+        size += len(entries[position].data) + ENTRY_OVERHEAD_BYTES
+        if size > bytes_max and position > start:
+            return entries[start:position]
+    return entries[start:end]
 
 
 class MemoryStorage:
@@ -101,7 +108,7 @@ class MemoryStorage:
             raise Compacted(f"index {lo} lies below {base + 1}")
         if hi > base + len(self._entries) + 1:
             raise Unavailable(f"index {hi - 1} lies above {self.last_index()}")
-        return within_bytes(self._entries[lo - base - 1 : hi - base - 1], bytes_max)
+        return within_bytes(self._entries, bytes_max, start=lo - base - 1, stop=hi - base - 1)
 
     def snapshot(self) -> Snapshot:
         """Return the snapshot that was stored or made last."""

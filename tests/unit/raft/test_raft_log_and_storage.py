@@ -144,25 +144,54 @@ def test_a_log_tells_terms_wherever_they_are() -> None:
     assert [log.term_at(Index(i)) for i in range(1, 5)] == [1, 2, 4, None]
 
 
+def _guess_step_by_step(log: RaftLog, index: int, term: int) -> tuple[int, int]:
+    while index > 0:
+        own = log.term_at(Index(index))
+        if own is None or own <= term:
+            return index, own or 0
+        index -= 1
+    return 0, 0
+
+
+@settings(max_examples=300)
+@given(
+    terms=st.lists(st.integers(1, 6), max_size=9).map(sorted),
+    unwritten=st.integers(0, 9),
+    compacted=st.integers(0, 9),
+    index=st.integers(0, 12),
+    term=st.integers(0, 7),
+)
+def test_a_guess_is_the_highest_position_that_may_match(
+    terms: list[int], unwritten: int, compacted: int, index: int, term: int
+) -> None:
+    written = max(len(terms) - unwritten, 0)
+    log, storage = _log(*terms[:written])
+    if terms[written:]:
+        log.append(_entries(written + 1, *terms[written:]))
+    if 0 < compacted <= written:
+        storage.compact(Index(compacted))
+    guess = log.guess_match(Index(index), Term(term))
+    assert guess == _guess_step_by_step(log, index, term)
+
+
 @settings(max_examples=200)
 @given(
-    st.lists(st.integers(1, 4), max_size=6).map(sorted),
-    st.lists(st.integers(1, 4), max_size=6).map(sorted),
-    st.integers(0, 7),
-    st.integers(0, 5),
+    datas=st.lists(st.binary(max_size=20), min_size=1, max_size=9),
+    written=st.integers(0, 9),
+    bytes_max=st.integers(0, 250),
 )
-def test_a_guess_never_skips_a_possible_match(
-    ours: list[int], theirs: list[int], index: int, term: int
+def test_a_log_is_cut_at_the_bound_wherever_its_entries_are(
+    datas: list[bytes], written: int, bytes_max: int
 ) -> None:
-    """Whatever the other log is, if it has `term` at `index`, no match lies above the guess."""
-    log, _ = _log(*ours)
-    index = min(index, len(ours))
-    guess, guessed_term = log.guess_match(Index(index), Term(term))
-    assert guess <= index
-    assert guessed_term == (ours[guess - 1] if guess else 0)
-    if 0 < index <= len(theirs) and theirs[index - 1] == term:
-        for position in range(guess + 1, index + 1):
-            assert ours[position - 1] != theirs[position - 1]
+    entries = [Entry(Term(1), Index(i), data) for i, data in enumerate(datas, start=1)]
+    storage = MemoryStorage()
+    storage.append(entries[:written])
+    log = RaftLog(storage, applying_bytes_max=NO_LIMIT)
+    if entries[written:]:
+        log.append(entries[written:])
+    for start in range(1, len(entries) + 1):
+        expected = within_bytes(entries, bytes_max, start=start - 1)
+        assert log.entries(Index(start), Index(len(entries) + 1), bytes_max) == tuple(expected)
 
 
 def test_nothing_committed_is_replaced_or_missing() -> None:
