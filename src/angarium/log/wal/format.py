@@ -46,7 +46,8 @@ PAGE_BYTES: Final = 4096
 """File lengths are multiples of this, so that most cuts show in the length alone."""
 
 ZERO_SECTOR: Final = bytes(SECTOR_BYTES)
-_PADDING: Final = tuple(bytes(count) for count in range(8))
+PADDING: Final = tuple(bytes(count) for count in range(8))
+"""What follows a payload: `PADDING[-size & 7]`."""
 _NO_TERM: Final = (1 << 64) - 1
 """How a term that nobody knows any more is written."""
 
@@ -152,7 +153,7 @@ _GROUP: Final = Struct("<8sIQQII")
 FRAME_BODY: Final = Struct("<IHBBQQQI")
 FRAME: Final = Struct("<IHBBQQQII")
 """size, flags, entry kind, frame kind, group, index, term, payload crc, header crc"""
-_CRC: Final = Struct("<I")
+CRC: Final = Struct("<I")
 _ROW: Final = Struct("<8QII")
 _CONTENTS: Final = Struct("<QQQIIIII4x")
 VOTE: Final = Struct("<Q")
@@ -187,11 +188,6 @@ def padded(size: int) -> int:
     return size + 7 & ~7
 
 
-def padding(size: int) -> bytes:
-    """Return the zeros that follow a payload of `size` bytes."""
-    return _PADDING[-size & 7]
-
-
 def frame_header(
     seed: int,
     kind: int,
@@ -224,7 +220,7 @@ def small_frame(
     header = frame_header(
         seed, kind, group=group, index=index, term=term, payload=payload, flags=flags
     )
-    return b"".join((header, payload, padding(len(payload))))
+    return b"".join((header, payload, PADDING[-len(payload) & 7]))
 
 
 def file_header(header: FileHeader) -> bytes:
@@ -239,13 +235,13 @@ def file_header(header: FileHeader) -> bytes:
         header.previous_end,
         b"",
     )
-    return body + _CRC.pack(crc32c_of_bytes(body))
+    return body + CRC.pack(crc32c_of_bytes(body))
 
 
 def group_header(header: GroupHeader, *, seed: int, position: int) -> bytes:
     """Return a sync group's first 40 bytes, good only at this `position` of this file."""
     body = _GROUP.pack(GROUP_MAGIC, *header)
-    return body + _CRC.pack(extend(seed, body + VOTE.pack(position)))
+    return body + CRC.pack(extend(seed, body + VOTE.pack(position)))
 
 
 def directory_payload(contents: Iterable[Contents]) -> bytes:
@@ -302,7 +298,7 @@ def parse_file_header(content: bytes) -> FileHeader | None:
     body = content[: FILE_HEADER_BYTES - 4]
     if len(content) < FILE_HEADER_BYTES or not body.startswith(FILE_MAGIC):
         return None
-    if crc32c_of_bytes(body) != _CRC.unpack_from(content, len(body))[0]:
+    if crc32c_of_bytes(body) != CRC.unpack_from(content, len(body))[0]:
         return None
     _, version, _, sequence, incarnation, length, previous_end, _ = _FILE.unpack(body)
     if version != VERSION:
@@ -320,7 +316,7 @@ def parse_group_header(
     body = content[position : position + GROUP_HEADER_BYTES - 4]
     if len(content) < position + GROUP_HEADER_BYTES or not body.startswith(GROUP_MAGIC):
         return None
-    (crc,) = _CRC.unpack_from(content, position + len(body))
+    (crc,) = CRC.unpack_from(content, position + len(body))
     if extend(seed, body + VOTE.pack(origin + position)) != crc:
         return None
     return GroupHeader(*_GROUP.unpack(body)[1:])

@@ -66,12 +66,17 @@ class Pipeline:
         """A published sync group waits for the mark of a next one."""
         self.durable_sequence = files.last_sequence
         """The file of the newest published sync group."""
-        self.failure: str | None = None
+        self.end: StorageError | None = None
+        """Why nothing more is taken: closed, or dead."""
 
     def check_alive(self) -> None:
-        """Raise `SyncFailed` if a write has failed before."""
-        if self.failure is not None:
-            raise SyncFailed(f"the write-ahead log is dead, restart the node: {self.failure}")
+        """Raise `SyncFailed` if a write has failed before, `StorageError` after the close."""
+        if self.end is not None:
+            raise type(self.end)(*self.end.args) from self.end.__cause__
+
+    def _die(self, error: BaseException) -> None:
+        self.end = SyncFailed(f"the write-ahead log is dead, restart the node: {error!s}")
+        self.end.__cause__ = error
 
     def seal(self, buffer: FrameBuffer, table: Callable[[], bytes]) -> SyncGroup:
         """Give what is buffered its place in a file."""
@@ -114,7 +119,7 @@ class Pipeline:
             group.file.file.pwrite(group.buffers, group.position)
             group.file.file.datasync()
         except BaseException as error:
-            self.failure = str(error) or type(error).__name__
+            self._die(error)
             if isinstance(error, StorageError):
                 self.check_alive()
             raise
@@ -141,7 +146,7 @@ class Pipeline:
         try:
             current.file.pwrite([first, END_MARK], position)
         except StorageError as error:
-            self.failure = str(error)
+            self._die(error)
             self.check_alive()
         current.end += BARE_GROUP_BYTES
         self._bare_mark = position
@@ -149,8 +154,9 @@ class Pipeline:
         return True
 
     def close(self) -> None:
-        """Leave a durable mark behind."""
+        """Leave a durable mark behind, and take no more."""
         assert not self._in_flight, "a sync group is still being written"
         self.mark()
         if self._files.current is not None:
             self._files.current.file.datasync()
+        self.end = StorageError("the write-ahead log is closed")

@@ -106,16 +106,31 @@ def _recovered_group(log: GroupLog) -> RecoveredGroup:
 def _find(files: WalFiles) -> list[_Found]:
     """Return the files of the sequence, without a last one that was never really begun."""
     found = [_peek(files, sequence) for sequence in log_sequences(files.disk)]
-    if found and found[-1].previous_end is None and not found[-1].is_cut:
-        last = found[-1]
-        if is_zero(last.file.pread(_PEEK_BYTES, 0), 0, _PEEK_BYTES):
-            # Its first sector carries two headers. Zeros there mean that the first sync into this
-            # file never returned; the name is free to be used again.
-            found.pop()
-            last.file.close()
-            files.disk.remove(log_name(last.sequence))
-            files.disk.sync_directory(FOLDER)
+    if found and not _is_begun(files, found[-1]):
+        # The first sync into this file never returned. It has no table, so it could not stand for
+        # the files before it; it goes, and its name is free again.
+        last = found.pop()
+        last.file.close()
+        files.disk.remove(log_name(last.sequence))
+        files.disk.sync_directory(FOLDER)
     return found
+
+
+def _is_begun(files: WalFiles, last: _Found) -> bool:
+    """Tell whether the last file has, or may have lost, a first sync group."""
+    if last.is_cut or last.is_misplaced:
+        return True
+    scan = _scan(files, last, known_end=None)
+    return next(scan.groups(), None) is not None
+
+
+def _scan(files: WalFiles, one: _Found, *, known_end: int | None) -> FileScan:
+    return FileScan(
+        one.file.pread(one.size, 0),
+        file_seed=file_seed(files.incarnation, one.sequence),
+        frame_seed=files.frame_seed,
+        known_end=known_end,
+    )
 
 
 def _peek(files: WalFiles, sequence: int) -> _Found:
@@ -144,16 +159,11 @@ def _replay_file(
     files: WalFiles, replay: Replay, one: _Found, following: _Found | None
 ) -> FileScan:
     is_followed = following is not None and following.sequence == one.sequence + 1
-    content = one.file.pread(one.size, 0)
-    scan = FileScan(
-        content,
-        file_seed=file_seed(files.incarnation, one.sequence),
-        frame_seed=files.frame_seed,
-        known_end=following.previous_end if following is not None and is_followed else None,
-    )
+    known_end = following.previous_end if following is not None and is_followed else None
+    scan = _scan(files, one, known_end=known_end)
     begun = False
     for group in () if one.is_misplaced else scan.groups():
-        replay.apply(group, content, one.sequence)
+        replay.apply(group, scan.content, one.sequence)
         begun = True
     if (one.is_cut and following is None) or (one.header is None and not begun):
         replay.suspect_all()  # nobody can say what it held, or what lay beyond its end

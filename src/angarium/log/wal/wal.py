@@ -72,7 +72,8 @@ class Wal:
         self._pins: Final = Pins()
         for log in logs.values():
             self._pins.move(log.group, log.oldest_sequence())
-        self._is_closed = False
+        self._granted = 0
+        """The buffer may become so long, by frames of groups that are in it, unasked."""
 
     @classmethod
     def open(cls, disk: Disk, *, incarnation: Incarnation, config: WalConfig | None = None) -> Self:
@@ -152,7 +153,8 @@ class Wal:
         for a hard state alone, it draws on the reserve before it does so. A damaged group is
         refused with `CorruptData` until it is repaired or reset.
         """
-        self._check_alive()
+        if self._pipeline.end is not None:
+            self._check_alive()
         log = self._logs.get(group) or self.log(group)
         if log.damaged is not None:
             self._check_undamaged(log, has_entries=bool(entries))
@@ -160,10 +162,12 @@ class Wal:
             entries = entries[log.snapshot_index + 1 - entries[0].index :]
         buffer = self._buffer
         framed = buffer.framed(group, entries)
-        more = framed.end - buffer.size + (FRAME_HEADER_BYTES + VOTE.size if hard_state else 0)
-        touched = log.touch is None
-        self._claim(more, touched=touched, is_vital=reserve or not entries)
-        touch = log.touch or self._touch(log)
+        end = framed.end if hard_state is None else framed.end + FRAME_HEADER_BYTES + VOTE.size
+        touch = log.touch
+        if touch is None or end > self._granted:
+            is_vital = reserve or not entries
+            self._claim(end - buffer.size, touched=touch is None, is_vital=is_vital)
+            touch = self._touch(log)
         if entries:
             self._add_entries(log, touch, entries)
             buffer.add_entries(framed)
@@ -283,6 +287,7 @@ class Wal:
                 cost = sum(touch.sizes) + ENTRY_OVERHEAD_BYTES * len(touch.sizes)
                 group.units.append(CacheUnit(log, cost, [index for index, *_ in touch.repairs]))
         self._buffer = FrameBuffer(self._seed)
+        self._granted = 0
         return group
 
     def write(self, group: SyncGroup) -> None:
@@ -362,11 +367,10 @@ class Wal:
 
         A dead log just closes its files.
         """
-        if self._pipeline.failure is None and not self._is_closed:
+        if self._pipeline.end is None:
             self.sync()
             self._pipeline.close()
             save_clean(self._files, self._logs.values())
-        self._is_closed = True
         self._files.close()
 
     # --- inside -----------------------------------------------------------------------------
@@ -382,7 +386,8 @@ class Wal:
         size = self._buffer.group_bytes(more, touched)
         rows = len(self._logs) + len(self._buffer.touches) + touched
         in_new_file = FILE_HEADER_BYTES + size + table_bytes(rows)
-        self._files.claim(size, in_new_file=in_new_file, is_vital=is_vital)
+        slack = self._files.claim(size, in_new_file=in_new_file, is_vital=is_vital)
+        self._granted = self._buffer.size + more + slack if slack else 0
 
     def _table(self) -> bytes:
         """Return the table of all groups as they were before what is buffered now."""
@@ -396,8 +401,6 @@ class Wal:
         return table_frame(self._seed, rows)
 
     def _check_alive(self) -> None:
-        if self._is_closed:
-            raise StorageError("the write-ahead log is closed")
         self._pipeline.check_alive()
 
     @staticmethod

@@ -5,24 +5,25 @@ Entry data is never copied, unless it is so short that naming it to the system w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from angarium.batch.checksum import crc32c, extend
+from angarium.batch.checksum import crc32c, crc32c_of_bytes, extend
 from angarium.log.disk import SECTOR_BYTES
 from angarium.log.wal.format import (
     CONTENTS_BYTES,
+    CRC,
     END_BYTES,
     END_MARK,
     FRAME_BODY,
     FRAME_HEADER_BYTES,
     GROUP_HEADER_BYTES,
+    PADDING,
     ROW_BYTES,
     Contents,
     FrameKind,
     GroupHeader,
     directory_payload,
     group_header,
-    padding,
     small_frame,
     zero_sectors,
 )
@@ -92,6 +93,16 @@ class Touch:
         )
 
 
+class FramedEntries(NamedTuple):
+    """Entries made into frames, on their way into the buffer."""
+
+    pieces: list[Buffer]
+    offsets: list[int]
+    sizes: list[int]
+    long: list[tuple[int, Buffer]]
+    end: int
+
+
 class FrameBuffer:
     """Frames that wait for the next sync group."""
 
@@ -116,28 +127,25 @@ class FrameBuffer:
     def framed(self, group: GroupId, entries: Sequence[Entry], flags: int = 0) -> FramedEntries:
         """Return `entries` as frames that would follow the buffer's last; nothing changes yet."""
         seed, pack = self._seed, FRAME_BODY.pack
-        framed = FramedEntries()
-        pieces, offsets, sizes = framed.pieces, framed.offsets, framed.sizes
+        pieces: list[Buffer] = []
+        offsets, sizes, long = [], [], []
         offset = self.size
         for entry in entries:
             data = entry.data
             size = len(data)
-            body = pack(
-                size, flags, entry.kind, _ENTRY, group, entry.index, entry.term, crc32c(data)
-            )
-            header = body + extend(seed, body).to_bytes(4, "little")
+            crc = crc32c_of_bytes(data) if type(data) is bytes else crc32c(data)
+            body = pack(size, flags, entry.kind, _ENTRY, group, entry.index, entry.term, crc)
+            crc = extend(seed, body)
             offsets.append(offset)
             sizes.append(size)
-            offset += FRAME_HEADER_BYTES
             if size <= COPIED_BYTES_MAX:
-                pieces.append(b"".join((header, data, padding(size))))
+                pieces.append(b"".join((body, CRC.pack(crc), data, PADDING[-size & 7])))
             else:
-                pieces += (header, data, padding(size)) if size & 7 else (header, data)
+                pieces += (body, CRC.pack(crc), data, PADDING[-size & 7])
             if size > SECTOR_BYTES - 8:
-                framed.long.append((offset, data))
-            offset += size + 7 & ~7
-        framed.end = offset
-        return framed
+                long.append((offset + FRAME_HEADER_BYTES, data))
+            offset += FRAME_HEADER_BYTES + size + 7 & ~7
+        return FramedEntries(pieces, offsets, sizes, long, offset)
 
     def add_entries(self, framed: FramedEntries) -> None:
         """Take frames in that were made for just this place."""
@@ -188,19 +196,6 @@ class FrameBuffer:
             if touch.offsets:
                 log.places.extend([base + offset for offset in touch.offsets])
                 log.sizes.extend(touch.sizes)
-
-
-class FramedEntries:
-    """Entries made into frames, on their way into the buffer."""
-
-    __slots__ = ("end", "long", "offsets", "pieces", "sizes")
-
-    def __init__(self) -> None:
-        self.pieces: list[Buffer] = []
-        self.offsets: list[int] = []
-        self.sizes: list[int] = []
-        self.long: list[tuple[int, Buffer]] = []
-        self.end = 0
 
 
 def table_frame(seed: int, rows: Iterable[bytes]) -> bytes:
