@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
 FETCH_BYTES_MAX: Final = 8 << 20
-"""Bytes one fetch returns at the most, whatever was asked for; a larger single batch still comes."""
+"""Bytes one fetch returns at the most, whatever was asked for; a larger batch comes alone."""
 
 FETCH_WAIT_MS_MAX: Final = 30_000
 """How long a fetch may wait for records to come, whatever was asked for."""
