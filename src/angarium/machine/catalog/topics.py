@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from angarium.errors import AlreadyExists, InvalidArgument, NotFound, PreconditionFailed
-from angarium.ids import GroupId, NodeId, TopicId
+from angarium.ids import GroupId, NodeId, TopicId, replica_id
 from angarium.machine.catalog.placement import Loads, host_of, place
 from angarium.machine.catalog.values import Moving, Partition, Topic, TopicMade, TopicSettings
 from angarium.machine.outcomes import Done, Refused, limited, refused
@@ -200,7 +200,9 @@ class Topics:
                 loads=self.loads,
             )
             assert replicas is not None, "there were enough hosts"
-            partition = Partition(group, topic, number, replicas)
+            ids = {node.id: replica_id(node.id, node.incarnation) for node in nodes}
+            founders = tuple(sorted(ids[node] for node in replicas))
+            partition = Partition(group, topic, number, replicas, founders)
             self.partitions[group] = partition
             self.loads.add(partition, 1)
             groups.append(group)

@@ -15,6 +15,7 @@ from angarium.ids import (
     Micros,
     NodeId,
     ProducerId,
+    ReplicaId,
     TopicId,
 )
 from angarium.machine.limits import Limits
@@ -84,6 +85,8 @@ class Partition(msgspec.Struct, frozen=True, array_like=True):
     number: int
     replicas: tuple[NodeId, ...]
     """The first one is the preferred leader."""
+    founders: tuple[ReplicaId, ...]
+    """Who forms the Raft group: its first voters. Whoever else gets a replica joins it."""
     target: tuple[NodeId, ...] = ()
     """Where it is being moved; empty when it stays."""
 
