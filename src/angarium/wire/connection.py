@@ -1,31 +1,24 @@
-"""A connection: requests, one-way messages and streams in both directions over one socket.
+"""A connection: requests, one-way messages and streams in both directions over one channel.
 
-Guarantees:
+Guarantees, beside those of `Channel`:
 
-- Frames leave in the order in which they were put, those of one turn of the event loop together.
 - Every request ends: with its answer, with the error its handler raised (of the same class), or
   with `DeadlineExceeded`, `ConnectionLost` or the caller's own cancellation. `Unreachable` and
   `LimitExceeded` mean that it took no effect.
-- Nothing grows without a bound (`WireLimits`), whatever the peer does.
-- A peer that is silent, or does not take its bytes, is given up.
+- Requests and streams are bounded in number, streams also in bytes (`WireLimits`).
 - Tasks made for handlers belong to the connection and end with it.
-
-Only the accepting side ever stops reading because its own answers are not taken. The dialling side
-always reads, so the two can never wait for each other.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import socket
-import threading
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from angarium.errors import AngariumError, LimitExceeded
 from angarium.wire.calls import Calls
-from angarium.wire.decoder import SCRATCH_BYTES, FrameDecoder
+from angarium.wire.channel import Channel
 from angarium.wire.error_codec import Failure, error_of, failure_of
 from angarium.wire.errors import (
     ConnectionLost,
@@ -35,11 +28,9 @@ from angarium.wire.errors import (
     UnsupportedOperation,
     WireError,
 )
-from angarium.wire.frames import Frame, FrameKind, frame_head
+from angarium.wire.frames import Frame, FrameKind
 from angarium.wire.handlers import Handlers
 from angarium.wire.handshake import MAGIC, Hello, Peer, completed, greeting_in, negotiated
-from angarium.wire.keepalive import Keepalive
-from angarium.wire.outgoing import Outgoing
 from angarium.wire.serving import Serving
 from angarium.wire.stream_table import StreamTable
 
@@ -55,16 +46,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class _Scratch(threading.local):
-    """Where bytes land first, one per thread and so per event loop; see the decoder."""
-
-    def __init__(self) -> None:
-        self.buffer = bytearray(SCRATCH_BYTES)
-
-
-_scratch: Final = _Scratch()
-
-
 class _State(Enum):
     GREETING = "in its handshake"
     OPEN = "open"
@@ -73,7 +54,7 @@ class _State(Enum):
     CLOSED = "closed"
 
 
-class Connection(asyncio.BufferedProtocol):
+class Connection(Channel):
     """One side of a connection. Made by `Server` and `dial`."""
 
     def __init__(
@@ -85,34 +66,16 @@ class Connection(asyncio.BufferedProtocol):
         is_dialled: bool,
         on_gone: Callable[[Connection], None] | None = None,
     ) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.is_dialled = is_dialled
+        super().__init__(limits=limits, is_dialled=is_dialled)
         self.handlers = Handlers()
         """What the other side may ask of us; nothing before the handshake is done."""
-        self.error: AngariumError | None = None
-        """Why it ended, or is about to; None while it works and after an orderly goodbye."""
         self.messages_dropped = 0
         """One-way messages that were not sent: not open, or the peer does not keep up."""
         self._hello = completed(hello, limits)
         self._welcome = welcome
-        self._limits = limits
         self._on_gone = on_gone
         self._state = _State.GREETING
-        self._transport: asyncio.Transport | None = None
         self._peer: Peer | None = None
-        self._peer_frame_bytes_max = limits.handshake_bytes_max
-        self._peer_header_bytes_max = limits.handshake_bytes_max
-        self._decoder = FrameDecoder(
-            frame_bytes_max=limits.handshake_bytes_max,
-            header_bytes_max=limits.handshake_bytes_max,
-            scratch=_scratch.buffer,
-        )
-        self._outgoing = Outgoing(
-            self.loop, bytes_max=limits.outgoing_bytes_max, on_room=self._read_on
-        )
-        self._keepalive = Keepalive(
-            self.loop, self._outgoing, limits=limits, ping=self._ping, give_up=self._give_up
-        )
         # Ids of the two sides never meet: the dialling side takes the odd ones.
         self._next_id = 1 if is_dialled else 2
         self._calls = Calls(self.loop, on_late=self._tell_cancelled)
@@ -124,11 +87,6 @@ class Connection(asyncio.BufferedProtocol):
         self._opened: asyncio.Future[None] = self.loop.create_future()
         self._closed: asyncio.Future[None] = self.loop.create_future()
         self._quiet: asyncio.Future[None] | None = None
-        # The end of the handshake's time, or of the time for the last bytes.
-        self._deadline: asyncio.TimerHandle | None = None
-        self._is_reading = True
-
-    # --- what is known about it -------------------------------------------------------------
 
     @property
     def peer(self) -> Peer:
@@ -141,17 +99,6 @@ class Connection(asyncio.BufferedProtocol):
         """Tell whether something new may be sent."""
         return self._state is _State.OPEN
 
-    @property
-    def is_congested(self) -> bool:
-        """Tell whether one-way messages would be dropped now, because the peer does not keep up."""
-        return self._outgoing.is_full
-
-    @property
-    def address(self) -> str:
-        """The other side's address, for logs."""
-        name = self._transport.get_extra_info("peername") if self._transport else None
-        return f"{name[0]}:{name[1]}" if name else "nowhere"
-
     # --- sending ----------------------------------------------------------------------------
 
     def send(self, operation: int, header: Header = b"", payload: Sequence[Buffer] = ()) -> bool:
@@ -163,7 +110,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._state is not _State.OPEN or self._outgoing.is_full:
             self.messages_dropped += 1
             return False
-        self.put(FrameKind.MESSAGE, operation, 0, header, payload)
+        self.put(_MESSAGE, operation, 0, header, payload)
         return True
 
     async def request(
@@ -186,7 +133,7 @@ class Connection(asyncio.BufferedProtocol):
             count = self._limits.requests_in_flight_max
             raise LimitExceeded("requests_in_flight_max", f"{count} requests wait for an answer")
         call_id = self._take_id()
-        self.put(FrameKind.REQUEST, operation, call_id, header, payload)
+        self.put(_REQUEST, operation, call_id, header, payload)
         answer = self._calls.add(call_id, deadline)
         try:
             return await answer
@@ -204,13 +151,11 @@ class Connection(asyncio.BufferedProtocol):
         """
         self._check_open()
         self._streams.check_room()
+        if self._outgoing.is_full:
+            raise LimitExceeded("outgoing_bytes_max", f"{self.address} does not keep up")
         stream_id = self._take_id()
         self.put(FrameKind.STREAM_OPEN, operation, stream_id, header, payload)
         return self._streams.add(Frame(FrameKind.STREAM_OPEN, 0, operation, stream_id, b""))
-
-    async def room(self) -> None:
-        """Wait until the peer has taken enough for more to be sent, or is gone."""
-        await self._outgoing.room()
 
     # --- its life ---------------------------------------------------------------------------
 
@@ -250,116 +195,17 @@ class Connection(asyncio.BufferedProtocol):
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    # --- called by the transport ------------------------------------------------------------
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin: the dialling side greets, the accepting one waits for it."""
-        self._transport = cast(asyncio.Transport, transport)
-        raw = transport.get_extra_info("socket")
-        if raw is not None and raw.family in {socket.AF_INET, socket.AF_INET6}:
-            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._transport.set_write_buffer_limits(high=self._limits.write_buffer_bytes)
-        self._outgoing.attach(self._transport)
-        self._deadline = self.loop.call_later(self._limits.handshake_timeout_s, self._greet_in_vain)
-        if self.is_dialled:
-            self.put(FrameKind.HELLO, 0, MAGIC, self._hello, ())
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        """Return where the next bytes belong."""
-        del sizehint
-        return self._decoder.writable()
-
-    def buffer_updated(self, nbytes: int) -> None:
-        """Handle the frames that these bytes complete."""
-        self._keepalive.heard()
-        # What handlers answer at once leaves together, when all frames of this read are handled.
-        self._outgoing.hold()
-        try:
-            for frame in self._decoder.advance(nbytes):
-                if self.error is not None:
-                    return
-                self._take_frame(frame)
-            if self._decoder.error is not None:
-                self.fail(self._decoder.error)
-        except AngariumError as error:
-            self.fail(error)
-        except Exception:
-            _log.exception("a frame from %s met a mistake of ours", self.address)
-            self.fail(WireError("the node met an unexpected error; its log has it"))
-        finally:
-            self._outgoing.release()
-        if self._outgoing.is_full:
-            self._stop_reading()
-
-    def eof_received(self) -> None:
-        """Let the transport close itself: half a connection is of no use."""
-
-    def pause_writing(self) -> None:
-        """Hear that the transport has enough."""
-        self._outgoing.pause()
-
-    def resume_writing(self) -> None:
-        """Hear that the transport has room again."""
-        self._outgoing.resume()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """End everything that was under way."""
-        state, self._state = self._state, _State.CLOSED
-        self._keepalive.stop()
-        self._stop_deadline()
-        self._outgoing.detach()
-        if self.error is None and state is not _State.CLOSING:
-            why = f"the connection to {self.address} was lost: {exc or 'the other side closed it'}"
-            self.error = Unreachable(why) if state is _State.GREETING else ConnectionLost(why)
-        self._calls.fail_all(self._loss)
-        self._streams.fail_all(self._loss)
-        self._serving.end_all()
-        for task in self._tasks:
-            task.cancel()
-        self.notice_quiet()
-        if not self._opened.done():
-            self._opened.set_exception(self.error or Unreachable("the other side left"))
-            self._opened.exception()  # whoever waits still gets it; nobody has to
-        if self.handlers.on_closed is not None:
-            self.handlers.on_closed(self, self.error)
-        if self._on_gone is not None:
-            self._on_gone(self)
-        self._closed.set_result(None)
-
     # --- for the other modules of this room -------------------------------------------------
 
-    def put(
+    def start(
         self,
-        kind: int,
-        operation: int,
-        frame_id: int,
-        header: Header,
-        payload: Sequence[Buffer],
-        *,
-        flags: int = 0,
-    ) -> int:
-        """Queue a frame and return its size; a closed connection drops it.
-
-        Raises `LimitExceeded` for one larger than the peer takes; nothing has happened then.
-        """
-        head, size = frame_head(
-            kind,
-            operation,
-            frame_id,
-            header,
-            payload,
-            flags=flags,
-            frame_bytes_max=self._peer_frame_bytes_max,
-            header_bytes_max=self._peer_header_bytes_max,
-        )
-        if self._state is not _State.CLOSED:
-            self._outgoing.put(head, payload, size)
-        return size
-
-    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run `work` as a task of this connection."""
+        work: Coroutine[Any, Any, None],
+        on_finished: Callable[[asyncio.Task[None]], None],
+    ) -> asyncio.Task[None]:
+        """Run `work` as a task of this connection, and hear when it is done."""
         task = self.loop.create_task(work)
         self._tasks.add(task)
+        task.add_done_callback(on_finished)
         task.add_done_callback(self._tasks.discard)
         return task
 
@@ -376,16 +222,12 @@ class Connection(asyncio.BufferedProtocol):
         if self._quiet is not None and not self._quiet.done() and not self._has_requests:
             self._quiet.set_result(None)
 
-    # --- frames -----------------------------------------------------------------------------
+    # --- beginning and end ------------------------------------------------------------------
 
-    def _take_frame(self, frame: Frame) -> None:
-        if self._state is _State.GREETING:
-            self._take_greeting(frame)
-            return
-        take = _TAKERS.get(frame.kind)
-        if take is None:
-            raise InvalidFrame(f"a frame of kind {frame.kind} makes no sense here")
-        take(self, frame)
+    def _begin(self) -> None:
+        self._set_deadline(self._limits.handshake_timeout_s)
+        if self.is_dialled:
+            self.put(FrameKind.HELLO, 0, MAGIC, self._hello, ())
 
     def _take_greeting(self, frame: Frame) -> None:
         if frame.kind == FrameKind.GOODBYE and self.is_dialled:
@@ -405,6 +247,49 @@ class Connection(asyncio.BufferedProtocol):
         self._stop_deadline()
         self._keepalive.start()
         self._opened.set_result(None)
+
+    def _late(self) -> None:
+        if self._state is not _State.GREETING or self._is_cut:
+            super()._late()
+            return
+        limit = self._limits.handshake_timeout_s
+        self.fail(HandshakeRefused(f"no greeting within {limit:g} s; is the port the wire port?"))
+
+    def _say_goodbye(self, failure: Failure) -> None:
+        self.put(FrameKind.GOODBYE, 0, 0, failure, ())
+        if self._state is _State.OPEN:
+            self._state = _State.CLOSING
+
+    def _end(self, cause: Exception | None) -> None:
+        state, self._state = self._state, _State.CLOSED
+        if self.error is None and state is not _State.CLOSING:
+            why = f"the connection to {self.address} ended: {cause or 'the other side closed it'}"
+            self.error = Unreachable(why) if state is _State.GREETING else ConnectionLost(why)
+        self._calls.fail_all(self._loss)
+        self._streams.fail_all(self._loss)
+        self._serving.end_all()
+        for task in self._tasks:
+            task.cancel()
+        self.notice_quiet()
+        if not self._opened.done():
+            self._opened.set_exception(self.error or Unreachable("the other side left"))
+            self._opened.exception()  # whoever waits still gets it; nobody has to
+        if self.handlers.on_closed is not None:
+            self.handlers.on_closed(self, self.error)
+        if self._on_gone is not None:
+            self._on_gone(self)
+        self._closed.set_result(None)
+
+    # --- frames -----------------------------------------------------------------------------
+
+    def _take_frame(self, frame: Frame) -> None:
+        if self._state is _State.GREETING:
+            self._take_greeting(frame)
+            return
+        take = _TAKERS.get(frame.kind)
+        if take is None:
+            raise InvalidFrame(f"a frame of kind {frame.kind} makes no sense here")
+        take(self, frame)
 
     def _take_goodbye(self, frame: Frame) -> None:
         failure = frame.read(Failure)
@@ -433,12 +318,6 @@ class Connection(asyncio.BufferedProtocol):
         except Exception:
             _log.exception("a message from %s was dropped", self.address)
 
-    def _take_request(self, frame: Frame) -> None:
-        self._serving.take(frame)
-
-    def _take_cancel(self, frame: Frame) -> None:
-        self._serving.take_cancel(frame)
-
     def _take_answer(self, frame: Frame) -> None:
         self._calls.answer(frame)
         if self._quiet is not None:
@@ -449,18 +328,6 @@ class Connection(asyncio.BufferedProtocol):
         if not self._streams.take_failure(frame.id, error):
             self._calls.fail(frame.id, error)
             self.notice_quiet()
-
-    def _take_stream_open(self, frame: Frame) -> None:
-        self._streams.take_open(frame)
-
-    def _take_stream_data(self, frame: Frame) -> None:
-        self._streams.take_data(frame)
-
-    def _take_stream_credit(self, frame: Frame) -> None:
-        self._streams.take_credit(frame)
-
-    def _take_stream_end(self, frame: Frame) -> None:
-        self._streams.take_end(frame)
 
     # --- small parts ------------------------------------------------------------------------
 
@@ -488,73 +355,25 @@ class Connection(asyncio.BufferedProtocol):
         except TimeoutError:
             raise Unreachable(f"{self.address} did not take our bytes in time") from None
 
-    def _ping(self) -> None:
-        if not self._outgoing.is_full:
-            self.put(FrameKind.PING, 0, 0, b"", ())
-
-    def _give_up(self, why: str) -> None:
-        if self.error is None:
-            self.error = ConnectionLost(f"{self.address} {why}")
-        self._abort()
-
-    def _greet_in_vain(self) -> None:
-        limit = self._limits.handshake_timeout_s
-        self.fail(HandshakeRefused(f"no greeting within {limit:g} s; is the port the wire port?"))
-
-    def _stop_reading(self) -> None:
-        assert self._transport is not None
-        if self._is_reading and not self.is_dialled and not self._transport.is_closing():
-            self._transport.pause_reading()
-            self._is_reading = False
-            self._keepalive.listen(False)
-
-    def _read_on(self) -> None:
-        if not self._is_reading and self._transport is not None:
-            self._is_reading = True
-            self._keepalive.listen(True)
-            if not self._transport.is_closing():
-                self._transport.resume_reading()
-
-    def _say_goodbye(self, failure: Failure) -> None:
-        self.put(FrameKind.GOODBYE, 0, 0, failure, ())
-        if self._state is _State.OPEN:
-            self._state = _State.CLOSING
-
-    def _close_transport(self) -> None:
-        if self._transport is not None:
-            self._outgoing.hand_over()
-            self._transport.close()
-
-    def _cut(self) -> None:
-        """Close once the last bytes are out, or have had their time."""
-        self._close_transport()
-        self._stop_deadline()
-        self._deadline = self.loop.call_later(self._limits.farewell_timeout_s, self._abort)
-
-    def _abort(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
-
-    def _stop_deadline(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
     def _loss(self) -> ConnectionLost:
         return ConnectionLost(str(self.error or "the connection was closed"))
 
+
+# Plain numbers: looking an enum's member up is dear where it is done for every frame.
+_MESSAGE: Final = int(FrameKind.MESSAGE)
+_REQUEST: Final = int(FrameKind.REQUEST)
 
 _TAKERS: Final[dict[int, Callable[[Connection, Frame], None]]] = {
     int(FrameKind.GOODBYE): Connection._take_goodbye,
     int(FrameKind.PING): Connection._take_ping,
     int(FrameKind.PONG): Connection._take_pong,
-    int(FrameKind.MESSAGE): Connection._take_message,
-    int(FrameKind.REQUEST): Connection._take_request,
+    _MESSAGE: Connection._take_message,
+    _REQUEST: lambda connection, frame: connection._serving.take(frame),
     int(FrameKind.ANSWER): Connection._take_answer,
     int(FrameKind.FAILURE): Connection._take_failure,
-    int(FrameKind.CANCEL): Connection._take_cancel,
-    int(FrameKind.STREAM_OPEN): Connection._take_stream_open,
-    int(FrameKind.STREAM_DATA): Connection._take_stream_data,
-    int(FrameKind.STREAM_CREDIT): Connection._take_stream_credit,
-    int(FrameKind.STREAM_END): Connection._take_stream_end,
+    int(FrameKind.CANCEL): lambda connection, frame: connection._serving.take_cancel(frame),
+    int(FrameKind.STREAM_OPEN): lambda connection, frame: connection._streams.take_open(frame),
+    int(FrameKind.STREAM_DATA): lambda connection, frame: connection._streams.take_data(frame),
+    int(FrameKind.STREAM_CREDIT): lambda connection, frame: connection._streams.take_credit(frame),
+    int(FrameKind.STREAM_END): lambda connection, frame: connection._streams.take_end(frame),
 }

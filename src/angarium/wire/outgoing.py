@@ -142,7 +142,7 @@ class Outgoing:
             try:
                 await waiting
             finally:
-                if not waiting.done() or waiting.cancelled():
+                if waiting in self._waiting:
                     self._waiting.remove(waiting)
 
     def _wake(self) -> None:

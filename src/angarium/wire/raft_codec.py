@@ -197,7 +197,8 @@ def _record(group: GroupId, message: Message, payload: list[Buffer]) -> object:
     for entry in message.entries:
         data = entry.data
         entries.append((entry.term, entry.index, len(data), entry.kind))
-        payload.append(data)
+        if data:
+            payload.append(data)
     snapshot = message.snapshot
     snapshot_record: object = None
     if snapshot is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from angarium.errors import LimitExceeded
 from angarium.wire.connection import Connection
@@ -26,11 +26,12 @@ class Server:
         self.connections: set[Connection] = set()
         """Everybody who is connected, those still in the handshake included."""
         self.refused = 0
-        """Newcomers turned away because `connections_max` was reached."""
+        """Newcomers turned away: `connections_max` was reached, or the server is draining."""
         self._greeting = greeting
         self._welcome = welcome
         self._limits = limits
         self._listener: asyncio.Server | None = None
+        self._is_draining = False
 
     @classmethod
     async def listen(
@@ -62,6 +63,7 @@ class Server:
 
     async def drain(self, reason: str = "the node is stopping", *, timeout_s: float = 5.0) -> None:
         """Accept nobody new, let what is under way finish, and close every connection in time."""
+        self._is_draining = True
         if self._listener is not None:
             self._listener.close()
         async with asyncio.TaskGroup() as farewells:
@@ -69,7 +71,7 @@ class Server:
                 farewells.create_task(connection.close(reason, timeout_s=timeout_s))
 
     def _accept(self) -> asyncio.BaseProtocol:
-        if len(self.connections) >= 2 * self._limits.connections_max:
+        if self._is_draining or len(self.connections) >= 2 * self._limits.connections_max:
             self.refused += 1
             return _Cut()
         is_full = len(self.connections) >= self._limits.connections_max
@@ -92,8 +94,7 @@ class Server:
 
 
 class _Cut(asyncio.Protocol):
-    """Cuts whoever connects: there is no room even for a refusal."""
+    """Cuts whoever connects: there is no room, or no time, even for a refusal."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.WriteTransport)
-        transport.abort()
+        cast(asyncio.Transport, transport).abort()

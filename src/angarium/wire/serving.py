@@ -11,7 +11,7 @@ from angarium.wire.frames import FrameKind
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Container, Coroutine, Sequence
+    from collections.abc import Callable, Container, Sequence
 
     from angarium.ids import Buffer
     from angarium.wire.connection import Connection
@@ -117,7 +117,8 @@ class Serving:
             self.fail(request, error)
             return
         if work is not None:
-            request.run_as(connection.start(self._serve(request, work)))
+            task = connection.start(work, lambda done: self._finished(request, done))
+            request.run_as(task)
 
     def take_cancel(self, frame: Frame) -> None:
         """Hear that a request is no longer waited for."""
@@ -158,15 +159,16 @@ class Serving:
         del self._requests[request.frame.id]
         self._connection.notice_quiet()
 
-    async def _serve(self, request: Request, work: Coroutine[Any, Any, None]) -> None:
-        try:
-            await work
-            self.answer(request, b"", ())
-        except Exception as error:
-            self.fail(request, error)
-        finally:
-            # Cancelled by ourselves and not by the caller, who must not wait in vain.
+    def _finished(self, request: Request, task: asyncio.Task[None]) -> None:
+        # Cancelled by ourselves and not by the caller, who must not wait in vain.
+        if task.cancelled():
             self.fail(request, OutcomeUnknown("the node stopped serving this request"))
+            return
+        error = task.exception()
+        if error is not None:
+            self.fail(request, error)
+        else:
+            self.answer(request, b"", ())
 
 
 def check_their_id(frame: Frame, *, is_dialled: bool, taken: Container[int]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from angarium.errors import AngariumError, LimitExceeded
 from angarium.wire.error_codec import error_of, failure_of
@@ -12,7 +12,8 @@ from angarium.wire.serving import check_their_id, refusal_of
 from angarium.wire.streams import Stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    import asyncio
+    from collections.abc import Callable
 
     from angarium.wire.connection import Connection
 
@@ -71,7 +72,8 @@ class StreamTable:
             connection.put(FrameKind.FAILURE, frame.operation, frame.id, refusal, ())
             return
         stream = self.add(frame)
-        stream.run_as(connection.start(_serve(stream, handler(stream))))
+        task = connection.start(handler(stream), lambda done: _finished(stream, done))
+        stream.run_as(task)
 
     def take_data(self, frame: Frame) -> None:
         """Hand data to its stream."""
@@ -110,14 +112,13 @@ class StreamTable:
             stream.fail(error_for())
 
 
-async def _serve(stream: Stream, work: Coroutine[Any, Any, None]) -> None:
-    try:
-        await work
-        stream.finish()
-    except AngariumError as error:
-        stream.cancel(error)
-    except Exception as error:
-        stream.cancel(error_of(failure_of(error)))
-    finally:
-        # Only if cancelled by ourselves: otherwise the stream is over already.
+def _finished(stream: Stream, task: asyncio.Task[None]) -> None:
+    # Cancelled by ourselves: if the other side had ended the stream, it would be over already.
+    if task.cancelled():
         stream.cancel(ConnectionLost("the node stopped serving this stream"))
+        return
+    error = task.exception()
+    if error is None:
+        stream.finish()
+    else:
+        stream.cancel(error_of(failure_of(error)))

@@ -5,7 +5,7 @@ So a slow consumer slows its own producer down and nobody else, and what waits a
 bounded by the window (and one frame, which may overdraw it).
 
 A stream ends when both sides have said `end`, or at once with a failure or with the connection.
-What was received before an orderly end can still be taken out.
+What came before the end can still be taken out, unless this side cancelled the stream itself.
 """
 
 from __future__ import annotations
@@ -140,6 +140,7 @@ class Stream:
             return
         reason = error or StreamCancelled("the other side no longer wants this stream")
         self._connection.put(FrameKind.FAILURE, 0, self.id, failure_of(reason), ())
+        self._incoming.clear()
         task, self._task = self._task, None
         self.fail(StreamCancelled("this side no longer wants this stream"))
         # A handler that gives its own stream up goes on; anybody else ends the handler with it.
@@ -193,7 +194,6 @@ class Stream:
         if self._is_over:
             return
         self._error = error
-        self._incoming.clear()
         self._connection.forget_stream(self)
         self._wake_receiver()
         self.wake_senders()

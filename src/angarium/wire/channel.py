@@ -1,0 +1,276 @@
+"""Frames over one transport, in both directions, whatever they mean.
+
+Guarantees:
+
+- Frames leave in the order in which they were put, those of one turn of the event loop together.
+- A peer whose bytes are no frames is told so and disconnected; frames before the bad one count.
+- What waits to be written is bounded. The accepting side stops reading at the bound, so that a
+  peer that asks and never reads cannot fill its memory; the dialling side always reads, so the two
+  never wait for each other.
+- A peer that is silent, or takes none of its bytes, is given up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import threading
+from abc import abstractmethod
+from collections import deque
+from typing import TYPE_CHECKING, Final, cast
+
+from angarium.errors import AngariumError
+from angarium.wire.decoder import SCRATCH_BYTES, FrameDecoder
+from angarium.wire.errors import ConnectionLost, WireError
+from angarium.wire.frames import Frame, FrameKind, frame_head
+from angarium.wire.keepalive import Keepalive
+from angarium.wire.outgoing import Outgoing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from angarium.ids import Buffer
+    from angarium.wire.frames import Header
+    from angarium.wire.limits import WireLimits
+
+_log = logging.getLogger(__name__)
+
+
+class _Scratch(threading.local):
+    """Where bytes land first, one per thread and so per event loop; see the decoder."""
+
+    def __init__(self) -> None:
+        self.buffer = bytearray(SCRATCH_BYTES)
+
+
+_scratch: Final = _Scratch()
+
+
+class Channel(asyncio.BufferedProtocol):
+    """One side of a socket. `Connection` gives the frames their meaning."""
+
+    def __init__(self, *, limits: WireLimits, is_dialled: bool) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.is_dialled = is_dialled
+        self.error: AngariumError | None = None
+        """Why it ended, or is about to; None while it works and after an orderly goodbye."""
+        self._limits = limits
+        self._transport: asyncio.Transport | None = None
+        # Until the peer has said what it takes, it takes what a handshake needs.
+        self._peer_frame_bytes_max = limits.handshake_bytes_max
+        self._peer_header_bytes_max = limits.handshake_bytes_max
+        self._decoder = FrameDecoder(
+            frame_bytes_max=limits.handshake_bytes_max,
+            header_bytes_max=limits.handshake_bytes_max,
+            scratch=_scratch.buffer,
+        )
+        self._outgoing = Outgoing(
+            self.loop, bytes_max=limits.outgoing_bytes_max, on_room=self._read_on
+        )
+        self._keepalive = Keepalive(
+            self.loop, self._outgoing, limits=limits, ping=self._ping, give_up=self._give_up
+        )
+        # Frames of the last read that were not handled because our answers are not taken.
+        self._unhandled: deque[Frame] = deque()
+        self._is_reading = True
+        self._is_cut = False
+        self._deadline: asyncio.TimerHandle | None = None
+
+    # --- what it means to whoever builds on it ----------------------------------------------
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Hear that the transport is there."""
+
+    @abstractmethod
+    def _take_frame(self, frame: Frame) -> None:
+        """Act upon a frame that has come."""
+
+    @abstractmethod
+    def _end(self, cause: Exception | None) -> None:
+        """Hear, once, that the transport is gone."""
+
+    @abstractmethod
+    def fail(self, error: AngariumError) -> None:
+        """Tell the peer why, and close without waiting for anything under way."""
+
+    # --- for its users ----------------------------------------------------------------------
+
+    @property
+    def address(self) -> str:
+        """The other side's address, for logs."""
+        name = self._transport.get_extra_info("peername") if self._transport else None
+        return f"{name[0]}:{name[1]}" if name else "nowhere"
+
+    @property
+    def is_congested(self) -> bool:
+        """Tell whether one-way messages would be dropped now, because the peer does not keep up."""
+        return self._outgoing.is_full
+
+    async def room(self) -> None:
+        """Wait until the peer has taken enough for more to be sent, or is gone."""
+        await self._outgoing.room()
+
+    def put(
+        self,
+        kind: int,
+        operation: int,
+        frame_id: int,
+        header: Header,
+        payload: Sequence[Buffer],
+        *,
+        flags: int = 0,
+    ) -> int:
+        """Queue a frame and return its size; for the modules of this room.
+
+        Raises `LimitExceeded` for one larger than the peer takes; nothing has happened then. On
+        its way to the end, a channel drops frames silently.
+        """
+        head, size = frame_head(
+            kind,
+            operation,
+            frame_id,
+            header,
+            payload,
+            flags=flags,
+            frame_bytes_max=self._peer_frame_bytes_max,
+            header_bytes_max=self._peer_header_bytes_max,
+        )
+        if not self._is_cut:
+            self._outgoing.put(head, payload, size)
+        return size
+
+    # --- called by the transport ------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        self._transport = cast(asyncio.Transport, transport)
+        raw = transport.get_extra_info("socket")
+        if raw is not None and raw.family in {socket.AF_INET, socket.AF_INET6}:
+            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._transport.set_write_buffer_limits(high=self._limits.write_buffer_bytes)
+        self._outgoing.attach(self._transport)
+        self._begin()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return where the next bytes belong."""
+        del sizehint
+        return self._decoder.writable()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Handle the frames that these bytes complete."""
+        self._keepalive.heard()
+        self._handle(self._decoder.advance(nbytes))
+
+    def eof_received(self) -> None:
+        """Let the transport close itself: half a connection is of no use."""
+
+    def pause_writing(self) -> None:
+        """Hear that the transport has enough."""
+        self._outgoing.pause()
+
+    def resume_writing(self) -> None:
+        """Hear that the transport has room again."""
+        self._outgoing.resume()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End."""
+        self._is_cut = True
+        self._unhandled.clear()
+        self._keepalive.stop()
+        self._stop_deadline()
+        self._outgoing.detach()
+        self._end(exc)
+
+    # --- reading ----------------------------------------------------------------------------
+
+    def _handle(self, frames: Sequence[Frame]) -> None:
+        # What handlers answer at once leaves together, when all frames of this read are handled.
+        self._outgoing.hold()
+        try:
+            for position, frame in enumerate(frames):
+                if self._is_cut:
+                    return
+                self._take_frame(frame)
+                if self._outgoing.is_full and self._must_stop_reading():
+                    self._unhandled.extend(frames[position + 1 :])
+                    return
+            if self._decoder.error is not None:
+                self.fail(self._decoder.error)
+        except AngariumError as error:
+            self.fail(error)
+        except Exception:
+            _log.exception("a frame from %s met a mistake of ours", self.address)
+            self.fail(WireError("the node met an unexpected error; its log has it"))
+        finally:
+            self._outgoing.release()
+
+    def _must_stop_reading(self) -> bool:
+        if self.is_dialled or self._is_cut:
+            return False
+        self._outgoing.flush()
+        if not self._outgoing.is_full:
+            return False
+        if self._is_reading:
+            assert self._transport is not None
+            self._transport.pause_reading()
+            self._is_reading = False
+            self._keepalive.listen(False)
+        return True
+
+    def _read_on(self) -> None:
+        """Go on where `_must_stop_reading` stopped, now that there is room again."""
+        if self._is_reading or self._is_cut:
+            return
+        if self._unhandled:
+            unhandled = list(self._unhandled)
+            self._unhandled.clear()
+            self._handle(unhandled)
+        if not self._unhandled and not self._is_cut and not self._outgoing.is_full:
+            assert self._transport is not None
+            self._is_reading = True
+            self._keepalive.listen(True)
+            self._transport.resume_reading()
+
+    # --- ending -----------------------------------------------------------------------------
+
+    def _close_transport(self) -> None:
+        """Hand over the last bytes and close when they are out; nothing comes after them."""
+        if self._transport is not None and not self._is_cut:
+            self._outgoing.hand_over()
+            self._is_cut = True
+            self._transport.close()
+
+    def _cut(self) -> None:
+        """Close once the last bytes are out, or have had their time."""
+        self._close_transport()
+        self._set_deadline(self._limits.farewell_timeout_s)
+
+    def _abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _set_deadline(self, seconds: float) -> None:
+        """Have `_late` called after so many seconds, unless stopped."""
+        self._stop_deadline()
+        self._deadline = self.loop.call_later(seconds, self._late)
+
+    def _stop_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _late(self) -> None:
+        self._abort()
+
+    # --- keep-alive -------------------------------------------------------------------------
+
+    def _ping(self) -> None:
+        if not self._outgoing.is_full:
+            self.put(FrameKind.PING, 0, 0, b"", ())
+
+    def _give_up(self, why: str) -> None:
+        if self.error is None:
+            self.error = ConnectionLost(f"{self.address} {why}")
+        self._abort()

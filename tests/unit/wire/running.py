@@ -1,0 +1,89 @@
+"""How the wire's tests run a coroutine, wait, and join two sides."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+import uvloop
+
+from angarium.wire import Connection, Handlers, Hello, Role, Server, WireLimits, dial
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Coroutine
+    from typing import Any
+
+T = TypeVar("T")
+
+LOOPS = ("uvloop", "asyncio")
+LOCALHOST = "127.0.0.1"
+NODE = Hello(role=Role.PEER, cluster="c1", node=1)
+CLIENT = Hello(role=Role.CLIENT)
+
+
+class Runner:
+    """Runs coroutines on one kind of event loop, each within a deadline."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def __call__(self, work: Coroutine[Any, Any, T], *, within_s: float = 20.0) -> T:
+        factory = uvloop.new_event_loop if self.kind == "uvloop" else asyncio.new_event_loop
+
+        async def in_time() -> T:
+            async with asyncio.timeout(within_s):
+                return await work
+
+        with asyncio.Runner(loop_factory=factory, debug=False) as runner:
+            return runner.run(in_time())
+
+
+async def eventually(is_so: Callable[[], object], *, within_s: float = 10.0) -> None:
+    """Poll until `is_so`, or fail at the deadline."""
+    async with asyncio.timeout(within_s):
+        while not is_so():  # noqa: ASYNC110  (a poll is what works for any condition)
+            await asyncio.sleep(0.001)
+
+
+@asynccontextmanager
+async def listening(
+    handlers: Handlers | None = None, *, hello: Hello = NODE, limits: WireLimits | None = None
+) -> AsyncIterator[Server]:
+    """A server on a free port."""
+    server = await Server.listen(
+        host=LOCALHOST,
+        port=0,
+        greeting=lambda: hello,
+        welcome=lambda _: handlers or Handlers(),
+        limits=limits,
+    )
+    try:
+        yield server
+    finally:
+        await server.drain(timeout_s=2.0)
+
+
+@asynccontextmanager
+async def joined(
+    serves: Handlers | None = None,
+    *,
+    client_serves: Handlers | None = None,
+    limits: WireLimits | None = None,
+    client_limits: WireLimits | None = None,
+) -> AsyncIterator[tuple[Connection, Connection]]:
+    """A client's side and a server's side of one open connection."""
+    async with listening(serves, limits=limits) as server:
+        client = await dial(
+            host=LOCALHOST,
+            port=server.port,
+            hello=CLIENT,
+            welcome=lambda _: client_serves or Handlers(),
+            limits=client_limits or limits,
+        )
+        try:
+            (accepted,) = server.connections
+            await accepted.opened()
+            yield client, accepted
+        finally:
+            await client.close(timeout_s=2.0)
