@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -19,7 +19,7 @@ from angarium.machine.outcomes import Outcome
 from angarium.modes import DeliveryMode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from angarium.ids import Index, Micros
 
@@ -35,6 +35,15 @@ class Published(msgspec.Struct, frozen=True):
 
 
 Reply: TypeAlias = "Callable[[Published | AngariumError], None]"
+
+
+class Publishing(NamedTuple):
+    """One caller's batches, how it wants them answered, and whom to answer."""
+
+    batches: Sequence[bytearray]
+    """Each in a buffer of its own, which the leader stamps in place."""
+    mode: DeliveryMode
+    reply: Reply
 
 
 @dataclass(slots=True)
@@ -80,21 +89,29 @@ class Acks:
         """Return how long the oldest unapplied entry of this leader has been waiting, in µs."""
         return now - self._oldest[0][1] if self._oldest else 0
 
-    def applied(self, index: Index, term: Term) -> None:
-        """Answer whoever waited for entries up to `index`, whose entry has `term`."""
+    def applied(self, index: Index, term: Term, outcomes: tuple[Outcome, ...] = ()) -> None:
+        """Answer whoever waited for the entry at `index`, which has `term`.
+
+        `outcomes` are the machine's, for those whose outcome only the machine knows.
+        """
         oldest, waiting, early = self._oldest, self._waiting, self._early
         while oldest and oldest[0][0] <= index:
             oldest.popleft()
         while waiting and waiting[0].index <= index:
             done = waiting.popleft()
-            if done.published.term == term or done.index < index:
-                done.reply(done.published)
+            if done.index == index and done.published.term == term:
+                done.reply(done.published if done.published.outcomes else _told(done, outcomes))
             else:
                 done.reply(NotLeader("another leader's entry took the place; nothing was stored"))
         while early and early[0].index <= index:
             answered = early.popleft()
             if answered.index == index and answered.term != term:
                 self.eventual_lost += answered.records
+
+    @property
+    def are_all_answered(self) -> bool:
+        """True while nobody waits."""
+        return not self._waiting
 
     def superseded(self, index: Index) -> None:
         """Count early answers at or below `index`, which a snapshot has replaced unseen.
@@ -110,3 +127,7 @@ class Acks:
         self._oldest.clear()
         for one in waiting:
             one.reply(OutcomeUnknown("leadership was lost before the entry was known committed"))
+
+
+def _told(waiting: _Waiting, outcomes: tuple[Outcome, ...]) -> Published:
+    return msgspec.structs.replace(waiting.published, outcomes=outcomes)

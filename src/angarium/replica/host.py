@@ -26,7 +26,7 @@ from angarium.replica.peers import EntriesReply
 from angarium.replica.repair import IdentityLost, Repair, entries_to_refetch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from angarium.ids import GroupId, Incarnation, NodeId, ReplicaId
     from angarium.log.disk import Disk
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from angarium.raft.messages import Message
     from angarium.replica.peers import PeerMessage
     from angarium.replica.replica import Replica
+    from angarium.replica.work import Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,10 +176,13 @@ class Host:
                 self.repairs[group].heard_from(message.sender)
             return
         # No room for entries: as if they had been lost on the way. The leader will ask again.
-        if message.kind is MessageKind.APPEND and message.entries and self.wal.is_full:
+        if message.kind is MessageKind.APPEND and message.entries and not self._has_room(replica):
             return
         replica.receive(message)
         replica.process()
+
+    def _has_room(self, replica: PartitionReplica) -> bool:
+        return not self.wal.is_full and not replica.partition.is_congested
 
     def deliver_from_peer(self, message: PeerMessage) -> None:
         """Take a message outside of Raft from another node."""
@@ -234,8 +238,10 @@ class Host:
 
     # --- housekeeping -----------------------------------------------------------------------
 
-    def maintain(self) -> None:
+    def maintain(self) -> Generator[Work, None, None]:
         """Do what may wait: write segments behind, take snapshots, free WAL files."""
-        for replica in self.replicas.values():
-            replica.maintain()
+        for group in list(self.replicas):
+            replica = self.replicas.get(group)
+            if replica is not None:
+                yield from replica.maintain()
         self.wal.release()

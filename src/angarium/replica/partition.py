@@ -9,12 +9,12 @@ where readers see it, and answers the publisher.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
 from angarium.batch import stamp
-from angarium.errors import AngariumError, CorruptData, DiskFull, NotLeader
+from angarium.errors import AngariumError, CorruptData, LimitExceeded, NotLeader
 from angarium.ids import Micros, Offset, Term
 from angarium.log.segments import Manifest, PartitionLog
 from angarium.log.stages import StageStore
@@ -24,15 +24,21 @@ from angarium.raft.messages import EntryKind
 from angarium.replica.acks import Acks, Published
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Generator, Iterable, Sequence
 
     from angarium.ids import Buffer, Index
     from angarium.log.disk import Disk
     from angarium.log.segments import SegmentConfig, SegmentImport
     from angarium.machine import Applied, Command, Outcome, Prepared
     from angarium.raft.messages import Entry
-    from angarium.replica.acks import Reply
+    from angarium.replica.acks import Publishing, Reply
     from angarium.replica.config import ReplicaConfig
+    from angarium.replica.work import Work
+
+
+UNFLUSHED_BYTES_MAX: Final = 32 << 20
+"""Batches in memory that no segment has yet. Above it publishes are refused, retriably, and a
+follower takes no more entries, until the disk has caught up."""
 
 
 class PartitionSnapshot(msgspec.Struct, frozen=True):
@@ -94,20 +100,36 @@ class Partition:
 
     # --- admitting --------------------------------------------------------------------------
 
-    def publish(
-        self, batches: Sequence[bytearray], *, mode: DeliveryMode, now: Micros, reply: Reply
-    ) -> None:
-        """Number `batches`, propose them as one entry, and answer as `mode` promises.
+    def publish(self, requests: Sequence[Publishing], *, now: Micros) -> None:
+        """Number every caller's batches, propose them as one entry, and answer as asked.
 
-        The batches are stamped in place. A duplicate is answered with the offset of its original,
-        but not before that one is committed.
+        Several callers share an entry, but their batches are never merged. A duplicate is answered
+        with the offset of its original, but not before that one is committed.
         """
         projection = self._leading_projection()
-        if projection is None:
-            reply(NotLeader())
+        if projection is None or self.is_congested:
+            error = NotLeader() if projection is None else _congestion()
+            for request in requests:
+                request.reply(error)
             return
+        batches = [batch for request in requests for batch in request.batches]
         prepared = projection.append(batches, term=self._term, now=now)
-        self._admit(prepared, mode=mode, now=now, reply=reply)
+        index = self._proposed(prepared, now)
+        if isinstance(index, AngariumError):
+            for request in requests:
+                request.reply(index)
+            return
+        early = prepared.data is not None and self._may_answer_early(now)
+        start = 0
+        for request in requests:
+            outcomes = prepared.outcomes[start : start + len(request.batches)]
+            start += len(request.batches)
+            answer = Published(request.mode, self._term, outcomes)
+            if early and request.mode is DeliveryMode.EVENTUAL:
+                self.acks.answered_early(index, self._term, _records(outcomes))
+                request.reply(msgspec.structs.replace(answer, provisional=True))
+            else:
+                self._answer_at(index, answer, request.reply)
 
     def submit(self, command: Command, *, now: Micros, reply: Reply) -> None:
         """Propose one command other than an append; it is answered when it is applied."""
@@ -116,33 +138,40 @@ class Partition:
             reply(NotLeader())
             return
         prepared = projection.submit(command, term=self._term, now=now)
-        self._admit(prepared, mode=DeliveryMode.CONSISTENT, now=now, reply=reply)
+        index = self._proposed(prepared, now)
+        if isinstance(index, AngariumError):
+            reply(index)
+            return
+        answer = Published(DeliveryMode.CONSISTENT, self._term, prepared.outcomes)
+        self._answer_at(index, answer, reply)
 
-    def _admit(self, prepared: Prepared, *, mode: DeliveryMode, now: Micros, reply: Reply) -> None:
+    def _proposed(self, prepared: Prepared, now: Micros) -> Index | AngariumError:
+        """Propose what was prepared; return the index to wait for, or why it was not taken."""
         entries = self._log_entries
         assert entries is not None
-        published = Published(mode, self._term, prepared.outcomes)
         if prepared.data is None:
             # Nothing new to store. The original of a duplicate may itself be uncommitted still,
-            # so the answer waits for everything that is in the log by now.
-            if self._projection is not None and self._projection.unconfirmed == 0:
-                reply(published)
-            else:
-                self.acks.wait(entries.last_index, published, reply)
-            return
+            # so its answer waits for everything that is in the log by now.
+            return entries.last_index
         try:
             index = entries.propose(prepared.data)
         except AngariumError as refused:
             # The projection has run ahead of a log that did not take the entry.
             self._projection = None
-            reply(refused)
-            return
+            return refused
         self.acks.appended(index, now)
-        if mode is DeliveryMode.EVENTUAL and self._may_answer_early(now):
-            self.acks.answered_early(index, self._term, _records(prepared.outcomes))
-            reply(msgspec.structs.replace(published, provisional=True))
+        return index
+
+    def _answer_at(self, index: Index, answer: Published, reply: Reply) -> None:
+        if index <= self.machine.applied_index:
+            reply(answer)
         else:
-            self.acks.wait(index, published, reply)
+            self.acks.wait(index, answer, reply)
+
+    @property
+    def is_congested(self) -> bool:
+        """True while segments are written more slowly than batches come."""
+        return self.log.unflushed_bytes > UNFLUSHED_BYTES_MAX
 
     def _may_answer_early(self, now: Micros) -> bool:
         return self.acks.oldest_age(now) <= self._config.eventual_bound_micros
@@ -173,13 +202,15 @@ class Partition:
 
     def apply(self, entry: Entry) -> None:
         """Take a committed entry: into the machine, the segments, and to whoever waits for it."""
+        outcomes: tuple[Outcome, ...] = ()
         if entry.kind is EntryKind.NORMAL:
             applied = self.machine.apply(entry.index, entry.term, entry.data)
+            outcomes = applied.outcomes
             if self._projection is not None and entry.data:
                 self._projection.confirm(entry.index, applied)
-            if applied.outcomes:
+            if outcomes:
                 self._write(applied)
-        self.acks.applied(entry.index, entry.term)
+        self.acks.applied(entry.index, entry.term, outcomes)
 
     def _write(self, applied: Applied) -> None:
         """Do what the machine wants written."""
@@ -217,16 +248,21 @@ class Partition:
 
     # --- snapshots --------------------------------------------------------------------------
 
-    def save(self) -> bytes:
-        """Return the state, after making durable every file it stands on."""
-        self.log.sync()
-        self._stages.sync()
-        self._drop_published_stages()
-        return msgspec.msgpack.encode(
-            PartitionSnapshot(
-                self.machine.snapshot(), self.log.manifest().encode(), self._stages.contents()
-            )
+    def save(self) -> Generator[Work, None, bytes]:
+        """Yield work that makes durable what the state stands on, then return the state.
+
+        The state is that of the moment this is called. Entries may be applied while the work is
+        done; they are not part of it.
+        """
+        state = PartitionSnapshot(
+            self.machine.snapshot(), self.log.manifest().encode(), self._stages.contents()
         )
+        until = self.log.end_offset
+        while self.log.synced_offset < until:
+            yield from self._flush(sync=True)
+        yield from self._flush_stages()
+        self._drop_published_stages()
+        return msgspec.msgpack.encode(state)
 
     def restore(self, data: Buffer, index: Index) -> None:
         """Become what another replica saved; `adopt` has brought the segments."""
@@ -255,23 +291,46 @@ class Partition:
 
     # --- housekeeping -----------------------------------------------------------------------
 
-    def maintain(self) -> bool:
-        """Write segments behind, and remove what nobody needs; True if segments went."""
-        flush = self.log.take(sync=False)
-        if flush is not None:
-            try:
-                self.log.write(flush)
-            except DiskFull:
-                self.log.failed(flush)
-            else:
-                self.log.flushed(flush)
+    def maintain(self) -> Generator[Work, None, bool]:
+        """Yield the work of writing segments behind, then remove what nobody needs any more.
+
+        Returns whether segments were removed.
+        """
+        yield from self._flush(sync=False)
         self._drop_published_stages()
         return self.log.collect() > 0
+
+    def _flush(self, *, sync: bool) -> Generator[Work, None, None]:
+        flush = self.log.take(sync=sync)
+        if flush is None:
+            return
+        log = self.log
+        try:
+            yield lambda: log.write(flush)
+        except BaseException:
+            log.failed(flush)
+            raise
+        log.flushed(flush)
+
+    def _flush_stages(self) -> Generator[Work, None, None]:
+        flush = self._stages.take()
+        if flush is None:
+            return
+        try:
+            yield lambda: self._stages.write(flush)
+        except BaseException:
+            self._stages.failed(flush)
+            raise
+        self._stages.flushed(flush)
 
     def _drop_published_stages(self) -> None:
         while self._drops and self._drops[0][0] <= self.log.synced_offset:
             for slot in self._drops.popleft()[1]:
                 self._stages.drop(slot)
+
+
+def _congestion() -> LimitExceeded:
+    return LimitExceeded("UNFLUSHED_BYTES_MAX", "the disk does not keep up; try again")
 
 
 def empty_partition() -> bytes:

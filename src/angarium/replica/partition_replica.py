@@ -30,19 +30,19 @@ from angarium.replica.storage import ReplicaStorage
 from angarium.replica.transfer import SegmentCopy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from angarium.ids import GroupId, Micros, Offset, ReplicaId
     from angarium.log.disk import Disk
     from angarium.log.segments import SegmentConfig
     from angarium.log.snapshots import SnapshotStore
     from angarium.log.wal import Wal
-    from angarium.modes import DeliveryMode
     from angarium.raft.messages import Entry, Message
-    from angarium.replica.acks import Reply
+    from angarium.replica.acks import Publishing
     from angarium.replica.config import ReplicaConfig
     from angarium.replica.outbox import Outbox
     from angarium.replica.peers import PeerMessage
+    from angarium.replica.work import Work
 
 
 class PartitionReplica(Replica):
@@ -86,14 +86,13 @@ class PartitionReplica(Replica):
         """Where the committed records that are visible here end."""
         return self.partition.log.end_offset
 
-    def publish(
-        self, batches: Sequence[bytearray], *, mode: DeliveryMode, now: Micros, reply: Reply
-    ) -> None:
-        """Store `batches` and answer as `mode` promises; see `Partition.publish`."""
+    def publish(self, requests: Sequence[Publishing], *, now: Micros) -> None:
+        """Store batches and answer as each request asks; see `Partition.publish`."""
         if self._wal.is_full:
-            reply(DiskFull("the leader's disk is full"))
+            for request in requests:
+                request.reply(DiskFull("the leader's disk is full"))
             return
-        self.partition.publish(batches, mode=mode, now=now, reply=reply)
+        self.partition.publish(requests, now=now)
 
     def fetch(self, offset: Offset, *, bytes_max: int) -> list[memoryview]:
         """Return committed batches from the one that holds `offset` on."""
@@ -179,6 +178,8 @@ class PartitionReplica(Replica):
         if request is not None:
             self._outbox.tell(request)
             return
+        if self.is_busy:
+            return  # the log is being written; the next tick comes back to this
         self._copy = None
         if copy.index <= self.raft.commit:
             # The log caught up by itself meanwhile, and is ahead of what was copied.
@@ -196,9 +197,7 @@ class PartitionReplica(Replica):
             self._copy = None
         elif quiet % 4 == 0:
             # The request or its answer may have been lost; asking twice does no harm.
-            request = copy.request()
-            if request is not None:
-                self._outbox.tell(request)
+            self._go_on_copying(copy)
 
     # --- serving those who catch up ---------------------------------------------------------
 
@@ -316,15 +315,19 @@ class PartitionReplica(Replica):
 
     # --- housekeeping -----------------------------------------------------------------------
 
-    def maintain(self) -> None:
+    def maintain(self) -> Generator[Work, None, None]:
         """Do what may wait: write behind, and take a snapshot when it is due."""
-        if self.partition.maintain():
-            self._storage.outdate()
-        if self.wants_snapshot() and not self.is_mending:
+        # On a full disk everything stays as it was, and is tried again next time.
+        with suppress(DiskFull):
+            self.is_busy = True
             try:
-                self.take_snapshot()
-            except DiskFull:
-                return
+                segments_went = yield from self.partition.maintain()
+            finally:
+                self.is_busy = False
+            if segments_went:
+                self._storage.outdate()
+            if self.wants_snapshot() and not self.is_mending:
+                yield from self.take_snapshot()
 
 
 def open_partition(

@@ -25,7 +25,7 @@ from angarium.raft.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from angarium.ids import Buffer, GroupId, ReplicaId, Term
     from angarium.log.wal import Wal
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from angarium.replica.config import ReplicaConfig
     from angarium.replica.outbox import Outbox
     from angarium.replica.storage import ReplicaStorage
+    from angarium.replica.work import Work
 
 
 class State(Protocol):
@@ -48,8 +49,8 @@ class State(Protocol):
     def follow(self) -> None:
         """This replica does not lead any more."""
 
-    def save(self) -> bytes:
-        """Return the state as of the last applied entry, its files made durable first."""
+    def save(self) -> Generator[Work, None, bytes]:
+        """Return the state as of now, after the work that makes its files durable."""
 
     def restore(self, data: Buffer, index: Index) -> None:
         """Replace the state by one that another replica saved at `index`."""
@@ -78,6 +79,8 @@ class Replica:
         self._wal = wal
         self._outbox = outbox
         self._config = config
+        self.is_busy = False
+        """True while files are written that nothing else may touch meanwhile."""
         self._leading: Term | None = None
         self._ballot = (raft.term, NO_REPLICA)
         """The term and vote last handed to the WAL."""
@@ -243,20 +246,34 @@ class Replica:
         due = self.applied - self.snapshot_index >= self._config.snapshot_entries
         return due or self._storage.is_wanted
 
-    def take_snapshot(self) -> None:
-        """Save the state, then let the log forget what it covers, but for a small margin."""
-        if self.applied <= self.snapshot_index:
-            return
+    def take_snapshot(self) -> Generator[Work, None, None]:
+        """Save the state, then let the log forget what it covers, but for a small margin.
+
+        While the work is under way no other snapshot may be installed (`is_busy`).
+        """
+        applied, term = self.applied, self._applied_term
         conf_state: ConfState = self.raft.conf_state
-        snapshot = Snapshot(self.applied, self._applied_term, conf_state, self._state.save())
-        self._storage.save(snapshot)
-        index = Index(max(self.applied - self._config.snapshot_keep_entries, 0))
+        if applied <= self.snapshot_index:
+            return
+        self.is_busy = True
+        try:
+            data = yield from self._state.save()
+            snapshot = Snapshot(applied, term, conf_state, data)
+            yield lambda: self._storage.write(snapshot)
+        finally:
+            self.is_busy = False
+        self._storage.adopt(snapshot)
+        self._forget_entries(applied)
+
+    def _forget_entries(self, applied: Index) -> None:
+        index = Index(max(applied - self._config.snapshot_keep_entries, 0))
         if index >= self._storage.first_index():
             self._wal.compact(self.group, index, self._storage.term(index))
 
     def _install(self, snapshot: Snapshot) -> None:
         """Replace log and state by a leader's snapshot, whose segments are here already."""
-        self._storage.save(snapshot)
+        self._storage.write(snapshot)
+        self._storage.adopt(snapshot)
         self._wal.compact(self.group, snapshot.index, snapshot.term)
         self._state.restore(snapshot.data, snapshot.index)
         self.applied, self._applied_term = snapshot.index, snapshot.term

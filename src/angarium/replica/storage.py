@@ -78,8 +78,11 @@ class ReplicaStorage:
         """
         self._outdated = True
 
-    def save(self, snapshot: Snapshot) -> None:
-        """Make `snapshot` durable; only then may the entries it replaces be forgotten."""
+    def write(self, snapshot: Snapshot) -> None:
+        """Make `snapshot` durable; only then may the entries it replaces be forgotten. Blocks."""
         self._store.save(self._group, snapshot)
+
+    def adopt(self, snapshot: Snapshot) -> None:
+        """Let `snapshot`, which is durable, be the newest."""
         self._snapshot = snapshot
         self._outdated = self.is_wanted = False

@@ -16,8 +16,10 @@ from angarium.errors import (
     SyncFailed,
 )
 from angarium.ids import Incarnation, NodeId, ReplicaId, node_of, replica_id
+from angarium.replica.acks import Publishing
 from angarium.replica.host import Host
 from angarium.replica.repair import IdentityLost
+from angarium.replica.work import do_now
 from angarium.testing.disk import SimulatedDisk
 from angarium.testing.sim.clock import MILLISECOND
 from angarium.testing.sim.requests import (
@@ -241,7 +243,7 @@ class SimNode:
             return
         self.world.scheduler.after(MAINTENANCE, self._maintain, life)
         with self._surviving():
-            self.host.maintain()
+            do_now(self.host.maintain())
             self._drive()
 
     def _drive(self) -> None:
@@ -306,7 +308,8 @@ class SimNode:
             return
         # The leader stamps in place, and what the network holds may arrive twice.
         batch = bytearray(request.batch)
-        replica.publish([batch], mode=request.mode, now=self.world.clock_of(self), reply=reply)
+        publishing = Publishing([batch], request.mode, reply)
+        replica.publish([publishing], now=self.world.clock_of(self))
         replica.process()
 
     def _fetch(self, host: Host, request: FetchRequest) -> None:
