@@ -13,25 +13,28 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from angarium.errors import CorruptData, NotFound
-from angarium.ids import Index, Term, replica_id
+from angarium.ids import CATALOG_GROUP, Index, Term, replica_id
 from angarium.log.segments import SegmentConfig
 from angarium.log.snapshots import SnapshotStore
 from angarium.log.wal import Wal, WalConfig
 from angarium.raft.messages import ConfState, MessageKind, Snapshot
+from angarium.replica.catalog import empty_catalog
+from angarium.replica.catalog_replica import CatalogReplica
 from angarium.replica.config import ReplicaConfig
+from angarium.replica.opening import Opener
 from angarium.replica.outbox import Outbox
 from angarium.replica.partition import empty_partition
-from angarium.replica.partition_replica import PartitionReplica, open_partition
 from angarium.replica.peers import EntriesReply
 from angarium.replica.repair import IdentityLost, Repair, entries_to_refetch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from angarium.ids import GroupId, Incarnation, NodeId, ReplicaId
     from angarium.log.disk import Disk
     from angarium.log.wal import SyncGroup
     from angarium.raft.messages import Message
+    from angarium.replica.partition_replica import PartitionReplica
     from angarium.replica.peers import PeerMessage
     from angarium.replica.replica import Replica
     from angarium.replica.work import Work
@@ -68,13 +71,24 @@ class Host:
     ) -> None:
         self.id: ReplicaId = replica_id(node, incarnation)
         self.replicas: dict[GroupId, PartitionReplica] = {}
+        """Replicas of partitions."""
+        self.catalog: CatalogReplica | None = None
+        """The replica of group 0, on a node that has one."""
         self.repairs: dict[GroupId, Repair] = {}
         self.outbox = Outbox()
         self.wal = Wal.open(disk, incarnation=incarnation, config=config.wal)
         self._disk = disk
-        self._config = config
-        self._jitter = jitter
         self._snapshots = SnapshotStore(disk)
+        self._opener = Opener(
+            disk=disk,
+            replica=self.id,
+            wal=self.wal,
+            snapshots=self._snapshots,
+            outbox=self.outbox,
+            config=config.replica,
+            segments=config.segments,
+            jitter=jitter,
+        )
         self._sync: Sync | None = None
         self._forget_unformed()
         for group in sorted(self.wal.recovered.groups):
@@ -89,7 +103,8 @@ class Host:
         """
         # The membership is the content of a snapshot at index 1 that nobody has to send.
         conf_state = ConfState(voters=tuple(sorted(voters)))
-        origin = Snapshot(Index(1), Term(1), conf_state, empty_partition())
+        nothing = empty_catalog() if group == CATALOG_GROUP else empty_partition()
+        origin = Snapshot(Index(1), Term(1), conf_state, nothing)
         self._snapshots.save(group, origin)
         self.wal.add_group(group)
         self.wal.compact(group, origin.index, origin.term)
@@ -101,6 +116,23 @@ class Host:
         self.wal.add_group(group)
         self.wal.sync()
         self._start(group)
+
+    def remove_group(self, group: GroupId) -> None:
+        """Give up this node's replica of `group`, with everything it holds."""
+        replica = self.replicas.pop(group, None)
+        self.repairs.pop(group, None)
+        if replica is not None:
+            replica.close()
+        if group in self.wal.groups:
+            self.wal.remove_group(group)
+        self._snapshots.remove(group)
+        self._disk.remove_folder(f"groups/{group}")
+
+    def close(self) -> None:
+        """Let go of every file. What is not synced is lost, and nobody was told it was not."""
+        for replica in self._all():
+            replica.close()
+        self.wal.close()
 
     def replica(self, group: GroupId) -> PartitionReplica:
         """Return this node's replica of `group`; raises `NotFound`."""
@@ -141,23 +173,25 @@ class Host:
         )
 
     def _start(self, group: GroupId) -> None:
-        self.replicas[group] = open_partition(
-            disk=self._disk,
-            group=group,
-            replica=self.id,
-            wal=self.wal,
-            snapshots=self._snapshots,
-            outbox=self.outbox,
-            config=self._config.replica,
-            segments=self._config.segments,
-            jitter=self._jitter,
-        )
+        opened = self._opener.open(group)
+        if isinstance(opened, CatalogReplica):
+            self.catalog = opened
+        else:
+            self.replicas[group] = opened
+
+    def _replica(self, group: GroupId) -> PartitionReplica | CatalogReplica | None:
+        return self.catalog if group == CATALOG_GROUP else self.replicas.get(group)
+
+    def _all(self) -> Iterator[PartitionReplica | CatalogReplica]:
+        if self.catalog is not None:
+            yield self.catalog
+        yield from list(self.replicas.values())
 
     # --- inputs -----------------------------------------------------------------------------
 
     def tick(self) -> None:
         """Let one tick pass for every group."""
-        for replica in self.replicas.values():
+        for replica in self._all():
             replica.tick()
             replica.process()
         for repair in self.repairs.values():
@@ -170,19 +204,16 @@ class Host:
         # A message to an earlier incarnation of this node is not for us.
         if message.to != self.id:
             return
-        replica = self.replicas.get(group)
+        replica = self._replica(group)
         if replica is None:
             if group in self.repairs:
                 self.repairs[group].heard_from(message.sender)
             return
         # No room for entries: as if they had been lost on the way. The leader will ask again.
-        if message.kind is MessageKind.APPEND and message.entries and not self._has_room(replica):
+        if message.kind is MessageKind.APPEND and message.entries and not replica.has_room:
             return
         replica.receive(message)
         replica.process()
-
-    def _has_room(self, replica: PartitionReplica) -> bool:
-        return not self.wal.is_full and not replica.partition.is_congested
 
     def deliver_from_peer(self, message: PeerMessage) -> None:
         """Take a message outside of Raft from another node."""
@@ -193,7 +224,7 @@ class Host:
             if isinstance(message, EntriesReply):
                 self._take_repair(message, repair)
             return
-        replica = self.replicas.get(message.group)
+        replica = self._replica(message.group)
         if replica is None:
             return
         replica.receive_from_peer(message)
@@ -240,8 +271,6 @@ class Host:
 
     def maintain(self) -> Generator[Work, None, None]:
         """Do what may wait: write segments behind, take snapshots, free WAL files."""
-        for group in list(self.replicas):
-            replica = self.replicas.get(group)
-            if replica is not None:
-                yield from replica.maintain()
+        for replica in self._all():
+            yield from replica.maintain()
         self.wal.release()

@@ -11,37 +11,32 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from angarium.errors import AngariumError, CorruptData, DiskFull, InvalidArgument, NotFound
-from angarium.ids import Index
 from angarium.log.segments import SegmentImport
-from angarium.raft import Compacted, Config, RaftNode, Unavailable
-from angarium.raft.messages import HardState, MessageKind, Snapshot
+from angarium.raft.messages import MessageKind, Snapshot
 from angarium.replica.mending import Mending
 from angarium.replica.partition import Partition, manifest_in
 from angarium.replica.peers import (
     ChunkReply,
     ChunkRequest,
-    EntriesReply,
-    EntriesRequest,
     FramesReply,
     FramesRequest,
 )
 from angarium.replica.replica import Replica
-from angarium.replica.storage import ReplicaStorage
 from angarium.replica.transfer import SegmentCopy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Generator, Sequence
 
     from angarium.ids import GroupId, Micros, Offset, ReplicaId
     from angarium.log.disk import Disk
-    from angarium.log.segments import SegmentConfig
-    from angarium.log.snapshots import SnapshotStore
     from angarium.log.wal import Wal
-    from angarium.raft.messages import Entry, Message
+    from angarium.raft import RaftNode
+    from angarium.raft.messages import Message
     from angarium.replica.acks import Publishing
     from angarium.replica.config import ReplicaConfig
     from angarium.replica.outbox import Outbox
     from angarium.replica.peers import PeerMessage
+    from angarium.replica.storage import ReplicaStorage
     from angarium.replica.work import Work
 
 
@@ -86,6 +81,11 @@ class PartitionReplica(Replica):
         """Where the committed records that are visible here end."""
         return self.partition.log.end_offset
 
+    @property
+    def has_room(self) -> bool:
+        """Tell whether more entries may come: on disk, and in memory before the segments."""
+        return super().has_room and not self.partition.is_congested
+
     def publish(self, requests: Sequence[Publishing], *, now: Micros) -> None:
         """Store batches and answer as each request asks; see `Partition.publish`."""
         if self._wal.is_full:
@@ -126,10 +126,8 @@ class PartitionReplica(Replica):
                 self._serve_frames(message)
             case FramesReply():
                 self._take_frames(message)
-            case EntriesRequest():
-                self._serve_entries(message)
-            case EntriesReply():
-                pass  # a repair that has ended meanwhile
+            case _:
+                super().receive_from_peer(message)
 
     # --- catching up ------------------------------------------------------------------------
 
@@ -238,25 +236,6 @@ class PartitionReplica(Replica):
                 del self._served[peer]
                 self.raft.report_snapshot(peer, ok=False)
 
-    def _serve_entries(self, request: EntriesRequest) -> None:
-        """Give committed entries to a peer whose log is damaged."""
-        if self.raft.commit < request.high:
-            return
-        entries: tuple[Entry, ...] = ()
-        compacted = False
-        try:
-            found = self._storage.entries(
-                request.low, Index(request.high + 1), self._config.message_bytes_max
-            )
-            entries = tuple(found)
-        except Compacted:
-            compacted = True
-        except (Unavailable, CorruptData):
-            return
-        self._outbox.tell(
-            EntriesReply(self.group, self.id, request.sender, request.low, entries, compacted)
-        )
-
     # --- mending damaged segments -----------------------------------------------------------
 
     @property
@@ -313,6 +292,11 @@ class PartitionReplica(Replica):
             )
         )
 
+    def close(self) -> None:
+        """Let go of everything, the segments' files included."""
+        super().close()
+        self.partition.log.close()
+
     # --- housekeeping -----------------------------------------------------------------------
 
     def maintain(self) -> Generator[Work, None, None]:
@@ -328,68 +312,3 @@ class PartitionReplica(Replica):
                 self._storage.outdate()
             if self.wants_snapshot() and not self.is_mending:
                 yield from self.take_snapshot()
-
-
-def open_partition(
-    *,
-    disk: Disk,
-    group: GroupId,
-    replica: ReplicaId,
-    wal: Wal,
-    snapshots: SnapshotStore,
-    outbox: Outbox,
-    config: ReplicaConfig,
-    segments: SegmentConfig,
-    jitter: Callable[[int], int],
-) -> PartitionReplica:
-    """Open the files of `group`; what the log knows beyond the snapshot is applied again."""
-    snapshot = snapshots.load(group) or Snapshot()
-    hard_state = _agreed_hard_state(wal, group, snapshot)
-    storage = ReplicaStorage(
-        group=group,
-        log=wal.log(group),
-        store=snapshots,
-        snapshot=snapshot,
-        hard_state=hard_state,
-    )
-    folder = f"groups/{group}"
-    partition = Partition(disk, folder, saved=snapshot.data, config=config, segments=segments)
-    raft = RaftNode(
-        Config(
-            id=replica,
-            election_ticks=config.election_ticks,
-            heartbeat_ticks=config.heartbeat_ticks,
-            applied=snapshot.index,
-            message_bytes_max=config.message_bytes_max,
-            uncommitted_bytes_max=config.uncommitted_bytes_max,
-            inflight_messages_max=config.inflight_messages_max,
-        ),
-        storage,
-        jitter=jitter,
-    )
-    return PartitionReplica(
-        partition=partition,
-        folder=folder,
-        disk=disk,
-        group=group,
-        raft=raft,
-        storage=storage,
-        wal=wal,
-        outbox=outbox,
-        config=config,
-    )
-
-
-def _agreed_hard_state(wal: Wal, group: GroupId, snapshot: Snapshot) -> HardState:
-    """Return the hard state of a log that may have to be brought up to its snapshot first.
-
-    A snapshot is durable before the log learns of it, so after a crash the log may be behind.
-    """
-    log = wal.log(group)
-    if snapshot.index > log.last_index() or snapshot.index < log.first_index() - 1:
-        wal.compact(group, snapshot.index, snapshot.term)
-    remembered = log.hard_state
-    term, vote = remembered.term, remembered.vote
-    if snapshot.term > term:
-        term, vote = snapshot.term, HardState().vote
-    return HardState(term, vote, max(remembered.commit, snapshot.index))

@@ -13,9 +13,16 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
-from angarium.errors import AngariumError, NotLeader
+from angarium.errors import AngariumError, CorruptData, DiskFull, NotLeader
 from angarium.ids import NO_REPLICA, Index
-from angarium.raft import InvalidConfChange, ProposalDropped, RaftError, decode_conf_change
+from angarium.raft import (
+    Compacted,
+    InvalidConfChange,
+    ProposalDropped,
+    RaftError,
+    Unavailable,
+    decode_conf_change,
+)
 from angarium.raft.messages import (
     APPEND_THREAD,
     APPLY_THREAD,
@@ -23,6 +30,7 @@ from angarium.raft.messages import (
     HardState,
     Snapshot,
 )
+from angarium.replica.peers import EntriesReply, EntriesRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -33,6 +41,7 @@ if TYPE_CHECKING:
     from angarium.raft.messages import ConfState, Entry, Message
     from angarium.replica.config import ReplicaConfig
     from angarium.replica.outbox import Outbox
+    from angarium.replica.peers import PeerMessage
     from angarium.replica.storage import ReplicaStorage
     from angarium.replica.work import Work
 
@@ -113,6 +122,20 @@ class Replica:
         """Take a message from a peer; one that the core refuses has changed nothing."""
         with suppress(RaftError):
             self.raft.step(message)
+
+    def receive(self, message: Message) -> None:
+        """Take a Raft message from another node."""
+        self.step(message)
+
+    def receive_from_peer(self, message: PeerMessage) -> None:
+        """Take a message outside of Raft: here, only a request for entries to mend a log with."""
+        if isinstance(message, EntriesRequest):
+            self._serve_entries(message)
+
+    @property
+    def has_room(self) -> bool:
+        """Tell whether more entries may come."""
+        return not self._wal.is_full
 
     @property
     def last_index(self) -> Index:
@@ -239,6 +262,25 @@ class Replica:
         for done in dropped:
             done(NotLeader("leadership was lost while the read waited", leader=self.raft.leader))
 
+    def _serve_entries(self, request: EntriesRequest) -> None:
+        """Give committed entries to a peer whose log is damaged."""
+        if self.raft.commit < request.high:
+            return
+        entries: tuple[Entry, ...] = ()
+        compacted = False
+        try:
+            found = self._storage.entries(
+                request.low, Index(request.high + 1), self._config.message_bytes_max
+            )
+            entries = tuple(found)
+        except Compacted:
+            compacted = True
+        except (Unavailable, CorruptData):
+            return
+        self._outbox.tell(
+            EntriesReply(self.group, self.id, request.sender, request.low, entries, compacted)
+        )
+
     # --- snapshots --------------------------------------------------------------------------
 
     def wants_snapshot(self) -> bool:
@@ -277,3 +319,16 @@ class Replica:
         self._wal.compact(self.group, snapshot.index, snapshot.term)
         self._state.restore(snapshot.data, snapshot.index)
         self.applied, self._applied_term = snapshot.index, snapshot.term
+
+    def close(self) -> None:
+        """Let go of everything: whoever still waits is told that nothing more is known."""
+        self._state.follow()
+
+    # --- housekeeping -----------------------------------------------------------------------
+
+    def maintain(self) -> Generator[Work, None, None]:
+        """Do what may wait: take a snapshot when it is due."""
+        # On a full disk everything stays as it was, and is tried again next time.
+        with suppress(DiskFull):
+            if self.wants_snapshot():
+                yield from self.take_snapshot()

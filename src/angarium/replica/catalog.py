@@ -1,0 +1,100 @@
+"""What group 0 does with its committed entries: it keeps the catalog.
+
+Every node has a replica of it, a few of them as voters, so that each can answer "which topics are
+there, and where do they live" from its own memory. Whoever needs to know about changes is told.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from angarium.errors import AngariumError, NotLeader, OutcomeUnknown
+from angarium.machine.catalog import CatalogMachine, encode
+from angarium.raft.messages import EntryKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from angarium.ids import Buffer, Index, Micros, Term
+    from angarium.machine.catalog import CatalogApplied, CatalogCommand, CatalogOutcome
+    from angarium.raft.messages import Entry
+    from angarium.replica.partition import LogEntries
+    from angarium.replica.work import Work
+
+    CatalogReply = Callable[[CatalogOutcome | AngariumError], None]
+
+
+class Catalog:
+    """The state of group 0 on one node."""
+
+    def __init__(self, *, saved: Buffer) -> None:
+        self.machine = CatalogMachine()
+        if saved:
+            self.machine.restore(saved)
+        self.on_change: Callable[[CatalogApplied | None], None] = _ignore
+        """Told what each entry touched; None after a snapshot, when anything may have changed."""
+        self._term: Term | None = None
+        self._entries: LogEntries | None = None
+        self._waiting: dict[Index, tuple[Term, CatalogReply]] = {}
+
+    def attach(self, entries: LogEntries) -> None:
+        """Say where new entries go."""
+        self._entries = entries
+
+    def submit(self, command: CatalogCommand, *, now: Micros, reply: CatalogReply) -> None:
+        """Propose a command; `reply` gets its outcome when it is applied."""
+        if self._term is None or self._entries is None:
+            reply(NotLeader())
+            return
+        try:
+            index = self._entries.propose(encode(msgspec.structs.replace(command, time=now)))
+        except AngariumError as refused:
+            reply(refused)
+            return
+        self._waiting[index] = (self._term, reply)
+
+    # --- what a replica does with it --------------------------------------------------------
+
+    def lead(self, term: Term) -> None:
+        """Begin to take commands."""
+        self._term = term
+
+    def follow(self) -> None:
+        """Stop; nobody can be told what becomes of what is under way."""
+        self._term = None
+        waiting, self._waiting = self._waiting, {}
+        for _, reply in waiting.values():
+            reply(OutcomeUnknown("leadership was lost before the entry was known committed"))
+
+    def apply(self, entry: Entry) -> None:
+        """Take a committed entry."""
+        if entry.kind is not EntryKind.NORMAL:
+            return
+        applied = self.machine.apply(entry.index, entry.term, entry.data)
+        self.on_change(applied)
+        waiting = self._waiting.pop(entry.index, None)
+        if waiting is not None:
+            term, reply = waiting
+            ours = term == entry.term and applied.outcomes
+            reply(applied.outcomes[0] if ours else NotLeader("another leader's entry came first"))
+
+    def save(self) -> Generator[Work, None, bytes]:
+        """Return the state as of now; it stands on no other files."""
+        yield from ()
+        return self.machine.snapshot()
+
+    def restore(self, data: Buffer, index: Index) -> None:  # noqa: ARG002 - the port has it
+        """Become what another replica saved."""
+        self.machine.restore(data)
+        self.on_change(None)
+
+
+def empty_catalog() -> bytes:
+    """Return the state of a catalog that nobody has written to."""
+    return CatalogMachine().snapshot()
+
+
+def _ignore(_: CatalogApplied | None) -> None:
+    """Nobody wants to know."""

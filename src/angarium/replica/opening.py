@@ -1,0 +1,108 @@
+"""Opening a replica: its files on disk become a core, a state, and a `Replica` that joins them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from angarium.ids import CATALOG_GROUP
+from angarium.raft import Config, RaftNode
+from angarium.raft.messages import HardState, Snapshot
+from angarium.replica.catalog import Catalog
+from angarium.replica.catalog_replica import CatalogReplica
+from angarium.replica.partition import Partition
+from angarium.replica.partition_replica import PartitionReplica
+from angarium.replica.storage import ReplicaStorage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from angarium.ids import GroupId, ReplicaId
+    from angarium.log.disk import Disk
+    from angarium.log.segments import SegmentConfig
+    from angarium.log.snapshots import SnapshotStore
+    from angarium.log.wal import Wal
+    from angarium.replica.config import ReplicaConfig
+    from angarium.replica.outbox import Outbox
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opener:
+    """Opens the replicas of one host."""
+
+    disk: Disk
+    replica: ReplicaId
+    wal: Wal
+    snapshots: SnapshotStore
+    outbox: Outbox
+    config: ReplicaConfig
+    segments: SegmentConfig
+    jitter: Callable[[int], int]
+
+    def open(self, group: GroupId) -> CatalogReplica | PartitionReplica:
+        """Open `group`; what its log knows beyond the snapshot is applied again."""
+        snapshot = self.snapshots.load(group) or Snapshot()
+        storage = ReplicaStorage(
+            group=group,
+            log=self.wal.log(group),
+            store=self.snapshots,
+            snapshot=snapshot,
+            hard_state=_agreed_hard_state(self.wal, group, snapshot),
+        )
+        if group == CATALOG_GROUP:
+            return CatalogReplica(
+                catalog=Catalog(saved=snapshot.data),
+                group=group,
+                raft=self._core(storage),
+                storage=storage,
+                wal=self.wal,
+                outbox=self.outbox,
+                config=self.config,
+            )
+        folder = f"groups/{group}"
+        partition = Partition(
+            self.disk, folder, saved=snapshot.data, config=self.config, segments=self.segments
+        )
+        return PartitionReplica(
+            partition=partition,
+            folder=folder,
+            disk=self.disk,
+            group=group,
+            raft=self._core(storage),
+            storage=storage,
+            wal=self.wal,
+            outbox=self.outbox,
+            config=self.config,
+        )
+
+    def _core(self, storage: ReplicaStorage) -> RaftNode:
+        config = self.config
+        return RaftNode(
+            Config(
+                id=self.replica,
+                election_ticks=config.election_ticks,
+                heartbeat_ticks=config.heartbeat_ticks,
+                applied=storage.newest.index,
+                message_bytes_max=config.message_bytes_max,
+                uncommitted_bytes_max=config.uncommitted_bytes_max,
+                inflight_messages_max=config.inflight_messages_max,
+                forward_proposals=False,
+            ),
+            storage,
+            jitter=self.jitter,
+        )
+
+
+def _agreed_hard_state(wal: Wal, group: GroupId, snapshot: Snapshot) -> HardState:
+    """Return the hard state of a log that may have to be brought up to its snapshot first.
+
+    A snapshot is durable before the log learns of it, so after a crash the log may be behind.
+    """
+    log = wal.log(group)
+    if snapshot.index > log.last_index() or snapshot.index < log.first_index() - 1:
+        wal.compact(group, snapshot.index, snapshot.term)
+    remembered = log.hard_state
+    term, vote = remembered.term, remembered.vote
+    if snapshot.term > term:
+        term, vote = snapshot.term, HardState().vote
+    return HardState(term, vote, max(remembered.commit, snapshot.index))
