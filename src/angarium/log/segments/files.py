@@ -11,15 +11,19 @@ if TYPE_CHECKING:
 class OpenFiles:
     """Keeps the files read last open. Many partitions may share one."""
 
-    __slots__ = ("_disk", "_files", "_files_max")
+    __slots__ = ("_disk", "_files", "_files_max", "_last")
 
     def __init__(self, disk: Disk, *, files_max: int) -> None:
         self._disk = disk
         self._files: dict[str, File] = {}
         self._files_max = files_max
+        self._last = ""
+        """The name asked for last, which is at the end already."""
 
     def get(self, name: str) -> File:
         """Return the file called `name`, opened if need be; `FileNotFoundError` without one."""
+        if name == self._last:
+            return self._files[name]
         file = self._files.pop(name, None)
         if file is None:
             file = self._disk.open(name)
@@ -27,10 +31,12 @@ class OpenFiles:
                 self._files.pop(next(iter(self._files))).close()
         # A dictionary keeps the order of insertion: the first is the one not used for longest.
         self._files[name] = file
+        self._last = name
         return file
 
     def forget(self, name: str) -> None:
         """Close the file called `name`, because it is removed or replaced."""
+        self._last = ""
         file = self._files.pop(name, None)
         if file is not None:
             file.close()

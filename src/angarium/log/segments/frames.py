@@ -29,8 +29,8 @@ _PREFIX: Final = struct.Struct("<4sIqqqIIB7xII")
 count, span: where `batch.layout.HEADER` has them."""
 assert _PREFIX.size == GAP_BYTES
 
-_WALK: Final = struct.Struct("<4s4xq20xI12xI")
-"""The fields a walk along a file needs: magic, base offset, length, span."""
+_WALK: Final = struct.Struct("<8xq20xI12xI")
+"""The fields a walk along verified bytes needs: base offset, length, span."""
 assert _WALK.size == GAP_BYTES
 
 _LATEST: Final = struct.Struct("<q8xq")
@@ -38,7 +38,9 @@ _LATEST_START: Final = 112
 """Where a batch's header has its latest `expires_at` and its latest `deliver_at`."""
 
 walk = _WALK.unpack_from
-"""Return (magic, base offset, length, span) of the frame that starts at a place in a buffer."""
+"""Return (base offset, length, span) of the frame that starts at a place in a buffer.
+
+A gap is told by its length: no batch is so short."""
 
 
 class Frame(NamedTuple):

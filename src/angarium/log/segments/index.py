@@ -76,6 +76,27 @@ class SparseIndex:
         """Return the last point at or before `offset`."""
         return bisect_right(self._offsets, offset) - 1
 
+    def window(self, place: int, bytes_max: int, written: Point) -> tuple[int, int, int, int, int]:
+        """Return what to read from a point on: as far as `bytes_max` reaches, or one stretch.
+
+        That is: position and checksum of both ends, and the place of the point at the far end.
+        Points behind `written` belong to batches that still wait in memory.
+        """
+        positions = self._positions
+        start = positions[place]
+        limit = start + bytes_max
+        if limit < written.position:
+            last = bisect_right(positions, limit, place + 1) - 1
+            last = max(last, place + 1)
+            if last < len(positions) and positions[last] <= written.position:
+                return start, self._crcs[place], positions[last], self._crcs[last], last
+        return start, self._crcs[place], *written, len(positions)
+
+    def end_of_stretch(self, place: int, written: Point) -> Point:
+        """Return the point behind a point, or where the written part ends if that comes first."""
+        position, crc = self.window(place, 1, written)[2:4]
+        return Point(position, crc)
+
     def place_before_time(self, time: Micros) -> int:
         """Return the last point before which nothing can be as late as `time`."""
         # A gap repeats the time before it, so of equal times the first one counts.

@@ -164,13 +164,14 @@ class PartitionLog:
         Raises `OffsetOutOfRange`, or `CorruptData` if the batch at `offset` is damaged.
         """
         self._check_range(offset)
-        while offset < self._end.written_offset:
+        end = self._end
+        while offset < end.written_offset:
             segment = self.segments.at(offset)
             batches = self.reader.read(segment, offset, bytes_max, gaps=gaps)
             if batches:
                 return batches
-            offset = min(segment.readable_until, self._end.written_offset)
-        return self._end.tail.read(offset, bytes_max, gaps=gaps)
+            offset = min(segment.readable_until, end.written_offset)
+        return end.tail.read(offset, bytes_max, gaps=gaps)
 
     def offset_at(self, time: Micros) -> Offset:
         """Return the first offset appended at `time` or later; the end if there is none.

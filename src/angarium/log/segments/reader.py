@@ -1,8 +1,8 @@
-"""Reading batches from segment files: one large read, one checksum over it, then cut into batches.
+"""Reading batches from segment files: a large read, one checksum over it, then cut into batches.
 
-A read begins at a point of the sparse index and ends at one, so the bytes in between are verified
-against the two points' checksums in one run. If that fails, the frames are looked at one by one:
-whole ones before the damage are still served, and the damage is named.
+Each step of a read begins at a point of the sparse index and ends at one, so the bytes in between
+are verified against the two points' checksums in one run. If that fails, the frames are looked at
+one by one: whole ones before the damage are still served, and the damage is named.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from angarium.batch.checksum import extend
-from angarium.batch.layout import MAGIC
 from angarium.errors import CorruptData
 from angarium.log.segments.footer import read_index, write_footer
-from angarium.log.segments.frames import Frame, frame_at, is_intact, walk
+from angarium.log.segments.frames import GAP_BYTES, Frame, frame_at, is_intact, walk
 from angarium.log.segments.index import Point
 from angarium.log.segments.names import SEGMENT, file_name
 from angarium.log.segments.scan import scan
@@ -27,6 +26,13 @@ if TYPE_CHECKING:
     from angarium.log.segments.config import SegmentConfig
     from angarium.log.segments.files import OpenFiles
     from angarium.log.segments.index import SparseIndex
+
+
+STEP_BYTES: Final = 1 << 20
+"""Bytes read and verified at a time, if the index has a point near enough."""
+
+_NAMES_MAX: Final = 64
+"""Names of files kept, because a read is shorter than making one. At the limit all are dropped."""
 
 
 class DamageFound(CorruptData):
@@ -50,7 +56,7 @@ class Found(NamedTuple):
 class SegmentReader:
     """Reads the files of one partition."""
 
-    __slots__ = ("_config", "_disk", "_files", "_folder", "_loaded", "_report")
+    __slots__ = ("_config", "_disk", "_files", "_folder", "_loaded", "_names", "_report")
 
     def __init__(
         self,
@@ -66,6 +72,7 @@ class SegmentReader:
         self._config = config
         self._files = files
         self._loaded: dict[Offset, Segment] = {}
+        self._names: dict[Offset, str] = {}
 
     def read(
         self, segment: Segment, offset: Offset, bytes_max: int, *, gaps: bool = False
@@ -77,22 +84,26 @@ class SegmentReader:
         """
         if segment.whole_until is not None and offset >= segment.whole_until:
             raise self._found(broken_part(segment))
-        index = self.index(segment)
+        index = segment.index if segment.index is not None else self.index(segment)
+        file = self._file(segment)
         place = index.place_of_offset(offset)
+        batches: list[memoryview] = []
         while True:
-            start = index[place]
-            end = _end_of_read(segment, index, place, bytes_max)
-            chunk = self._file(segment).pread(end.position - start.position, start.position)
-            batches = None
-            if len(chunk) == end.position - start.position and extend(start.crc, chunk) == end.crc:
-                batches = _batches(chunk, index.offset(place), offset, bytes_max, gaps=gaps)
-            if batches is None:
-                good = self._good_part(segment, place, chunk, offset)
-                batches = _batches(good, index.offset(place), offset, bytes_max, gaps=gaps)
-            if batches or end == segment.written:
-                return batches or []
-            # This stretch had nothing but a gap left; go on behind it.
-            place = index.place_at_or_before(end.position)
+            step = min(bytes_max, STEP_BYTES)
+            start, crc, end, end_crc, following = index.window(place, step, segment.written)
+            chunk = file.pread(end - start, start)
+            is_full = None
+            if extend(crc, chunk) == end_crc and len(chunk) == end - start:
+                is_full = _cut(chunk, index.offset(place), offset, bytes_max, gaps, batches)
+            if is_full is None:
+                # Damage is told when it is what comes next; what lies before it is served first.
+                return batches or self._salvage(segment, place, chunk, offset, bytes_max, gaps)
+            bytes_max -= end - start
+            # What is left of the last step would rarely hold a whole stretch.
+            is_full = is_full or (bytes_max < STEP_BYTES and bool(batches))
+            if is_full or following == len(index):
+                return batches
+            place = following
 
     def raw(self, segment: Segment, position: int, length: int) -> bytes:
         """Return bytes of a segment's file as they are, up to what has been written."""
@@ -106,7 +117,7 @@ class SegmentReader:
             start = index[place]
             if start.position >= segment.written.position:
                 return
-            end = _end_of_read(segment, index, place, 1)
+            end = index.end_of_stretch(place, segment.written)
             chunk = self._file(segment).pread(end.position - start.position, start.position)
             if extend(start.crc, chunk) != end.crc:
                 raise self._found(self._locate(segment, place, chunk)[0])
@@ -168,24 +179,33 @@ class SegmentReader:
         index = self.index(segment)
         until = min(start.position + length, segment.written.position)
         chunk = self.raw(segment, start.position, until - start.position)
+        last = index.place_at_or_before(until)
+        point = segment.written if until == segment.written.position else index[last]
+        if point.position <= start.position:
+            # Not even one point was passed: all that can be done is to carry the checksum on.
+            return Point(until, extend(start.crc, chunk)), len(chunk) == until - start.position
+        size = point.position - start.position
+        if extend(start.crc, chunk[:size] if size < len(chunk) else chunk) != point.crc:
+            return self._first_doubt(segment, start, chunk), False
+        return Point(until, extend(point.crc, chunk[size:])), True
+
+    def _first_doubt(self, segment: Segment, start: Point, chunk: bytes) -> Point:
+        """Return the last place before bytes that contradict the index."""
+        index = self.index(segment)
         crc, done = start.crc, start.position
-        for place in range(index.place_at_or_before(done) + 1, len(index) + 1):
-            point = index[place] if place < len(index) else segment.written
-            if point.position > until:
-                break
+        for place in range(index.place_at_or_before(done) + 1, len(index)):
+            point = index[place]
             crc = extend(crc, chunk[done - start.position : point.position - start.position])
             if crc != point.crc:
-                return Point(done, crc), False
+                break
             done = point.position
-        if len(chunk) != until - start.position:
-            return Point(done, crc), False
-        return Point(until, extend(crc, chunk[done - start.position :])), True
+        return Point(done, crc)
 
     def locate(self, segment: Segment, position: int) -> SegmentDamage:
         """Return what is damaged in the stretch of the index in which `position` lies."""
         index = self.index(segment)
         place = index.place_at_or_before(position)
-        start, end = index[place], _end_of_read(segment, index, place, 1)
+        start, end = index[place], index.end_of_stretch(place, segment.written)
         chunk = self.raw(segment, start.position, end.position - start.position)
         return self._locate(segment, place, chunk)[0]
 
@@ -194,8 +214,14 @@ class SegmentReader:
         return DamageFound(damage)
 
     def _file(self, segment: Segment) -> File:
+        name = self._names.get(segment.base_offset)
+        if name is None:
+            if len(self._names) >= _NAMES_MAX:
+                self._names.clear()
+            name = file_name(self._folder, segment.base_offset, SEGMENT)
+            self._names[segment.base_offset] = name
         try:
-            return self._files.get(file_name(self._folder, segment.base_offset, SEGMENT))
+            return self._files.get(name)
         except FileNotFoundError:
             raise self._broken(segment, Segment(segment.base_offset)) from None
 
@@ -221,14 +247,24 @@ class SegmentReader:
         segment.become(rest)
         return self._found(broken_part(segment))
 
-    def _good_part(self, segment: Segment, place: int, chunk: bytes, offset: Offset) -> bytes:
-        """Return what is good before the damage; raise if nothing in it is wanted."""
+    def _salvage(
+        self,
+        segment: Segment,
+        place: int,
+        chunk: bytes,
+        offset: Offset,
+        bytes_max: int,
+        gaps: bool,
+    ) -> list[memoryview]:
+        """Return the batches before the damage in `chunk`; raise if none of them is wanted."""
         damage, good = self._locate(segment, place, chunk)
-        first = self.index(segment).offset(place)
-        # A gap right before the damage would yield nothing: then the damage is what is next.
-        if offset >= damage.from_offset or not _batches(chunk[:good], first, offset, 1, gaps=False):
+        batches: list[memoryview] = []
+        if offset < damage.from_offset:
+            first = self.index(segment).offset(place)
+            _cut(chunk[:good], first, offset, bytes_max, gaps, batches)
+        if not batches:
             raise self._found(damage)
-        return chunk[:good]
+        return batches
 
     def _locate(self, segment: Segment, place: int, chunk: bytes) -> tuple[SegmentDamage, int]:
         """Return the first damage in bytes that failed, and how many bytes before it are good.
@@ -239,7 +275,7 @@ class SegmentReader:
         index = self.index(segment)
         origin = index[place].position
         while True:
-            start, end = index[place], _end_of_read(segment, index, place, 1)
+            start, end = index[place], index.end_of_stretch(place, segment.written)
             stretch = chunk[start.position - origin : end.position - origin]
             good, offset = _whole_frames(stretch, index.offset(place))
             is_complete = good == end.position - start.position
@@ -267,42 +303,47 @@ def broken_part(segment: Segment) -> SegmentDamage:
     )
 
 
-def _end_of_read(segment: Segment, index: SparseIndex, place: int, bytes_max: int) -> Point:
-    """Return the last point within `bytes_max` of a point, or the next one if that is farther."""
-    start = index[place]
-    if start.position + bytes_max >= segment.written.position:
-        return segment.written
-    last = max(index.place_at_or_before(start.position + bytes_max), place + 1)
-    # Points of batches that still wait in memory lie behind what has been written.
-    if last >= len(index) or index[last].position > segment.written.position:
-        return segment.written
-    return index[last]
+def _cut(
+    chunk: bytes,
+    first: Offset,
+    offset: Offset,
+    bytes_max: int,
+    gaps: bool,
+    batches: list[memoryview],
+) -> bool | None:
+    """Cut batches out of verified bytes, from the one that holds `offset` on, into `batches`.
 
-
-def _batches(
-    chunk: bytes, first: Offset, offset: Offset, bytes_max: int, *, gaps: bool
-) -> list[memoryview] | None:
-    """Cut whole batches out of verified bytes, from the one that holds `offset` on.
-
-    None says that the frames, of which the one at `first` comes first, are out of order.
+    Returns whether the next one would not have fitted any more; None says that the frames, of
+    which the one at `first` comes first, are out of order.
     """
     view = memoryview(chunk)
-    batches: list[memoryview] = []
-    position = total = 0
-    size, expected = len(chunk), int(first)
+    position, size, expected = 0, len(chunk), int(first)
+    if offset <= first and not batches and size <= bytes_max:
+        # The common case, a reader that goes on where it stopped: nothing to leave out.
+        start = 0
+        while start < size:
+            base, length, span = walk(chunk, start)
+            if base != expected or length == GAP_BYTES:
+                break
+            expected = base + span
+            end = start + length
+            batches.append(view[start:end])
+            start = end
+        position = start
+        bytes_max -= start
     while position < size:
-        magic, base, length, span = walk(chunk, position)
+        base, length, span = walk(chunk, position)
         if base != expected:
             return None
         expected = base + span
         end = position + length
-        if expected > offset and (magic == MAGIC or gaps):
-            total += length
-            if total > bytes_max and batches:
-                break
+        if expected > offset and (length != GAP_BYTES or gaps):
+            bytes_max -= length
+            if bytes_max < 0 and batches:
+                return True
             batches.append(view[position:end])
         position = end
-    return batches
+    return False
 
 
 def _whole_frames(chunk: bytes, offset: Offset) -> tuple[int, Offset]:
