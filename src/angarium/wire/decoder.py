@@ -29,6 +29,9 @@ _GROWTH_BYTES: Final = 1024 * 1024
 """A long frame's buffer starts with at most this much and doubles as its bytes come."""
 
 _HEADER_AT: Final = PREFIX_BYTES - UNCHECKED_BYTES
+"""Where the header begins in what is under the checksum."""
+
+_unpack_prefix: Final = PREFIX.unpack_from
 
 
 class FrameDecoder:
@@ -102,12 +105,20 @@ class FrameDecoder:
 
     def _read_scratch(self, end: int, frames: list[Frame]) -> None:
         scratch = self._scratch
+        frame_bytes_max, header_bytes_max = self._frame_bytes_max, self._header_bytes_max
         start = self._complete_partial(scratch[:end], frames) if self._needed else 0
         while end - start >= PREFIX_BYTES:
-            length, checksum, kind, flags, operation, header_bytes, frame_id = PREFIX.unpack_from(
+            length, checksum, kind, flags, operation, header_bytes, frame_id = _unpack_prefix(
                 scratch, start
             )
-            self._check_lengths(length, header_bytes)
+            payload_at = _HEADER_AT + (header_bytes + 7 & ~7)
+            body_bytes = length - UNCHECKED_BYTES
+            if (
+                length > frame_bytes_max
+                or header_bytes > header_bytes_max
+                or payload_at > body_bytes
+            ):
+                self._check_lengths(length, header_bytes)
             if end - start < length:
                 break
             # From the checked bytes on: 16 bytes of prefix, then header and payload.
@@ -116,8 +127,7 @@ class FrameDecoder:
                 raise InvalidFrame("a frame's checksum does not match its bytes")
             start += length
             header = body[_HEADER_AT : _HEADER_AT + header_bytes]
-            payload_at = payload_start(header_bytes) - UNCHECKED_BYTES
-            if payload_at < len(body):
+            if payload_at < body_bytes:
                 payload = memoryview(body)[payload_at:]
                 frames.append(Frame(kind, flags, operation, frame_id, header, payload))
             else:

@@ -39,8 +39,8 @@ UNCHECKED_BYTES: Final = 8
 FINAL: Final = 0x01
 """Flag of `STREAM_END`: this side no longer listens either."""
 
-_LENGTH_AND_CHECKSUM: Final = Struct("<II")
-_CHECKED_PREFIX: Final = Struct("<BBHIQ")
+_pack_unchecked: Final = Struct("<II").pack
+_pack_checked: Final = Struct("<BBHIQ").pack
 _PADDING: Final = tuple(bytes(count) for count in range(8))
 _NO_BYTES: Final = memoryview(b"")
 
@@ -115,17 +115,20 @@ def frame_head(
     header_bytes = len(packed)
     if header_bytes > header_bytes_max:
         raise LimitExceeded("header_bytes_max", f"{header_bytes} > {header_bytes_max} bytes")
-    body = _CHECKED_PREFIX.pack(kind, flags, operation, header_bytes, frame_id) + packed
+    body = _pack_checked(kind, flags, operation, header_bytes, frame_id) + packed
     if header_bytes & 7:
         body += _PADDING[-header_bytes & 7]
     length = UNCHECKED_BYTES + len(body)
     checksum = crc32c_of_bytes(body)
     for buffer in payload:
         length += len(buffer)
-        checksum = _checksum_on(checksum, buffer)
+        if type(buffer) is bytes:
+            checksum = extend(checksum, buffer)
+        else:
+            checksum = _checksum_on(checksum, buffer)
     if length > frame_bytes_max:
         raise LimitExceeded("frame_bytes_max", f"{length} > {frame_bytes_max} bytes")
-    return _LENGTH_AND_CHECKSUM.pack(length, checksum) + body, length
+    return _pack_unchecked(length, checksum) + body, length
 
 
 def payload_start(header_bytes: int) -> int:
@@ -134,8 +137,6 @@ def payload_start(header_bytes: int) -> int:
 
 
 def _checksum_on(checksum: int, buffer: Buffer) -> int:
-    if type(buffer) is bytes:
-        return extend(checksum, buffer)
     # The C implementation takes only `bytes`; a piece stays in the cache while it is copied.
     view = memoryview(buffer)
     for start in range(0, len(view), PIECE_BYTES):

@@ -12,7 +12,7 @@ structs were measured and are slower.
 from __future__ import annotations
 
 from struct import Struct
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 
@@ -20,6 +20,7 @@ from angarium.errors import LimitExceeded
 from angarium.ids import GroupId, Index, ReplicaId, Term
 from angarium.raft.messages import ConfState, Entry, EntryKind, Message, MessageKind, Snapshot
 from angarium.wire.errors import InvalidFrame
+from angarium.wire.limits import FRAME_BYTES_LEAST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -60,31 +61,39 @@ TRAVELLING: Final = frozenset(
 )
 """What replicas say to each other; everything else a replica says only to itself."""
 
+# The same by number: asking a set would hash the enum's member, which is dear.
+_TRAVELS: Final = tuple(kind in TRAVELLING for kind in sorted(MessageKind))
+
 _RECORDS_LENGTH: Final = Struct("<I")
+_NOTHING: Final[list[Any]] = []
 
 # Upper bounds of what a record takes: nine bytes for each number, and the arrays around them.
 _MESSAGE_RECORD_BYTES: Final = 112
 _ENTRY_RECORD_BYTES: Final = 30
 _SNAPSHOT_RECORD_BYTES: Final = 32
 _PREFIX_AND_HEADER_BYTES: Final = 32
+_FREELY_BYTES: Final = FRAME_BYTES_LEAST - _PREFIX_AND_HEADER_BYTES
+"""A message no larger than this fits every frame."""
 
-_Natural = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-_EntryRecord = tuple[_Natural, _Natural, _Natural, EntryKind]
-"""term · index · bytes of data · kind"""
-_SnapshotRecord = tuple[_Natural, _Natural, _Natural, ConfState]
-"""index · term · bytes of data · membership"""
+_Natural = msgspec.Meta(ge=0, le=2**63 - 1)
+_Term = Annotated[Term, _Natural]
+_Index = Annotated[Index, _Natural]
+_Replica = Annotated[ReplicaId, _Natural]
+_Size = Annotated[int, _Natural]
+_EntryRecord = tuple[_Term, _Index, _Size, EntryKind]
+_SnapshotRecord = tuple[_Index, _Term, _Size, ConfState]
 _MessageRecord = tuple[
-    _Natural,  # group
+    Annotated[GroupId, _Natural],
     MessageKind,
-    _Natural,  # to
-    _Natural,  # sender
-    _Natural,  # term
-    _Natural,  # log term
-    _Natural,  # index
-    _Natural,  # commit
-    _Natural,  # vote
+    _Replica,  # to
+    _Replica,  # sender
+    _Term,
+    _Term,  # log term
+    _Index,
+    _Index,  # commit
+    _Replica,  # vote
     bool,  # reject
-    _Natural,  # reject hint
+    _Index,  # reject hint
     bytes,  # context
     list[_EntryRecord],
     _SnapshotRecord | None,
@@ -107,20 +116,51 @@ def packed_messages(
     """
     records: list[object] = []
     payload: list[Buffer] = [b""]
-    records_bytes = data_bytes = 0
+    frame_bytes = 0
     for group, message in messages:
-        record_bytes, size = _size_bounds(message)
+        assert _TRAVELS[message.kind], "a replica's words to itself stay there"
+        assert not message.responses, "what a storage thread is to deliver stays on its node"
+        record_bytes = _MESSAGE_RECORD_BYTES + len(message.context)
+        data_bytes = 0
+        data: list[Buffer] = _NOTHING
+        entry_records: list[object] = _NOTHING
+        snapshot_record: object = None
+        if message.entries or message.snapshot is not None:
+            data = []
+            entry_records, data_bytes = _entry_records(message.entries, data)
+            record_bytes += _ENTRY_RECORD_BYTES * len(entry_records)
+            if message.snapshot is not None:
+                snapshot_record, more = _snapshot_record(message.snapshot, data)
+                record_bytes += more
+                data_bytes += len(message.snapshot.data)
+        size = record_bytes + data_bytes
+        if size > _FREELY_BYTES:
+            _check_size(record_bytes, data_bytes, frame_bytes_max)
         if records and (
-            records_bytes + data_bytes + record_bytes + size > FRAME_BYTES_AIM
-            or len(records) == MESSAGES_PER_FRAME_MAX
+            frame_bytes + size > FRAME_BYTES_AIM or len(records) == MESSAGES_PER_FRAME_MAX
         ):
             yield _frame(records, payload)
-            records, payload = [], [b""]
-            records_bytes = data_bytes = 0
-        _check_size(record_bytes, size, frame_bytes_max)
-        records.append(_record(group, message, payload))
-        records_bytes += record_bytes
-        data_bytes += size
+            records, payload, frame_bytes = [], [b""], 0
+        records.append(
+            (
+                group,
+                message.kind,
+                message.to,
+                message.sender,
+                message.term,
+                message.log_term,
+                message.index,
+                message.commit,
+                message.vote,
+                message.reject,
+                message.reject_hint,
+                message.context,
+                entry_records,
+                snapshot_record,
+            )
+        )
+        payload += data
+        frame_bytes += size
     if records:
         yield _frame(records, payload)
 
@@ -149,78 +189,67 @@ def unpacked_messages(header: bytes, payload: memoryview) -> list[Addressed]:
         entry_records,
         snapshot_record,
     ) in records:
-        if kind not in TRAVELLING:
+        if not _TRAVELS[kind]:
             raise InvalidFrame(f"Raft messages of kind {kind.name} do not travel")
         entries: tuple[Entry, ...] = ()
         if entry_records:
             found = []
             for entry_term, entry_index, size, entry_kind in entry_records:
                 data = payload[at : at + size] if size else b""
-                found.append(Entry(Term(entry_term), Index(entry_index), data, entry_kind))
+                found.append(Entry(entry_term, entry_index, data, entry_kind))
                 at += size
             entries = tuple(found)
         snapshot = None
         if snapshot_record is not None:
             snapshot_index, snapshot_term, size, members = snapshot_record
             data = payload[at : at + size] if size else b""
-            snapshot = Snapshot(Index(snapshot_index), Term(snapshot_term), members, data)
+            snapshot = Snapshot(snapshot_index, snapshot_term, members, data)
             at += size
         # A slice past the end is only shorter, never an error: one check here is enough.
         if at > end:
             raise InvalidFrame("a Raft message counts more data than its frame has")
         message = Message(
             kind=kind,
-            to=ReplicaId(to),
-            sender=ReplicaId(sender),
-            term=Term(term),
-            log_term=Term(log_term),
-            index=Index(index),
+            to=to,
+            sender=sender,
+            term=term,
+            log_term=log_term,
+            index=index,
             entries=entries,
-            commit=Index(commit),
-            vote=ReplicaId(vote),
+            commit=commit,
+            vote=vote,
             snapshot=snapshot,
             reject=reject,
-            reject_hint=Index(reject_hint),
+            reject_hint=reject_hint,
             context=context,
         )
-        messages.append((GroupId(group), message))
+        messages.append((group, message))
     if at != end:
         raise InvalidFrame("a Raft frame carries data that belongs to no message")
     return messages
 
 
-def _record(group: GroupId, message: Message, payload: list[Buffer]) -> object:
-    """Return the record of `message`, and add its data to `payload`."""
-    assert message.kind in TRAVELLING, "a replica's words to itself stay there"
-    assert not message.responses, "what a storage thread is to deliver stays on its node"
-    entries: list[object] = []
-    for entry in message.entries:
+def _entry_records(entries: tuple[Entry, ...], payload: list[Buffer]) -> tuple[list[object], int]:
+    """Return the records of `entries` and the bytes of their data, which go to `payload`."""
+    records: list[object] = []
+    data_bytes = 0
+    for entry in entries:
         data = entry.data
-        entries.append((entry.term, entry.index, len(data), entry.kind))
-        if data:
+        size = len(data)
+        records.append((entry.term, entry.index, size, entry.kind))
+        if size:
             payload.append(data)
-    snapshot = message.snapshot
-    snapshot_record: object = None
-    if snapshot is not None:
-        size = len(snapshot.data)
-        snapshot_record = (snapshot.index, snapshot.term, size, snapshot.conf_state)
+            data_bytes += size
+    return records, data_bytes
+
+
+def _snapshot_record(snapshot: Snapshot, payload: list[Buffer]) -> tuple[object, int]:
+    """Return the record of `snapshot` and what it takes at most; its data goes to `payload`."""
+    size = len(snapshot.data)
+    if size:
         payload.append(snapshot.data)
-    return (
-        group,
-        message.kind,
-        message.to,
-        message.sender,
-        message.term,
-        message.log_term,
-        message.index,
-        message.commit,
-        message.vote,
-        message.reject,
-        message.reject_hint,
-        message.context,
-        entries,
-        snapshot_record,
-    )
+    record = (snapshot.index, snapshot.term, size, snapshot.conf_state)
+    return record, _SNAPSHOT_RECORD_BYTES + len(_pack(snapshot.conf_state))
 
 
 def _frame(records: list[object], payload: list[Buffer]) -> tuple[bytes, list[Buffer]]:
@@ -229,24 +258,10 @@ def _frame(records: list[object], payload: list[Buffer]) -> tuple[bytes, list[Bu
     return _RECORDS_LENGTH.pack(len(packed)), payload
 
 
-def _size_bounds(message: Message) -> tuple[int, int]:
-    """Return what the record of `message` takes at most, and the bytes of its data."""
-    record_bytes = _MESSAGE_RECORD_BYTES + len(message.context)
-    size = 0
-    if message.entries:
-        record_bytes += _ENTRY_RECORD_BYTES * len(message.entries)
-        for entry in message.entries:
-            size += len(entry.data)
-    if message.snapshot is not None:
-        record_bytes += _SNAPSHOT_RECORD_BYTES + len(_pack(message.snapshot.conf_state))
-        size += len(message.snapshot.data)
-    return record_bytes, size
-
-
-def _check_size(record_bytes: int, size: int, frame_bytes_max: int) -> None:
+def _check_size(record_bytes: int, data_bytes: int, frame_bytes_max: int) -> None:
     if record_bytes > RECORDS_BYTES_MAX:
         raise LimitExceeded("records_bytes_max", f"a Raft message of {record_bytes} bytes")
-    whole = _PREFIX_AND_HEADER_BYTES + record_bytes + size
+    whole = _PREFIX_AND_HEADER_BYTES + record_bytes + data_bytes
     if whole > frame_bytes_max:
         raise LimitExceeded("frame_bytes_max", f"a Raft message of {whole} bytes")
 
