@@ -6,10 +6,18 @@ reordering them costs time and nothing else.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final, Self
+
 import msgspec
 
-from angarium.ids import Buffer, GroupId, Index, Offset, ReplicaId
-from angarium.raft.messages import Entry
+from angarium.errors import InvalidArgument
+from angarium.ids import GroupId, Index, Offset, ReplicaId, Term
+from angarium.raft.messages import Entry, EntryKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from angarium.ids import Buffer
 
 
 class ChunkRequest(msgspec.Struct, frozen=True, tag=True):
@@ -33,7 +41,7 @@ class ChunkReply(msgspec.Struct, frozen=True, tag=True):
     snapshot_index: Index
     segment: Offset
     position: int
-    data: Buffer
+    data: bytes
     gone: bool = False
 
 
@@ -54,8 +62,19 @@ class EntriesReply(msgspec.Struct, frozen=True, tag=True):
     sender: ReplicaId
     to: ReplicaId
     low: Index
-    entries: tuple[Entry, ...]
+    packed: tuple[tuple[Term, Index, EntryKind, bytes], ...]
     compacted: bool = False
+
+    @classmethod
+    def of(cls, request: EntriesRequest, entries: Sequence[Entry], *, compacted: bool) -> Self:
+        """Return the answer to `request`."""
+        packed = tuple((one.term, one.index, one.kind, bytes(one.data)) for one in entries)
+        return cls(request.group, request.to, request.sender, request.low, packed, compacted)
+
+    @property
+    def entries(self) -> Iterator[Entry]:
+        """The entries, in order."""
+        return (Entry(term, index, data, kind) for term, index, kind, data in self.packed)
 
 
 class FramesRequest(msgspec.Struct, frozen=True, tag=True):
@@ -75,9 +94,26 @@ class FramesReply(msgspec.Struct, frozen=True, tag=True):
     sender: ReplicaId
     to: ReplicaId
     offset: Offset
-    frames: tuple[Buffer, ...]
+    frames: tuple[bytes, ...]
 
 
 PeerMessage = (
     ChunkRequest | ChunkReply | EntriesRequest | EntriesReply | FramesRequest | FramesReply
 )
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder[PeerMessage](PeerMessage).decode
+
+
+def encode_peer_message(message: PeerMessage) -> bytes:
+    """Return a message as bytes."""
+    return _encode(message)
+
+
+def decode_peer_message(data: Buffer) -> PeerMessage:
+    """Return the message in `data`; raises `InvalidArgument`."""
+    try:
+        message: PeerMessage = _decode(data)
+    except msgspec.MsgspecError as error:
+        raise InvalidArgument(f"no message between replicas: {error}") from error
+    return message

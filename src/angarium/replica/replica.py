@@ -277,9 +277,7 @@ class Replica:
             compacted = True
         except (Unavailable, CorruptData):
             return
-        self._outbox.tell(
-            EntriesReply(self.group, self.id, request.sender, request.low, entries, compacted)
-        )
+        self._outbox.tell(EntriesReply.of(request, entries, compacted=compacted))
 
     # --- snapshots --------------------------------------------------------------------------
 

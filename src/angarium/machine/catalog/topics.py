@@ -233,7 +233,7 @@ class Topics:
     def _put(self, partition: Partition, target: tuple[NodeId, ...]) -> None:
         self.loads.add(partition, -1)
         moving = msgspec.structs.replace(
-            partition, target=() if target == partition.replicas else target
+            partition, target=() if target == partition.replicas else target, founders=()
         )
         self.partitions[partition.group] = moving
         self.loads.add(moving, 1)

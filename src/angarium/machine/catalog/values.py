@@ -86,7 +86,8 @@ class Partition(msgspec.Struct, frozen=True, array_like=True):
     replicas: tuple[NodeId, ...]
     """The first one is the preferred leader."""
     founders: tuple[ReplicaId, ...]
-    """Who forms the Raft group: its first voters. Whoever else gets a replica joins it."""
+    """Who forms the Raft group: its first voters. Whoever else gets a replica joins it. Nobody
+    once it has moved: a founder that comes back later must not start from the beginning."""
     target: tuple[NodeId, ...] = ()
     """Where it is being moved; empty when it stays."""
 
