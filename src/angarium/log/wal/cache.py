@@ -6,44 +6,50 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from angarium.log.wal.group_log import GroupLog
 
 
-class CacheUnit:
-    """Entries of one group that one sync group made durable; they leave memory together."""
+class Settled:
+    """One group's part of a sync group. Its entries may leave memory once that is durable."""
 
-    __slots__ = ("cost", "last", "log", "repaired", "rewinds")
+    __slots__ = ("cost", "last", "log", "oldest", "repaired", "rewinds")
 
-    def __init__(self, log: GroupLog, cost: int, repaired: list[int]) -> None:
+    def __init__(
+        self, log: GroupLog, *, oldest: int | None, cost: int, repaired: list[int]
+    ) -> None:
         self.log: Final = log
+        self.oldest: Final = oldest
+        """The oldest file the group then needs."""
         self.cost: Final = cost
+        """How many bytes of memory its entries take."""
         self.repaired: Final = repaired
         self.last: Final = log.last
         self.rewinds: Final = log.rewinds
 
 
 class EntryCache:
-    """First in, first out, one unit at a time."""
+    """First in, first out, one sync group's part at a time."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max: Final = bytes_max
         self._bytes = 0
-        self._units: deque[CacheUnit] = deque()
+        self._settled: deque[Settled] = deque()
 
-    def publish(self, units: Iterable[CacheUnit]) -> None:
-        """Note what has become durable, and let the oldest go where there is too much."""
-        for unit in units:
-            log = unit.log
-            # Entries that were taken back since have successors of which this sync knows nothing.
-            if unit.rewinds == log.rewinds:
-                log.synced_last = unit.last
-                for index in unit.repaired:
-                    log.repaired.pop(index, None)
-            self._units.append(unit)
-            self._bytes += unit.cost
+    def add(self, settled: Settled) -> None:
+        """Note what has become durable."""
+        log = settled.log
+        # Entries that were taken back since have successors of which this sync knows nothing.
+        if settled.rewinds == log.rewinds:
+            log.synced_last = settled.last
+            for index in settled.repaired:
+                log.repaired.pop(index, None)
+        if settled.cost:
+            self._settled.append(settled)
+            self._bytes += settled.cost
+
+    def shrink(self) -> None:
+        """Let the oldest entries go where there are too many."""
         while self._bytes > self._bytes_max:
-            oldest = self._units.popleft()
+            oldest = self._settled.popleft()
             self._bytes -= oldest.cost
             oldest.log.drop_recent(min(oldest.last, oldest.log.synced_last))

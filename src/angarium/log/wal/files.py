@@ -117,18 +117,17 @@ class WalFiles:
         if self._spare is None:
             self._spare = self._prepared(_SPARE, self._config.file_bytes)
 
-    def claim(self, size: int, *, in_new_file: int, is_vital: bool) -> int:
+    def claim(self, size: int, *, in_new_file: int, is_vital: bool) -> None:
         """Make sure that a sync group has room, or raise `DiskFull`.
 
         It takes `size` bytes in the current file, or `in_new_file`, headers included, in another.
-        Return how much more anybody may add without asking again; nothing on a full disk.
         """
         if self._spare is None:
             self.prepare()
             if self._spare is None and not is_vital:
                 raise DiskFull("no room for the next file of the write-ahead log")
         if self.current is not None and self.current.has_room(size):
-            return 0 if self._spare is None else self.current.room - size
+            return
         waiting = self._spare or self._reserve
         if waiting is None:
             raise DiskFull("the reserve of the write-ahead log is used up")
@@ -137,7 +136,6 @@ class WalFiles:
             length = -(-needed // PAGE_BYTES) * PAGE_BYTES
             waiting.file.preallocate(length)
             waiting.length = length
-        return 0 if self._spare is None else waiting.length - needed
 
     def begin_file(self, previous_end: int) -> tuple[WalFile, bytes]:
         """Make the next file the current one; return it and its header."""

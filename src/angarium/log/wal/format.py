@@ -6,8 +6,8 @@
 
 A sync group is what one write and one datasync cover. Its directory repeats, per Raft group, how
 many frames of which kind follow and which indexes they carry; so a frame whose own header became
-unreadable is still known by name. The first sync group of a file also carries the table of all
-groups' states, twice, because older files may be gone.
+unreadable is still known by name. The first sync group of a file ends in a table of how all groups
+stand after it, twice, because older files may be gone.
 
 Nothing that was written reads as 512 zeros by itself: headers begin and end in bytes that are not
 zero, so does every group. Only a payload can hold such a stretch, and the group header counts how
@@ -25,8 +25,6 @@ from angarium.errors import StorageError
 from angarium.log.disk import SECTOR_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from angarium.ids import Buffer
 
 VERSION: Final = 1
@@ -155,12 +153,12 @@ FRAME: Final = Struct("<IHBBQQQII")
 """size, flags, entry kind, frame kind, group, index, term, payload crc, header crc"""
 CRC: Final = Struct("<I")
 _ROW: Final = Struct("<8QII")
-_CONTENTS: Final = Struct("<QQQIIIII4x")
+CONTENTS: Final = Struct("<QQQIIIII4x")
+"""The fields of `Contents`."""
 VOTE: Final = Struct("<Q")
 _SEED: Final = Struct("<QQ")
 
 ROW_BYTES: Final = _ROW.size
-CONTENTS_BYTES: Final = _CONTENTS.size
 
 
 # --- checksums --------------------------------------------------------------------------------
@@ -238,16 +236,19 @@ def file_header(header: FileHeader) -> bytes:
     return body + CRC.pack(crc32c_of_bytes(body))
 
 
-def group_header(header: GroupHeader, *, seed: int, position: int) -> bytes:
+def group_header(
+    *,
+    flags: int,
+    length: int,
+    mark: int,
+    frames: int,
+    zero_sectors: int,
+    seed: int,
+    position: int,
+) -> bytes:
     """Return a sync group's first 40 bytes, good only at this `position` of this file."""
-    body = _GROUP.pack(GROUP_MAGIC, *header)
+    body = _GROUP.pack(GROUP_MAGIC, flags, length, mark, frames, zero_sectors)
     return body + CRC.pack(extend(seed, body + VOTE.pack(position)))
-
-
-def directory_payload(contents: Iterable[Contents]) -> bytes:
-    """Return what the frames of a sync group are, per Raft group."""
-    pack = _CONTENTS.pack
-    return b"".join([pack(*one) for one in contents])
 
 
 def row_bytes(row: Row) -> bytes:
@@ -334,7 +335,7 @@ def next_group(content: bytes, position: int, *, seed: int) -> int | None:
 
 def parse_directory(payload: bytes) -> list[Contents]:
     """Return what a directory says."""
-    return [Contents(*fields) for fields in _CONTENTS.iter_unpack(payload)]
+    return [Contents(*fields) for fields in CONTENTS.iter_unpack(payload)]
 
 
 def parse_table(payload: bytes) -> list[Row]:

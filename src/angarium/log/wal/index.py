@@ -23,6 +23,11 @@ HOLE: Final = 0
 
 _OFFSET_BITS: Final = 32
 
+# As plain numbers: a row is made for every group in every sync group.
+_PRESENT: Final = int(RowFlag.PRESENT)
+_HARD_STATE_SUSPECT: Final = int(RowFlag.HARD_STATE_SUSPECT)
+_TAIL_UNKNOWN: Final = int(RowFlag.TAIL_UNKNOWN)
+
 
 def place(sequence: int, position: int) -> int:
     """Return a file and a position in it as one number; later places are higher."""
@@ -155,6 +160,11 @@ class EntryIndex:
     def row(self) -> Row:
         """Return the line of the table for this group, in its present state."""
         state = self.hard_state
+        flags = _PRESENT
+        if self.hard_state_suspect:
+            flags |= _HARD_STATE_SUSPECT
+        if self.tail_unknown:
+            flags |= _TAIL_UNKNOWN
         return Row(
             self.group,
             state.term,
@@ -164,9 +174,7 @@ class EntryIndex:
             self.term_at(self.last),
             self.snapshot_index,
             self.snapshot_term,
-            RowFlag.PRESENT
-            | (RowFlag.HARD_STATE_SUSPECT if self.hard_state_suspect else 0)
-            | (RowFlag.TAIL_UNKNOWN if self.tail_unknown else 0),
+            flags,
         )
 
     # --- changes ----------------------------------------------------------------------------

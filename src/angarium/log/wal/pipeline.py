@@ -16,15 +16,14 @@ from angarium.log.wal.format import (
     END_MARK,
     FILE_HEADER_BYTES,
     GroupFlag,
-    GroupHeader,
     group_header,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from angarium.ids import Buffer, GroupId
-    from angarium.log.wal.cache import CacheUnit
+    from angarium.ids import Buffer
+    from angarium.log.wal.cache import Settled
     from angarium.log.wal.files import WalFile, WalFiles
     from angarium.log.wal.writer import FrameBuffer
 
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 class SyncGroup:
     """What one write and one datasync cover. Made by `seal`; an owner only passes it on."""
 
-    __slots__ = ("buffers", "file", "is_first", "is_written", "pins", "position", "units")
+    __slots__ = ("buffers", "file", "is_first", "is_written", "position", "settled")
 
     def __init__(
         self, *, file: WalFile, position: int, buffers: list[Buffer], is_first: bool
@@ -43,10 +42,8 @@ class SyncGroup:
         self.is_first: Final = is_first
         """It begins a file, which has to get its name before."""
         self.is_written = False
-        self.pins: Final[list[tuple[GroupId, int | None]]] = []
-        """By Raft group, the oldest file it needs once this is durable."""
-        self.units: Final[list[CacheUnit]] = []
-        """The entries that may leave memory once this is durable."""
+        self.settled: Final[list[Settled]] = []
+        """What changes for each Raft group once this is durable."""
 
     @property
     def size(self) -> int:
@@ -139,12 +136,17 @@ class Pipeline:
         if not self._has_unmarked or self._in_flight or current is None or not current.has_room(0):
             return False
         position = current.end
-        header = GroupHeader(
-            flags=0, length=BARE_GROUP_BYTES, mark=position, frames=0, zero_sectors=0
+        header = group_header(
+            flags=0,
+            length=BARE_GROUP_BYTES,
+            mark=position,
+            frames=0,
+            zero_sectors=0,
+            seed=current.seed,
+            position=position,
         )
-        first = group_header(header, seed=current.seed, position=position)
         try:
-            current.file.pwrite([first, END_MARK], position)
+            current.file.pwrite([header, END_MARK], position)
         except StorageError as error:
             self._die(error)
             self.check_alive()

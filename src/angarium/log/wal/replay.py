@@ -18,7 +18,6 @@ from angarium.log.wal.format import (
     Contents,
     FrameFlag,
     FrameKind,
-    GroupFlag,
     Row,
     RowFlag,
     parse_directory,
@@ -62,11 +61,11 @@ class Replay:
                 has_table = has_table or self._apply_table(frame, content)
             else:
                 self._apply_other(frame, content)
-        for contents, seen in lost:
-            self._after_loss(contents, seen)
-        header = scanned.header
-        if not has_table and (header is None or header.flags & GroupFlag.FIRST):
-            self._miss_table()
+        if not has_table:  # which says how every group stands, whatever was lost before it
+            for contents, seen in lost:
+                self._after_loss(contents, seen)
+            if not self._is_begun:
+                self.suspect_all()  # older files are gone, and nothing else says what they said
         self._is_begun = True
 
     def suspect_all(self) -> None:
@@ -131,11 +130,6 @@ class Replay:
             _reconcile(log, row)
         self.unknown_groups = False
         return True
-
-    def _miss_table(self) -> None:
-        """Both copies of a table are lost, which only matters if nothing older says the same."""
-        if not self._is_begun:
-            self.suspect_all()
 
     # --- losses -----------------------------------------------------------------------------
 
@@ -230,7 +224,7 @@ def _reconcile(log: GroupLog, row: Row) -> None:
         log.extend_with_holes(row.last_index)
         if row.last_term is not None:
             log.set_term(row.last_index, row.last_term)
-    elif log.last > row.last_index or log.term_at(log.last) != row.last_term:
+    elif log.last > row.last_index or row.last_term not in (log.term_at(log.last), None):
         log.forget_above(row.commit)
         log.cut(row.last_index)
     log.tail_unknown = bool(row.flags & RowFlag.TAIL_UNKNOWN)

@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Self
 
 from angarium.errors import AlreadyExists, CorruptData, NotFound, StorageError
-from angarium.log.wal.cache import CacheUnit, EntryCache
+from angarium.log.wal.cache import EntryCache, Settled
 from angarium.log.wal.clean import forget_clean, load_clean, save_clean
 from angarium.log.wal.config import WalConfig
 from angarium.log.wal.files import FOLDER, WalFiles
@@ -108,7 +108,7 @@ class Wal:
             raise AlreadyExists(f"group {group} has a log already")
         self._claim(FRAME_HEADER_BYTES, touched=1, is_vital=True)
         log = self._logs[group] = GroupLog(group, self._files)
-        touch = self._buffer.touch(log, None)
+        touch = self._buffer.touch(log)
         touch.lifecycle += 1
         self._buffer.add_frame(small_frame(self._seed, FrameKind.ADDED, group=group))
         return log
@@ -124,6 +124,7 @@ class Wal:
         touch.repairs.clear()
         self._buffer.add_frame(small_frame(self._seed, FrameKind.REMOVED, group=group))
         log.clear()
+        log.is_listed = False
         del self._logs[group]
 
     def reset_group(self, group: GroupId) -> GroupLog:
@@ -259,6 +260,7 @@ class Wal:
         for entry, offset, size in zip(entries, framed.offsets, framed.sizes, strict=True):
             touch.repairs.append((entry.index, entry.term, offset, size))
             log.repaired[entry.index] = entry
+            log.set_term(entry.index, entry.term)
         self._buffer.add_entries(framed)
 
     @property
@@ -281,11 +283,10 @@ class Wal:
             log = touch.log
             if touch.repairs:
                 log.damaged = log.damage()
-            oldest = log.oldest_sequence() if self._logs.get(log.group) is log else None
-            group.pins.append((log.group, oldest))
-            if touch.entries:
-                cost = sum(touch.sizes) + ENTRY_OVERHEAD_BYTES * len(touch.sizes)
-                group.units.append(CacheUnit(log, cost, [index for index, *_ in touch.repairs]))
+            oldest = log.oldest_sequence() if log.is_listed else None
+            cost = sum(touch.sizes) + ENTRY_OVERHEAD_BYTES * len(touch.sizes)
+            repaired = [index for index, *_ in touch.repairs]
+            group.settled.append(Settled(log, oldest=oldest, cost=cost, repaired=repaired))
         self._buffer = FrameBuffer(self._seed)
         self._granted = 0
         return group
@@ -301,9 +302,10 @@ class Wal:
         """Publish a sync group that was written: it counts as durable from here on."""
         self._check_alive()
         self._pipeline.publish(group)
-        for raft_group, oldest in group.pins:
-            self._pins.move(raft_group, oldest)
-        self._cache.publish(group.units)
+        for settled in group.settled:
+            self._pins.move(settled.log.group, settled.oldest)
+            self._cache.add(settled)
+        self._cache.shrink()
 
     def sync(self) -> None:
         """Make everything that was buffered durable, here and now."""
@@ -376,28 +378,25 @@ class Wal:
     # --- inside -----------------------------------------------------------------------------
 
     def _touch(self, log: GroupLog) -> Touch:
-        if log.touch is not None:
-            return log.touch
-        before = log.row_bytes or row_bytes(log.row())
-        log.row_bytes = None
-        return self._buffer.touch(log, before)
+        return log.touch or self._buffer.touch(log)
 
     def _claim(self, more: int, *, touched: int, is_vital: bool) -> None:
         size = self._buffer.group_bytes(more, touched)
-        rows = len(self._logs) + len(self._buffer.touches) + touched
-        in_new_file = FILE_HEADER_BYTES + size + table_bytes(rows)
-        slack = self._files.claim(size, in_new_file=in_new_file, is_vital=is_vital)
-        self._granted = self._buffer.size + more + slack if slack else 0
+        current = self._files.current
+        if current is not None and size <= current.room and not self._files.is_full:
+            self._granted = self._buffer.size + more + current.room - size
+            return
+        in_new_file = FILE_HEADER_BYTES + size + table_bytes(len(self._logs) + 1)
+        self._files.claim(size, in_new_file=in_new_file, is_vital=is_vital)
+        self._granted = 0
 
     def _table(self) -> bytes:
-        """Return the table of all groups as they were before what is buffered now."""
-        touches = self._buffer.touches
-        rows = [touch.before for touch in touches.values() if touch.before is not None]
-        for group, log in self._logs.items():
-            if group not in touches:
-                if log.row_bytes is None:
-                    log.row_bytes = row_bytes(log.row())
-                rows.append(log.row_bytes)
+        """Return the table of all groups as they stand with what is buffered now."""
+        rows = []
+        for log in self._logs.values():
+            if log.row_bytes is None:
+                log.row_bytes = row_bytes(log.row())
+            rows.append(log.row_bytes)
         return table_frame(self._seed, rows)
 
     def _check_alive(self) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from angarium.batch.checksum import crc32c, crc32c_of_bytes, extend
 from angarium.log.disk import SECTOR_BYTES
 from angarium.log.wal.format import (
-    CONTENTS_BYTES,
+    CONTENTS,
     CRC,
     END_BYTES,
     END_MARK,
@@ -19,10 +19,8 @@ from angarium.log.wal.format import (
     GROUP_HEADER_BYTES,
     PADDING,
     ROW_BYTES,
-    Contents,
     FrameKind,
-    GroupHeader,
-    directory_payload,
+    frame_header,
     group_header,
     small_frame,
     zero_sectors,
@@ -41,18 +39,17 @@ COPIED_BYTES_MAX: Final = 1024
 """Data up to this length is copied into one piece with its header."""
 
 _ENTRY: Final = int(FrameKind.ENTRY)
+_DIRECTORY: Final = int(FrameKind.DIRECTORY)
 
 
 class Touch:
     """What one Raft group has in the buffer."""
 
-    __slots__ = ("before", "compactions", "entries", "hard_states", "is_straight", "lifecycle",
+    __slots__ = ("compactions", "entries", "hard_states", "is_straight", "lifecycle",
                  "log", "lowest", "offsets", "repairs", "sizes")  # fmt: skip
 
-    def __init__(self, log: GroupLog, before: bytes | None) -> None:
+    def __init__(self, log: GroupLog) -> None:
         self.log = log
-        self.before: Final = before
-        """The group's row as it was before; None if there was no such group."""
         self.lowest = 0
         self.entries = 0
         self.hard_states = 0
@@ -77,19 +74,17 @@ class Touch:
         if count > 0:
             del self.offsets[:count], self.sizes[:count]
 
-    def contents(self) -> Contents:
+    def contents(self) -> bytes:
         """Return this group's line of the directory."""
-        last = self.log.last if self.entries else 0
-        straight = self.is_straight and not self.repairs and self.lifecycle == 0
-        return Contents(
+        return CONTENTS.pack(
             self.log.group,
             self.lowest,
-            last,
+            self.log.last if self.entries else 0,
             self.entries,
             self.hard_states,
             self.compactions,
             self.lifecycle,
-            int(straight),
+            self.is_straight and not self.repairs and self.lifecycle == 0,
         )
 
 
@@ -115,13 +110,14 @@ class FrameBuffer:
         self.long: list[tuple[int, Buffer]] = []
         """Payloads that could fill a sector with zeros, and where they begin."""
 
-    def touch(self, log: GroupLog, before: bytes | None) -> Touch:
+    def touch(self, log: GroupLog) -> Touch:
         """Return the group's share of this buffer, made now if need be."""
         touch = self.touches.get(log.group)
         if touch is None:
-            touch = self.touches[log.group] = Touch(log, before)
-        touch.log = log
+            touch = self.touches[log.group] = Touch(log)
+        touch.log = log  # another one than before, if the group was removed and added again
         log.touch = touch
+        log.row_bytes = None
         return touch
 
     def framed(self, group: GroupId, entries: Sequence[Entry], flags: int = 0) -> FramedEntries:
@@ -141,7 +137,7 @@ class FrameBuffer:
             if size <= COPIED_BYTES_MAX:
                 pieces.append(b"".join((body, CRC.pack(crc), data, PADDING[-size & 7])))
             else:
-                pieces += (body, CRC.pack(crc), data, PADDING[-size & 7])
+                pieces += (body + CRC.pack(crc), data, PADDING[-size & 7])
             if size > SECTOR_BYTES - 8:
                 long.append((offset + FRAME_HEADER_BYTES, data))
             offset += FRAME_HEADER_BYTES + size + 7 & ~7
@@ -162,29 +158,33 @@ class FrameBuffer:
 
     def group_bytes(self, more: int, touched: int) -> int:
         """Return how long the sync group becomes with `more` bytes of frames."""
-        directory = FRAME_HEADER_BYTES + CONTENTS_BYTES * (len(self.touches) + touched)
+        directory = FRAME_HEADER_BYTES + CONTENTS.size * (len(self.touches) + touched)
         return GROUP_HEADER_BYTES + directory + self.size + more + END_BYTES
 
     def sealed(
         self, *, file: WalFile, position: int, mark: int, flags: int, table: bytes
     ) -> tuple[list[Buffer], int]:
         """Return the bytes of the sync group at `position`, and give every entry its place."""
-        payload = directory_payload([touch.contents() for touch in self.touches.values()])
-        front = [small_frame(self._seed, FrameKind.DIRECTORY, payload=payload)]
-        if table:
-            # Twice, because nothing else says what it says once the older files are gone.
-            front += [table, table]
-        base = position + GROUP_HEADER_BYTES + sum(map(len, front))
-        header = GroupHeader(
+        directory = b"".join([touch.contents() for touch in self.touches.values()])
+        front = frame_header(self._seed, _DIRECTORY, payload=directory)
+        base = position + GROUP_HEADER_BYTES + FRAME_HEADER_BYTES + len(directory)
+        end = base + self.size + 2 * len(table) + END_BYTES
+        zeros = 0
+        for offset, data in self.long:
+            zeros += zero_sectors(data, base + offset)
+        header = group_header(
             flags=flags,
-            length=base - position + self.size + END_BYTES,
+            length=end - position,
             mark=mark,
-            frames=len(front) + self.frames,
-            zero_sectors=sum(zero_sectors(data, base + offset) for offset, data in self.long),
+            frames=self.frames + (3 if table else 1),
+            zero_sectors=zeros,
+            seed=file.seed,
+            position=position,
         )
         self._settle(place(file.sequence, base))
-        first = group_header(header, seed=file.seed, position=position)
-        return [first, *front, *self.pieces, END_MARK], position + header.length
+        # The table comes twice: nothing else says what it says once the older files are gone.
+        last = table + table + END_MARK if table else END_MARK
+        return [header + front + directory, *self.pieces, last], end
 
     def _settle(self, base: int) -> None:
         for touch in self.touches.values():
