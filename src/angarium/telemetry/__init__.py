@@ -1,0 +1,1 @@
+"""What a node says about itself while it runs."""
