@@ -1,73 +1,125 @@
-"""Whose data these are: a small file at the root of a data directory.
+"""Who a data directory belongs to: cluster, node, and the incarnation of the data.
 
-It is written once, before anything else. The incarnation in it is part of every replica's name
-among the voters, so a directory that was wiped, or is somebody else's, can never pass for the one
-that made the promises.
+The identity is written once, before anything else, and never changed. It is what stops a node
+from coming back with somebody else's data, or without its own: a replica that has lost its log
+must not vote as if it had never voted. So an identity that is missing or damaged while there is
+data beside it is an error for an operator; only an empty directory may be given a new one.
 """
 
 from __future__ import annotations
 
+import secrets
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
-from angarium.batch.checksum import crc32c
+from angarium.batch.checksum import crc32c_of_bytes
 from angarium.errors import AlreadyExists, CorruptData, StorageError
-from angarium.ids import Incarnation, NodeId, ReplicaId, replica_id
+from angarium.ids import Incarnation, NodeId
 from angarium.log.disk import replace_file
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from angarium.log.disk import Disk
 
-NAME: Final = "identity"
-_MAGIC: Final = b"ANGIDEN1"
+IDENTITY_NAME: Final = "identity"
+
+_TITLE: Final = "angarium identity 1"
+_INCARNATION_BITS: Final = 48
+_NO_DATA: Final = frozenset({IDENTITY_NAME, f"{IDENTITY_NAME}.draft", "lost+found"})
+"""Names that say nothing about data: a draft is left by a power cut during `create`."""
 
 
-class Identity(msgspec.Struct, frozen=True):
-    """Which cluster, which node, which incarnation of its data."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Cluster, node and incarnation; one per data directory, for good."""
 
-    cluster: str
-    node: NodeId
+    cluster_id: int
+    """Drawn at random when the cluster is formed; up to 128 bits."""
+    node_id: NodeId
     incarnation: Incarnation
+    """Drawn at random when the data directory is made; see `draw_incarnation`."""
 
-    @property
-    def replica(self) -> ReplicaId:
-        """Who this node is in every group it has a replica of."""
-        return replica_id(self.node, self.incarnation)
+    def __post_init__(self) -> None:
+        assert 0 <= self.cluster_id < 1 << 128, "a cluster id fits 128 bits"
+        assert 0 < self.node_id < 1 << 15, "a node id fits 15 bits"
+        assert 0 <= self.incarnation < 1 << _INCARNATION_BITS, "an incarnation fits 48 bits"
 
 
-def load_identity(disk: Disk) -> Identity | None:
-    """Return whose data these are; None only for a directory with nothing in it.
+def draw_incarnation(random_bits: Callable[[int], int] = secrets.randbits) -> Incarnation:
+    """Return a new incarnation; `random_bits` returns a number of so many random bits."""
+    return Incarnation(random_bits(_INCARNATION_BITS))
 
-    Data without an identity, or with a damaged one, are an error: whoever went on as somebody new
-    would break what was promised under the old name.
+
+def load(disk: Disk) -> Identity | None:
+    """Return the identity of the data on `disk`; None only if there is nothing at all.
+
+    Raises `CorruptData` if the identity is damaged, or missing beside other data.
     """
-    if not disk.exists(NAME):
-        others = [name for name in disk.list("") if not name.endswith(".draft")]
-        if others:
-            raise StorageError(
-                f"the data directory holds {', '.join(others[:3])} but no identity file; "
-                "restore it, or empty the directory to join as a new node"
-            )
+    try:
+        file = disk.open(IDENTITY_NAME)
+    except FileNotFoundError:
+        _check_empty(disk)
         return None
-    file = disk.open(NAME)
     try:
         content = file.pread(file.size(), 0)
     finally:
         file.close()
-    body = content[len(_MAGIC) + 4 :]
-    stored = int.from_bytes(content[len(_MAGIC) : len(_MAGIC) + 4], "little")
-    if not content.startswith(_MAGIC) or crc32c(body) != stored:
-        raise CorruptData("the identity file is damaged; restore it, or empty the data directory")
-    try:
-        return msgspec.msgpack.decode(body, type=Identity)
-    except msgspec.MsgspecError as error:
-        raise CorruptData(f"the identity file cannot be read: {error}") from error
+    return _parsed(content)
 
 
-def write_identity(disk: Disk, identity: Identity) -> None:
-    """Make an empty directory this node's; raises `AlreadyExists` if it is somebody's."""
-    if disk.exists(NAME):
+def create(disk: Disk, identity: Identity) -> None:
+    """Write the identity of a new data directory, durably.
+
+    Raises `AlreadyExists` if there is one, `CorruptData` if there is data without one.
+    """
+    if disk.exists(IDENTITY_NAME):
         raise AlreadyExists("the data directory has an identity already")
-    body = msgspec.msgpack.encode(identity)
-    replace_file(disk, NAME, _MAGIC + crc32c(body).to_bytes(4, "little") + body)
+    _check_empty(disk)
+    replace_file(disk, IDENTITY_NAME, _written(identity))
+
+
+def check(disk: Disk, expected: Identity) -> None:
+    """Make sure that the data on `disk` is `expected`'s; `StorageError` says whose it is if not."""
+    found = load(disk)
+    if found != expected:
+        raise StorageError(f"the data directory belongs to {found}, not to {expected}")
+
+
+def _check_empty(disk: Disk) -> None:
+    others = [name for name in disk.list("") if name not in _NO_DATA]
+    if others:
+        raise CorruptData(
+            f"the file {IDENTITY_NAME!r} is missing beside {', '.join(others)}: "
+            "put it back, or empty the data directory and let the node join anew"
+        )
+
+
+def _written(identity: Identity) -> bytes:
+    body = (
+        f"{_TITLE}\n"
+        f"cluster {identity.cluster_id:032x}\n"
+        f"node {identity.node_id}\n"
+        f"incarnation {identity.incarnation:012x}\n"
+    ).encode()
+    return body + f"crc32c {crc32c_of_bytes(body):08x}\n".encode()
+
+
+def _parsed(content: bytes) -> Identity:
+    """Return what `content` says, which must be exactly what `_written` wrote."""
+    try:
+        title, cluster, node, incarnation, _ = content.decode("ascii").splitlines()
+        identity = Identity(
+            cluster_id=int(cluster.removeprefix("cluster "), 16),
+            node_id=NodeId(int(node.removeprefix("node "))),
+            incarnation=Incarnation(int(incarnation.removeprefix("incarnation "), 16)),
+        )
+    except (ValueError, AssertionError):
+        identity = None
+        title = ""
+    if identity is None or title != _TITLE or _written(identity) != content:
+        raise CorruptData(
+            f"the file {IDENTITY_NAME!r} is damaged: put it back from a copy, "
+            "or empty the data directory and let the node join anew"
+        )
+    return identity
