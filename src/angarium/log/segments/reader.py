@@ -170,24 +170,24 @@ class SegmentReader:
         self._files.forget(file_name(self._folder, segment.base_offset, SEGMENT))
 
     def verify(self, segment: Segment, start: Point, length: int) -> tuple[Point, bool]:
-        """Verify about `length` bytes from `start`; return where that ended, and the verdict.
+        """Verify up to `length` bytes from `start`; return where that ended, and the verdict.
 
-        The bytes are right if no point of the index that was passed contradicts them. What was
-        read behind the last point is carried on in the checksum of the place returned. A wrong
+        It ends at a point of the index, whose checksum must come out. Only if there is none
+        within reach the checksum is carried on, unjudged, to a place between points. A wrong
         verdict comes with the place from which on the bytes are in doubt.
         """
-        index = self.index(segment)
-        until = min(start.position + length, segment.written.position)
+        index, limit = self.index(segment), start.position + length
+        end: Point | None = segment.written
+        if limit < segment.written.position:
+            end = index[index.place_at_or_before(limit)]
+            if end.position <= start.position:
+                end = None
+        until = limit if end is None else end.position
         chunk = self.raw(segment, start.position, until - start.position)
-        last = index.place_at_or_before(until)
-        point = segment.written if until == segment.written.position else index[last]
-        if point.position <= start.position:
-            # Not even one point was passed: all that can be done is to carry the checksum on.
-            return Point(until, extend(start.crc, chunk)), len(chunk) == until - start.position
-        size = point.position - start.position
-        if extend(start.crc, chunk[:size] if size < len(chunk) else chunk) != point.crc:
-            return self._first_doubt(segment, start, chunk), False
-        return Point(until, extend(point.crc, chunk[size:])), True
+        found = Point(start.position + len(chunk), extend(start.crc, chunk))
+        if found.position == until and end in {None, found}:
+            return found, True
+        return self._first_doubt(segment, start, chunk), False
 
     def _first_doubt(self, segment: Segment, start: Point, chunk: bytes) -> Point:
         """Return the last place before bytes that contradict the index."""

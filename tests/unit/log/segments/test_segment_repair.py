@@ -163,16 +163,17 @@ def test_frames_that_are_not_what_was_there_are_refused(
     with pytest.raises(CorruptData):
         log.read(Offset(0), 100)
     (damage,) = log.damage
-    good = peer.read(Offset(0), 400, gaps=True)
-    forged = [stamped(base, 2, term=7) for base in (0, 2)]
+    good: list[Buffer] = list(peer.read(Offset(0), 400, gaps=True))
+    forged: list[Buffer] = [stamped(base, 2, term=7) for base in (0, 2)]
     damaged = bytearray(good[0])
     damaged[-1] ^= 1
     assert not log.repair(damage, good[:1])
-    for frames, error in (
+    attempts: tuple[tuple[list[Buffer], type[Exception]], ...] = (
         (forged, CorruptData),
         (good[1:], InvalidArgument),
         ([damaged, *good[1:]], InvalidArgument),
-    ):
+    )
+    for frames, error in attempts:
         with pytest.raises(error):
             log.repair(damage, frames)
         assert log.damage == (damage,)
