@@ -391,7 +391,7 @@ def _measure_codec(rounds: int) -> dict[str, dict[str, float]]:
     rows = {}
     for name, message in (("heartbeat", beat), ("append", append)):
         messages = [(GroupId(group), message) for group in range(100)]
-        header, payload = next(packed_messages(messages, frame_bytes_max=1 << 26))
+        header, payload, _ = next(packed_messages(messages, frame_bytes_max=1 << 26))
         view = memoryview(b"".join(payload))
         records, gathered = _struct_packed(messages)
         data = memoryview(b"".join(gathered))

@@ -8,13 +8,16 @@ here; `is_full` tells when they are too many.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Sequence
 
     from angarium.ids import Buffer
+
+_JOIN_BYTES_MAX: Final = 16 * 1024
+"""Less than this is joined and written as one: copying it costs less than a vector of pieces."""
 
 
 class Outgoing:
@@ -112,11 +115,14 @@ class Outgoing:
             return
         if self._buffers:
             buffers, self._buffers = self._buffers, []
-            self._bytes_written += self._queued
-            self._handed += self._queued
-            self._queued = 0
+            size, self._queued = self._queued, 0
+            self._bytes_written += size
+            self._handed += size
             # May call `pause` before it returns.
-            self._transport.writelines(buffers)
+            if size <= _JOIN_BYTES_MAX:
+                self._transport.write(b"".join(buffers))
+            else:
+                self._transport.writelines(buffers)
             if not self._paused:
                 self._handed = 0
         if self._waiting and not self.is_full:

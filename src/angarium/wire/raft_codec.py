@@ -12,7 +12,7 @@ structs were measured and are slower.
 from __future__ import annotations
 
 from struct import Struct
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import msgspec
 
@@ -107,13 +107,22 @@ Addressed = tuple[GroupId, Message]
 """A message and the group it is about."""
 
 
-def packed_messages(
-    messages: Iterable[Addressed], *, frame_bytes_max: int
-) -> Iterator[tuple[bytes, list[Buffer]]]:
-    """Yield header and payload of as few frames as hold `messages`, in their order.
+class RaftFrame(NamedTuple):
+    """What a frame with Raft messages is made of."""
 
-    Raises `LimitExceeded` for a message that no frame may hold; those before it were yielded.
+    header: bytes
+    payload: list[Buffer]
+    message_count: int
+    """How many messages it carries."""
+
+
+def packed_messages(messages: Iterable[Addressed], *, frame_bytes_max: int) -> Iterator[RaftFrame]:
+    """Yield as few frames as hold `messages`, in their order.
+
+    A message that no frame may hold is left out, so that the others do not suffer; when they have
+    been yielded, `LimitExceeded` tells of it.
     """
+    too_large: LimitExceeded | None = None
     records: list[object] = []
     payload: list[Buffer] = [b""]
     frame_bytes = 0
@@ -135,7 +144,10 @@ def packed_messages(
                 data_bytes += len(message.snapshot.data)
         size = record_bytes + data_bytes
         if size > _FREELY_BYTES:
-            _check_size(record_bytes, data_bytes, frame_bytes_max)
+            excess = _excess(record_bytes, data_bytes, frame_bytes_max)
+            if excess is not None:
+                too_large = excess
+                continue
         if records and (
             frame_bytes + size > FRAME_BYTES_AIM or len(records) == MESSAGES_PER_FRAME_MAX
         ):
@@ -163,6 +175,8 @@ def packed_messages(
         frame_bytes += size
     if records:
         yield _frame(records, payload)
+    if too_large is not None:
+        raise too_large
 
 
 def unpacked_messages(header: bytes, payload: memoryview) -> list[Addressed]:
@@ -252,18 +266,19 @@ def _snapshot_record(snapshot: Snapshot, payload: list[Buffer]) -> tuple[object,
     return record, _SNAPSHOT_RECORD_BYTES + len(_pack(snapshot.conf_state))
 
 
-def _frame(records: list[object], payload: list[Buffer]) -> tuple[bytes, list[Buffer]]:
+def _frame(records: list[object], payload: list[Buffer]) -> RaftFrame:
     packed = _pack(records)
     payload[0] = packed
-    return _RECORDS_LENGTH.pack(len(packed)), payload
+    return RaftFrame(_RECORDS_LENGTH.pack(len(packed)), payload, len(records))
 
 
-def _check_size(record_bytes: int, data_bytes: int, frame_bytes_max: int) -> None:
+def _excess(record_bytes: int, data_bytes: int, frame_bytes_max: int) -> LimitExceeded | None:
     if record_bytes > RECORDS_BYTES_MAX:
-        raise LimitExceeded("records_bytes_max", f"a Raft message of {record_bytes} bytes")
+        return LimitExceeded("records_bytes_max", f"a Raft message of {record_bytes} bytes")
     whole = _PREFIX_AND_HEADER_BYTES + record_bytes + data_bytes
     if whole > frame_bytes_max:
-        raise LimitExceeded("frame_bytes_max", f"a Raft message of {whole} bytes")
+        return LimitExceeded("frame_bytes_max", f"a Raft message of {whole} bytes")
+    return None
 
 
 def _unpacked_records(header: bytes, payload: memoryview) -> tuple[list[_MessageRecord], int]:

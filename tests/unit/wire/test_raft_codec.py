@@ -60,13 +60,13 @@ addressed = st.tuples(naturals.map(GroupId), messages)
 
 def over_the_wire(given: list[Addressed], frame_bytes_max: int = FRAME_MAX) -> list[Addressed]:
     arrived = []
-    for header, payload in packed_messages(given, frame_bytes_max=frame_bytes_max):
+    for header, payload, _ in packed_messages(given, frame_bytes_max=frame_bytes_max):
         arrived += unpacked_messages(header, memoryview(b"".join(payload)))
     return arrived
 
 
 def one_frame(given: list[Addressed]) -> tuple[bytes, bytes]:
-    ((header, payload),) = packed_messages(given, frame_bytes_max=FRAME_MAX)
+    ((header, payload, _),) = packed_messages(given, frame_bytes_max=FRAME_MAX)
     return header, b"".join(payload)
 
 
@@ -109,7 +109,7 @@ def test_what_a_replica_says_to_itself_is_refused_from_a_peer(kind: MessageKind)
 def test_data_is_not_copied_on_the_way_out_and_a_view_on_the_way_in() -> None:
     data = bytearray(b"d" * 1000)
     message = Message(kind=MessageKind.APPEND, entries=(Entry(Term(1), Index(1), data),))
-    ((header, payload),) = packed_messages([(GroupId(1), message)], frame_bytes_max=FRAME_MAX)
+    ((header, payload, _),) = packed_messages([(GroupId(1), message)], frame_bytes_max=FRAME_MAX)
     assert payload[1] is data
     frame = memoryview(b"".join(payload))
     ((_, arrived),) = unpacked_messages(header, frame)
@@ -131,7 +131,7 @@ def test_more_messages_than_a_frame_takes_go_into_the_next() -> None:
     beat = Message(kind=MessageKind.HEARTBEAT)
     beats = [(GroupId(group), beat) for group in range(MESSAGES_PER_FRAME_MAX * 2 + 1)]
     frames = list(packed_messages(beats, frame_bytes_max=FRAME_MAX))
-    assert len(frames) == 3
+    assert [frame.message_count for frame in frames] == [MESSAGES_PER_FRAME_MAX] * 2 + [1]
     assert over_the_wire(beats) == beats
 
 
@@ -148,10 +148,17 @@ def test_large_appends_are_spread_over_frames_in_their_order() -> None:
     assert over_the_wire(appends) == appends
 
 
-def test_a_message_larger_than_a_frame_is_refused_before_it_is_sent() -> None:
-    message = Message(kind=MessageKind.APPEND, entries=(Entry(Term(1), Index(1), bytes(70_000)),))
+def test_a_message_too_large_for_any_frame_is_left_out_and_told_of_at_the_end() -> None:
+    beat = Message(kind=MessageKind.HEARTBEAT)
+    large = Message(kind=MessageKind.APPEND, entries=(Entry(Term(1), Index(1), bytes(70_000)),))
+    given_messages = [(GroupId(1), beat), (GroupId(2), large), (GroupId(3), beat)]
+    frames = packed_messages(given_messages, frame_bytes_max=64 * 1024)
+    frame = next(frames)
+    assert frame.message_count == 2
+    arrived = unpacked_messages(frame.header, memoryview(b"".join(frame.payload)))
+    assert arrived == [given_messages[0], given_messages[2]]
     with pytest.raises(LimitExceeded, match="frame_bytes_max"):
-        list(packed_messages([(GroupId(1), message)], frame_bytes_max=64 * 1024))
+        next(frames)
 
 
 def test_an_append_of_as_many_entries_as_raft_sends_at_once_fits() -> None:
