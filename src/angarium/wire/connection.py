@@ -129,7 +129,7 @@ class Connection(Channel):
         if self._outgoing.is_full:
             await self._room_before(deadline)
         self._check_open()
-        if len(self._calls) >= self._limits.requests_in_flight_max:
+        if len(self._calls.waiting) >= self._limits.requests_in_flight_max:
             count = self._limits.requests_in_flight_max
             raise LimitExceeded("requests_in_flight_max", f"{count} requests wait for an answer")
         call_id = self._take_id()
@@ -333,7 +333,9 @@ class Connection(Channel):
 
     @property
     def _has_requests(self) -> bool:
-        return self._state is not _State.CLOSED and len(self._serving) + len(self._calls) > 0
+        return (
+            self._state is not _State.CLOSED and len(self._serving) + len(self._calls.waiting) > 0
+        )
 
     def _check_open(self) -> None:
         if self._state is not _State.OPEN:

@@ -36,11 +36,14 @@ class Outgoing:
         "_scheduled",
         "_transport",
         "_waiting",
+        "is_full",
     )
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, *, bytes_max: int, on_room: Callable[[], None]
     ) -> None:
+        self.is_full = False
+        """Whether the bound is reached: time to drop, to wait, or to stop reading."""
         self._loop = loop
         self._bytes_max = bytes_max
         self._bytes_written = 0
@@ -54,11 +57,6 @@ class Outgoing:
         self._holding = False
         self._scheduled = False
         self._waiting: deque[asyncio.Future[None]] = deque()
-
-    @property
-    def is_full(self) -> bool:
-        """Tell whether the bound is reached: time to drop, to wait, or to stop reading."""
-        return self._queued + self._handed >= self._bytes_max
 
     @property
     def is_paused(self) -> bool:
@@ -81,6 +79,7 @@ class Outgoing:
         self._transport = None
         self._buffers = []
         self._queued = self._handed = 0
+        self._weigh()
         self._wake()
 
     def put(self, head: bytes, payload: Sequence[Buffer], size: int) -> None:
@@ -89,6 +88,8 @@ class Outgoing:
         if payload:
             self._buffers += payload
         self._queued += size
+        if self._queued + self._handed >= self._bytes_max:
+            self.is_full = True
         if not self._scheduled and not self._holding:
             self._scheduled = True
             self._loop.call_soon(self.flush)
@@ -125,6 +126,7 @@ class Outgoing:
                 self._transport.writelines(buffers)
             if not self._paused:
                 self._handed = 0
+            self._weigh()
         if self._waiting and not self.is_full:
             self._wake()
 
@@ -136,6 +138,7 @@ class Outgoing:
         """Hear that the transport has room again."""
         self._paused = False
         self._handed = 0
+        self._weigh()
         self.flush()
         if not self.is_full:
             self._on_room()
@@ -150,6 +153,9 @@ class Outgoing:
             finally:
                 if waiting in self._waiting:
                     self._waiting.remove(waiting)
+
+    def _weigh(self) -> None:
+        self.is_full = self._queued + self._handed >= self._bytes_max
 
     def _wake(self) -> None:
         while self._waiting:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from angarium.errors import AngariumError, LimitExceeded, OutcomeUnknown
 from angarium.wire.error_codec import failure_of
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from angarium.wire.frames import Frame, Header
 
 T = TypeVar("T")
+
+_ANSWER: Final = int(FrameKind.ANSWER)
 
 
 class Request:
@@ -98,19 +100,20 @@ class Serving:
     def take(self, frame: Frame) -> None:
         """Serve the request in `frame`, or refuse it."""
         connection = self._connection
-        check_their_id(frame, is_dialled=connection.is_dialled, taken=self._requests)
+        requests = self._requests
+        check_their_id(frame.id, connection.is_dialled, requests)
         handler = connection.handlers.requests.get(frame.operation)
-        if handler is None or len(self._requests) >= self._requests_max or not connection.is_open:
+        if handler is None or len(requests) >= self._requests_max or not connection.is_open:
             refusal = refusal_of(
                 frame,
                 connection,
                 is_served=handler is not None,
-                limit=("requests_in_flight_max", len(self._requests), self._requests_max),
+                limit=("requests_in_flight_max", len(requests), self._requests_max),
             )
             connection.put(FrameKind.FAILURE, frame.operation, frame.id, refusal, ())
             return
         request = Request(self, connection, frame)
-        self._requests[frame.id] = request
+        requests[frame.id] = request
         try:
             work = handler(request)
         except Exception as error:
@@ -129,14 +132,15 @@ class Serving:
 
     def answer(self, request: Request, header: Header, payload: Sequence[Buffer]) -> bool:
         """Answer `request`; see `Request.answer`."""
-        if not self.has(request):
-            return False
         frame = request.frame
+        if self._requests.get(frame.id) is not request:
+            return False
         try:
-            self._connection.put(FrameKind.ANSWER, frame.operation, frame.id, header, payload)
+            self._connection.put(_ANSWER, frame.operation, frame.id, header, payload)
         except LimitExceeded as error:
             return self.fail(request, error)
-        self._done(request)
+        del self._requests[frame.id]
+        self._connection.notice_quiet()
         return True
 
     def fail(self, request: Request, error: BaseException) -> bool:
@@ -146,7 +150,8 @@ class Serving:
         frame = request.frame
         failure = failure_of(error)
         self._connection.put(FrameKind.FAILURE, frame.operation, frame.id, failure, ())
-        self._done(request)
+        del self._requests[frame.id]
+        self._connection.notice_quiet()
         return True
 
     def end_all(self) -> None:
@@ -154,10 +159,6 @@ class Serving:
         requests, self._requests = self._requests, {}
         for request in requests.values():
             request.cancelled()
-
-    def _done(self, request: Request) -> None:
-        del self._requests[request.frame.id]
-        self._connection.notice_quiet()
 
     def _finished(self, request: Request, task: asyncio.Task[None]) -> None:
         # Cancelled by ourselves and not by the caller, who must not wait in vain.
@@ -171,11 +172,11 @@ class Serving:
             self.answer(request, b"", ())
 
 
-def check_their_id(frame: Frame, *, is_dialled: bool, taken: Container[int]) -> None:
+def check_their_id(frame_id: int, is_dialled: bool, taken: Container[int]) -> None:
     """Raise `InvalidFrame` unless the other side may begin something under this id."""
-    is_odd = frame.id & 1 == 1
-    if is_odd is is_dialled or frame.id in taken:
-        raise InvalidFrame(f"the id {frame.id} is not one the other side may begin with")
+    # True and False are 1 and 0: the dialling side begins with odd ids, and so hears even ones.
+    if frame_id & 1 == is_dialled or frame_id in taken:
+        raise InvalidFrame(f"the id {frame_id} is not one the other side may begin with")
 
 
 def refusal_of(

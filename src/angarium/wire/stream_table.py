@@ -60,7 +60,7 @@ class StreamTable:
     def take_open(self, frame: Frame) -> None:
         """Serve the stream that `frame` opens, or refuse it."""
         connection = self._connection
-        check_their_id(frame, is_dialled=connection.is_dialled, taken=self._streams)
+        check_their_id(frame.id, connection.is_dialled, self._streams)
         handler = connection.handlers.streams.get(frame.operation)
         if handler is None or len(self._streams) >= self._streams_max or not connection.is_open:
             refusal = refusal_of(

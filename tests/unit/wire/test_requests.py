@@ -237,7 +237,7 @@ def test_too_many_requests_are_refused_on_both_sides_by_name(run: Runner) -> Non
                 task.cancel()
         async with joined(SERVES, limits=WireLimits(), client_limits=few) as (client, _):
             waiting = [asyncio.ensure_future(client.request(WAIT, timeout_s=10)) for _ in range(3)]
-            await eventually(lambda: len(client._calls) == 3)
+            await eventually(lambda: len(client._calls.waiting) == 3)
             with pytest.raises(LimitExceeded, match="requests_in_flight_max"):
                 await client.request(ECHO, Ask("x"), timeout_s=10)
             for task in waiting:
