@@ -16,7 +16,7 @@ INPUTS ?= 1000000
 ONLY ?=
 export PYTHON ?=
 
-.PHONY: help run test check format sim fuzz conformance bench golden system clean venv
+.PHONY: help run test check format sim fuzz conformance bench golden proto system clean venv
 
 help:
 	@echo 'make WORD, where WORD is one of'
@@ -54,6 +54,9 @@ bench: venv  ## the benchmarks, each beside its baseline; ONLY=batch for one
 ##@ Keep it
 golden: venv  ## write the golden files of a new format version; those of older ones are never touched
 	@$(VENV_PYTHON) -m tests.golden.write
+
+proto: venv  ## generate src/angarium/proto from the sources in proto/
+	@$(VENV_PYTHON) scripts/proto.py
 
 system:  ## install the system programs the tests use, with apt (as root or through sudo)
 	@sh scripts/system.sh

@@ -8,7 +8,7 @@ from typing import Final
 
 import angarium
 
-EXTRAS: Final = ("pyarrow", "numpy", "pandas", "pyspark", "grpc", "pytest", "hypothesis")
+EXTRAS: Final = ("pyarrow", "numpy", "pandas", "pyspark", "grpc_tools", "pytest", "hypothesis")
 """What a base install lacks: here each import of one fails, as it would there."""
 
 NEED_AN_EXTRA: Final = ("angarium.batch.arrow",)

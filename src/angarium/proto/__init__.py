@@ -1,0 +1,1 @@
+"""Messages and stubs generated from proto/. `make proto` writes them; nobody edits them."""

@@ -1,0 +1,1 @@
+"""`angarium.v1`: the messages and the stub of the public gRPC door."""

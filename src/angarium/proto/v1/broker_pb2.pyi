@@ -1,0 +1,535 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class DeliveryMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    DELIVERY_MODE_UNSPECIFIED: _ClassVar[DeliveryMode]
+    DELIVERY_MODE_CONSISTENT: _ClassVar[DeliveryMode]
+    DELIVERY_MODE_EVENTUAL: _ClassVar[DeliveryMode]
+    DELIVERY_MODE_PERFORMANCE: _ClassVar[DeliveryMode]
+
+class Format(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    FORMAT_UNSPECIFIED: _ClassVar[Format]
+    FORMAT_RECORDS: _ClassVar[Format]
+    FORMAT_BATCHES: _ClassVar[Format]
+DELIVERY_MODE_UNSPECIFIED: DeliveryMode
+DELIVERY_MODE_CONSISTENT: DeliveryMode
+DELIVERY_MODE_EVENTUAL: DeliveryMode
+DELIVERY_MODE_PERFORMANCE: DeliveryMode
+FORMAT_UNSPECIFIED: Format
+FORMAT_RECORDS: Format
+FORMAT_BATCHES: Format
+
+class Header(_message.Message):
+    __slots__ = ("name", "value")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    value: bytes
+    def __init__(self, name: _Optional[str] = ..., value: _Optional[bytes] = ...) -> None: ...
+
+class NewRecord(_message.Message):
+    __slots__ = ("key", "value", "headers", "timestamp_us", "expires_at_us", "expires_after_ms", "deliver_at_us", "deliver_after_ms")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    HEADERS_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMP_US_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_US_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AFTER_MS_FIELD_NUMBER: _ClassVar[int]
+    DELIVER_AT_US_FIELD_NUMBER: _ClassVar[int]
+    DELIVER_AFTER_MS_FIELD_NUMBER: _ClassVar[int]
+    key: bytes
+    value: bytes
+    headers: _containers.RepeatedCompositeFieldContainer[Header]
+    timestamp_us: int
+    expires_at_us: int
+    expires_after_ms: int
+    deliver_at_us: int
+    deliver_after_ms: int
+    def __init__(self, key: _Optional[bytes] = ..., value: _Optional[bytes] = ..., headers: _Optional[_Iterable[_Union[Header, _Mapping]]] = ..., timestamp_us: _Optional[int] = ..., expires_at_us: _Optional[int] = ..., expires_after_ms: _Optional[int] = ..., deliver_at_us: _Optional[int] = ..., deliver_after_ms: _Optional[int] = ...) -> None: ...
+
+class Record(_message.Message):
+    __slots__ = ("offset", "key", "value", "headers", "timestamp_us", "append_time_us", "expires_at_us", "deliver_at_us")
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    HEADERS_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMP_US_FIELD_NUMBER: _ClassVar[int]
+    APPEND_TIME_US_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_US_FIELD_NUMBER: _ClassVar[int]
+    DELIVER_AT_US_FIELD_NUMBER: _ClassVar[int]
+    offset: int
+    key: bytes
+    value: bytes
+    headers: _containers.RepeatedCompositeFieldContainer[Header]
+    timestamp_us: int
+    append_time_us: int
+    expires_at_us: int
+    deliver_at_us: int
+    def __init__(self, offset: _Optional[int] = ..., key: _Optional[bytes] = ..., value: _Optional[bytes] = ..., headers: _Optional[_Iterable[_Union[Header, _Mapping]]] = ..., timestamp_us: _Optional[int] = ..., append_time_us: _Optional[int] = ..., expires_at_us: _Optional[int] = ..., deliver_at_us: _Optional[int] = ...) -> None: ...
+
+class Producer(_message.Message):
+    __slots__ = ("id", "epoch", "sequence")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    epoch: int
+    sequence: int
+    def __init__(self, id: _Optional[int] = ..., epoch: _Optional[int] = ..., sequence: _Optional[int] = ...) -> None: ...
+
+class Ack(_message.Message):
+    __slots__ = ("mode", "topic", "partition", "offset", "next_offset", "append_time_us", "term", "id", "subscribers", "provisional", "duplicate", "error")
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    APPEND_TIME_US_FIELD_NUMBER: _ClassVar[int]
+    TERM_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    SUBSCRIBERS_FIELD_NUMBER: _ClassVar[int]
+    PROVISIONAL_FIELD_NUMBER: _ClassVar[int]
+    DUPLICATE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    mode: DeliveryMode
+    topic: str
+    partition: int
+    offset: int
+    next_offset: int
+    append_time_us: int
+    term: int
+    id: str
+    subscribers: int
+    provisional: bool
+    duplicate: bool
+    error: Error
+    def __init__(self, mode: _Optional[_Union[DeliveryMode, str]] = ..., topic: _Optional[str] = ..., partition: _Optional[int] = ..., offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., append_time_us: _Optional[int] = ..., term: _Optional[int] = ..., id: _Optional[str] = ..., subscribers: _Optional[int] = ..., provisional: _Optional[bool] = ..., duplicate: _Optional[bool] = ..., error: _Optional[_Union[Error, _Mapping]] = ...) -> None: ...
+
+class Error(_message.Message):
+    __slots__ = ("code", "message", "retriable")
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    RETRIABLE_FIELD_NUMBER: _ClassVar[int]
+    code: str
+    message: str
+    retriable: bool
+    def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., retriable: _Optional[bool] = ...) -> None: ...
+
+class PublishRequest(_message.Message):
+    __slots__ = ("topic", "partition", "record", "mode", "producer")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    RECORD_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    partition: int
+    record: NewRecord
+    mode: DeliveryMode
+    producer: Producer
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., record: _Optional[_Union[NewRecord, _Mapping]] = ..., mode: _Optional[_Union[DeliveryMode, str]] = ..., producer: _Optional[_Union[Producer, _Mapping]] = ...) -> None: ...
+
+class PublishResponse(_message.Message):
+    __slots__ = ("ack",)
+    ACK_FIELD_NUMBER: _ClassVar[int]
+    ack: Ack
+    def __init__(self, ack: _Optional[_Union[Ack, _Mapping]] = ...) -> None: ...
+
+class PublishBatchRequest(_message.Message):
+    __slots__ = ("topic", "partition", "records", "packed", "mode", "producer")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    PACKED_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    partition: int
+    records: _containers.RepeatedCompositeFieldContainer[NewRecord]
+    packed: bytes
+    mode: DeliveryMode
+    producer: Producer
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., records: _Optional[_Iterable[_Union[NewRecord, _Mapping]]] = ..., packed: _Optional[bytes] = ..., mode: _Optional[_Union[DeliveryMode, str]] = ..., producer: _Optional[_Union[Producer, _Mapping]] = ...) -> None: ...
+
+class PublishBatchResponse(_message.Message):
+    __slots__ = ("acks", "partitions")
+    ACKS_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    acks: _containers.RepeatedCompositeFieldContainer[Ack]
+    partitions: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, acks: _Optional[_Iterable[_Union[Ack, _Mapping]]] = ..., partitions: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class PublishStreamRequest(_message.Message):
+    __slots__ = ("number", "publish", "batch")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    PUBLISH_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    publish: PublishRequest
+    batch: PublishBatchRequest
+    def __init__(self, number: _Optional[int] = ..., publish: _Optional[_Union[PublishRequest, _Mapping]] = ..., batch: _Optional[_Union[PublishBatchRequest, _Mapping]] = ...) -> None: ...
+
+class PublishStreamResponse(_message.Message):
+    __slots__ = ("results",)
+    RESULTS_FIELD_NUMBER: _ClassVar[int]
+    results: _containers.RepeatedCompositeFieldContainer[PublishStreamResult]
+    def __init__(self, results: _Optional[_Iterable[_Union[PublishStreamResult, _Mapping]]] = ...) -> None: ...
+
+class PublishStreamResult(_message.Message):
+    __slots__ = ("number", "acks", "error")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    ACKS_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    acks: _containers.RepeatedCompositeFieldContainer[Ack]
+    error: Error
+    def __init__(self, number: _Optional[int] = ..., acks: _Optional[_Iterable[_Union[Ack, _Mapping]]] = ..., error: _Optional[_Union[Error, _Mapping]] = ...) -> None: ...
+
+class Start(_message.Message):
+    __slots__ = ("earliest", "latest", "offset", "timestamp_us")
+    class Earliest(_message.Message):
+        __slots__ = ()
+        def __init__(self) -> None: ...
+    class Latest(_message.Message):
+        __slots__ = ()
+        def __init__(self) -> None: ...
+    EARLIEST_FIELD_NUMBER: _ClassVar[int]
+    LATEST_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMP_US_FIELD_NUMBER: _ClassVar[int]
+    earliest: Start.Earliest
+    latest: Start.Latest
+    offset: int
+    timestamp_us: int
+    def __init__(self, earliest: _Optional[_Union[Start.Earliest, _Mapping]] = ..., latest: _Optional[_Union[Start.Latest, _Mapping]] = ..., offset: _Optional[int] = ..., timestamp_us: _Optional[int] = ...) -> None: ...
+
+class Interest(_message.Message):
+    __slots__ = ("topic", "partition", "start")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    partition: int
+    start: Start
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., start: _Optional[_Union[Start, _Mapping]] = ...) -> None: ...
+
+class SubscribeRequest(_message.Message):
+    __slots__ = ("open", "add", "drop", "credit")
+    class Open(_message.Message):
+        __slots__ = ("interests", "format", "credit")
+        INTERESTS_FIELD_NUMBER: _ClassVar[int]
+        FORMAT_FIELD_NUMBER: _ClassVar[int]
+        CREDIT_FIELD_NUMBER: _ClassVar[int]
+        interests: _containers.RepeatedCompositeFieldContainer[Interest]
+        format: Format
+        credit: int
+        def __init__(self, interests: _Optional[_Iterable[_Union[Interest, _Mapping]]] = ..., format: _Optional[_Union[Format, str]] = ..., credit: _Optional[int] = ...) -> None: ...
+    class Add(_message.Message):
+        __slots__ = ("interests",)
+        INTERESTS_FIELD_NUMBER: _ClassVar[int]
+        interests: _containers.RepeatedCompositeFieldContainer[Interest]
+        def __init__(self, interests: _Optional[_Iterable[_Union[Interest, _Mapping]]] = ...) -> None: ...
+    class Drop(_message.Message):
+        __slots__ = ("topic", "partition")
+        TOPIC_FIELD_NUMBER: _ClassVar[int]
+        PARTITION_FIELD_NUMBER: _ClassVar[int]
+        topic: str
+        partition: int
+        def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ...) -> None: ...
+    class Credit(_message.Message):
+        __slots__ = ("records",)
+        RECORDS_FIELD_NUMBER: _ClassVar[int]
+        records: int
+        def __init__(self, records: _Optional[int] = ...) -> None: ...
+    OPEN_FIELD_NUMBER: _ClassVar[int]
+    ADD_FIELD_NUMBER: _ClassVar[int]
+    DROP_FIELD_NUMBER: _ClassVar[int]
+    CREDIT_FIELD_NUMBER: _ClassVar[int]
+    open: SubscribeRequest.Open
+    add: SubscribeRequest.Add
+    drop: SubscribeRequest.Drop
+    credit: SubscribeRequest.Credit
+    def __init__(self, open: _Optional[_Union[SubscribeRequest.Open, _Mapping]] = ..., add: _Optional[_Union[SubscribeRequest.Add, _Mapping]] = ..., drop: _Optional[_Union[SubscribeRequest.Drop, _Mapping]] = ..., credit: _Optional[_Union[SubscribeRequest.Credit, _Mapping]] = ...) -> None: ...
+
+class SubscribeResponse(_message.Message):
+    __slots__ = ("topic", "partition", "live", "records", "batches", "from_offset")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    LIVE_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    BATCHES_FIELD_NUMBER: _ClassVar[int]
+    FROM_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    partition: int
+    live: bool
+    records: _containers.RepeatedCompositeFieldContainer[Record]
+    batches: bytes
+    from_offset: int
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., live: _Optional[bool] = ..., records: _Optional[_Iterable[_Union[Record, _Mapping]]] = ..., batches: _Optional[bytes] = ..., from_offset: _Optional[int] = ...) -> None: ...
+
+class FetchRequest(_message.Message):
+    __slots__ = ("topic", "partition", "offset", "bytes_max", "wait_ms", "fresh", "format")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
+    WAIT_MS_FIELD_NUMBER: _ClassVar[int]
+    FRESH_FIELD_NUMBER: _ClassVar[int]
+    FORMAT_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    partition: int
+    offset: int
+    bytes_max: int
+    wait_ms: int
+    fresh: bool
+    format: Format
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., offset: _Optional[int] = ..., bytes_max: _Optional[int] = ..., wait_ms: _Optional[int] = ..., fresh: _Optional[bool] = ..., format: _Optional[_Union[Format, str]] = ...) -> None: ...
+
+class FetchResponse(_message.Message):
+    __slots__ = ("start_offset", "end_offset", "next_offset", "records", "batches")
+    START_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    END_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    BATCHES_FIELD_NUMBER: _ClassVar[int]
+    start_offset: int
+    end_offset: int
+    next_offset: int
+    records: _containers.RepeatedCompositeFieldContainer[Record]
+    batches: bytes
+    def __init__(self, start_offset: _Optional[int] = ..., end_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., records: _Optional[_Iterable[_Union[Record, _Mapping]]] = ..., batches: _Optional[bytes] = ...) -> None: ...
+
+class FindOffsetRequest(_message.Message):
+    __slots__ = ("topic", "partition", "start")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    partition: int
+    start: Start
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., start: _Optional[_Union[Start, _Mapping]] = ...) -> None: ...
+
+class FindOffsetResponse(_message.Message):
+    __slots__ = ("offset",)
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    offset: int
+    def __init__(self, offset: _Optional[int] = ...) -> None: ...
+
+class OpenProducerRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class OpenProducerResponse(_message.Message):
+    __slots__ = ("producer_id", "epoch")
+    PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    producer_id: int
+    epoch: int
+    def __init__(self, producer_id: _Optional[int] = ..., epoch: _Optional[int] = ...) -> None: ...
+
+class TopicConfig(_message.Message):
+    __slots__ = ("replication", "mode", "retention_ms", "retention_bytes", "batch_bytes_max")
+    REPLICATION_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    RETENTION_MS_FIELD_NUMBER: _ClassVar[int]
+    RETENTION_BYTES_FIELD_NUMBER: _ClassVar[int]
+    BATCH_BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
+    replication: int
+    mode: DeliveryMode
+    retention_ms: int
+    retention_bytes: int
+    batch_bytes_max: int
+    def __init__(self, replication: _Optional[int] = ..., mode: _Optional[_Union[DeliveryMode, str]] = ..., retention_ms: _Optional[int] = ..., retention_bytes: _Optional[int] = ..., batch_bytes_max: _Optional[int] = ...) -> None: ...
+
+class PartitionInfo(_message.Message):
+    __slots__ = ("number", "replicas", "leader", "start_offset", "end_offset")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    LEADER_FIELD_NUMBER: _ClassVar[int]
+    START_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    END_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    replicas: _containers.RepeatedScalarFieldContainer[int]
+    leader: int
+    start_offset: int
+    end_offset: int
+    def __init__(self, number: _Optional[int] = ..., replicas: _Optional[_Iterable[int]] = ..., leader: _Optional[int] = ..., start_offset: _Optional[int] = ..., end_offset: _Optional[int] = ...) -> None: ...
+
+class TopicInfo(_message.Message):
+    __slots__ = ("id", "name", "config", "partitions", "created_at_us")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    CONFIG_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_US_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    name: str
+    config: TopicConfig
+    partitions: _containers.RepeatedCompositeFieldContainer[PartitionInfo]
+    created_at_us: int
+    def __init__(self, id: _Optional[int] = ..., name: _Optional[str] = ..., config: _Optional[_Union[TopicConfig, _Mapping]] = ..., partitions: _Optional[_Iterable[_Union[PartitionInfo, _Mapping]]] = ..., created_at_us: _Optional[int] = ...) -> None: ...
+
+class CreateTopicRequest(_message.Message):
+    __slots__ = ("name", "partitions", "config")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    CONFIG_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    partitions: int
+    config: TopicConfig
+    def __init__(self, name: _Optional[str] = ..., partitions: _Optional[int] = ..., config: _Optional[_Union[TopicConfig, _Mapping]] = ...) -> None: ...
+
+class CreateTopicResponse(_message.Message):
+    __slots__ = ("topic",)
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    topic: TopicInfo
+    def __init__(self, topic: _Optional[_Union[TopicInfo, _Mapping]] = ...) -> None: ...
+
+class AlterTopicRequest(_message.Message):
+    __slots__ = ("name", "partitions", "config")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    CONFIG_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    partitions: int
+    config: TopicConfig
+    def __init__(self, name: _Optional[str] = ..., partitions: _Optional[int] = ..., config: _Optional[_Union[TopicConfig, _Mapping]] = ...) -> None: ...
+
+class AlterTopicResponse(_message.Message):
+    __slots__ = ("topic",)
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    topic: TopicInfo
+    def __init__(self, topic: _Optional[_Union[TopicInfo, _Mapping]] = ...) -> None: ...
+
+class DeleteTopicRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class DeleteTopicResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListTopicsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListTopicsResponse(_message.Message):
+    __slots__ = ("topics",)
+    TOPICS_FIELD_NUMBER: _ClassVar[int]
+    topics: _containers.RepeatedCompositeFieldContainer[TopicInfo]
+    def __init__(self, topics: _Optional[_Iterable[_Union[TopicInfo, _Mapping]]] = ...) -> None: ...
+
+class DescribeTopicRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class DescribeTopicResponse(_message.Message):
+    __slots__ = ("topic",)
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    topic: TopicInfo
+    def __init__(self, topic: _Optional[_Union[TopicInfo, _Mapping]] = ...) -> None: ...
+
+class NodeInfo(_message.Message):
+    __slots__ = ("id", "addresses", "region", "zone", "host", "draining", "alive", "leads", "replicas")
+    class AddressesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    ID_FIELD_NUMBER: _ClassVar[int]
+    ADDRESSES_FIELD_NUMBER: _ClassVar[int]
+    REGION_FIELD_NUMBER: _ClassVar[int]
+    ZONE_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    DRAINING_FIELD_NUMBER: _ClassVar[int]
+    ALIVE_FIELD_NUMBER: _ClassVar[int]
+    LEADS_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    addresses: _containers.ScalarMap[str, str]
+    region: str
+    zone: str
+    host: str
+    draining: bool
+    alive: bool
+    leads: int
+    replicas: int
+    def __init__(self, id: _Optional[int] = ..., addresses: _Optional[_Mapping[str, str]] = ..., region: _Optional[str] = ..., zone: _Optional[str] = ..., host: _Optional[str] = ..., draining: _Optional[bool] = ..., alive: _Optional[bool] = ..., leads: _Optional[int] = ..., replicas: _Optional[int] = ...) -> None: ...
+
+class GetClusterStatusRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class GetClusterStatusResponse(_message.Message):
+    __slots__ = ("cluster_id", "node", "catalog_leader", "catalog_index", "nodes", "topics", "partitions", "feature_level", "version")
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    CATALOG_LEADER_FIELD_NUMBER: _ClassVar[int]
+    CATALOG_INDEX_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    TOPICS_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    FEATURE_LEVEL_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    cluster_id: str
+    node: int
+    catalog_leader: int
+    catalog_index: int
+    nodes: _containers.RepeatedCompositeFieldContainer[NodeInfo]
+    topics: int
+    partitions: int
+    feature_level: int
+    version: str
+    def __init__(self, cluster_id: _Optional[str] = ..., node: _Optional[int] = ..., catalog_leader: _Optional[int] = ..., catalog_index: _Optional[int] = ..., nodes: _Optional[_Iterable[_Union[NodeInfo, _Mapping]]] = ..., topics: _Optional[int] = ..., partitions: _Optional[int] = ..., feature_level: _Optional[int] = ..., version: _Optional[str] = ...) -> None: ...
+
+class DrainNodeRequest(_message.Message):
+    __slots__ = ("node", "undo")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    UNDO_FIELD_NUMBER: _ClassVar[int]
+    node: int
+    undo: bool
+    def __init__(self, node: _Optional[int] = ..., undo: _Optional[bool] = ...) -> None: ...
+
+class DrainNodeResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class RemoveNodeRequest(_message.Message):
+    __slots__ = ("node",)
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    node: int
+    def __init__(self, node: _Optional[int] = ...) -> None: ...
+
+class RemoveNodeResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class TransferLeaderRequest(_message.Message):
+    __slots__ = ("topic", "partition", "to")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    TO_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    partition: int
+    to: int
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., to: _Optional[int] = ...) -> None: ...
+
+class TransferLeaderResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
