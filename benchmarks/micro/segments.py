@@ -209,13 +209,13 @@ def kill_a_writer(disk: OsDisk, name: str, batch_bytes: int) -> None:
     child = os.fork()
     if child == 0:
         log = PartitionLog.open(disk, name)
-        batches = numbered_batches(60 * MIB // batch_bytes, batch_bytes, start=log.end_offset)
-        for batch in batches:
-            log.append([batch])
+        nearly_full = SegmentConfig().segment_bytes - 2 * MIB
+        while log.manifest().segments[-1].bytes < nearly_full:
+            log.append(numbered_batches(MIB // batch_bytes, batch_bytes, start=log.end_offset))
             flush = log.take(sync=False)
-            if flush is not None:
-                log.write(flush)
-                log.flushed(flush)
+            assert flush is not None
+            log.write(flush)
+            log.flushed(flush)
         os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(child, 0)
 
