@@ -19,12 +19,13 @@ from angarium.ids import Micros, Offset, Term
 from angarium.log.segments import Manifest, PartitionLog
 from angarium.log.stages import StageStore
 from angarium.machine import Appended, PartitionMachine, Projection, PublishedStage
+from angarium.machine.place import spans
 from angarium.modes import DeliveryMode
 from angarium.raft.messages import EntryKind
 from angarium.replica.acks import Acks, Published
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Sequence
+    from collections.abc import Callable, Generator, Iterable, Sequence
 
     from angarium.ids import Buffer, Index
     from angarium.log.disk import Disk
@@ -92,6 +93,8 @@ class Partition:
         self._projection: Projection | None = None
         self._term = Term(0)
         self._log_entries: LogEntries | None = None
+        self.on_visible: Callable[[], None] = _ignore
+        """Told whenever there are new records to read."""
         self.log = self._open_log()
 
     def attach(self, entries: LogEntries) -> None:
@@ -224,6 +227,8 @@ class Partition:
                     self.log.append([visible])
         for _, end in applied.reserved:
             self.log.skip_to(end)
+        if applied.visible or applied.reserved:
+            self.on_visible()
         if applied.stage_drops:
             self._drops.append((self.log.end_offset, applied.stage_drops))
         if applied.trimmed_to is not None:
@@ -231,14 +236,15 @@ class Partition:
 
     def _publish_stage(self, published: PublishedStage) -> None:
         # After a restart the entry may come again when the segments have it and the stage is gone.
-        if published.base_offset < self.log.end_offset:
+        # If they have only a part of it, the stage is still there; the log knows what it has.
+        if published.base_offset + published.span <= self.log.end_offset:
             return
         offset, time = published.base_offset, published.append_time
         for staged in self._stages.read(published.slot):
             batch = bytearray(staged)
             stamp(batch, base_offset=offset, term=published.term, append_time=time)
             self.log.append([batch])
-            offset, time = self.log.end_offset, Micros(time + 1)
+            offset, time = Offset(offset + sum(spans(staged))), Micros(time + 1)
 
     # --- reading ----------------------------------------------------------------------------
 
@@ -273,6 +279,7 @@ class Partition:
         self.log.close()
         self.log = self._open_log()
         self.acks.superseded(index)
+        self.on_visible()
 
     def adopt(self, importing: SegmentImport) -> None:
         """Switch to segments copied from a peer, which reach beyond those that were here."""
@@ -327,6 +334,10 @@ class Partition:
         while self._drops and self._drops[0][0] <= self.log.synced_offset:
             for slot in self._drops.popleft()[1]:
                 self._stages.drop(slot)
+
+
+def _ignore() -> None:
+    """Nobody reads here."""
 
 
 def _congestion() -> LimitExceeded:

@@ -201,10 +201,15 @@ class PartitionReplica(Replica):
 
     def _serve_chunk(self, request: ChunkRequest) -> None:
         self._served[request.sender] = 0
+        log = self.partition.log
+        if request.doubt:
+            log.verify_segment(request.segment)
+        if any(damage.segment == request.segment for damage in log.damage):
+            return  # it is being mended; the peer asks again
         length = min(request.length, self._config.transfer_chunk_bytes)
         data, gone = b"", False
         try:
-            data = self.partition.log.read_segment(request.segment, request.position, length)
+            data = log.read_segment(request.segment, request.position, length)
         except NotFound:
             gone = True
         except CorruptData:

@@ -30,6 +30,8 @@ class ChunkRequest(msgspec.Struct, frozen=True, tag=True):
     segment: Offset
     position: int
     length: int
+    doubt: bool = False
+    """The last copy of this segment was not what the manifest says: look for damage in it."""
 
 
 class ChunkReply(msgspec.Struct, frozen=True, tag=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from angarium.errors import CorruptData
 from angarium.replica.peers import ChunkReply, ChunkRequest
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 class SegmentCopy:
     """One copy under way: what is still missing, whom to ask, and how long nothing has come."""
 
-    __slots__ = ("_group", "_id", "_importing", "_index", "_quiet", "_source", "offer")
+    __slots__ = ("_doubt", "_group", "_id", "_importing", "_index", "_quiet", "_source", "offer")
 
     def __init__(
         self,
@@ -40,6 +41,7 @@ class SegmentCopy:
         self._index = index
         self._importing = importing
         self._quiet = 0
+        self._doubt = False
 
     @property
     def index(self) -> Index:
@@ -64,10 +66,15 @@ class SegmentCopy:
             wanted.segment,
             wanted.position,
             wanted.length,
+            self._doubt,
         )
 
     def receive(self, reply: ChunkReply) -> bool:
-        """Take a chunk; False if it belongs to another copy or place and changes nothing."""
+        """Take a chunk; False if it belongs to another copy or place and changes nothing.
+
+        `CorruptData` says that a segment is complete and not what the source had listed. It is
+        asked for again from its beginning, and the source is told to look at its own copy.
+        """
         wanted = self._importing.missing()
         expected = (
             wanted is not None
@@ -77,7 +84,12 @@ class SegmentCopy:
         if not expected:
             return False
         self._quiet = 0
-        self._importing.write(reply.segment, reply.position, reply.data)
+        try:
+            self._importing.write(reply.segment, reply.position, reply.data)
+        except CorruptData:
+            self._doubt = True
+            raise
+        self._doubt = False
         return True
 
     def tick(self) -> int:

@@ -1,0 +1,234 @@
+"""The wire door: frames in, the contract behind, frames out. Translation only."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from angarium.api import FetchRequest, Interest, PublishRequest
+from angarium.batch import split
+from angarium.errors import AngariumError, InvalidArgument
+from angarium.ids import NodeId
+from angarium.machine.catalog import Labels, NodeRegister, NodeRegistered
+from angarium.wire import Handlers, Role
+from angarium.wire.operations import (
+    AlterTopicHeader,
+    CreateTopicHeader,
+    Delivered,
+    DrainNodeHeader,
+    Drop,
+    FetchAnswer,
+    FetchHeader,
+    FindOffsetAnswer,
+    FindOffsetHeader,
+    JoinAnswer,
+    JoinHeader,
+    OpenProducerHeader,
+    Operation,
+    PublishAnswer,
+    PublishHeader,
+    RemoveNodeHeader,
+    TopicHeader,
+    TopicsAnswer,
+    TransferLeaderHeader,
+    Want,
+    Wants,
+    Wish,
+)
+from angarium.wire.raft_codec import RAFT_OPERATION
+
+if TYPE_CHECKING:
+    from angarium.api import Broker, Subscription
+    from angarium.node.node import Node
+    from angarium.wire import Connection, Request, Stream
+
+
+class WireDoor:
+    """Serves clients and other nodes on the wire port."""
+
+    def __init__(self, node: Node, broker: Broker) -> None:
+        self._node = node
+        self._broker = broker
+        requests = {
+            Operation.PUBLISH: self._publish,
+            Operation.FETCH: self._fetch,
+            Operation.FIND_OFFSET: self._find_offset,
+            Operation.OPEN_PRODUCER: self._open_producer,
+            Operation.CREATE_TOPIC: self._create_topic,
+            Operation.ALTER_TOPIC: self._alter_topic,
+            Operation.DELETE_TOPIC: self._delete_topic,
+            Operation.LIST_TOPICS: self._list_topics,
+            Operation.DESCRIBE_TOPIC: self._describe_topic,
+            Operation.CLUSTER_STATUS: self._cluster_status,
+            Operation.DRAIN_NODE: self._drain_node,
+            Operation.REMOVE_NODE: self._remove_node,
+            Operation.TRANSFER_LEADER: self._transfer_leader,
+            Operation.JOIN: self._join,
+        }
+        streams = {Operation.SUBSCRIBE: self._subscribe}
+        self._for_clients = Handlers(
+            requests={int(key): one for key, one in requests.items()},
+            streams={int(key): one for key, one in streams.items()},
+        )
+        self._for_peers = Handlers(
+            messages={
+                RAFT_OPERATION: node.take_raft,
+                int(Operation.PEER): node.take_peer_message,
+            },
+            requests={
+                **{int(key): one for key, one in requests.items()},
+                int(Operation.CATALOG): self._catalog,
+            },
+            streams={int(key): one for key, one in streams.items()},
+        )
+
+    def welcome(self, connection: Connection) -> Handlers:
+        """Return what whoever connected may do here."""
+        role = connection.peer.hello.role
+        return self._for_peers if role in {Role.PEER, Role.PEER_BULK} else self._for_clients
+
+    # --- records ----------------------------------------------------------------------------
+
+    async def _publish(self, request: Request) -> None:
+        header = request.read(PublishHeader)
+        acks = await self._broker.publish(
+            PublishRequest(
+                topic=header.topic,
+                partition=header.partition,
+                batches=tuple(split(request.payload)),
+                mode=header.mode,
+            )
+        )
+        request.answer(PublishAnswer(acks))
+
+    async def _fetch(self, request: Request) -> None:
+        header = request.read(FetchHeader)
+        result = await self._broker.fetch(
+            FetchRequest(
+                topic=header.topic,
+                partition=header.partition,
+                offset=header.offset,
+                bytes_max=header.bytes_max,
+                wait_ms=header.wait_ms,
+                fresh=header.fresh,
+            )
+        )
+        request.answer(FetchAnswer(result.start_offset, result.end_offset), result.batches)
+
+    async def _find_offset(self, request: Request) -> None:
+        header = request.read(FindOffsetHeader)
+        offset = await self._broker.find_offset(header.topic, header.partition, header.start)
+        request.answer(FindOffsetAnswer(offset))
+
+    async def _open_producer(self, request: Request) -> None:
+        request.answer(await self._broker.open_producer(request.read(OpenProducerHeader).name))
+
+    # --- subscriptions ----------------------------------------------------------------------
+
+    async def _subscribe(self, stream: Stream) -> None:
+        numbers: dict[tuple[str, int], int] = {}
+        subscription = await self._broker.subscribe(
+            [_interest(want, numbers) for want in stream.opening.read(Wants).wants]
+        )
+        wishes = asyncio.create_task(self._take_wishes(stream, subscription, numbers))
+        try:
+            async for delivery in subscription:
+                number = numbers.get((delivery.topic, delivery.partition))
+                if number is not None:
+                    told = Delivered(number, delivery.from_offset, delivery.live)
+                    await stream.send(told, delivery.batches)
+        finally:
+            wishes.cancel()
+            await subscription.close()
+
+    async def _take_wishes(
+        self, stream: Stream, subscription: Subscription, numbers: dict[tuple[str, int], int]
+    ) -> None:
+        try:
+            async for frame in stream:
+                wish: Wish = frame.read(Wish)  # type: ignore[arg-type]
+                if isinstance(wish, Want):
+                    await subscription.add([_interest(wish, numbers)])
+                elif isinstance(wish, Drop):
+                    for place in [key for key, number in numbers.items() if number == wish.number]:
+                        del numbers[place]
+                        await subscription.drop(*place)
+        except AngariumError as error:
+            stream.cancel(error)
+        await subscription.close()
+
+    # --- topics -----------------------------------------------------------------------------
+
+    async def _create_topic(self, request: Request) -> None:
+        header = request.read(CreateTopicHeader)
+        request.answer(
+            await self._broker.create_topic(
+                header.name, partitions=header.partitions, config=header.config
+            )
+        )
+
+    async def _alter_topic(self, request: Request) -> None:
+        header = request.read(AlterTopicHeader)
+        request.answer(
+            await self._broker.alter_topic(
+                header.name, partitions=header.partitions, config=header.config
+            )
+        )
+
+    async def _delete_topic(self, request: Request) -> None:
+        await self._broker.delete_topic(request.read(TopicHeader).name)
+        request.answer()
+
+    async def _list_topics(self, request: Request) -> None:
+        request.answer(TopicsAnswer(await self._broker.list_topics()))
+
+    async def _describe_topic(self, request: Request) -> None:
+        request.answer(await self._broker.describe_topic(request.read(TopicHeader).name))
+
+    # --- the cluster ------------------------------------------------------------------------
+
+    async def _cluster_status(self, request: Request) -> None:
+        request.answer(await self._broker.cluster_status())
+
+    async def _drain_node(self, request: Request) -> None:
+        header = request.read(DrainNodeHeader)
+        await self._broker.drain_node(header.node, draining=header.draining)
+        request.answer()
+
+    async def _remove_node(self, request: Request) -> None:
+        await self._broker.remove_node(request.read(RemoveNodeHeader).node)
+        request.answer()
+
+    async def _transfer_leader(self, request: Request) -> None:
+        header = request.read(TransferLeaderHeader)
+        await self._broker.transfer_leader(header.topic, header.partition, header.to)
+        request.answer()
+
+    async def _join(self, request: Request) -> None:
+        header = request.read(JoinHeader)
+        if "wire" not in dict(header.addresses):
+            raise InvalidArgument("a node that joins says where its wire port is")
+        catalog = self._node.catalog
+        registered = await catalog.submit(
+            NodeRegister(
+                node=header.node,
+                incarnation=header.incarnation,
+                addresses=header.addresses,
+                labels=Labels(header.region, header.zone, header.host),
+            )
+        )
+        assert isinstance(registered, NodeRegistered)
+        peers = tuple(
+            (NodeId(one.id), dict(one.addresses)["wire"])
+            for one in catalog.machine.nodes.by_id.values()
+            if one.id != registered.node
+        )
+        request.answer(JoinAnswer(catalog.machine.cluster, registered.node, peers))
+
+    async def _catalog(self, request: Request) -> None:
+        request.answer(await self._node.catalog.serve(request.payload))
+
+
+def _interest(want: Want, numbers: dict[tuple[str, int], int]) -> Interest:
+    numbers[want.topic, want.partition] = want.number
+    return Interest(topic=want.topic, partition=want.partition, start=want.start)

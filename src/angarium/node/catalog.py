@@ -1,0 +1,233 @@
+"""The catalog as a node uses it: read from its own replica, written through its leader."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from angarium.errors import (
+    AngariumError,
+    InvalidArgument,
+    NotFound,
+    NotLeader,
+)
+from angarium.ids import CATALOG_GROUP, Index, NodeId
+from angarium.machine.catalog import (
+    CatalogMachine,
+    Form,
+    Labels,
+    NodeRegister,
+    decode,
+    encode,
+)
+from angarium.machine.catalog.values import (
+    Formed,
+    LevelRaised,
+    Moving,
+    NodeRegistered,
+    ProducerOpened,
+    ProducersIssued,
+    TopicMade,
+)
+from angarium.machine.outcomes import Done, Refused
+from angarium.node.joining import cluster_name
+from angarium.wire.error_codec import Failure, error_of
+from angarium.wire.operations import Operation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from angarium.ids import Buffer
+    from angarium.machine.catalog import CatalogApplied, CatalogCommand, CatalogOutcome
+    from angarium.machine.catalog.values import Partition, Topic
+    from angarium.node.node import Node
+
+_log = logging.getLogger(__name__)
+
+_KINDS: Final[dict[str, type[CatalogOutcome]]] = {
+    kind.__name__: kind
+    for kind in (
+        Done,
+        Formed,
+        LevelRaised,
+        Moving,
+        NodeRegistered,
+        ProducerOpened,
+        ProducersIssued,
+        TopicMade,
+    )
+}
+
+
+class _Answer(msgspec.Struct, frozen=True, array_like=True):
+    """How an outcome travels: its kind, its content, and how far the leader's catalog was."""
+
+    kind: str
+    content: bytes
+    applied: Index
+
+
+class CatalogDesk:
+    """Where a node asks about the cluster, and asks for changes of it."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._advanced = asyncio.Event()
+        self.watchers: list[Callable[[CatalogApplied | None], None]] = []
+        """Called when something in the catalog has changed here."""
+
+    # --- reading ----------------------------------------------------------------------------
+
+    @property
+    def machine(self) -> CatalogMachine:
+        """The catalog as of the last entry applied here."""
+        replica = self._node.host.catalog
+        assert replica is not None, "every node has a replica of the catalog"
+        return replica.catalog.machine
+
+    @property
+    def applied(self) -> Index:
+        """How far this node's catalog is."""
+        replica = self._node.host.catalog
+        return replica.applied if replica is not None else Index(0)
+
+    def topic(self, name: str) -> Topic:
+        """Return a topic by name; raises `NotFound`."""
+        topics = self.machine.topics
+        known = topics.by_name.get(name)
+        if known is None:
+            raise NotFound(f"there is no topic {name!r}")
+        return topics.by_id[known]
+
+    def partition(self, name: str, number: int) -> Partition:
+        """Return a partition; raises `NotFound`."""
+        topic = self.topic(name)
+        if not 0 <= number < len(topic.groups):
+            raise NotFound(
+                f"topic {name!r} has the partitions 0 to {len(topic.groups) - 1}, not {number}"
+            )
+        return self.machine.topics.partitions[topic.groups[number]]
+
+    def changed(self, applied: CatalogApplied | None) -> None:
+        """Hear that an entry was applied; None: a snapshot, so anything may be different."""
+        self._advanced.set()
+        self._advanced = asyncio.Event()
+        if applied is None or applied.nodes or applied.groups or applied.topics:
+            for watcher in self.watchers:
+                watcher(applied)
+
+    async def reach(self, index: Index) -> None:
+        """Wait until this node's catalog has applied `index`."""
+        while self.applied < index:
+            await self._advanced.wait()
+
+    async def catch_up(self) -> None:
+        """Wait until this node's catalog knows everything that was decided before this call."""
+        _, applied = await self._at_leader(None)
+        async with asyncio.timeout(self._node.config.request_timeout_s):
+            await self.reach(applied)
+
+    # --- writing ----------------------------------------------------------------------------
+
+    async def submit(self, command: CatalogCommand) -> CatalogOutcome:
+        """Carry out a command, wherever the leader is, and wait until it shows here too.
+
+        Raises the refusal, or `NotLeader` while there is nobody to ask.
+        """
+        outcome, applied = await self._at_leader(command)
+        async with asyncio.timeout(self._node.config.request_timeout_s):
+            await self.reach(applied)
+        return outcome
+
+    async def serve(self, data: Buffer) -> _Answer:
+        """Carry out what another node forwarded; raises `NotLeader` if this node cannot."""
+        try:
+            command = decode(data) if data else None
+        except InvalidArgument as error:
+            raise InvalidArgument(f"a forwarded command cannot be read: {error}") from error
+        outcome, applied = await self._here(command)
+        return _Answer(type(outcome).__name__, msgspec.msgpack.encode(outcome), applied)
+
+    async def _at_leader(self, command: CatalogCommand | None) -> tuple[CatalogOutcome, Index]:
+        node = self._node
+        leader = node.leader_of(CATALOG_GROUP)
+        if leader == node.id:
+            return await self._here(command)
+        if leader is None:
+            raise NotLeader("the catalog has no leader at the moment")
+        data = b"" if command is None else encode(command)
+        frame = await node.peers.request(
+            leader,
+            Operation.CATALOG,
+            b"",
+            [data],
+            timeout_s=node.config.request_timeout_s,
+        )
+        answer = frame.read(_Answer)
+        return msgspec.msgpack.decode(answer.content, type=_KINDS[answer.kind]), answer.applied
+
+    async def _here(self, command: CatalogCommand | None) -> tuple[CatalogOutcome, Index]:
+        """Carry out a command on this leader; None only makes sure that it still leads."""
+        replica = self._node.host.catalog
+        if replica is None or not replica.may_serve:
+            raise NotLeader("this node does not lead the catalog", leader=_leader(self._node))
+        future: asyncio.Future[CatalogOutcome] = asyncio.get_running_loop().create_future()
+
+        def settle(outcome: CatalogOutcome | AngariumError) -> None:
+            if future.done():
+                return
+            if isinstance(outcome, AngariumError):
+                future.set_exception(outcome)
+            elif isinstance(outcome, Refused):
+                future.set_exception(error_of(Failure(outcome.code, outcome.message)))
+            else:
+                future.set_result(outcome)
+
+        if command is None:
+            replica.read_index(lambda refused: settle(refused or Done(changed=False)))
+        else:
+            replica.submit(command, now=self._node.now(), reply=settle)
+        replica.process()
+        self._node.wake()
+        async with asyncio.timeout(self._node.config.request_timeout_s):
+            outcome = await future
+        return outcome, replica.applied
+
+    # --- this node's own entry --------------------------------------------------------------
+
+    async def run(self) -> None:
+        """See to it that the catalog knows this cluster and this node, as it is now."""
+        while True:
+            try:
+                await self._introduce()
+                return
+            except (AngariumError, TimeoutError) as error:
+                _log.debug("not introduced yet: %s", error)
+                await asyncio.sleep(0.1)
+
+    async def _introduce(self) -> None:
+        node = self._node
+        if not self.machine.cluster and node.leader_of(CATALOG_GROUP) == node.id:
+            await self.submit(Form(cluster=cluster_name(node.identity)))
+        await self.catch_up()
+        known = self.machine.nodes.by_id.get(node.id)
+        mine = self.registration(node.id if known is not None else None)
+        if known is None or (known.addresses, known.labels) != (mine.addresses, mine.labels):
+            await self.submit(mine)
+
+    def registration(self, known_as: NodeId | None) -> NodeRegister:
+        """Return this node's entry as it should be."""
+        node, config = self._node, self._node.config
+        return NodeRegister(
+            node=known_as,
+            incarnation=node.identity.incarnation,
+            addresses=tuple(sorted(node.addresses.items())),
+            labels=Labels(config.region, config.zone, config.host),
+        )
+
+
+def _leader(node: Node) -> NodeId | None:
+    return node.leader_of(CATALOG_GROUP)

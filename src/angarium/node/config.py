@@ -1,0 +1,67 @@
+"""One node's own settings. What must agree everywhere is in the catalog instead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from angarium.replica.host import HostConfig
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from angarium.ids import NodeId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeConfig:
+    """How one node runs."""
+
+    data_directory: Path
+    """Where everything it keeps lies. Made if it is not there."""
+
+    wire_host: str = "127.0.0.1"
+    wire_port: int = 7400
+    """Where other nodes and our Python client connect. Port 0 takes a free one."""
+
+    advertised: dict[str, str] = field(default_factory=dict)
+    """By door, the address others should use; the wire's is host and port above if not given."""
+
+    form: bool = False
+    """Form a new cluster if the data directory is empty. Explicit, because it is done once."""
+
+    join: tuple[str, ...] = ()
+    """Wire addresses of nodes to ask for membership if the data directory is empty."""
+
+    node_id: NodeId | None = None
+    """With `join`: come back as this node, whose data are gone."""
+
+    region: str = ""
+    zone: str = ""
+    host: str = ""
+    """Failure domains. Nodes that share a host never hold two replicas of a partition."""
+
+    tick_ms: int = 50
+    """The length of a Raft tick. An election starts after 10 to 20 ticks without a leader."""
+
+    auto_create_topics: bool = True
+    """Make a topic with one partition when somebody publishes to a name that is not there."""
+
+    catalog_voters: int = 3
+    """How many nodes vote on the catalog; the others listen. Odd."""
+
+    request_timeout_s: float = 10.0
+    """How long one node waits for another to answer a forwarded request."""
+
+    gather_bytes_max: int = 64 << 20
+    """Bytes of publishes accepted and not yet proposed. At the limit more are refused."""
+
+    host_config: HostConfig = field(default_factory=HostConfig)
+
+    def __post_init__(self) -> None:
+        if self.form and self.join:
+            raise ValueError("a node forms a new cluster or joins one, not both")
+        if self.tick_ms < 1:
+            raise ValueError("a tick takes at least a millisecond")
+        if self.catalog_voters < 1 or self.catalog_voters % 2 == 0:
+            raise ValueError("the number of catalog voters is odd")

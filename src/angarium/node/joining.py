@@ -1,0 +1,73 @@
+"""How a node comes into a cluster: it forms one, once and explicitly, or asks to be let in."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from typing import TYPE_CHECKING
+
+from angarium.errors import AngariumError
+from angarium.ids import NodeId
+from angarium.log.identity import Identity, draw_incarnation
+from angarium.wire import Hello, Role, Unreachable, dial
+from angarium.wire.operations import JoinAnswer, JoinHeader, Operation
+
+if TYPE_CHECKING:
+    from angarium.node.config import NodeConfig
+
+_log = logging.getLogger(__name__)
+
+FIRST_NODE = NodeId(1)
+
+
+def new_cluster() -> Identity:
+    """Return the identity of the first node of a cluster that nobody has heard of yet."""
+    return Identity(
+        cluster_id=secrets.randbits(128), node_id=FIRST_NODE, incarnation=draw_incarnation()
+    )
+
+
+def cluster_name(identity: Identity) -> str:
+    """Return the cluster's id as it is written everywhere else."""
+    return f"{identity.cluster_id:032x}"
+
+
+async def ask_to_join(
+    config: NodeConfig, addresses: dict[str, str]
+) -> tuple[Identity, tuple[tuple[NodeId, str], ...]]:
+    """Ask the nodes named in the configuration, one after the other, to be let in.
+
+    Returns who this node is from now on, and where the others are.
+    """
+    incarnation = draw_incarnation()
+    request = JoinHeader(
+        config.node_id,
+        incarnation,
+        tuple(sorted(addresses.items())),
+        config.region,
+        config.zone,
+        config.host,
+    )
+    refusal: AngariumError = Unreachable("nobody to ask")
+    for address in config.join:
+        try:
+            answer = await _ask(address, request, config.request_timeout_s)
+        except AngariumError as error:
+            _log.warning("%s did not let us in: %s", address, error)
+            refusal = error
+            continue
+        identity = Identity(
+            cluster_id=int(answer.cluster_id, 16), node_id=answer.node, incarnation=incarnation
+        )
+        return identity, answer.peers
+    raise refusal
+
+
+async def _ask(address: str, request: JoinHeader, timeout_s: float) -> JoinAnswer:
+    host, _, port = address.rpartition(":")
+    connection = await dial(host=host, port=int(port), hello=Hello(role=Role.CLIENT))
+    try:
+        answer = await connection.request(Operation.JOIN, request, timeout_s=timeout_s)
+        return answer.read(JoinAnswer)
+    finally:
+        await connection.close()

@@ -1,0 +1,357 @@
+"""A node: the event loop around a `Host`.
+
+It does what the host cannot: keep time, wait for the disk in a thread, send and receive. Inputs of
+one turn of the loop are handled together: publishes to one partition share a Raft entry, messages
+for one peer share a frame, and everything appended shares a sync.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from angarium.errors import LimitExceeded, NotFound, NotLeader, StorageError
+from angarium.ids import CATALOG_GROUP, Micros, NodeId, node_of
+from angarium.log import identity as identities
+from angarium.log.os_disk import OsDisk
+from angarium.node.catalog import CatalogDesk
+from angarium.node.joining import ask_to_join, cluster_name, new_cluster
+from angarium.node.peers import Peers
+from angarium.node.placement import Placement
+from angarium.node.syncing import Syncer
+from angarium.replica.host import Host
+from angarium.replica.peers import decode_peer_message
+from angarium.wire import Hello, Role, Server
+from angarium.wire.raft_codec import unpacked_messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from angarium.ids import GroupId
+    from angarium.node.config import NodeConfig
+    from angarium.replica.acks import Publishing
+    from angarium.replica.host import Sync
+    from angarium.replica.partition_replica import PartitionReplica
+    from angarium.replica.work import Work
+    from angarium.wire import Connection, Frame, Welcome
+
+_log = logging.getLogger(__name__)
+
+HOUSEKEEPING_S = 0.1
+"""How often segments are written behind and snapshots are considered."""
+
+FEATURES = {"machine": 1}
+"""Feature levels this software understands; negotiated in the handshake and in the catalog."""
+
+
+class Node:
+    """One member of a cluster. `start`, then serve, then `stop`."""
+
+    def __init__(self, config: NodeConfig) -> None:
+        self.config = config
+        self.welcome: Welcome | None = None
+        """Decides what whoever connects to the wire port may do; set before `start`."""
+        self.peers = Peers(self._greeting)
+        self.catalog = CatalogDesk(self)
+        self.on_visible: Callable[[GroupId], None] = _ignore
+        """Told which partitions have new records to read, once per turn of the loop."""
+        self.failure: BaseException | None = None
+        """Why the node had to stop, if it had to."""
+        self.stopped = asyncio.Event()
+        self._disk = OsDisk(config.data_directory)
+        self._identity: identities.Identity | None = None
+        self._host: Host | None = None
+        self._server: Server | None = None
+        self._syncer: Syncer | None = None
+        self._placement = Placement(self)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._gathered: defaultdict[GroupId, list[Publishing]] = defaultdict(list)
+        self._gathered_bytes = 0
+        self._visible: set[GroupId] = set()
+        self._is_awake = False
+
+    # --- what is known ----------------------------------------------------------------------
+
+    @property
+    def id(self) -> NodeId:
+        """This node's id in the cluster."""
+        return self.identity.node_id
+
+    @property
+    def identity(self) -> identities.Identity:
+        """Who this node is; known once it has started."""
+        assert self._identity is not None, "the node has not started"
+        return self._identity
+
+    @property
+    def host(self) -> Host:
+        """The replicas of this node."""
+        assert self._host is not None, "the node has not started"
+        return self._host
+
+    @property
+    def wire_port(self) -> int:
+        """The port listened on."""
+        assert self._server is not None
+        return self._server.port
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """By door, where others reach this node."""
+        return {"wire": f"{self.config.wire_host}:{self.wire_port}", **self.config.advertised}
+
+    def now(self) -> Micros:
+        """Return the wall clock's time."""
+        return Micros(time.time_ns() // 1_000)
+
+    def leader_of(self, group: GroupId) -> NodeId | None:
+        """Return who leads `group`, as far as this node's own replica knows."""
+        replica = self.host.catalog if group == CATALOG_GROUP else self.host.replicas.get(group)
+        if replica is None or not replica.raft.leader:
+            return None
+        return node_of(replica.raft.leader)
+
+    # --- life -------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Come up on what the data directory holds, or form or join a cluster with an empty one."""
+        config = self.config
+        assert self.welcome is not None, "a node without a door serves nobody"
+        config.data_directory.mkdir(parents=True, exist_ok=True)
+        self._identity = identities.load(self._disk)
+        self._server = await Server.listen(
+            host=config.wire_host,
+            port=config.wire_port,
+            greeting=self._hello,
+            welcome=self.welcome,
+        )
+        if self._identity is not None:
+            self._open()
+        elif config.form:
+            self._become(new_cluster())
+            self.host.form_group(CATALOG_GROUP, [self.host.id])
+        elif config.join:
+            identity, peers = await ask_to_join(config, self.addresses)
+            self._become(identity)
+            self.host.join_group(CATALOG_GROUP)
+            for peer, address in peers:
+                self.peers.know(peer, address)
+        else:
+            raise StorageError(
+                f"{config.data_directory} is empty: say whether to form a new cluster or whom to "
+                "join; a node never forms one by itself"
+            )
+        self._attach_catalog()
+        self._tasks = [
+            asyncio.create_task(self._tick()),
+            asyncio.create_task(self._keep_house()),
+            asyncio.create_task(self._placement.run()),
+            asyncio.create_task(self.catalog.run()),
+        ]
+        self.wake()
+
+    async def stop(self) -> None:
+        """Hand leadership over, finish what is under way, and close everything."""
+        if self._host is not None and self.failure is None:
+            await self._placement.hand_over()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._server is not None:
+            await self._server.drain(timeout_s=2.0)
+        await self.peers.stop()
+        if self._syncer is not None:
+            await asyncio.to_thread(self._syncer.stop)
+        if self._host is not None and self.failure is None:
+            await asyncio.to_thread(self._host.close)
+        self.stopped.set()
+
+    def fail(self, failure: BaseException) -> None:
+        """Stop at once: going on would break a promise."""
+        if self.failure is None:
+            self.failure = failure
+            _log.critical("the node stops: %s", failure)
+            for task in self._tasks:
+                task.cancel()
+            self.stopped.set()
+
+    def _become(self, identity: identities.Identity) -> None:
+        identities.create(self._disk, identity)
+        self._identity = identity
+        self._open()
+
+    def _open(self) -> None:
+        loop = asyncio.get_running_loop()
+        identity = self.identity
+        self._host = Host(
+            self._disk,
+            node=identity.node_id,
+            incarnation=identity.incarnation,
+            config=self.config.host_config,
+            jitter=random.randrange,
+        )
+        for group in self._host.replicas:
+            self.attach(group)
+        self._syncer = Syncer(loop, self._host, done=self._synced)
+        self._syncer.start()
+
+    def _attach_catalog(self) -> None:
+        catalog = self.host.catalog
+        if catalog is not None:
+            catalog.catalog.on_change = self.catalog.changed
+
+    def attach(self, group: GroupId) -> None:
+        """Have this node's readers told when `group` has new records."""
+        self.host.replicas[group].partition.on_visible = lambda: self._visible.add(group)
+
+    def _greeting(self, role: Role) -> Hello:
+        identity = self._identity
+        if identity is None:
+            return Hello(role=role, features=FEATURES)
+        return Hello(
+            role=role,
+            cluster=cluster_name(identity),
+            node=identity.node_id,
+            incarnation=identity.incarnation,
+            features=FEATURES,
+        )
+
+    def _hello(self) -> Hello:
+        return self._greeting(Role.PEER)
+
+    # --- inputs -----------------------------------------------------------------------------
+
+    def take_raft(self, _: Connection, frame: Frame) -> None:
+        """Take Raft messages of many groups from another node."""
+        host = self.host
+        for group, message in unpacked_messages(bytes(frame.header), frame.payload):
+            host.deliver(group, message)
+        self.wake()
+
+    def take_peer_message(self, _: Connection, frame: Frame) -> None:
+        """Take a message outside of Raft."""
+        self.host.deliver_from_peer(decode_peer_message(frame.payload))
+        self.wake()
+
+    def publish(self, group: GroupId, publishing: Publishing) -> None:
+        """Store batches in a partition this node leads; those of one turn share an entry."""
+        size = sum(map(len, publishing.batches))
+        if self._gathered_bytes + size > self.config.gather_bytes_max:
+            publishing.reply(LimitExceeded("gather_bytes_max", "too much waits to be stored"))
+            return
+        self._gathered_bytes += size
+        self._gathered[group].append(publishing)
+        self.wake()
+
+    def partition(self, group: GroupId) -> PartitionReplica:
+        """Return this node's replica of a partition; raises `NotFound`."""
+        replica = self.host.replicas.get(group)
+        if replica is None:
+            raise NotFound(f"node {self.id} has no replica of group {group}")
+        return replica
+
+    # --- driving ----------------------------------------------------------------------------
+
+    def wake(self) -> None:
+        """Have everything that came in carried out, at the end of this turn of the loop."""
+        if not self._is_awake:
+            self._is_awake = True
+            asyncio.get_running_loop().call_soon(self._drive)
+
+    def _drive(self) -> None:
+        self._is_awake = False
+        if self.failure is not None or self._host is None:
+            return
+        try:
+            self._propose_gathered()
+            self._send_and_sync()
+        except StorageError as failure:
+            self.fail(failure)
+            return
+        if self._visible:
+            visible, self._visible = self._visible, set()
+            for group in visible:
+                self.on_visible(group)
+
+    def _propose_gathered(self) -> None:
+        if not self._gathered:
+            return
+        gathered, self._gathered = self._gathered, defaultdict(list)
+        self._gathered_bytes = 0
+        now = self.now()
+        for group, requests in gathered.items():
+            replica = self.host.replicas.get(group)
+            if replica is None:
+                for request in requests:
+                    request.reply(NotLeader(f"group {group} is not here any more"))
+                continue
+            replica.publish(requests, now=now)
+            replica.process()
+
+    def _send_and_sync(self) -> None:
+        host = self.host
+        messages = host.outbox.take_raft_messages()
+        if messages:
+            self.peers.send_raft(messages)
+        for told in host.outbox.take_peer_messages():
+            self.peers.tell(told)
+        sync = host.begin_sync()
+        if sync is not None:
+            assert self._syncer is not None
+            self._syncer.submit(sync)
+
+    def _synced(self, sync: Sync, failure: BaseException | None) -> None:
+        if failure is not None:
+            self.fail(failure)
+            return
+        if self.failure is None and self._host is not None:
+            self._host.finish_sync(sync)
+            self._drive()
+
+    async def _tick(self) -> None:
+        interval = self.config.tick_ms / 1_000
+        loop = asyncio.get_running_loop()
+        due = loop.time() + interval
+        while True:
+            await asyncio.sleep(max(0.0, due - loop.time()))
+            # A loop that was held up does not make up for lost ticks: peers were silent as well.
+            due = max(due + interval, loop.time())
+            try:
+                self.host.tick()
+            except StorageError as failure:
+                self.fail(failure)
+                return
+            self._drive()
+
+    async def _keep_house(self) -> None:
+        while True:
+            await asyncio.sleep(HOUSEKEEPING_S)
+            try:
+                await _in_threads(self.host.maintain())
+            except StorageError as failure:
+                self.fail(failure)
+                return
+            self.wake()
+
+
+async def _in_threads(steps: Generator[Work, None, None]) -> None:
+    """Do the work that `steps` hands out in threads, one piece after the other."""
+    failure: BaseException | None = None
+    while True:
+        try:
+            work = next(steps) if failure is None else steps.throw(failure)
+        except StopIteration:
+            return
+        failure = None
+        try:
+            await asyncio.to_thread(work)
+        except Exception as error:
+            failure = error
+
+
+def _ignore(_: GroupId) -> None:
+    """Nobody reads here."""

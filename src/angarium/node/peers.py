@@ -1,0 +1,159 @@
+"""The other nodes: a link to each for Raft and requests, and one apart for bulk.
+
+Segments and repairs go over a connection of their own, so that copying a partition never delays a
+heartbeat.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from angarium.errors import LimitExceeded
+from angarium.ids import node_of
+from angarium.replica.peers import encode_peer_message
+from angarium.wire import Hello, Link, Role, Unreachable, WireLimits
+from angarium.wire.operations import Operation
+from angarium.wire.raft_codec import RAFT_OPERATION, packed_messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from angarium.ids import Buffer, GroupId, NodeId
+    from angarium.raft.messages import Message
+    from angarium.replica.peers import PeerMessage
+    from angarium.wire import Frame, Header
+
+_log = logging.getLogger(__name__)
+
+_LIMITS = WireLimits()
+
+
+class _Peer:
+    """One other node."""
+
+    def __init__(self, address: str, greeting: Callable[[Role], Hello], node: NodeId) -> None:
+        host, _, port = address.rpartition(":")
+        self.address = address
+        self.control = Link(
+            host=host,
+            port=int(port),
+            greeting=lambda: greeting(Role.PEER),
+            expected_node=node,
+            limits=_LIMITS,
+        )
+        self.bulk = Link(
+            host=host,
+            port=int(port),
+            greeting=lambda: greeting(Role.PEER_BULK),
+            expected_node=node,
+            limits=_LIMITS,
+        )
+        self.tasks = [asyncio.create_task(self.control.run()), asyncio.create_task(self.bulk.run())]
+
+    async def stop(self) -> None:
+        """Close both links."""
+        for link in (self.control, self.bulk):
+            with suppress(TimeoutError, asyncio.CancelledError):
+                await link.stop(timeout_s=1.0)
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+
+
+class Peers:
+    """Links to every other node of the cluster."""
+
+    def __init__(self, greeting: Callable[[Role], Hello]) -> None:
+        self._greeting = greeting
+        self._peers: dict[NodeId, _Peer] = {}
+        self._leaving: set[asyncio.Task[None]] = set()
+
+    @property
+    def ids(self) -> list[NodeId]:
+        """The nodes there are links to."""
+        return sorted(self._peers)
+
+    def is_up(self, node: NodeId) -> bool:
+        """Tell whether `node` can be reached now."""
+        peer = self._peers.get(node)
+        return peer is not None and peer.control.is_up
+
+    def know(self, node: NodeId, address: str) -> None:
+        """Keep a link to `node` at `address`."""
+        known = self._peers.get(node)
+        if known is not None:
+            if known.address == address:
+                return
+            self.forget(node)
+        self._peers[node] = _Peer(address, self._greeting, node)
+
+    def forget(self, node: NodeId) -> None:
+        """Close the link to a node that is no longer a member, or has moved."""
+        peer = self._peers.pop(node, None)
+        if peer is not None:
+            task = asyncio.create_task(peer.stop())
+            self._leaving.add(task)
+            task.add_done_callback(self._leaving.discard)
+
+    async def stop(self) -> None:
+        """Close every link."""
+        for node in self.ids:
+            self.forget(node)
+        if self._leaving:
+            await asyncio.gather(*self._leaving, return_exceptions=True)
+
+    # --- sending ----------------------------------------------------------------------------
+
+    def send_raft(self, messages: Iterable[tuple[GroupId, Message]]) -> None:
+        """Send Raft messages, all for one node packed together; what cannot leave is lost."""
+        by_node: defaultdict[NodeId, list[tuple[GroupId, Message]]] = defaultdict(list)
+        for group, message in messages:
+            by_node[node_of(message.to)].append((group, message))
+        for node, addressed in by_node.items():
+            peer = self._peers.get(node)
+            if peer is None or not peer.control.is_up:
+                continue
+            try:
+                for frame in packed_messages(addressed, frame_bytes_max=_LIMITS.frame_bytes_max):
+                    peer.control.send(RAFT_OPERATION, frame[0], frame[1])
+            except LimitExceeded as too_large:
+                _log.warning("a Raft message for node %d cannot travel: %s", node, too_large)
+
+    def tell(self, message: PeerMessage) -> None:
+        """Send a message outside of Raft."""
+        peer = self._peers.get(node_of(message.to))
+        if peer is not None:
+            peer.bulk.send(Operation.PEER, b"", [encode_peer_message(message)])
+
+    def send(
+        self, node: NodeId, operation: int, header: Header, payload: Sequence[Buffer] = ()
+    ) -> bool:
+        """Send a one-way message to `node`; False if it was dropped."""
+        peer = self._peers.get(node)
+        return peer is not None and peer.control.send(operation, header, payload)
+
+    async def request(
+        self,
+        node: NodeId,
+        operation: int,
+        header: Header = b"",
+        payload: Sequence[Buffer] = (),
+        *,
+        timeout_s: float,
+    ) -> Frame:
+        """Ask `node`; raises `Unreachable` while there is no way to it."""
+        peer = self._peers.get(node)
+        if peer is None:
+            raise Unreachable(f"node {node} is not known here")
+        return await peer.control.request(operation, header, payload, timeout_s=timeout_s)
+
+    def link(self, node: NodeId) -> Link:
+        """Return the link to `node`, for streams; raises `Unreachable`."""
+        peer = self._peers.get(node)
+        if peer is None:
+            raise Unreachable(f"node {node} is not known here")
+        return peer.control

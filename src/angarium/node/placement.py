@@ -1,0 +1,213 @@
+"""Making true what the catalog says: which replicas this node has, and who votes where.
+
+Every node looks after two things. It has a replica of each partition the catalog gives it, and of
+no other. And in each group it leads, it steers the membership towards the catalog's: a newcomer
+listens until it has caught up, then takes its place in the same joint change in which whoever it
+replaces leaves. A node whose data were wiped has another incarnation and is a newcomer, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from angarium.errors import AngariumError
+from angarium.ids import CATALOG_GROUP, GroupId, NodeId, ReplicaId, node_of, replica_id
+from angarium.machine.catalog import Reassign, Reassigned
+from angarium.node.steering import next_change
+
+if TYPE_CHECKING:
+    from angarium.machine.catalog import CatalogApplied, CatalogMachine
+    from angarium.machine.catalog.values import Partition
+    from angarium.node.node import Node
+    from angarium.replica.replica import Replica
+
+_log = logging.getLogger(__name__)
+
+ROUND_S = 0.25
+"""How often the node looks whether everything is as it should be; changes wake it at once."""
+
+LEAD_ROUNDS_MIN = 8
+"""Rounds a leader keeps a partition before it hands it to the preferred one."""
+
+
+class Placement:
+    """One node's share of keeping partitions where they belong."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._changed = asyncio.Event()
+        self._led: dict[GroupId, int] = {}
+
+    async def run(self) -> None:
+        """Look after this node's replicas until cancelled."""
+        self._node.catalog.watchers.append(self._wake)
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ROUND_S):
+                    await self._changed.wait()
+            self._changed.clear()
+            try:
+                await self._round()
+            except AngariumError as error:
+                _log.debug("placement waits: %s", error)
+
+    def _wake(self, _: CatalogApplied | None) -> None:
+        self._changed.set()
+
+    async def hand_over(self) -> None:
+        """Give every leadership away before this node stops."""
+        host = self._node.host
+        led = [one for one in (host.catalog, *host.replicas.values()) if one is not None]
+        for replica in led:
+            if replica.raft.is_leader:
+                target = self._successor(replica)
+                if target is not None:
+                    replica.raft.transfer_leader(target)
+                    replica.process()
+        self._node.wake()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1.0):
+                while any(one.raft.is_leader and self._successor(one) for one in led):
+                    await asyncio.sleep(0.01)
+
+    def _successor(self, replica: Replica) -> ReplicaId | None:
+        """Return another voter that is reachable and has nearly everything."""
+        best: tuple[int, ReplicaId] | None = None
+        for voter in replica.raft.conf_state.voters:
+            if voter == replica.id or not self._node.peers.is_up(node_of(voter)):
+                continue
+            match = replica.raft.match(voter) or 0
+            if best is None or match > best[0]:
+                best = (match, voter)
+        return best[1] if best is not None else None
+
+    # --- one round --------------------------------------------------------------------------
+
+    async def _round(self) -> None:
+        node = self._node
+        machine = node.catalog.machine
+        self._know_nodes(machine)
+        for partition in list(machine.topics.partitions.values()):
+            self._keep(partition)
+        for group in [one for one in node.host.replicas if one not in machine.topics.partitions]:
+            node.host.remove_group(group)
+        self._steer_catalog(machine)
+        for partition in list(machine.topics.partitions.values()):
+            await self._steer(machine, partition)
+        await self._drain(machine)
+
+    def _know_nodes(self, machine: CatalogMachine) -> None:
+        node = self._node
+        for one in machine.nodes.by_id.values():
+            address = dict(one.addresses).get("wire")
+            if one.id != node.id and address is not None:
+                node.peers.know(one.id, address)
+        if machine.nodes.by_id:
+            for gone in set(node.peers.ids) - set(machine.nodes.by_id):
+                node.peers.forget(gone)
+
+    def _keep(self, partition: Partition) -> None:
+        """Have a replica of `partition` if and only if the catalog says so."""
+        host, me = self._node.host, self._node.id
+        has = partition.group in host.replicas or partition.group in host.repairs
+        wanted = me in partition.replicas or me in partition.target
+        if wanted and not has:
+            if host.id in partition.founders:
+                host.form_group(partition.group, partition.founders)
+            else:
+                host.join_group(partition.group)
+            self._node.attach(partition.group)
+            self._node.wake()
+        elif has and not wanted:
+            replica = host.replicas.get(partition.group)
+            # It may still be needed as a voter until its leader has let it go.
+            if replica is not None and host.id not in replica.raft.conf_state.voters:
+                host.remove_group(partition.group)
+
+    # --- membership -------------------------------------------------------------------------
+
+    def _id_of(self, machine: CatalogMachine, node: NodeId) -> ReplicaId | None:
+        known = machine.nodes.by_id.get(node)
+        return None if known is None else replica_id(node, known.incarnation)
+
+    async def _steer(self, machine: CatalogMachine, partition: Partition) -> None:
+        replica = self._node.host.replicas.get(partition.group)
+        if replica is None or not replica.may_serve:
+            self._led.pop(partition.group, None)
+            return
+        self._led[partition.group] = self._led.get(partition.group, 0) + 1
+        target = partition.target or partition.replicas
+        wanted = [self._id_of(machine, one) for one in target]
+        voters = {one for one in wanted if one is not None}
+        if len(voters) < len(target):
+            return
+        if self._propose(replica, voters, frozenset()):
+            return
+        state = replica.raft.conf_state
+        if partition.target and set(state.voters) == voters and not state.voters_outgoing:
+            await self._node.catalog.submit(
+                Reassigned(group=partition.group, replicas=partition.target)
+            )
+        elif not partition.target:
+            self._prefer(replica, target[0], wanted[0])
+
+    def _prefer(self, replica: Replica, node: NodeId, preferred: ReplicaId | None) -> None:
+        """Hand over to the preferred leader once it is there and up to date."""
+        if preferred is None or preferred == replica.id or not self._node.peers.is_up(node):
+            return
+        match = replica.raft.match(preferred) or 0
+        if self._led[replica.group] >= LEAD_ROUNDS_MIN and match + 64 >= replica.raft.last_index:
+            self._led[replica.group] = 0
+            replica.raft.transfer_leader(preferred)
+            replica.process()
+            self._node.wake()
+
+    def _steer_catalog(self, machine: CatalogMachine) -> None:
+        """Let the first few nodes vote on the catalog, and all others listen."""
+        replica = self._node.host.catalog
+        if replica is None or not replica.may_serve or not machine.nodes.by_id:
+            return
+        nodes = sorted(machine.nodes.by_id.values(), key=lambda one: (one.draining, one.id))
+        count = min(self._node.config.catalog_voters, len(nodes))
+        count -= 1 - count % 2  # an even number of voters only costs availability
+        ids = [replica_id(one.id, one.incarnation) for one in nodes]
+        self._propose(replica, set(ids[: max(count, 1)]), frozenset(ids[max(count, 1) :]))
+
+    def _propose(
+        self, replica: Replica, voters: set[ReplicaId], learners: frozenset[ReplicaId]
+    ) -> bool:
+        """Take one step towards a membership; False if nothing is left to do."""
+        state = replica.raft.conf_state
+        change = next_change(
+            state,
+            voters=voters,
+            learners=learners,
+            last_index=replica.raft.last_index,
+            match=replica.raft.match,
+        )
+        if change is None:
+            return bool(state.voters_outgoing)
+        with suppress(AngariumError):
+            replica.propose_conf_change(change)
+            replica.process()
+            self._node.wake()
+        return True
+
+    # --- draining ---------------------------------------------------------------------------
+
+    async def _drain(self, machine: CatalogMachine) -> None:
+        """As the catalog's leader, move partitions away from nodes that are being drained."""
+        if self._node.leader_of(CATALOG_GROUP) != self._node.id:
+            return
+        draining = {one.id for one in machine.nodes.by_id.values() if one.draining}
+        for partition in list(machine.topics.partitions.values()):
+            place = partition.target or partition.replicas
+            leaving = tuple(one for one in place if one in draining)
+            if leaving:
+                with suppress(AngariumError):
+                    await self._node.catalog.submit(
+                        Reassign(group=partition.group, leaving=leaving)
+                    )

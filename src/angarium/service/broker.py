@@ -1,0 +1,180 @@
+"""The contract on a node: serve what this node can, ask whoever can for the rest.
+
+Every rule about requests is enforced here, once, whichever door they come through.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from angarium import __version__
+from angarium.api import ClusterStatus, FetchResult, NodeInfo, Producer
+from angarium.errors import InvalidArgument
+from angarium.ids import CATALOG_GROUP, Epoch, NodeId, Offset, ProducerId
+from angarium.machine.catalog import (
+    NodeDrain,
+    NodeRemove,
+    ProducerBlock,
+    ProducerOpen,
+    ProducerOpened,
+    ProducersIssued,
+)
+from angarium.service.publishing import PublishDesk
+from angarium.service.reading import ReadDesk
+from angarium.service.subscribing import SubscribeDesk
+from angarium.service.topics import TopicDesk
+from angarium.wire.operations import Operation, TransferLeaderHeader
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from angarium.api import (
+        Ack,
+        FetchRequest,
+        Interest,
+        PublishRequest,
+        Start,
+        Subscription,
+        TopicConfig,
+        TopicInfo,
+    )
+    from angarium.node.node import Node
+
+PRODUCER_BLOCK = 1_000
+"""Producer ids a node takes from the catalog at a time, to hand out one by one."""
+
+
+class Service:
+    """Implements `api.Broker` on a node."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self.topics = TopicDesk(node)
+        self.publishing = PublishDesk(node, self.topics)
+        self.reading = ReadDesk(node, self.topics)
+        self.subscribing = SubscribeDesk(node, self.topics, self.reading)
+        self._producers: list[ProducerId] = []
+        node.on_visible = self.reading.announce
+
+    # --- records ----------------------------------------------------------------------------
+
+    async def publish(self, request: PublishRequest) -> tuple[Ack, ...]:
+        """Store or hand over batches; one answer per batch, in their order."""
+        return await self.publishing.publish(request)
+
+    async def fetch(self, request: FetchRequest) -> FetchResult:
+        """Return committed batches."""
+        return await self.reading.fetch(request)
+
+    async def find_offset(self, topic: str, partition: int, start: Start) -> Offset:
+        """Return the offset that `start` stands for."""
+        return await self.reading.find_offset(topic, partition, start)
+
+    async def subscribe(self, interests: Sequence[Interest]) -> Subscription:
+        """Begin to deliver partitions."""
+        return await self.subscribing.subscribe(interests)
+
+    async def open_producer(self, name: str | None = None) -> Producer:
+        """Return a new identity, or with a name the same one in a new epoch."""
+        if name is not None:
+            opened = await self._node.catalog.submit(ProducerOpen(name=name))
+            assert isinstance(opened, ProducerOpened)
+            return Producer(id=opened.producer, epoch=opened.epoch)
+        if not self._producers:
+            issued = await self._node.catalog.submit(ProducerBlock(count=PRODUCER_BLOCK))
+            assert isinstance(issued, ProducersIssued)
+            self._producers += [
+                ProducerId(one) for one in range(issued.past - 1, issued.first - 1, -1)
+            ]
+        return Producer(id=self._producers.pop(), epoch=Epoch(0))
+
+    # --- topics -----------------------------------------------------------------------------
+
+    async def create_topic(self, name: str, *, partitions: int, config: TopicConfig) -> TopicInfo:
+        """Make a topic."""
+        return await self.topics.create(name, partitions=partitions, config=config)
+
+    async def alter_topic(
+        self, name: str, *, partitions: int | None, config: TopicConfig | None
+    ) -> TopicInfo:
+        """Give a topic more partitions or other settings."""
+        return await self.topics.alter(name, partitions=partitions, config=config)
+
+    async def delete_topic(self, name: str) -> None:
+        """Remove a topic with everything in it."""
+        await self.topics.delete(name)
+
+    async def list_topics(self) -> tuple[TopicInfo, ...]:
+        """Return all topics, by name."""
+        return self.topics.all()
+
+    async def describe_topic(self, name: str) -> TopicInfo:
+        """Return one topic."""
+        return self.topics.describe(await self.topics.find(name))
+
+    # --- the cluster ------------------------------------------------------------------------
+
+    async def cluster_status(self) -> ClusterStatus:
+        """Return the cluster as this node sees it."""
+        node = self._node
+        machine = node.catalog.machine
+        loads = machine.topics.loads
+        leads: dict[NodeId, int] = {}
+        for group in machine.topics.partitions:
+            leader = node.leader_of(group)
+            if leader is not None:
+                leads[leader] = leads.get(leader, 0) + 1
+        nodes = tuple(
+            NodeInfo(
+                id=one.id,
+                addresses=dict(one.addresses),
+                region=one.labels.region,
+                zone=one.labels.zone,
+                host=one.labels.host,
+                draining=one.draining,
+                alive=one.id == node.id or node.peers.is_up(one.id),
+                leads=leads.get(one.id, 0),
+                replicas=loads.replicas.get(one.id, 0),
+            )
+            for one in sorted(machine.nodes.by_id.values(), key=lambda one: one.id)
+        )
+        return ClusterStatus(
+            cluster_id=machine.cluster,
+            node=node.id,
+            catalog_leader=node.leader_of(CATALOG_GROUP),
+            catalog_index=node.catalog.applied,
+            nodes=nodes,
+            topics=len(machine.topics.by_id),
+            partitions=len(machine.topics.partitions),
+            feature_level=machine.nodes.level,
+            version=__version__,
+        )
+
+    async def drain_node(self, node: NodeId, *, draining: bool) -> None:
+        """Move everything away from a node, or let it have replicas again."""
+        await self._node.catalog.submit(NodeDrain(node=node, draining=draining))
+
+    async def remove_node(self, node: NodeId) -> None:
+        """Forget a node that holds nothing any more."""
+        await self._node.catalog.submit(NodeRemove(node=node))
+
+    async def transfer_leader(self, topic: str, partition: int, to: NodeId) -> None:
+        """Ask a partition's leader to hand over."""
+        place = await self.topics.partition(topic, partition)
+        if to not in place.replicas:
+            raise InvalidArgument(f"node {to} has no replica of {topic!r} partition {partition}")
+        replica = self._node.host.replicas.get(place.group)
+        if replica is None or not replica.may_serve:
+            leader = await self.topics.leader(place)
+            await self._node.peers.request(
+                leader,
+                Operation.TRANSFER_LEADER,
+                TransferLeaderHeader(topic, partition, to),
+                timeout_s=self._node.config.request_timeout_s,
+            )
+            return
+        for voter in replica.raft.conf_state.voters:
+            if voter >> 48 == to:
+                replica.raft.transfer_leader(voter)
+                replica.process()
+                self._node.wake()

@@ -1,0 +1,156 @@
+"""Reading behind the contract: from this node's own replica, or through a node that has one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from angarium.api import FETCH_BYTES_MAX, FETCH_WAIT_MS_MAX, FetchResult, Place
+from angarium.batch import split
+from angarium.errors import AngariumError, InvalidArgument
+from angarium.ids import Micros, Offset
+from angarium.wire.operations import (
+    FetchAnswer,
+    FetchHeader,
+    FindOffsetAnswer,
+    FindOffsetHeader,
+    Operation,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from angarium.api import FetchRequest, Start
+    from angarium.ids import GroupId
+    from angarium.machine.catalog import Partition
+    from angarium.node.node import Node
+    from angarium.replica.partition_replica import PartitionReplica
+    from angarium.service.topics import TopicDesk
+
+
+class ReadDesk:
+    """Reads partitions, and tells whoever waits when there is more to read."""
+
+    def __init__(self, node: Node, topics: TopicDesk) -> None:
+        self._node = node
+        self._topics = topics
+        self._waiting: defaultdict[GroupId, set[Callable[[], None]]] = defaultdict(set)
+
+    # --- waiting ----------------------------------------------------------------------------
+
+    def announce(self, group: GroupId) -> None:
+        """Tell everybody who waits that `group` has new records."""
+        for woken in self._waiting.pop(group, ()):
+            woken()
+
+    def wait(self, group: GroupId, woken: Callable[[], None]) -> None:
+        """Have `woken` called once, when `group` has new records."""
+        self._waiting[group].add(woken)
+
+    def stop_waiting(self, group: GroupId, woken: Callable[[], None]) -> None:
+        """Forget a request to be told."""
+        if group in self._waiting:
+            self._waiting[group].discard(woken)
+
+    # --- fetching ---------------------------------------------------------------------------
+
+    async def fetch(self, request: FetchRequest) -> FetchResult:
+        """Return committed batches from an offset on."""
+        if request.bytes_max < 1 or request.offset < 0 or request.wait_ms < 0:
+            raise InvalidArgument("a fetch has an offset from 0 on, and a positive size")
+        place = await self._topics.partition(request.topic, request.partition)
+        replica = self._node.host.replicas.get(place.group)
+        if replica is None or (request.fresh and not replica.may_serve):
+            return await self._forward(request, place)
+        if request.fresh:
+            await self._confirm(replica)
+        if request.wait_ms and request.offset >= replica.end_offset:
+            await self._wait_for(replica, request)
+        bytes_max = min(request.bytes_max, FETCH_BYTES_MAX)
+        batches = replica.fetch(request.offset, bytes_max=bytes_max)
+        return FetchResult(
+            start_offset=replica.partition.log.start_offset,
+            end_offset=replica.end_offset,
+            batches=tuple(batches),
+        )
+
+    async def _confirm(self, replica: PartitionReplica) -> None:
+        """Wait until this leader knows that it still leads, and has applied what is committed."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def done(refused: AngariumError | None) -> None:
+            if future.done():
+                return
+            if refused is None:
+                future.set_result(None)
+            else:
+                future.set_exception(refused)
+
+        replica.read_index(done)
+        replica.process()
+        self._node.wake()
+        async with asyncio.timeout(self._node.config.request_timeout_s):
+            await future
+
+    async def _wait_for(self, replica: PartitionReplica, request: FetchRequest) -> None:
+        woken = asyncio.Event()
+        self.wait(replica.group, woken.set)
+        wait_s = min(request.wait_ms, FETCH_WAIT_MS_MAX) / 1_000
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await woken.wait()
+        self.stop_waiting(replica.group, woken.set)
+
+    async def _forward(self, request: FetchRequest, place: Partition) -> FetchResult:
+        node = self._node
+        frame = await node.peers.request(
+            await self._topics.leader(place),
+            Operation.FETCH,
+            FetchHeader(
+                request.topic,
+                request.partition,
+                request.offset,
+                request.bytes_max,
+                request.wait_ms,
+                request.fresh,
+            ),
+            timeout_s=node.config.request_timeout_s + request.wait_ms / 1_000,
+        )
+        answer = frame.read(FetchAnswer)
+        return FetchResult(
+            start_offset=answer.start_offset,
+            end_offset=answer.end_offset,
+            batches=tuple(split(frame.payload)),
+        )
+
+    # --- places -----------------------------------------------------------------------------
+
+    async def find_offset(self, topic: str, partition: int, start: Start) -> Offset:
+        """Return the offset that `start` stands for."""
+        place = await self._topics.partition(topic, partition)
+        replica = self._node.host.replicas.get(place.group)
+        if replica is not None and (start.place is not Place.LATEST or replica.may_serve):
+            return offset_of(replica, start)
+        frame = await self._node.peers.request(
+            await self._topics.leader(place),
+            Operation.FIND_OFFSET,
+            FindOffsetHeader(topic, partition, start),
+            timeout_s=self._node.config.request_timeout_s,
+        )
+        return frame.read(FindOffsetAnswer).offset
+
+
+def offset_of(replica: PartitionReplica, start: Start) -> Offset:
+    """Return where `start` lies in a replica's log."""
+    log = replica.partition.log
+    match start.place:
+        case Place.EARLIEST:
+            return log.start_offset
+        case Place.LATEST:
+            return log.end_offset
+        case Place.OFFSET:
+            return Offset(start.value)
+        case Place.TIMESTAMP:
+            return log.offset_at(Micros(start.value))

@@ -1,0 +1,199 @@
+"""Subscriptions behind the contract: deliveries are read when they are asked for.
+
+A subscription holds a cursor per partition and nothing else. Whoever reads slowly is simply asked
+less often, so a slow subscriber costs neither memory nor anybody else's time. A partition without
+a replica here is read through a node that has one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING
+
+from angarium.api import Delivery, FetchRequest, Place
+from angarium.batch import Batch
+from angarium.errors import AngariumError
+from angarium.service.reading import offset_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from angarium.api import Interest
+    from angarium.ids import GroupId, Offset
+    from angarium.node.node import Node
+    from angarium.replica.partition_replica import PartitionReplica
+    from angarium.service.reading import ReadDesk
+    from angarium.service.topics import TopicDesk
+
+DELIVERY_BYTES_MAX = 256 << 10
+"""Bytes in one delivery, so that partitions take turns; a larger single batch comes alone."""
+
+REMOTE_WAIT_MS = 5_000
+"""How long a node without a replica waits at one that has it for more to come."""
+
+
+class SubscribeDesk:
+    """Makes subscriptions."""
+
+    def __init__(self, node: Node, topics: TopicDesk, reading: ReadDesk) -> None:
+        self._node = node
+        self._topics = topics
+        self._reading = reading
+
+    async def subscribe(self, interests: Sequence[Interest]) -> LocalSubscription:
+        """Begin to deliver partitions."""
+        subscription = LocalSubscription(self._node, self._topics, self._reading)
+        await subscription.add(interests)
+        return subscription
+
+
+class _Cursor:
+    """How far a subscriber is in one partition."""
+
+    __slots__ = ("group", "interest", "next", "task", "wake")
+
+    def __init__(self, interest: Interest, group: GroupId, start: Offset) -> None:
+        self.interest = interest
+        self.group = group
+        self.next = start
+        self.wake = lambda: None
+        self.task: asyncio.Task[None] | None = None
+
+
+class LocalSubscription:
+    """One subscriber's partitions. Its user iterates; nothing is read before it asks."""
+
+    def __init__(self, node: Node, topics: TopicDesk, reading: ReadDesk) -> None:
+        self._node = node
+        self._topics = topics
+        self._reading = reading
+        self._cursors: dict[tuple[str, int], _Cursor] = {}
+        self._ready: deque[_Cursor] = deque()
+        self._arrived: deque[Delivery] = deque()
+        self._something = asyncio.Event()
+        self._error: AngariumError | None = None
+        self._closed = False
+
+    async def add(self, interests: Sequence[Interest]) -> None:
+        """Deliver these partitions, too; each from its own start."""
+        for interest in interests:
+            place = await self._topics.partition(interest.topic, interest.partition)
+            replica = self._node.host.replicas.get(place.group)
+            if replica is not None and interest.start.place is not Place.LATEST:
+                start = offset_of(replica, interest.start)
+            else:
+                start = await self._reading.find_offset(
+                    interest.topic, interest.partition, interest.start
+                )
+            await self.drop(interest.topic, interest.partition)
+            cursor = _Cursor(interest, place.group, start)
+            self._cursors[interest.topic, interest.partition] = cursor
+            if replica is None:
+                cursor.task = asyncio.create_task(self._follow(cursor))
+            else:
+                cursor.wake = lambda one=cursor: self._wake(one)  # type: ignore[misc]
+                self._wake(cursor)
+
+    async def drop(self, topic: str, partition: int) -> None:
+        """Deliver nothing more of a partition."""
+        cursor = self._cursors.pop((topic, partition), None)
+        if cursor is not None:
+            self._reading.stop_waiting(cursor.group, cursor.wake)
+            if cursor.task is not None:
+                cursor.task.cancel()
+
+    async def close(self) -> None:
+        """End it."""
+        self._closed = True
+        for topic, partition in list(self._cursors):
+            await self.drop(topic, partition)
+        self._something.set()
+
+    def __aiter__(self) -> AsyncIterator[Delivery]:
+        return self
+
+    async def __anext__(self) -> Delivery:
+        """Return the next delivery, waiting for one if need be."""
+        while True:
+            delivery = self._next()
+            if delivery is not None:
+                return delivery
+            if self._error is not None:
+                raise self._error
+            if self._closed:
+                raise StopAsyncIteration
+            self._something.clear()
+            await self._something.wait()
+
+    def _next(self) -> Delivery | None:
+        if self._arrived:
+            return self._arrived.popleft()
+        while self._ready:
+            cursor = self._ready.popleft()
+            if self._cursors.get((cursor.interest.topic, cursor.interest.partition)) is not cursor:
+                continue
+            replica = self._node.host.replicas.get(cursor.group)
+            if replica is None:
+                cursor.task = asyncio.create_task(self._follow(cursor))
+                continue
+            delivery = self._read(cursor, replica)
+            if delivery is not None:
+                return delivery
+        return None
+
+    def _read(self, cursor: _Cursor, replica: PartitionReplica) -> Delivery | None:
+        if cursor.next >= replica.end_offset:
+            # Ask to be told first: nothing can come in between, for all this is one turn.
+            self._reading.wait(cursor.group, cursor.wake)
+            return None
+        start = cursor.next
+        batches = replica.fetch(start, bytes_max=DELIVERY_BYTES_MAX)
+        if not batches:
+            cursor.next = replica.end_offset
+            self._reading.wait(cursor.group, cursor.wake)
+            return None
+        cursor.next = Batch.trusted(batches[-1]).next_offset
+        self._ready.append(cursor)
+        interest = cursor.interest
+        return Delivery(
+            topic=interest.topic,
+            partition=interest.partition,
+            batches=tuple(batches),
+            from_offset=start,
+        )
+
+    def _wake(self, cursor: _Cursor) -> None:
+        self._ready.append(cursor)
+        self._something.set()
+
+    async def _follow(self, cursor: _Cursor) -> None:
+        """Read a partition that has no replica here, as long as the subscriber keeps up."""
+        interest = cursor.interest
+        try:
+            while True:
+                result = await self._reading.fetch(
+                    FetchRequest(
+                        topic=interest.topic,
+                        partition=interest.partition,
+                        offset=cursor.next,
+                        bytes_max=DELIVERY_BYTES_MAX,
+                        wait_ms=REMOTE_WAIT_MS,
+                    )
+                )
+                if result.batches:
+                    start, cursor.next = cursor.next, Batch.trusted(result.batches[-1]).next_offset
+                    self._arrived.append(
+                        Delivery(
+                            topic=interest.topic,
+                            partition=interest.partition,
+                            batches=result.batches,
+                            from_offset=start,
+                        )
+                    )
+                    self._something.set()
+                    while self._arrived:
+                        await asyncio.sleep(0.005)
+        except AngariumError as error:
+            self._error = error
+            self._something.set()

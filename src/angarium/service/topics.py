@@ -1,0 +1,169 @@
+"""Topics behind the contract: names to partitions, settings to the catalog's form and back."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from angarium.api import PartitionInfo, TopicConfig, TopicInfo
+from angarium.errors import AlreadyExists, NotFound, NotLeader
+from angarium.machine.catalog import TopicAlter, TopicCreate, TopicDelete, TopicSettings
+
+if TYPE_CHECKING:
+    from angarium.ids import NodeId
+    from angarium.machine.catalog import Partition, Topic
+    from angarium.node.node import Node
+
+MILLISECOND_MICROS = 1_000
+REPLICATION = 3
+"""Replicas of a topic whose maker did not say how many, if there are enough nodes."""
+
+
+class TopicDesk:
+    """Looks topics up in this node's catalog, and has them made, altered and deleted."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    # --- finding ----------------------------------------------------------------------------
+
+    async def find(self, name: str) -> Topic:
+        """Return a topic, if need be after asking whether it has just been made elsewhere."""
+        try:
+            return self._node.catalog.topic(name)
+        except NotFound:
+            await self._node.catalog.catch_up()
+            return self._node.catalog.topic(name)
+
+    async def find_or_make(self, name: str) -> Topic:
+        """Return a topic; one that is not there is made, if the node's settings say so."""
+        try:
+            return await self.find(name)
+        except NotFound:
+            if not self._node.config.auto_create_topics:
+                raise
+        with suppress(AlreadyExists):  # somebody else was faster
+            await self.create(name, partitions=1, config=TopicConfig())
+        return await self.find(name)
+
+    async def partition(self, name: str, number: int) -> Partition:
+        """Return a partition's place; raises `NotFound`."""
+        await self.find(name)
+        return self._node.catalog.partition(name, number)
+
+    async def leader(self, partition: Partition) -> NodeId:
+        """Return the node to ask for `partition`: its leader, or a replica that may know it."""
+        node = self._node
+        leader = node.leader_of(partition.group)
+        if leader is not None and leader != node.id:
+            return leader
+        if partition.group not in node.host.replicas:
+            for replica in partition.replicas:
+                if node.peers.is_up(replica):
+                    return replica
+        raise NotLeader(f"group {partition.group} has no leader at the moment")
+
+    # --- changing ---------------------------------------------------------------------------
+
+    async def create(self, name: str, *, partitions: int, config: TopicConfig) -> TopicInfo:
+        """Make a topic and wait until this node can serve it or knows who does."""
+        settings = self._settings(config)
+        await self._node.catalog.submit(
+            TopicCreate(name=name, partitions=partitions, settings=settings)
+        )
+        topic = self._node.catalog.topic(name)
+        await self._settle(topic)
+        return self.describe(topic)
+
+    async def alter(
+        self, name: str, *, partitions: int | None, config: TopicConfig | None
+    ) -> TopicInfo:
+        """Give a topic more partitions or other settings."""
+        topic = await self.find(name)
+        settings = None if config is None else self._settings(config)
+        await self._node.catalog.submit(
+            TopicAlter(topic=topic.id, partitions=partitions, settings=settings)
+        )
+        return self.describe(self._node.catalog.topic(name))
+
+    async def delete(self, name: str) -> None:
+        """Remove a topic with everything in it."""
+        topic = await self.find(name)
+        await self._node.catalog.submit(TopicDelete(topic=topic.id))
+
+    async def _settle(self, topic: Topic) -> None:
+        """Give the partitions of a new topic a moment to elect their leaders."""
+        node = self._node
+        deadline = asyncio.get_running_loop().time() + 2.0
+        mine = [
+            group
+            for group in topic.groups
+            if node.id in node.catalog.machine.topics.partitions[group].replicas
+        ]
+        while asyncio.get_running_loop().time() < deadline:
+            if all(node.leader_of(group) is not None for group in mine):
+                return
+            await asyncio.sleep(0.02)
+
+    # --- showing ----------------------------------------------------------------------------
+
+    def all(self) -> tuple[TopicInfo, ...]:
+        """Return every topic, by name."""
+        topics = self._node.catalog.machine.topics
+        return tuple(
+            self.describe(topics.by_id[topics.by_name[name]]) for name in sorted(topics.by_name)
+        )
+
+    def describe(self, topic: Topic) -> TopicInfo:
+        """Return a topic as this node sees it."""
+        node = self._node
+        places = node.catalog.machine.topics.partitions
+        partitions = []
+        for group in topic.groups:
+            place = places[group]
+            replica = node.host.replicas.get(group)
+            partitions.append(
+                PartitionInfo(
+                    number=place.number,
+                    replicas=place.replicas,
+                    leader=node.leader_of(group),
+                    start_offset=None if replica is None else replica.partition.log.start_offset,
+                    end_offset=None if replica is None else replica.end_offset,
+                )
+            )
+        return TopicInfo(
+            id=topic.id,
+            name=topic.name,
+            config=_config(topic.settings),
+            partitions=tuple(partitions),
+            created_at=topic.created_at,
+        )
+
+    def _settings(self, config: TopicConfig) -> TopicSettings:
+        replication = config.replication
+        if replication is None:
+            nodes = len(self._node.catalog.machine.nodes.placeable())
+            replication = max(1, min(REPLICATION, nodes))
+        return TopicSettings(
+            replication=replication,
+            mode=config.mode,
+            retention_micros=_times(config.retention_ms, MILLISECOND_MICROS),
+            retention_bytes=config.retention_bytes,
+            batch_bytes_max=config.batch_bytes_max,
+        )
+
+
+def _config(settings: TopicSettings) -> TopicConfig:
+    retention = settings.retention_micros
+    return TopicConfig(
+        replication=settings.replication,
+        mode=settings.mode,
+        retention_ms=None if retention is None else retention // MILLISECOND_MICROS,
+        retention_bytes=settings.retention_bytes,
+        batch_bytes_max=settings.batch_bytes_max,
+    )
+
+
+def _times(value: int | None, factor: int) -> int | None:
+    return None if value is None else value * factor
