@@ -11,6 +11,8 @@ one offset.
 
 from __future__ import annotations
 
+from collections import deque
+from contextlib import suppress
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -279,6 +281,13 @@ class PartitionLog:
         return self.reader.raw(named, position, length)
 
     # --- damage -----------------------------------------------------------------------------
+
+    def verify_segment(self, segment: Offset) -> None:
+        """Read a segment from end to end; what is wrong with it is in `damage` afterwards."""
+        named = self.segments.named(segment)
+        if named is not None:
+            with suppress(CorruptData):
+                deque(self.reader.frames(named, 0), maxlen=0)
 
     def report(self, damage: SegmentDamage) -> None:
         """Remember damage that somebody met."""
