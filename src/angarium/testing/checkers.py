@@ -1,5 +1,7 @@
 """The checks C1 to C6, C9 and C10 on a history, and what EVENTUAL may lose (C8).
 
+C9 and C10 are looked at while a run lasts; what was noticed comes with the history as incidents.
+
 Each walks the history once or sorts it, so that a run of a million records can be checked too.
 A checker is only trusted while it finds the planted bugs of `tests/simulation`.
 """
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from angarium.ids import GroupId
-    from angarium.testing.history import FinalLog, History, Publish
+    from angarium.testing.history import FinalLog, History, Publish, Transaction
 
 
 class Violation(NamedTuple):
@@ -35,7 +37,7 @@ VIOLATIONS_SHOWN_MAX = 20
 
 def violations(history: History) -> list[Violation]:
     """Return every promise the history breaks, at most a few per check."""
-    found: list[Violation] = [Violation("C9", incident) for incident in history.incidents]
+    found: list[Violation] = [_noticed(incident) for incident in history.incidents]
     for check in CHECKS:
         for number, sentence in enumerate(check(history)):
             if number >= VIOLATIONS_SHOWN_MAX:
@@ -58,11 +60,83 @@ def c1_nothing_acknowledged_is_lost(history: History) -> Iterator[str]:
                     )
 
 
+def c1_nothing_known_to_be_stored_is_lost(history: History) -> Iterator[str]:
+    """What a producer was told to be a duplicate is there, whether or not it was told where."""
+    for log in history.final:
+        if log.start:
+            continue  # it may have been trimmed away
+        held = {record.value for record in log.records}
+        for publish in history.publishes:
+            if publish.stored and publish.group == log.group and publish.values[0] not in held:
+                yield (
+                    f"node {log.node} group {log.group}: {publish.values[0]!r} was said to be "
+                    "stored before, and is not there"
+                )
+
+
+def c1_only_what_was_trimmed_is_gone(history: History) -> Iterator[str]:
+    """A log begins where somebody wished it to, and at least where that was acknowledged."""
+    for log in history.final:
+        wishes = [wish for wish in history.trims if wish.group == log.group]
+        acknowledged = max((one.start for one in wishes if one.result is Result.OK), default=0)
+        if log.start < acknowledged:
+            yield (
+                f"node {log.node} group {log.group}: it begins at {log.start}, though a trim to "
+                f"{acknowledged} was acknowledged"
+            )
+        if log.start and all(one.start != log.start for one in wishes):
+            yield (
+                f"node {log.node} group {log.group}: it begins at {log.start}, and nobody "
+                "wanted that"
+            )
+
+
+def c1_transactions_are_whole(history: History) -> Iterator[str]:
+    """A committed transaction is in each of its partitions, in one piece; an aborted one in none.
+
+    One whose fate nobody learned is whole or absent, too.
+    """
+    for log in history.final:
+        places = {record.value: record.offset for record in log.records}
+        for one in history.transactions:
+            for value in one.dropped.get(log.group, ()):
+                if value in places:
+                    yield f"node {log.node} group {log.group}: {value!r} was left out of a commit"
+            if log.group in one.values:
+                fault = _fault_of(one, log, places)
+                if fault is not None:
+                    yield f"node {log.node} group {log.group}: {one.values[log.group][0]!r} {fault}"
+
+
+def _fault_of(one: Transaction, log: FinalLog, places: dict[bytes, int]) -> str | None:
+    """Say what is wrong with a transaction in one log, if anything is."""
+    offsets = [places.get(value) for value in one.values[log.group]]
+    found = [offset for offset in offsets if offset is not None]
+    base, past, _ = one.placed.get(log.group, (None, None, 0))
+    if not found:
+        trimmed = past is not None and past <= log.start
+        return "was committed and is lost" if one.committed and not trimmed else None
+    if one.committed is False:
+        return "was aborted and is there"
+    missing = len(offsets) - len(found)
+    # Only from the left, by a trim, may anything be missing.
+    if offsets[missing:] != list(range(found[0], found[0] + len(found))):
+        return f"is in pieces, at {offsets}"
+    if missing and not 0 < log.start == found[0]:
+        return f"is there in part, at {offsets}"
+    if base is not None and found[0] != base + missing:
+        return f"was told to be at {base} and is at {found[0] - missing}"
+    return None
+
+
 def c1_nothing_is_invented(history: History) -> Iterator[str]:
     """Whatever was delivered or stored, somebody tried to publish."""
     attempted: dict[GroupId, set[bytes]] = defaultdict(set)
     for publish in history.publishes:
         attempted[publish.group].update(publish.values)
+    for one in history.transactions:
+        for group, values in one.values.items():
+            attempted[group].update(values)
     for log in history.final:
         for record in log.records:
             if record.value not in attempted[log.group]:
@@ -140,22 +214,29 @@ def c3_order_of_each_producer(history: History) -> Iterator[str]:
 
 def c3_reads_are_dense(history: History) -> Iterator[str]:
     """Reads and final logs skip nothing but declared gaps."""
-    gaps: dict[GroupId, set[tuple[int, int]]] = defaultdict(set)
+    empty: dict[GroupId, set[int]] = defaultdict(set)
+    trimmed: dict[GroupId, int] = defaultdict(int)
     for log in history.final:
-        gaps[log.group].update(log.gaps)
+        empty[log.group].update(offset for gap in log.gaps for offset in range(*gap))
+        trimmed[log.group] = max(trimmed[log.group], log.start)
     for log in history.final:
         expected = log.start
         for record in log.records:
-            skipped = (expected, record.offset)
-            if record.offset != expected and skipped not in gaps[log.group]:
+            if not empty[log.group].issuperset(range(expected, record.offset)):
                 yield (
                     f"node {log.node} group {log.group}: after {expected - 1} comes {record.offset}"
                 )
             expected = record.offset + 1
     for fetch in history.fetches:
-        for (before, _), (after, _) in zip(fetch.records, fetch.records[1:], strict=False):
-            if after != before + 1 and (before + 1, after) not in gaps[fetch.group]:
-                yield f"a fetch from node {fetch.node} of group {fetch.group}: {before}, {after}"
+        # Of gaps that were trimmed away since, nobody knows any more.
+        expected = max(fetch.from_offset, trimmed[fetch.group])
+        for offset, _ in fetch.records:
+            if not empty[fetch.group].issuperset(range(expected, offset)):
+                yield (
+                    f"a fetch from node {fetch.node} of group {fetch.group}: after {expected - 1} "
+                    f"comes {offset}"
+                )
+            expected = max(offset + 1, expected)
 
 
 def c4_high_water_is_never_stale(history: History) -> Iterator[str]:
@@ -166,6 +247,9 @@ def c4_high_water_is_never_stale(history: History) -> Iterator[str]:
         if publish.result is Result.OK and consistent and publish.completed is not None:
             end = publish.base_offset + len(publish.values)
             by_group[publish.group].append((publish.completed, 0, end))
+    for one in history.transactions:
+        for group, (_, end, told) in one.placed.items():
+            by_group[group].append((told, 0, end))
     for read in history.high_waters:
         by_group[read.group].append((read.completed, 0, read.end))
         by_group[read.group].append((read.invoked, 1, read.end))
@@ -204,6 +288,16 @@ def c6_each_sequence_once(history: History) -> Iterator[str]:
                     f"{places[identity]} and again at {record.offset}"
                 )
             places[identity] = record.offset
+        staged: dict[bytes, int] = {}
+        for record in log.records:
+            if record.producer:
+                continue
+            if record.value in staged:
+                yield (
+                    f"node {log.node} group {log.group}: staged {record.value!r} at "
+                    f"{staged[record.value]} and again at {record.offset}"
+                )
+            staged[record.value] = record.offset
 
 
 def c8_eventual_is_lost_only_with_its_leader(history: History) -> Iterator[str]:
@@ -231,6 +325,9 @@ def c8_eventual_is_lost_only_with_its_leader(history: History) -> Iterator[str]:
 
 CHECKS: tuple[Callable[[History], Iterator[str]], ...] = (
     c1_nothing_acknowledged_is_lost,
+    c1_nothing_known_to_be_stored_is_lost,
+    c1_only_what_was_trimmed_is_gone,
+    c1_transactions_are_whole,
     c1_nothing_is_invented,
     c2_one_value_per_offset,
     c3_offsets_grow_with_time,
@@ -241,6 +338,12 @@ CHECKS: tuple[Callable[[History], Iterator[str]], ...] = (
     c6_each_sequence_once,
     c8_eventual_is_lost_only_with_its_leader,
 )
+
+
+def _noticed(incident: str) -> Violation:
+    """Return an incident under its check: the one it names, else C9."""
+    check, colon, sentence = incident.partition(": ")
+    return Violation("C10", sentence) if colon and check == "C10" else Violation("C9", incident)
 
 
 def _answered(history: History, group: GroupId, mode: DeliveryMode) -> Iterator[Publish]:

@@ -43,6 +43,8 @@ class Publish:
     term: int = 0
     provisional: bool = False
     attempts: int = 0
+    stored: bool = False
+    """Its producer was told that it is in the log, though not where."""
 
 
 @dataclass(slots=True)
@@ -66,6 +68,37 @@ class HighWater:
     invoked: int
     completed: int
     end: int
+
+
+@dataclass(slots=True)
+class Trim:
+    """Somebody's wish that a log begin later."""
+
+    group: GroupId
+    start: int
+    invoked: int
+    result: Result = Result.INFO
+
+
+@dataclass(slots=True)
+class Transaction:
+    """Batches of one or several partitions that become visible together or not at all."""
+
+    name: str
+    epoch: int
+    sequence: int
+    home: GroupId | None
+    """The group that decides; None if its only partition does."""
+    values: dict[GroupId, tuple[bytes, ...]]
+    """What a commit publishes, in order."""
+    dropped: dict[GroupId, tuple[bytes, ...]]
+    """What was staged too and must never be seen."""
+    invoked: int
+    completed: int | None = None
+    committed: bool | None = None
+    """How it ended; None while nobody knows."""
+    placed: dict[GroupId, tuple[int, int, int]] = field(default_factory=dict)
+    """Where each partition said it put them, `[from, to)`, and when that was told."""
 
 
 class LogRecord(NamedTuple):
@@ -98,6 +131,8 @@ class History:
     publishes: list[Publish] = field(default_factory=list)
     fetches: list[Fetch] = field(default_factory=list)
     high_waters: list[HighWater] = field(default_factory=list)
+    trims: list[Trim] = field(default_factory=list)
+    transactions: list[Transaction] = field(default_factory=list)
     final: list[FinalLog] = field(default_factory=list)
     ended_tenures: set[tuple[GroupId, NodeId, int]] = field(default_factory=set)
     """Leaders (group, node, term) that crashed, stopped or were deposed: only what these answered

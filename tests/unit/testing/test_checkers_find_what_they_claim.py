@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from angarium.ids import GroupId, NodeId
 from angarium.modes import DeliveryMode
 from angarium.testing.checkers import violations
@@ -13,6 +15,8 @@ from angarium.testing.history import (
     LogRecord,
     Publish,
     Result,
+    Transaction,
+    Trim,
 )
 
 GROUP = GroupId(1)
@@ -79,9 +83,91 @@ def test_an_acknowledged_record_that_is_gone_is_lost() -> None:
 def test_a_trimmed_record_is_not_lost() -> None:
     history = History(
         publishes=[published(0, at=0, offset=0), published(1, at=10, offset=1)],
+        trims=[Trim(GROUP, start=1, invoked=12)],
         final=[log_of(1, start=1)],
     )
     assert broken(history) == set()
+
+
+def test_a_log_that_begins_where_nobody_wanted_it_to_is_found() -> None:
+    history = History(
+        publishes=[published(0, at=0, offset=0), published(1, at=10, offset=1)],
+        trims=[Trim(GROUP, start=0, invoked=12)],
+        final=[log_of(1, start=1)],
+    )
+    assert broken(history) == {"C1"}
+
+
+def test_an_acknowledged_trim_that_is_forgotten_is_found() -> None:
+    history = History(
+        publishes=[published(0, at=0, offset=0), published(1, at=10, offset=1)],
+        trims=[Trim(GROUP, start=1, invoked=12, result=Result.OK)],
+        final=[log_of(0, 1)],
+    )
+    assert broken(history) == {"C1"}
+
+
+def test_what_was_said_to_be_a_duplicate_must_be_there() -> None:
+    answered = published(1, at=10, offset=-1, result=Result.INFO)
+    answered.stored = True
+    history = History(publishes=[published(0, at=0, offset=0), answered], final=[log_of(0)])
+    assert broken(history) == {"C1"}
+
+
+def transaction(*, committed: bool | None, at: int | None = None) -> Transaction:
+    return Transaction(
+        name="t",
+        epoch=0,
+        sequence=1,
+        home=None,
+        values={GROUP: (b"x", b"y")},
+        dropped={GROUP: (b"z",)},
+        invoked=0,
+        committed=committed,
+        placed={} if at is None else {GROUP: (at, at + 2, 9)},
+    )
+
+
+def staged_log(*values: bytes, start: int = 0) -> FinalLog:
+    records = tuple(LogRecord(offset, value, 0, 0, 0) for offset, value in enumerate(values, start))
+    return FinalLog(NODE, GROUP, start, start + len(records), records)
+
+
+@pytest.mark.parametrize(
+    ("one", "log", "checks"),
+    [
+        (transaction(committed=True, at=0), staged_log(b"x", b"y"), set()),
+        (transaction(committed=True, at=0), staged_log(), {"C1"}),
+        (transaction(committed=True, at=0), staged_log(b"x"), {"C1"}),
+        (transaction(committed=True, at=1), staged_log(b"x", b"y"), {"C1"}),
+        (transaction(committed=None), staged_log(), set()),
+        (transaction(committed=None), staged_log(b"y"), {"C1"}),
+        (transaction(committed=None), staged_log(b"x", b"z", b"y"), {"C1"}),
+        (transaction(committed=False), staged_log(), set()),
+        (transaction(committed=False), staged_log(b"x", b"y"), {"C1"}),
+        (transaction(committed=True, at=0), staged_log(b"x", b"y", b"x"), {"C1", "C6"}),
+    ],
+)
+def test_a_transaction_is_whole_or_absent(
+    one: Transaction, log: FinalLog, checks: set[str]
+) -> None:
+    history = History(transactions=[one], final=[log])
+    assert broken(history) - {"C1"} == checks - {"C1"}
+    assert ("C1" in broken(history)) == ("C1" in checks)
+
+
+def test_a_transaction_of_which_a_trim_took_the_beginning_is_whole() -> None:
+    history = History(
+        transactions=[transaction(committed=True, at=4)],
+        trims=[Trim(GROUP, start=5, invoked=12)],
+        final=[staged_log(b"y", start=5)],
+    )
+    assert broken(history) == set()
+
+
+def test_what_the_run_noticed_is_reported_under_its_check() -> None:
+    history = History(incidents=["C10: nobody answered", "two leaders"])
+    assert broken(history) == {"C9", "C10"}
 
 
 def test_a_record_nobody_sent_is_invented() -> None:

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 PATIENCE = 250 * MILLISECOND
 """How long a client waits for an answer before it asks again, perhaps somebody else."""
 
+GIVES_UP = 0.1
+"""The chance that a producer takes a definite refusal for its answer, instead of asking again."""
+
 ATTEMPTS_MAX = 60
 """Attempts after which a producer gives an operation up and goes on in a new epoch."""
 
@@ -37,7 +40,15 @@ class Producer:
     """Publishes batches to one partition, one or a few at a time, each until its fate is known."""
 
     def __init__(
-        self, world: World, number: int, group: GroupId, seed: int, *, window: int, eager: bool
+        self,
+        world: World,
+        number: int,
+        group: GroupId,
+        seed: int,
+        *,
+        window: int,
+        eager: bool,
+        gives_up: float = GIVES_UP,
     ) -> None:
         self.world = world
         self.name = f"producer-{number}"
@@ -49,6 +60,7 @@ class Producer:
         self.in_flight = 0
         self._window = window
         self._eager = eager
+        self._gives_up = gives_up
         self._epoch = 0
         self._sequence = 0
         self._request = 0
@@ -149,7 +161,10 @@ class Producer:
             self._uncertain.add(id(operation))
         hint = error.leader if isinstance(error, NotLeader) else None
         self._leader = node_of(ReplicaId(hint)) if hint else None
-        self._again(operation)
+        if id(operation) not in self._uncertain and self.rng.random() < self._gives_up:
+            self._new_epoch(operation)
+        else:
+            self._again(operation)
 
     def _answered(self, operation: Publish, node: NodeId, answer: Published) -> None:
         self._leader = node
@@ -165,6 +180,7 @@ class Producer:
     ) -> None:
         if outcome.base_offset is None:
             # Known to be stored, but so long ago that its offset is forgotten.
+            operation.stored = True
             self._close(operation, Result.INFO)
             return
         operation.base_offset = outcome.base_offset
@@ -250,7 +266,11 @@ class Reader:
             return
         request, invoked = pending
         now = self.world.scheduler.now
+        if isinstance(reply, FetchReply) and reply.start:
+            self._next[request.group] = max(self._next.get(request.group, 0), reply.start)
+            return
         if isinstance(reply, HighWaterReply):
+            self.world.saw(request.group, reply.end)
             self.world.history.high_waters.append(
                 HighWater(request.group, reply.node, invoked, now, reply.end)
             )
@@ -263,6 +283,7 @@ class Reader:
         )
         if records:
             self._next[request.group] = max(self._next.get(request.group, 0), records[-1][0] + 1)
+            self.world.saw(request.group, records[-1][0] + 1)
         self.world.history.fetches.append(
             Fetch(request.group, reply.node, invoked, now, request.offset, records)
         )

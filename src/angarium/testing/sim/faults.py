@@ -8,18 +8,50 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
 from angarium.log.memory_disk import ROOMY
 from angarium.testing.sim.clock import MILLISECOND
 from angarium.testing.sim.network import Weather
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping
 
     from angarium.ids import NodeId
     from angarium.testing.sim.node import SimNode
     from angarium.testing.sim.world import World
+
+
+USUAL: Final = {
+    "crash": 5,
+    "power_loss": 5,
+    "power_loss_of_all": 1,
+    "pause": 4,
+    "partition": 4,
+    "isolate_leader": 3,
+    "one_way_cut": 3,
+    "bad_weather": 4,
+    "transfer": 4,
+    "slow_disk": 2,
+    "full_disk": 2,
+    "sync_failure": 2,
+    "bit_flip": 3,
+    "wipe": 2,
+    "move_replica": 2,
+}
+"""How often each fault is chosen, relative to the others. The names are methods of `Faults`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultProfile:
+    """Which faults strike, how often, and for how long."""
+
+    weights: Mapping[str, int] = field(default_factory=lambda: USUAL)
+    gaps_ms: tuple[int, ...] = (120, 250, 400)
+    """Mean time between two faults; one of these per run."""
+    lasting_ms: tuple[int, int] = (50, 1_500)
+    """How long a fault lasts, at least and at most."""
 
 
 class Faults:
@@ -33,25 +65,10 @@ class Faults:
         """Faults that struck while at least one client operation was in flight."""
         self.active = True
         self._destroyed: set[NodeId] = set()
-        self._kinds: tuple[tuple[int, Callable[[], str | None]], ...] = (
-            (5, self.crash),
-            (5, self.power_loss),
-            (1, self.power_loss_of_all),
-            (4, self.pause),
-            (4, self.partition),
-            (3, self.isolate_leader),
-            (3, self.one_way_cut),
-            (4, self.bad_weather),
-            (4, self.transfer),
-            (2, self.slow_disk),
-            (2, self.full_disk),
-            (2, self.sync_failure),
-            (3, self.bit_flip),
-            (2, self.wipe),
-            (2, self.move_replica),
-        )
-        self._weights = [weight for weight, _ in self._kinds]
-        self._gap = self.rng.choice((120, 250, 400)) * MILLISECOND
+        self._profile = world.settings.faults
+        self._kinds = list(self._profile.weights)
+        self._weights = list(self._profile.weights.values())
+        self._gap = self.rng.choice(self._profile.gaps_ms) * MILLISECOND
 
     def start(self) -> None:
         """Begin to break things, after a moment of peace."""
@@ -60,10 +77,10 @@ class Faults:
     def _strike(self) -> None:
         if not self.active:
             return
-        _, fault = self.rng.choices(self._kinds, self._weights)[0]
-        struck = fault()
+        kind = self.rng.choices(self._kinds, self._weights)[0]
+        struck: str | None = getattr(self, kind)()
         if struck is not None:
-            self.record(fault.__name__, struck)
+            self.record(kind, struck)
         self.world.scheduler.after(self.rng.randrange(self._gap // 4, 2 * self._gap), self._strike)
 
     def record(self, kind: str, what: str) -> None:
@@ -201,8 +218,7 @@ class Faults:
             return None
         self._destroyed.add(node.id)
         node.wipe()
-        life = node.life
-        self.world.scheduler.after(self._while(), self._boot_wiped, node, life)
+        self._boot_later(node)
         return node.name
 
     # --- membership -------------------------------------------------------------------------
@@ -251,7 +267,7 @@ class Faults:
     # --- ends -------------------------------------------------------------------------------
 
     def _while(self) -> int:
-        return self.rng.randrange(50, 1_500) * MILLISECOND
+        return self.rng.randrange(*self._profile.lasting_ms) * MILLISECOND
 
     def _boot_later(self, node: SimNode) -> None:
         self.world.scheduler.after(self._while(), self._boot, node, node.life)
@@ -260,11 +276,6 @@ class Faults:
     def _boot(node: SimNode, life: int) -> None:
         if node.life == life and not node.is_up:
             node.boot()
-
-    @staticmethod
-    def _boot_wiped(node: SimNode, life: int) -> None:
-        if node.life == life and not node.is_up:
-            node.boot_wiped()
 
     @staticmethod
     def _resume(node: SimNode) -> None:

@@ -19,7 +19,6 @@ from angarium.ids import Incarnation, NodeId, ReplicaId, node_of, replica_id
 from angarium.replica.acks import Publishing
 from angarium.replica.host import Host
 from angarium.replica.repair import IdentityLost
-from angarium.replica.work import do_now
 from angarium.testing.disk import SimulatedDisk
 from angarium.testing.sim.clock import MILLISECOND
 from angarium.testing.sim.requests import (
@@ -29,15 +28,17 @@ from angarium.testing.sim.requests import (
     HighWaterRequest,
     PublishReply,
     PublishRequest,
+    SubmitRequest,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from angarium.ids import GroupId
     from angarium.replica.acks import Published
     from angarium.replica.host import Sync
     from angarium.replica.partition_replica import PartitionReplica
+    from angarium.replica.work import Work
     from angarium.testing.sim.world import World
 
 TICK = 20 * MILLISECOND
@@ -61,6 +62,8 @@ class SimNode:
         self._paused = False
         self._backlog: list[tuple[Any, tuple[Any, ...]]] = []
         self._leading: dict[GroupId, int] = {}
+        self._sharing: dict[GroupId, list[Publishing]] = {}
+        """Publishes that will go into one entry."""
 
     @property
     def replica(self) -> ReplicaId:
@@ -89,7 +92,6 @@ class SimNode:
             self.world.note(self.name, "loses its identity:", lost)
             self.wipe()
             self.host = self._open()
-            self.join_missing()
         except StorageError as trouble:
             self.world.note(self.name, "cannot start:", trouble)
             self.disk.crash()
@@ -98,6 +100,8 @@ class SimNode:
         self.world.scheduler.after(self.rng.randrange(TICK), self._tick, self.life)
         self.world.scheduler.after(self.rng.randrange(MAINTENANCE), self._maintain, self.life)
         with self._surviving():
+            if self.world.is_formed:
+                self._join_missing()
             self._drive()
 
     def crash(self) -> None:
@@ -116,11 +120,6 @@ class SimNode:
             self._die()
         self.disk = SimulatedDisk(self.rng)
         self.incarnation = Incarnation(self.rng.getrandbits(48))
-
-    def boot_wiped(self) -> None:
-        """Start on an empty disk and wait to be taken in."""
-        self.boot()
-        self.join_missing()
 
     def pause(self) -> None:
         """SIGSTOP: what arrives now waits."""
@@ -142,10 +141,9 @@ class SimNode:
             jitter=self.rng.randrange,
         )
 
-    def join_missing(self) -> None:
+    def _join_missing(self) -> None:
         """Take part in every group there is, as an outsider where it is not a member yet."""
-        if self.host is None:
-            return
+        assert self.host is not None
         for group in self.world.groups:
             if group not in self.host.replicas and group not in self.host.repairs:
                 self.host.join_group(group)
@@ -159,6 +157,7 @@ class SimNode:
         self.life += 1
         self._paused = False
         self._backlog.clear()
+        self._sharing.clear()
         for group, term in self._leading.items():
             self.world.history.ended_tenures.add((group, self.id, term))
         self._leading.clear()
@@ -196,6 +195,8 @@ class SimNode:
                     host.deliver(group, message)
                 case PublishRequest():
                     self._publish(host, payload)
+                case SubmitRequest():
+                    self._submit(host, payload)
                 case FetchRequest():
                     self._fetch(host, payload)
                 case HighWaterRequest():
@@ -212,7 +213,7 @@ class SimNode:
         except IdentityLost as lost:
             self.world.note(self.name, "loses its identity:", lost)
             self.wipe()
-            self.boot_wiped()
+            self.boot()
         except SyncFailed as failed:
             # What is on disk is unknown: stop, and come back on what is really there.
             self.world.note(self.name, "stops:", failed)
@@ -241,10 +242,37 @@ class SimNode:
         if self._paused:
             self._backlog.append((self._maintain, (life,)))
             return
-        self.world.scheduler.after(MAINTENANCE, self._maintain, life)
+        self._go_on_maintaining(life, self.host.maintain(), None)
+
+    def _go_on_maintaining(
+        self, life: int, steps: Generator[Work, None, None], failure: Exception | None
+    ) -> None:
+        """Let housekeeping run up to its next wait for the disk."""
+        if life != self.life or self.host is None:
+            return
+        if self._paused:
+            self._backlog.append((self._go_on_maintaining, (life, steps, failure)))
+            return
         with self._surviving():
-            do_now(self.host.maintain())
+            try:
+                work = next(steps) if failure is None else steps.throw(failure)
+            except StopIteration:
+                self.world.scheduler.after(MAINTENANCE, self._maintain, life)
+            else:
+                self.world.scheduler.after(self._latency(), self._work, life, steps, work)
             self._drive()
+
+    def _work(self, life: int, steps: Generator[Work, None, None], work: Work) -> None:
+        """Do what waits for the disk, as another thread would; the loop hears of it later."""
+        if life != self.life or self.host is None:
+            return
+        failure: Exception | None = None
+        try:
+            work()
+        except StorageError as error:
+            failure = error
+        delay = self.rng.randrange(1_000)
+        self.world.scheduler.after(delay, self._go_on_maintaining, life, steps, failure)
 
     def _drive(self) -> None:
         """Do what the host wants after an input: send, sync, and let the world look."""
@@ -259,11 +287,13 @@ class SimNode:
         if sync is not None:
             with self.disk.deferring() as pending:
                 host.write(sync)
-            latency = self.rng.randrange(100, 2_000)
-            if self.slow_syncs:
-                latency *= 40
-            self.world.scheduler.after(latency, self._synced, self.life, sync, pending)
+            self.world.scheduler.after(self._latency(), self._synced, self.life, sync, pending)
         self._look(host)
+
+    def _latency(self) -> int:
+        """Draw how long the disk takes for a sync, in microseconds."""
+        latency = self.rng.randrange(100, 2_000)
+        return latency * 40 if self.slow_syncs else latency
 
     def _synced(self, life: int, sync: Sync, pending: Any) -> None:
         if life != self.life or self.host is None:
@@ -307,9 +337,40 @@ class SimNode:
             reply(NotLeader())
             return
         # The leader stamps in place, and what the network holds may arrive twice.
-        batch = bytearray(request.batch)
-        publishing = Publishing([batch], request.mode, reply)
-        replica.publish([publishing], now=self.world.clock_of(self))
+        publishing = Publishing([bytearray(request.batch)], request.mode, reply)
+        wait = self.world.settings.sharing_micros
+        if not wait:
+            self._admit(replica, [publishing])
+        elif request.group in self._sharing:
+            self._sharing[request.group].append(publishing)
+        else:
+            self._sharing[request.group] = [publishing]
+            self.world.scheduler.after(wait, self._share, self.life, request.group)
+
+    def _share(self, life: int, group: GroupId) -> None:
+        if life != self.life or self.host is None:
+            return
+        if self._paused:
+            self._backlog.append((self._share, (life, group)))
+            return
+        with self._surviving():
+            self._admit(self.host.replicas[group], self._sharing.pop(group))
+            self._drive()
+
+    def _admit(self, replica: PartitionReplica, requests: list[Publishing]) -> None:
+        replica.publish(requests, now=self.world.clock_of(self))
+        replica.process()
+
+    def _submit(self, host: Host, request: SubmitRequest) -> None:
+        def reply(answer: Published | AngariumError) -> None:
+            said = PublishReply(request.number, self.id, answer)
+            self.world.network.send_once(self.name, request.client, said)
+
+        replica = host.replicas.get(request.group)
+        if replica is None:
+            reply(NotLeader())
+            return
+        replica.partition.submit(request.command, now=self.world.clock_of(self), reply=reply)
         replica.process()
 
     def _fetch(self, host: Host, request: FetchRequest) -> None:
@@ -318,8 +379,12 @@ class SimNode:
             return
         try:
             batches = replica.fetch(request.offset, bytes_max=request.bytes_max)
-        except OffsetOutOfRange:
-            return  # this replica is not there yet
+        except OffsetOutOfRange as outside:
+            # Trimmed away, or this replica is not there yet.
+            if request.offset < outside.start:
+                early = FetchReply(request.number, self.id, (), outside.start)
+                self.world.network.send_once(self.name, request.client, early)
+            return
         except StorageError as damaged:
             self.world.note(self.name, "cannot serve:", damaged)
             return

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from angarium.errors import AngariumError
     from angarium.ids import GroupId, NodeId, Offset
+    from angarium.machine import Command
     from angarium.modes import DeliveryMode
     from angarium.replica.acks import Published
 
@@ -21,8 +22,17 @@ class PublishRequest(NamedTuple):
     mode: DeliveryMode
 
 
+class SubmitRequest(NamedTuple):
+    """One command other than a batch: a trim, a stage, a decision."""
+
+    client: str
+    number: int
+    group: GroupId
+    command: Command
+
+
 class PublishReply(NamedTuple):
-    """What became of it, as far as the node knows."""
+    """What became of a batch or a command, as far as the node knows."""
 
     number: int
     node: NodeId
@@ -45,6 +55,8 @@ class FetchReply(NamedTuple):
     number: int
     node: NodeId
     batches: tuple[bytes, ...]
+    start: int = 0
+    """Where the log begins, if what was asked for lies before that."""
 
 
 class HighWaterRequest(NamedTuple):

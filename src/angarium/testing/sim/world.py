@@ -11,6 +11,7 @@ from angarium.errors import CorruptData
 from angarium.ids import GroupId, Micros, NodeId, ReplicaId, node_of
 from angarium.log.memory_disk import ROOMY
 from angarium.log.segments import SegmentConfig
+from angarium.log.segments.frames import frame_at
 from angarium.log.wal import WalConfig
 from angarium.modes import DeliveryMode
 from angarium.replica.config import ReplicaConfig
@@ -19,15 +20,17 @@ from angarium.testing.checkers import Violation, violations
 from angarium.testing.history import FinalLog, History, LogRecord, Publish, Result
 from angarium.testing.sim.clients import Producer, Reader
 from angarium.testing.sim.clock import MILLISECOND, SECOND, Scheduler
-from angarium.testing.sim.faults import Faults
+from angarium.testing.sim.faults import FaultProfile, Faults
 from angarium.testing.sim.network import Network, Weather
 from angarium.testing.sim.node import SimNode
 from angarium.testing.sim.operator import Operator
+from angarium.testing.sim.steward import Steward
 from angarium.testing.sim.trace import Trace
+from angarium.testing.sim.transactor import Transactor
 from angarium.testing.sim.watch import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from angarium.replica.partition_replica import PartitionReplica
 
@@ -69,8 +72,28 @@ class Settings:
     groups: int = 1
     producers: int = 4
     readers: int = 2
+    stewards: int = 0
+    """One trims and reserves, or none does."""
+    transactors: int = 0
+    sharing_micros: int = 0
+    """How long a leader waits for more publishes to go into the same entry."""
     time_max: int = 120 * SECOND
     host: HostConfig = field(default_factory=small_host)
+    faults: FaultProfile = field(default_factory=FaultProfile)
+
+
+def drawn_settings(seed: int) -> Settings:
+    """Return the size of the run that belongs to `seed`."""
+    rng = random.Random(seed ^ 0xD1CE)
+    five = rng.random() < 0.1
+    return Settings(
+        nodes=5 if five else rng.choice((4, 4, 4, 5)),
+        replicas=5 if five else 3,
+        groups=rng.choice((1, 1, 2)),
+        stewards=rng.choice((0, 0, 1)),
+        transactors=rng.choice((0, 0, 1, 2)),
+        sharing_micros=rng.choice((0, 0, 1_000)),
+    )
 
 
 @dataclass(slots=True)
@@ -96,7 +119,7 @@ class World:
 
     def __init__(self, seed: int, settings: Settings | None = None) -> None:
         self.seed = seed
-        self.settings = settings or Settings()
+        self.settings = settings or drawn_settings(seed)
         rng = random.Random(seed)
         self.scheduler = Scheduler(START)
         self.trace = Trace()
@@ -122,13 +145,26 @@ class World:
         self.readers = [
             Reader(self, number + 1, rng.getrandbits(64)) for number in range(self.settings.readers)
         ]
-        self.clients: list[Producer | Reader] = [*self.producers, *self.readers]
+        self.stewards = [Steward(self, rng.getrandbits(64)) for _ in range(self.settings.stewards)]
+        self.transactors = [
+            Transactor(self, number + 1, rng.getrandbits(64))
+            for number in range(self.settings.transactors)
+        ]
+        self.clients: list[Producer | Reader | Steward | Transactor] = [
+            *self.producers,
+            *self.readers,
+            *self.stewards,
+            *self.transactors,
+        ]
         self._places: dict[str, Callable[[Any], None]] = {
             **{node.name: node.receive for node in self.nodes.values()},
             **{client.name: client.receive for client in self.clients},
         }
         self._skew = {node: rng.randrange(-50, 50) * MILLISECOND for node in self.node_ids}
+        self._seen: dict[GroupId, int] = {}
         self._done = 0
+        self.is_formed = False
+        """True once every group has its first members; whoever boots later joins what it lacks."""
         self.broken: Exception | None = None
         """What ended the run before its time."""
 
@@ -151,8 +187,18 @@ class World:
         return [client.name for client in self.clients]
 
     def operations_in_flight(self) -> int:
-        """Return how many publishes wait for their fate."""
-        return sum(producer.in_flight for producer in self.producers)
+        """Return how many publishes, transactions and trims wait for their fate."""
+        waiting = sum(producer.in_flight for producer in self.producers)
+        waiting += sum(steward.in_flight for steward in self.stewards)
+        return waiting + sum(transactor.in_flight for transactor in self.transactors)
+
+    def saw(self, group: GroupId, end: int) -> None:
+        """Note that a reader knows of committed records up to `end`."""
+        self._seen[group] = max(end, self._seen.get(group, 0))
+
+    def seen_end(self, group: GroupId) -> int:
+        """Return up to where readers know of committed records."""
+        return self._seen.get(group, 0)
 
     def operation_done(self, operation: Publish) -> None:
         """Note that a publish has ended, one way or the other."""
@@ -195,6 +241,7 @@ class World:
                     node.host.form_group(group, voters)
                 else:
                     node.host.join_group(group)
+        self.is_formed = True
         self.operator.start()
         for client in self.clients:
             client.start()
@@ -260,14 +307,21 @@ class World:
                 node.resume()
             if not node.is_up:
                 node.boot()
-                node.join_missing()
         self.note("world", "is healed")
 
     def _expect_acknowledgements(self) -> None:
         """Within 5 s of healing every group acknowledges a CONSISTENT publish."""
         probes: list[Publish] = []
         for number, group in enumerate(self.groups):
-            prober = Producer(self, 1_000 + number, group, self.seed + number, window=1, eager=True)
+            prober = Producer(
+                self,
+                1_000 + number,
+                group,
+                self.seed + number,
+                window=1,
+                eager=True,
+                gives_up=0.0,
+            )
             self._places[prober.name] = prober.receive
             probes.append(prober.publish_one(DeliveryMode.CONSISTENT))
 
@@ -295,18 +349,24 @@ class World:
                 self.history.incidents.append(
                     f"C10: group {group} did not settle within 20 s of healing"
                 )
+        if self.operations_in_flight():
+            self.history.incidents.append(
+                f"C10: {self.operations_in_flight()} operations have no answer 20 s after healing"
+            )
 
     def _agree(self, group: GroupId) -> bool:
-        applied = set()
+        leader = self.operator.leader(group)
+        if leader is None:
+            return False
         for node in self.operator.wanted[group]:
             host = self.nodes[node].host
             if host is None or group not in host.replicas or group in host.repairs:
                 return False
             replica = host.replicas[group]
-            if replica.is_mending:
+            # The tail counts as well: an EVENTUAL answer may just have been given for it.
+            if replica.is_mending or replica.applied != leader.last_index:
                 return False
-            applied.add(replica.applied)
-        return len(applied) == 1
+        return True
 
     def _wait(self, patience: int, done: Callable[[], bool]) -> None:
         deadline = self.scheduler.now + patience
@@ -340,20 +400,29 @@ class World:
 def _read_all(node: NodeId, group: GroupId, replica: PartitionReplica) -> FinalLog:
     log = replica.partition.log
     records: list[LogRecord] = []
+    gaps: list[tuple[int, int]] = []
     offset = log.start_offset
     while offset < log.end_offset:
-        views = log.read(offset, 1 << 20)
-        for view in views:
-            batch = Batch.parse(view)
-            for position, record in enumerate(batch):
-                records.append(
-                    LogRecord(
-                        record.offset,
-                        record.value or b"",
-                        batch.producer_id,
-                        batch.epoch,
-                        batch.first_sequence + position,
-                    )
-                )
-            offset = batch.next_offset
-    return FinalLog(node, group, log.start_offset, log.end_offset, tuple(records))
+        for view in log.read(offset, 1 << 20, gaps=True):
+            frame = frame_at(view, 0)
+            assert frame is not None, "a log holds batches and gaps"
+            if frame.is_gap:
+                gaps.append((frame.base_offset, frame.next_offset))
+            else:
+                batch = Batch.parse(view)
+                records += _records(batch, log.start_offset)
+            offset = frame.next_offset
+    return FinalLog(node, group, log.start_offset, log.end_offset, tuple(records), tuple(gaps))
+
+
+def _records(batch: Batch, start: int) -> Iterator[LogRecord]:
+    """Yield the records of a batch that a trim has left."""
+    for position, record in enumerate(batch):
+        if record.offset >= start:
+            yield LogRecord(
+                record.offset,
+                record.value or b"",
+                batch.producer_id,
+                batch.epoch,
+                batch.first_sequence + position,
+            )
