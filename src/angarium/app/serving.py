@@ -49,7 +49,7 @@ class Part(Protocol):
         """End in good order; everything that was started before it is still running."""
 
 
-def serve(parts: Callable[[], Sequence[Part]], log: LogSettings) -> int:
+def serve(parts: Callable[[Signals], Sequence[Part]], log: LogSettings) -> int:
     """Run what `parts` builds until a signal says stop; return the process's exit status."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     logs = Logs(level=log.level, stream=sys.stderr, style=log.format)
@@ -66,13 +66,16 @@ def serve(parts: Callable[[], Sequence[Part]], log: LogSettings) -> int:
     return 0
 
 
-async def run_until_stopped(parts: Callable[[], Sequence[Part]], signals: Signals) -> None:
-    """Start the parts in order, wait for a signal, stop them in the opposite order."""
+async def run_until_stopped(parts: Callable[[Signals], Sequence[Part]], signals: Signals) -> None:
+    """Start the parts in order, wait for a signal, stop them in the opposite order.
+
+    Raises what made a part give up, after everything has been stopped.
+    """
     signals.listen()
     stop_deadline: asyncio.Timeout | None = None
     try:
         async with asyncio.timeout(None) as stop_deadline, AsyncExitStack() as running:
-            for part in parts():
+            for part in parts(signals):
                 # Pushed first: a part that failed half-way through its start is stopped, too.
                 running.push_async_callback(part.stop)
                 if not await signals.unless_stopped(part.start()):
@@ -91,6 +94,8 @@ async def run_until_stopped(parts: Callable[[], Sequence[Part]], signals: Signal
             raise
         _log.warning("the stop took too long and was given up")
     _log.info("stopped")
+    if signals.failure is not None:
+        raise signals.failure
 
 
 class Signals:
@@ -99,6 +104,8 @@ class Signals:
     def __init__(self, *, on_debug: Callable[[], str]) -> None:
         self.stop = asyncio.Event()
         """Set once the process is to stop."""
+        self.failure: BaseException | None = None
+        """What made a part give up, if one did."""
         self._on_debug = on_debug
 
     def listen(self) -> None:
@@ -107,6 +114,11 @@ class Signals:
         for number in _STOP_SIGNALS:
             loop.add_signal_handler(number, self._stop)
         loop.add_signal_handler(signal.SIGUSR2, self._switch_debug)
+
+    def fail(self, failure: BaseException) -> None:
+        """Stop the process because a part of it cannot go on."""
+        self.failure = self.failure or failure
+        self.stop.set()
 
     async def unless_stopped(self, work: Coroutine[object, object, object]) -> bool:
         """Wait for `work` and return True; if told to stop before, cancel it and return False."""

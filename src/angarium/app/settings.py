@@ -9,18 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
-from angarium.app.addresses import Address
+from angarium.app.addresses import PORT_MAX, Address
 from angarium.errors import InvalidArgument
 from angarium.telemetry.logs import LEVELS, LogFormat
 
 LABEL_CHARACTERS_MAX: Final = 64
 """Longer labels are refused: every node keeps every node's labels in memory."""
-
-WIRE: Final = Address("127.0.0.1", 7400)
-GRPC: Final = Address("127.0.0.1", 7401)
-"""Where a node listens unless it is told otherwise: this machine only."""
 
 
 class Problem(NamedTuple):
@@ -39,8 +35,6 @@ class Problem(NamedTuple):
 
 class InvalidSettings(InvalidArgument):
     """The settings cannot be used; `problems` has every reason that was found."""
-
-    code = "INVALID_SETTINGS"
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__("\n".join(map(str, problems)))
@@ -87,10 +81,13 @@ class NodeSettings:
 class ListenSettings:
     """`[listen]`: the doors that this node opens."""
 
-    wire: Address = WIRE
-    """For other nodes and the Python client."""
+    host: str = "127.0.0.1"
+    """The interface. The default can be reached from this machine only."""
 
-    grpc: Address | None = GRPC
+    wire_port: int = 7400
+    """For other nodes and the Python client. Port 0 takes a free one."""
+
+    grpc_port: int | None = 7401
     """For every other language; "off" leaves this door closed."""
 
     insecure: bool = False
@@ -98,17 +95,30 @@ class ListenSettings:
     no authentication yet, so this is the only way to leave the machine: only in a network that
     keeps strangers out by itself."""
 
+    def __post_init__(self) -> None:
+        if not self.host or not self.host.isprintable() or " " in self.host:
+            raise ValueError("host: that is no host; write for example 127.0.0.1")
+        _check_port("wire_port", self.wire_port)
+        _check_port("grpc_port", self.grpc_port)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdvertiseSettings:
     """`[advertise]`: where others find this node, if not where it listens."""
 
-    wire: Address | None = None
+    host: str = ""
     """What other nodes and clients dial; needed when the node listens on all interfaces or sits
-    behind a translated address."""
+    behind a translated address. Empty: the one it listens on."""
 
-    grpc: Address | None = None
-    """The same for the gRPC door."""
+    wire_port: int | None = None
+    """The wire's port as others see it, where it is another than the node's own."""
+
+    grpc_port: int | None = None
+    """The same for gRPC."""
+
+    def __post_init__(self) -> None:
+        _check_port("wire_port", self.wire_port)
+        _check_port("grpc_port", self.grpc_port)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,19 +144,25 @@ class ClusterSettings:
     tick_ms: int = 50
     """The beat of the Raft clock, in milliseconds: elections and heartbeats count in it."""
 
-    election_ticks: int = 20
+    election_ticks: int = 10
     """After this many ticks without a word from a leader its followers look for another one. It
     has to stay far above the pauses that nodes and network make."""
 
-    heartbeat_ticks: int = 2
+    heartbeat_ticks: int = 1
     """How often a leader says that it is there."""
 
+    catalog_voters: int = 3
+    """How many nodes vote on the catalog, the list of topics and nodes; the others listen. Odd."""
+
     auto_create_topics: bool = True
-    """Create a topic when somebody publishes to it for the first time, instead of refusing."""
+    """Create a topic with one partition when somebody publishes to a name that is not there,
+    instead of refusing."""
 
     def __post_init__(self) -> None:
         if not 5 <= self.tick_ms <= 1_000:
             raise ValueError("tick_ms: between 5 and 1000 milliseconds")
+        if not 1 <= self.catalog_voters <= 9 or self.catalog_voters % 2 == 0:
+            raise ValueError("catalog_voters: an odd number up to 9")
         if not 1 <= self.heartbeat_ticks <= 100:
             raise ValueError("heartbeat_ticks: between 1 and 100")
         if not 5 * self.heartbeat_ticks <= self.election_ticks <= 1_000:
@@ -175,48 +191,38 @@ SECTIONS: Final = {
     "cluster": ClusterSettings,
 }
 
-Door = Literal["wire", "grpc"]
-
 
 def problems(settings: Settings) -> list[Problem]:
     """Return what does not fit together, although each value on its own would do."""
     found = []
-    doors: dict[str, Address | None] = {
-        "wire": settings.listen.wire,
-        "grpc": settings.listen.grpc,
-    }
-    for door, address in doors.items():
-        if address is not None and not address.is_loopback and not settings.listen.insecure:
-            found.append(Problem(f"listen.{door}", _OPEN_DOOR.format(address=address)))
-    wire, grpc = settings.listen.wire, settings.listen.grpc
-    if grpc is not None and wire == grpc and wire.port:
-        found.append(Problem("listen.grpc", f"{grpc} is the wire's own; each door needs a port"))
+    listen = settings.listen
+    if not listen.insecure and not Address(listen.host, 0).is_loopback:
+        found.append(Problem("listen.host", _OPEN_DOOR.format(host=listen.host)))
+    if listen.wire_port == listen.grpc_port and listen.wire_port:
+        found.append(Problem("listen.grpc_port", "is the wire's own; each door needs a port"))
     if settings.node.form and settings.node.join:
-        found.append(
-            Problem(
-                "node.join",
-                "a node forms a new cluster or joins one; take either `form` or `join` away",
-            )
-        )
-    return found + [
-        Problem(f"advertise.{door}", _NOWHERE.format(address=listens))
-        for door, listens, told in (
-            ("wire", wire, settings.advertise.wire),
-            ("grpc", grpc, settings.advertise.grpc),
-        )
-        if listens is not None and listens.host in _EVERYWHERE and told is None
-    ]
+        found.append(Problem("node.join", _FORM_OR_JOIN))
+    if listen.host in _EVERYWHERE and not settings.advertise.host:
+        found.append(Problem("advertise.host", _NOWHERE.format(host=listen.host)))
+    return found
 
 
 _EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104  (recognised here, not listened on)
 
+_FORM_OR_JOIN: Final = "a node forms a new cluster or joins one; take `form` or `join` away"
+
 _OPEN_DOOR: Final = (
-    "{address} can be reached from other machines, and this version has no authentication yet,"
-    " so the node does not start. Listen on 127.0.0.1, or, where the network itself keeps"
-    " strangers out, start with --insecure (listen.insecure = true)."
+    "{host} can be reached from other machines, and this version has no authentication yet, so"
+    " the node does not start. Listen on 127.0.0.1, or, where the network itself keeps strangers"
+    " out, start with --insecure (listen.insecure = true)."
 )
 
 _NOWHERE: Final = (
-    "listening on {address} means every interface, which is no address that others could dial;"
-    " say which one they should use, for example node-1.example.org:7400"
+    "{host} means every interface, which is nothing that others could dial; say which host they"
+    " should use, for example node-1.example.org"
 )
+
+
+def _check_port(name: str, port: int | None) -> None:
+    if port is not None and not 0 <= port <= PORT_MAX:
+        raise ValueError(f"{name}: {port} is not a port; they go from 0 to {PORT_MAX}")

@@ -63,7 +63,7 @@ def load_settings(
         found += [
             problem._replace(origin=values[key].origin)
             if (key := _key(problem)) in values
-            else problem._replace(origin="the default")
+            else problem._replace(origin="not set")
             for problem in problems(settings)
         ]
     if settings is None or found:
@@ -159,7 +159,7 @@ def _built(values: Values, found: list[Problem]) -> Settings | None:
         except ValueError as error:
             # A section says which of its fields it complains about, in front of a colon.
             name, _, what = str(error).partition(": ")
-            given = values.get((section, name), Given(None, "the default"))
+            given = values.get((section, name), Given(None, "not set"))
             found.append(Problem(f"{section}.{name}", what, given.origin))
     return Settings(**sections) if len(found) == problems_before else None
 
@@ -213,8 +213,8 @@ def _address(given: Given) -> Address:
     return given.value if isinstance(given.value, Address) else Address.parse(_string(given))
 
 
-def _address_or_off(given: Given) -> Address | None:
-    return None if given.value == "off" else _address(given)
+def _number_or_off(given: Given) -> int | None:
+    return None if given.value == "off" else _number(given)
 
 
 def _addresses(given: Given) -> tuple[Address, ...]:
@@ -229,8 +229,7 @@ _CONVERTERS: Final[dict[Any, Callable[[Given], object]]] = {
     int: _number,
     bool: _truth,
     Path: _path,
-    Address: _address,
-    Address | None: _address_or_off,
+    int | None: _number_or_off,
     tuple[Address, ...]: _addresses,
 }
 

@@ -1,0 +1,57 @@
+"""What the command line says when something went wrong: what happened, and what to do about it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from angarium.cli.main import TRACEBACK_VARIABLE
+from angarium.doors.status import Exit, status_of
+from angarium.errors import AngariumError, InvalidArgument
+from angarium.telemetry.logs import escaped
+
+_ADVICE: Final = {
+    "UNREACHABLE": "Is the cluster running? `angarium up` starts a local one; --servers,"
+    " ANGARIUM_SERVERS or a profile say where another one is.",
+    "DEADLINE_EXCEEDED": "The cluster may be electing a leader, or a majority may be down:"
+    " `angarium cluster status` shows which nodes are alive. --timeout waits longer.",
+    "NOT_LEADER": "An election is under way; try again in a moment.",
+    "NOT_FOUND": "`angarium topic list` shows the topics, `angarium cluster status` the nodes.",
+    "ALREADY_EXISTS": "`angarium topic describe NAME` shows it; `--if-not-exists` is content"
+    " with it.",
+    "OUTCOME_UNKNOWN": "It may or may not have happened: look before you repeat it.",
+    "RESOURCE_EXHAUSTED": "The limit named above was reached; it passes when others are done.",
+    "DISK_FULL": "A node's disk is full: make room there, or let retention drop old records"
+    " (`angarium topic alter NAME --retention 1d`).",
+    "WRONG_CLUSTER": "This address belongs to another cluster than the one expected.",
+    "VERSION_MISMATCH": "Bring this command and the cluster to versions next to each other.",
+}
+
+
+class Refusal(InvalidArgument):
+    """The command itself cannot do what it was asked to; the message says what to do."""
+
+
+def sentence(error: Exception) -> str:
+    """Return what to print about `error`."""
+    if isinstance(error, AngariumError):
+        said = "\n".join(escaped(line) for line in str(error).splitlines()) or error.code
+        advice = "" if isinstance(error, Refusal) else _advice(error)
+        return f"angarium: {said}" + (f"\n{advice}" if advice else "")
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        return f"angarium: {where}{error.strerror or error}"
+    return (
+        f"angarium: an unexpected error, a mistake in this program: {type(error).__name__}:"
+        f" {escaped(str(error))}\n{TRACEBACK_VARIABLE}=1 shows where it happened."
+    )
+
+
+def exit_status(error: Exception) -> int:
+    """Return the exit status for `error`, as the one table of all doors has it."""
+    return int(status_of(error).exit if isinstance(error, AngariumError) else Exit.INTERNAL)
+
+
+def _advice(error: AngariumError) -> str:
+    """Return what to do about `error`: what its code says, or the nearest class above it."""
+    codes = [error.code, *(vars(one).get("code", "") for one in type(error).__mro__)]
+    return next((_ADVICE[code] for code in codes if code in _ADVICE), "")

@@ -1,0 +1,57 @@
+"""What can be written behind `angarium`, word by word.
+
+Nothing here imports another room: the whole grammar is there in milliseconds. A command names the
+function that does it as "module:function" inside `angarium.cli.commands`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+import angarium
+from angarium.cli.grammar import (
+    cluster,
+    completion,
+    fetch,
+    log,
+    profile,
+    pub,
+    serve,
+    sub,
+    topic,
+    up,
+)
+from angarium.cli.grammar.words import Parser, Words, add_connection_options
+
+if TYPE_CHECKING:
+    from typing import Final
+
+_DESCRIPTION = """\
+Angarium: a replicated message broker whose topics are Spark tables.
+
+A first look:  angarium up                        a local cluster of three nodes
+               angarium pub demo hello            publish a record
+               angarium sub demo --from earliest  read what is there, and what comes"""
+
+_EPILOG = """\
+`angarium WORD --help` says more. Options can also be set in the environment (ANGARIUM_SERVERS,
+ANGARIUM_PROFILE, ANGARIUM_FORMAT) and in profiles (~/.config/angarium/profiles.toml)."""
+
+_ORDER: Final = (up, serve, topic, pub, sub, fetch, cluster, log, profile, completion)
+
+
+def grammar() -> argparse.ArgumentParser:
+    """Return the whole parser."""
+    parser = Parser(
+        prog="angarium",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"angarium {angarium.__version__}")
+    add_connection_options(parser)
+    words = Words.below(parser)
+    for module in _ORDER:
+        module.add(words)
+    return parser

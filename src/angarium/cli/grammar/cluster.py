@@ -1,0 +1,37 @@
+"""`angarium cluster status | add | drain | remove | transfer`"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from angarium.cli.grammar.words import natural, positive
+
+if TYPE_CHECKING:
+    from angarium.cli.grammar.words import Words
+
+
+def add(words: Words) -> None:
+    """Add the words."""
+    family = words.add_family("cluster", "look at the nodes, and change them")
+
+    status = family.add("status", "show the nodes and who leads", run="cluster:status")
+    status.add_argument("--watch", action="store_true", help="stay and show what changes")
+
+    family.add("add", "say how a new node comes in", run="cluster:add")
+
+    drain = family.add(
+        "drain", "move everything away from a node, before it is removed", run="cluster:drain"
+    )
+    drain.add_argument("node", metavar="NODE", type=positive)
+    drain.add_argument("--undo", action="store_true", help="let it have replicas again")
+    drain.add_argument("--wait", action="store_true", help="return when it holds nothing any more")
+
+    remove = family.add("remove", "forget a node that holds nothing any more", run="cluster:remove")
+    remove.add_argument("node", metavar="NODE", type=positive)
+
+    transfer = family.add(
+        "transfer", "hand a partition's leadership to another node", run="cluster:transfer"
+    )
+    transfer.add_argument("topic", metavar="TOPIC")
+    transfer.add_argument("partition", metavar="PARTITION", type=natural)
+    transfer.add_argument("node", metavar="NODE", type=positive)

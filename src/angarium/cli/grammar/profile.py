@@ -1,0 +1,27 @@
+"""`angarium profile list`"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from angarium.cli.grammar.words import Words
+
+_MORE = """\
+Profiles are kept in ~/.config/angarium/profiles.toml (or where ANGARIUM_PROFILES says):
+
+    default = "local"
+
+    [profiles.local]
+    servers = ["127.0.0.1:7400", "127.0.0.1:7410", "127.0.0.1:7420"]
+
+    [profiles.production]
+    servers = ["node-1.example.org:7400", "node-2.example.org:7400"]
+    format = "json"
+    timeout = 30"""
+
+
+def add(words: Words) -> None:
+    """Add the words."""
+    family = words.add_family("profile", "see which clusters are known by name", more=_MORE)
+    family.add("list", "list the profiles", run="profile:list_all", more=_MORE)

@@ -1,0 +1,53 @@
+"""`angarium pub`"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from angarium.cli.grammar.topic import MODES
+from angarium.cli.grammar.words import natural, positive
+
+if TYPE_CHECKING:
+    from angarium.cli.grammar.words import Words
+
+_MORE = """\
+Values come from the arguments, or from files, or, if there are neither, from standard input, one
+record per line:
+
+    angarium pub demo hello 'good morning'
+    seq 1 100000 | angarium pub demo --rate 2000
+    angarium pub photos --file cat.jpg --whole --key cat"""
+
+
+def add(words: Words) -> None:
+    """Add the word."""
+    parser = words.add("pub", "publish records", run="pub:run", more=_MORE)
+    parser.add_argument("topic", metavar="TOPIC")
+    parser.add_argument("values", metavar="VALUE", nargs="*", help="one record each")
+    parser.add_argument(
+        "--file", metavar="PATH", action="append", default=[], help='lines of a file; "-" is stdin'
+    )
+    parser.add_argument(
+        "--whole", action="store_true", help="a file, or standard input, is one single record"
+    )
+    parser.add_argument("--mode", choices=MODES, help="when to answer (default: the topic's own)")
+    key = parser.add_mutually_exclusive_group()
+    key.add_argument("--key", help="all records' key: equal keys go to one partition, in order")
+    key.add_argument(
+        "--key-separator", metavar="TEXT", help="each line is a key, this text, and a value"
+    )
+    parser.add_argument("--partition", type=natural, metavar="N", help="this one, whatever the key")
+    parser.add_argument(
+        "--header", metavar="NAME=VALUE", action="append", default=[], type=header, dest="headers"
+    )
+    parser.add_argument("--rate", type=positive, metavar="N", help="at most this many per second")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+
+
+def header(text: str) -> tuple[str, str]:
+    """Read a header."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name, value

@@ -1,0 +1,112 @@
+"""Durations, sizes and places as people write them: 7d, 10GiB, earliest, 2024-05-01T12:00Z."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+
+_BYTES: Final = {
+    "": 1,
+    "b": 1,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "tb": 10**12,
+    "kib": 2**10,
+    "mib": 2**20,
+    "gib": 2**30,
+    "tib": 2**40,
+}
+
+NO_LIMIT: Final = -1
+"""How "none" is kept where a limit is read: None would mean "not given"."""
+
+_AMOUNT: Final = re.compile(r"([0-9]{1,15})\s*([a-zA-Z]*)")
+
+
+class From(NamedTuple):
+    """Where to begin to read, as written; the client has its own words for it."""
+
+    place: str
+    """live, earliest, latest, offset or timestamp"""
+    value: int = 0
+    """The offset, or the time in µs since 1970."""
+
+
+def duration_ms(text: str) -> int:
+    """Read a duration such as 500ms, 15m or 7d; "none" is no limit."""
+    if text == "none":
+        return NO_LIMIT
+    found = _AMOUNT.fullmatch(text.strip())
+    if found is None or found[2] not in _MS:
+        raise argparse.ArgumentTypeError(
+            f'{text!r} is no duration; write a number and ms, s, m, h, d or w, or "none"'
+        )
+    return int(found[1]) * _MS[found[2]]
+
+
+def size_bytes(text: str) -> int:
+    """Read a size such as 65536, 64KiB or 10GB; "none" is no limit."""
+    if text == "none":
+        return NO_LIMIT
+    found = _AMOUNT.fullmatch(text.strip())
+    if found is None or found[2].lower() not in _BYTES:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no size; write bytes, or a number and KiB, MiB, GiB or kB, MB, GB,"
+            ' or "none"'
+        )
+    return int(found[1]) * _BYTES[found[2].lower()]
+
+
+def start(text: str) -> From:
+    """Read where to begin: a word, an offset, or a time."""
+    if text in ("live", "earliest", "latest"):
+        return From(text)
+    if text.isascii() and text.isdecimal() and len(text) < 19:
+        return From("offset", int(text))
+    if text.startswith("-") and text[1:] != "none":
+        ago = duration_ms(text[1:])
+        return From("timestamp", int(datetime.now(UTC).timestamp() * 1e6) - ago * 1_000)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no place to begin; write earliest, latest, live, an offset, a time such"
+            " as 2024-05-01T12:00:00Z, or an age such as -15m"
+        ) from None
+    # A time without a zone is the reader's own.
+    moment = moment if moment.tzinfo else moment.astimezone()
+    return From("timestamp", int(moment.timestamp() * 1_000_000))
+
+
+def shown_duration(ms: int | None) -> str:
+    """Return a duration in its largest whole unit."""
+    if ms is None:
+        return "none"
+    unit = next(unit for unit in reversed(_MS) if ms % _MS[unit] == 0)
+    return f"{ms // _MS[unit]}{unit}" if ms else "0s"
+
+
+def shown_size(size: int | None) -> str:
+    """Return a size in the unit that leaves two or three digits in front of the point."""
+    if size is None:
+        return "none"
+    amount = float(size)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if amount == int(amount) else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} TiB"
+
+
+def shown_time(micros: int) -> str:
+    """Return a point in time to the millisecond, in UTC."""
+    try:
+        moment = datetime.fromtimestamp(micros / 1e6, UTC)
+    except (OverflowError, ValueError, OSError):
+        return str(micros)
+    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{moment.microsecond // 1000:03d}"

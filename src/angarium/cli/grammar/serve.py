@@ -1,0 +1,46 @@
+"""`angarium serve`"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from angarium.cli.grammar.words import natural, port
+
+if TYPE_CHECKING:
+    from angarium.cli.grammar.words import Words
+
+_MORE = """\
+A flag wins over the environment (ANGARIUM_NODE_DATA, ANGARIUM_LISTEN_WIRE, ...), that over the
+file, that over the default; docs/reference/node-toml.md has every setting. A cluster is formed
+once, by one node with --form; every other node comes in with --join. SIGTERM or Ctrl-C stops the
+node gracefully, SIGUSR2 switches debug logging on and off."""
+
+
+def add(words: Words) -> None:
+    """Add the word."""
+    parser = words.add("serve", "run one node", run="serve:run", more=_MORE, connects=False)
+    parser.add_argument("--config", metavar="FILE", help="a node.toml")
+    parser.add_argument("--data", metavar="DIR", help="the folder for everything the node keeps")
+    entry = parser.add_mutually_exclusive_group()
+    entry.add_argument(
+        "--form", action="store_true", default=None, help="form a new cluster with this node"
+    )
+    entry.add_argument("--join", metavar="HOST:PORT,...", help="join the cluster of these nodes")
+    parser.add_argument("--listen", metavar="HOST", help="the interface for all doors")
+    parser.add_argument("--advertise", metavar="HOST", help="the host that others dial")
+    parser.add_argument("--wire-port", type=port, metavar="PORT", help="for nodes and clients")
+    parser.add_argument("--grpc-port", type=port, metavar="PORT", help="for gRPC")
+    parser.add_argument(
+        "--insecure",
+        action="store_true",
+        default=None,
+        help="listen beyond this machine although there is no authentication",
+    )
+    parser.add_argument("--log-level", metavar="LEVEL", help="DEBUG, INFO, WARNING or ERROR")
+    parser.add_argument("--log-format", metavar="FORMAT", help="auto, human or json")
+    parser.add_argument(
+        "--check", action="store_true", help="only say what the settings are, or what is wrong"
+    )
+    # For `angarium up`: the node ends when the process with this id does.
+    parser.add_argument("--parent", type=natural, help=argparse.SUPPRESS)

@@ -1,0 +1,51 @@
+"""`angarium sub`"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from angarium.cli.grammar.quantities import start
+from angarium.cli.grammar.words import natural, positive
+
+if TYPE_CHECKING:
+    from angarium.cli.grammar.words import Words
+
+RECORD_FORMATS = ("table", "json", "raw")
+
+_MORE = """\
+json prints an object per line; raw prints the values alone, byte for byte, a line each.
+
+    angarium sub demo                                what comes from now on
+    angarium sub demo --from earliest --no-follow    what is there
+    angarium sub demo --from -15m --max 100          a hundred from the last quarter of an hour"""
+
+
+def add(words: Words) -> None:
+    """Add the word."""
+    parser = words.add("sub", "read topics as they grow", run="sub:run", more=_MORE)
+    parser.add_argument("topics", metavar="TOPIC", nargs="+")
+    parser.add_argument(
+        "--from",
+        dest="start",
+        type=start,
+        metavar="PLACE",
+        help="earliest, latest, live, an offset, a time, an age such as -15m"
+        " (default: live, and earliest with --no-follow)",
+    )
+    parser.add_argument(
+        "--follow",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="stay and wait for more, or end where the topic ends now (default: stay)",
+    )
+    parser.add_argument("--partition", type=natural, metavar="N", help="only this one")
+    parser.add_argument("--max", type=positive, metavar="N", help="end after this many records")
+    allow_raw(parser)
+
+
+def allow_raw(parser: argparse.ArgumentParser) -> None:
+    """Let `--format` take raw, too."""
+    for action in parser._actions:
+        if action.dest == "format":
+            action.choices = RECORD_FORMATS

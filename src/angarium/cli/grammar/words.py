@@ -1,0 +1,134 @@
+"""The pieces every word of the grammar is made of."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+USAGE_ERROR = 2
+"""The exit status for something that was written wrongly."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that never guesses: `--serv` is a mistake, not `--servers`."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_abbrev=False, **options)
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong in a sentence, and where help is; leave with status 2."""
+        self.exit(USAGE_ERROR, f"angarium: {message}\nTry: {self.prog} --help\n")
+
+
+class Words:
+    """The words that may follow a word."""
+
+    def __init__(self, choices: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+        self._choices = choices
+
+    @classmethod
+    def below(cls, parser: argparse.ArgumentParser) -> Words:
+        """Return the (still empty) list of words that may follow what `parser` reads."""
+        choices = parser.add_subparsers(title="words", metavar="WORD", dest=argparse.SUPPRESS)
+        return cls(choices)
+
+    def add(
+        self,
+        name: str,
+        sentence: str,
+        *,
+        run: str,
+        more: str = "",
+        connects: bool = True,
+    ) -> argparse.ArgumentParser:
+        """Add a command that `run` ("module:function") does; return its parser."""
+        parser = self._add(name, sentence, more)
+        parser.set_defaults(run=run)
+        if connects:
+            add_connection_options(parser)
+        return parser
+
+    def add_family(self, name: str, sentence: str, more: str = "") -> Words:
+        """Add a word that only leads to others."""
+        parser = self._add(name, sentence, more)
+        parser.set_defaults(run="help:family", family=parser)
+        return Words.below(parser)
+
+    def _add(self, name: str, sentence: str, more: str) -> argparse.ArgumentParser:
+        return self._choices.add_parser(
+            name,
+            help=sentence,
+            description=f"{sentence[:1].upper()}{sentence[1:]}.",
+            epilog=more or None,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
+
+def add_connection_options(parser: argparse.ArgumentParser) -> None:
+    """Add what every command that talks to a cluster takes, in front of its word or behind it."""
+    # SUPPRESS: a word's parser must not overwrite with a default what stood in front of it.
+    group = parser.add_argument_group("connection and output")
+    group.add_argument(
+        "--servers",
+        metavar="HOST:PORT,...",
+        default=argparse.SUPPRESS,
+        help="wire addresses to try (default: the profile's, else a local cluster's)",
+    )
+    group.add_argument(
+        "--profile",
+        metavar="NAME",
+        default=argparse.SUPPRESS,
+        help="take servers and format from this profile",
+    )
+    add_format_option(group, ("table", "json"))
+    group.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=seconds,
+        default=argparse.SUPPRESS,
+        help="give up after this long without an answer (default: 10)",
+    )
+
+
+def add_format_option(group: argparse._ArgumentGroup, choices: Sequence[str]) -> None:
+    """Add `--format`."""
+    group.add_argument(
+        "--format", choices=choices, default=argparse.SUPPRESS, help="how to print (default: table)"
+    )
+
+
+def seconds(text: str) -> float:
+    """Read a positive number of seconds."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.0 < value <= 86_400.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds up to a day")
+    return value
+
+
+def natural(text: str) -> int:
+    """Read a whole number from 0 on."""
+    if not (text.isascii() and text.isdecimal() and len(text) < 19):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(text)
+
+
+def positive(text: str) -> int:
+    """Read a whole number from 1 on."""
+    value = natural(text)
+    if value == 0:
+        raise argparse.ArgumentTypeError("it has to be 1 or more")
+    return value
+
+
+def port(text: str) -> int:
+    """Read a port; 0 takes a free one."""
+    value = natural(text)
+    if value > 65_535:
+        raise argparse.ArgumentTypeError(f"{text} is not a port; they end at 65535")
+    return value

@@ -1,0 +1,141 @@
+"""Where to connect and how to print: a flag wins over the environment, that over the profile."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from angarium.app.addresses import Address, parse_addresses
+from angarium.cli.complaints import Refusal
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Mapping
+
+LOCAL_SERVERS: Final = tuple(Address("127.0.0.1", port) for port in (7400, 7410, 7420))
+"""Where `angarium up` puts its nodes; any one that is alive will do."""
+
+TIMEOUT_SECONDS: Final = 10.0
+
+FORMATS: Final = ("table", "json", "raw")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """What a command that talks to a cluster needs to know."""
+
+    servers: tuple[Address, ...] = LOCAL_SERVERS
+    format: str = "table"
+    timeout_s: float = TIMEOUT_SECONDS
+
+    @property
+    def is_json(self) -> bool:
+        """Tell whether a program reads what is printed."""
+        return self.format == "json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """A cluster by name; None where the profile leaves something open."""
+
+    servers: tuple[Address, ...] | None = None
+    format: str | None = None
+    timeout_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profiles:
+    """The content of profiles.toml."""
+
+    path: Path
+    default: str | None
+    by_name: Mapping[str, Profile]
+
+
+def choices(options: Namespace, environment: Mapping[str, str] = os.environ) -> Choices:
+    """Return what flags, environment and profile together say."""
+    known = read_profiles(environment)
+    given = vars(options)
+    name = given.get("profile") or environment.get("ANGARIUM_PROFILE") or known.default
+    profile = Profile()
+    if name is not None:
+        if name not in known.by_name:
+            there = ", ".join(known.by_name) or "none"
+            raise Refusal(f"there is no profile {name!r} in {known.path}; there are: {there}")
+        profile = known.by_name[name]
+    return Choices(
+        servers=_servers(given.get("servers"), "--servers")
+        or _servers(environment.get("ANGARIUM_SERVERS"), "ANGARIUM_SERVERS")
+        or profile.servers
+        or LOCAL_SERVERS,
+        format=given.get("format")
+        or _format(environment.get("ANGARIUM_FORMAT"), "ANGARIUM_FORMAT")
+        or profile.format
+        or "table",
+        timeout_s=given.get("timeout") or profile.timeout_s or TIMEOUT_SECONDS,
+    )
+
+
+def profiles_path(environment: Mapping[str, str]) -> Path:
+    """Return where the profiles are kept."""
+    if named := environment.get("ANGARIUM_PROFILES"):
+        return Path(named)
+    home = environment.get("XDG_CONFIG_HOME") or str(Path("~/.config").expanduser())
+    return Path(home) / "angarium" / "profiles.toml"
+
+
+def read_profiles(environment: Mapping[str, str]) -> Profiles:
+    """Return the profiles; none where there is no such file. Raises `Refusal` for a wrong one."""
+    path = profiles_path(environment)
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return Profiles(path=path, default=None, by_name={})
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Refusal(f"{path}: {error}") from error
+    written = document.pop("profiles", {})
+    default = document.pop("default", None)
+    if document or not isinstance(written, dict) or not isinstance(default, str | None):
+        strange = ", ".join(document) or "profiles or default"
+        raise Refusal(f'{path}: {strange}: there may be default = "NAME" and [profiles.NAME]')
+    return Profiles(
+        path=path,
+        default=default,
+        by_name={name: _profile(content, f"{path}: {name}") for name, content in written.items()},
+    )
+
+
+def _profile(content: object, where: str) -> Profile:
+    fields = dict(content) if isinstance(content, dict) else {"": content}
+    servers, style, timeout = (fields.pop(name, None) for name in ("servers", "format", "timeout"))
+    if fields:
+        raise Refusal(f"{where}: {', '.join(fields)}: there are servers, format and timeout")
+    if not isinstance(timeout, int | float | None) or (timeout is not None and timeout <= 0):
+        raise Refusal(f"{where}: timeout: {timeout!r} is not a number of seconds")
+    if isinstance(servers, list) and all(isinstance(one, str) for one in servers):
+        servers = ",".join(servers)
+    return Profile(
+        servers=_servers(servers, f"{where}: servers"),
+        format=_format(style, f"{where}: format"),
+        timeout_s=timeout,
+    )
+
+
+def _servers(written: object, where: str) -> tuple[Address, ...] | None:
+    if written is None:
+        return None
+    try:
+        if isinstance(written, str):
+            return parse_addresses(written)
+    except ValueError as error:
+        raise Refusal(f"{where}: {error}") from None
+    raise Refusal(f'{where}: {written!r} is no list of addresses; write ["127.0.0.1:7400"]')
+
+
+def _format(written: object, where: str) -> str | None:
+    if isinstance(written, str | None) and (written is None or written in FORMATS):
+        return written
+    raise Refusal(f"{where}: {written!r} is none of {', '.join(FORMATS)}")
