@@ -40,13 +40,14 @@ from angarium.wire.raft_codec import RAFT_OPERATION
 if TYPE_CHECKING:
     from angarium.api import Broker, Subscription
     from angarium.node.node import Node
+    from angarium.service.dispatching import Dispatcher
     from angarium.wire import Connection, Request, Stream
 
 
 class WireDoor:
     """Serves clients and other nodes on the wire port."""
 
-    def __init__(self, node: Node, broker: Broker) -> None:
+    def __init__(self, node: Node, broker: Broker, dispatcher: Dispatcher) -> None:
         self._node = node
         self._broker = broker
         requests = {
@@ -74,6 +75,8 @@ class WireDoor:
             messages={
                 RAFT_OPERATION: node.take_raft,
                 int(Operation.PEER): node.take_peer_message,
+                int(Operation.DISPATCH): dispatcher.hear_dispatch,
+                int(Operation.INTERESTS): dispatcher.hear_interests,
             },
             requests={
                 **{int(key): one for key, one in requests.items()},

@@ -1,0 +1,103 @@
+"""Fetch and FindOffset."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from angarium.api import FETCH_BYTES_MAX, FETCH_WAIT_MS_MAX, FetchRequest, FetchResult
+from angarium.batch import Batch
+from angarium.doors.grpc.records import readable, record_messages
+from angarium.doors.grpc.values import partition_of, start_of, wants_batches
+from angarium.errors import InvalidArgument
+from angarium.ids import Offset
+from angarium.proto.v1 import broker_pb2 as pb
+
+if TYPE_CHECKING:
+    from angarium.api import Broker
+    from angarium.doors.grpc.calls import Context
+    from angarium.doors.grpc.limits import GrpcLimits
+
+BYTES_DEFAULT: Final = 1 << 20
+"""What a fetch returns if it does not say how much it wants."""
+
+ANSWER_MS: Final = 50
+"""Kept of a call's deadline for the way back: a fetch that waits answers before it is too late."""
+
+
+class Reading:
+    """The unary calls that read."""
+
+    def __init__(self, broker: Broker, limits: GrpcLimits) -> None:
+        self._broker = broker
+        self._limits = limits
+
+    async def fetch(self, request: pb.FetchRequest, context: Context) -> pb.FetchResponse:
+        """Return committed records, or batches, from an offset on."""
+        batches = wants_batches(request.format)
+        if request.offset < 0 or request.bytes_max < 0 or request.wait_ms < 0:
+            raise InvalidArgument("offset, bytes_max and wait_ms are not negative")
+        bytes_max = request.bytes_max or BYTES_DEFAULT
+        bytes_max = min(bytes_max, FETCH_BYTES_MAX if batches else self._limits.fetch_bytes_max)
+        result = await self._broker.fetch(
+            FetchRequest(
+                topic=request.topic,
+                partition=partition_of(request.partition),
+                offset=Offset(request.offset),
+                bytes_max=bytes_max,
+                wait_ms=_wait_ms(request.wait_ms, context.time_remaining()),
+                fresh=request.fresh,
+            )
+        )
+        if batches:
+            return _batches_response(result, asked=request.offset)
+        return _records_response(result, request, bytes_max=bytes_max)
+
+    async def find_offset(self, request: pb.FindOffsetRequest, _: Context) -> pb.FindOffsetResponse:
+        """Return the offset that a place stands for."""
+        offset = await self._broker.find_offset(
+            request.topic, partition_of(request.partition), start_of(request.start)
+        )
+        return pb.FindOffsetResponse(offset=offset)
+
+
+def _wait_ms(wanted: int, seconds_left: float | None) -> int:
+    if seconds_left is not None:
+        wanted = min(wanted, int(seconds_left * 1_000) - ANSWER_MS)
+    return max(0, min(wanted, FETCH_WAIT_MS_MAX))
+
+
+def _batches_response(result: FetchResult, *, asked: int) -> pb.FetchResponse:
+    after = Batch.trusted(result.batches[-1]).next_offset if result.batches else asked
+    return pb.FetchResponse(
+        start_offset=result.start_offset,
+        end_offset=result.end_offset,
+        next_offset=after,
+        batches=b"".join(result.batches),
+    )
+
+
+def _records_response(
+    result: FetchResult, request: pb.FetchRequest, *, bytes_max: int
+) -> pb.FetchResponse:
+    """Open the batches as far as `bytes_max` goes: compressed ones hold more than it seems."""
+    response = pb.FetchResponse(
+        start_offset=result.start_offset,
+        end_offset=result.end_offset,
+        next_offset=request.offset,
+    )
+    for buffer in result.batches:
+        batch = readable(buffer, topic=request.topic, partition=request.partition)
+        position = batch.position_of(Offset(request.offset))
+        while position < len(batch):
+            messages = record_messages(batch, position, len(batch), live=False, bytes_max=bytes_max)
+            if response.records and sum(message.ByteSize() for message in messages) > bytes_max:
+                return response
+            response.records.extend(messages)
+            bytes_max -= sum(message.ByteSize() for message in messages)
+            position += len(messages)
+            response.next_offset = messages[-1].offset + 1
+            if bytes_max <= 0:
+                return response
+        # A compacted batch covers offsets beyond its last record, too.
+        response.next_offset = batch.next_offset
+    return response

@@ -1,0 +1,143 @@
+"""Records and batches, to and from protobuf."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from angarium.batch import AT_ONCE, NEVER, Batch, encode
+from angarium.errors import CorruptData, InvalidArgument, InvalidBatch
+from angarium.ids import NO_PRODUCER, Epoch, ProducerId, Sequence
+from angarium.proto.v1 import broker_pb2 as pb
+
+if TYPE_CHECKING:
+    from angarium.batch import BatchBuilder, Record
+    from angarium.ids import Buffer
+
+
+class Identity(NamedTuple):
+    """Who produced a batch, and which of its records is the first in it."""
+
+    producer_id: ProducerId = NO_PRODUCER
+    epoch: Epoch = Epoch(0)
+    sequence: Sequence = Sequence(0)
+
+
+NOBODY: Final = Identity()
+
+_RECORD_OVERHEAD_BYTES: Final = 32
+"""What a record's message has besides its data: tags, lengths, an offset, two times."""
+
+
+class Times(NamedTuple):
+    """The three times of a new record, absolute, in µs."""
+
+    timestamp: int
+    expires_at: int
+    deliver_at: int
+
+
+# --- inwards ---------------------------------------------------------------------------------
+
+
+def single_batch(record: pb.NewRecord, identity: Identity = NOBODY) -> bytearray:
+    """Return a batch of this one record."""
+    times = times_of(record)
+    headers = record.headers
+    return encode(
+        (record.value if record.HasField("value") else None,),
+        keys=(record.key,) if record.HasField("key") else None,
+        headers=(_pairs(record),) if headers else None,
+        timestamps=times.timestamp or None,
+        expires_at=None if times.expires_at == NEVER else times.expires_at,
+        deliver_at=times.deliver_at or None,
+        producer_id=identity.producer_id,
+        epoch=identity.epoch,
+        sequence=identity.sequence,
+    )
+
+
+def added(builder: BatchBuilder, record: pb.NewRecord) -> bool:
+    """Add a record to a batch that is being built; False if the batch is too full for it."""
+    times = times_of(record)
+    return builder.add(
+        record.value if record.HasField("value") else None,
+        key=key_of(record),
+        headers=_pairs(record),
+        timestamp=times.timestamp,
+        expires_at=times.expires_at,
+        deliver_at=times.deliver_at,
+    )
+
+
+def key_of(record: pb.NewRecord) -> bytes | None:
+    """Return the record's key, if it has one."""
+    return record.key if record.HasField("key") else None
+
+
+def times_of(record: pb.NewRecord) -> Times:
+    """Return the record's times; those relative to "now" are counted from this moment."""
+    expires_at, deliver_at = record.expires_at_us, record.deliver_at_us
+    expires_after, deliver_after = record.expires_after_ms, record.deliver_after_ms
+    if expires_after or deliver_after:
+        if expires_after < 0 or deliver_after < 0:
+            raise InvalidArgument(
+                "a record neither expires nor is delivered before it is published"
+            )
+        now = time.time_ns() // 1_000
+        expires_at = now + 1_000 * expires_after if expires_after else expires_at
+        deliver_at = now + 1_000 * deliver_after if deliver_after else deliver_at
+    return Times(record.timestamp_us, expires_at or NEVER, deliver_at or AT_ONCE)
+
+
+def _pairs(record: pb.NewRecord) -> list[tuple[str, bytes | None]]:
+    return [
+        (header.name, header.value if header.HasField("value") else None)
+        for header in record.headers
+    ]
+
+
+# --- outwards --------------------------------------------------------------------------------
+
+
+def readable(buffer: Buffer, *, topic: str, partition: int) -> Batch:
+    """Return a stored batch after checking all of it: its section may never have been opened."""
+    try:
+        return Batch.parse(buffer, compacted=True)
+    except InvalidBatch as error:
+        raise CorruptData(
+            f"a stored batch of {topic}/{partition} cannot be read: {error}"
+        ) from error
+
+
+def record_messages(
+    batch: Batch, start: int, stop: int, *, live: bool, bytes_max: int
+) -> list[pb.Record]:
+    """Return records from position `start` on, not beyond `stop`, of `bytes_max` bytes together.
+
+    One comes even if it is larger than that. Live records have no offset.
+    """
+    mean = _RECORD_OVERHEAD_BYTES + batch.header.section_bytes // max(1, len(batch))
+    stop = min(stop, start + max(1, bytes_max // mean))
+    messages = [_message(record, live=live) for record in batch.records(start, stop)]
+    # Where sizes differ much the mean is no help; halving finds a number that fits.
+    while len(messages) > 1 and sum(message.ByteSize() for message in messages) > bytes_max:
+        del messages[len(messages) // 2 :]
+    return messages
+
+
+def _message(record: Record, *, live: bool) -> pb.Record:
+    message = pb.Record(
+        offset=None if live else record.offset,
+        key=record.key,
+        value=record.value,
+        timestamp_us=record.timestamp,
+        append_time_us=record.append_time,
+    )
+    if record.headers:
+        message.headers.extend(pb.Header(name=name, value=value) for name, value in record.headers)
+    if record.expires_at != NEVER:
+        message.expires_at_us = record.expires_at
+    if record.deliver_at:
+        message.deliver_at_us = record.deliver_at
+    return message

@@ -1,0 +1,125 @@
+"""Errors on their way out: a gRPC status with everything a client needs to decide what to do.
+
+An error of our tree becomes the status of the one table, a google.rpc.ErrorInfo in the status
+details, and two trailing headers for clients that cannot read details. Anything else is a mistake
+of ours: its text stays in the log, and the caller is told INTERNAL.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NoReturn
+
+import grpc
+from google.protobuf import any_pb2
+from google.protobuf.message import DecodeError
+from google.rpc import error_details_pb2, status_pb2
+
+from angarium.doors.status import status_of
+from angarium.errors import AngariumError, InvalidArgument
+from angarium.proto.v1 import broker_pb2 as pb
+from angarium.wire.error_codec import Failure, error_of, failure_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from google.protobuf.message import Message
+
+    from angarium.api import Ack
+    from angarium.doors.grpc.calls import Context
+    from angarium.ids import NodeId
+
+DOMAIN: Final = "angarium"
+CODE_KEY: Final = "x-angarium-code"
+HINT_KEY: Final = "x-leader-hint"
+DETAILS_KEY: Final = "grpc-status-details-bin"
+
+# Trailing headers are bounded: clients take 8 KiB unless told otherwise, and gRPC escapes some
+# bytes of the message as three. The three bounds below stay under that together.
+MESSAGE_BYTES_MAX: Final = 1_024
+"""A longer message is cut."""
+METADATA_BYTES_MAX: Final = 768
+"""What does not fit into the metadata of an ErrorInfo is left out."""
+EXTRA_BYTES_MAX: Final = 1_024
+"""A further detail that is longer is left out."""
+
+_CODES: Final = {code.value[0]: code for code in grpc.StatusCode}
+
+
+class Refusals:
+    """Ends calls with errors. `address_of` finds the gRPC address of a node that leads."""
+
+    def __init__(self, address_of: Callable[[NodeId], Awaitable[str | None]]) -> None:
+        self._address_of = address_of
+
+    async def refuse(
+        self, context: Context, error: Exception, *, extra: Iterable[Message] = ()
+    ) -> NoReturn:
+        """End the call with `error`; `extra` messages go into the details where they are short."""
+        known = expected(error)
+        failure = failure_of(known)
+        hint = None
+        leader = getattr(known, "leader", None)
+        if leader is not None:
+            hint = await self._address_of(leader)
+        message = _cut(failure.message)
+        info = _error_info(failure, hint)
+        code = _CODES[int(status_of(known).grpc) if isinstance(known, AngariumError) else 13]
+        trailing: list[tuple[str, str | bytes]] = [
+            (DETAILS_KEY, _details(code, message, [info, *extra])),
+            (CODE_KEY, failure.code),
+        ]
+        if hint is not None:
+            trailing.append((HINT_KEY, hint))
+        await context.abort(code, message, tuple(trailing))
+
+
+def expected(error: Exception) -> Exception:
+    """Return `error` in terms of our tree, where it is one that a caller can cause."""
+    if isinstance(error, ExceptionGroup):
+        # From the tasks of a stream: the first one ended it, the others followed.
+        return expected(error.exceptions[0])
+    if isinstance(error, DecodeError):
+        return InvalidArgument("the request is not the protobuf message that this call takes")
+    return error
+
+
+def error_message(error: Exception) -> pb.Error:
+    """Return `error` for the inside of an answer."""
+    failure = failure_of(expected(error))
+    return pb.Error(code=failure.code, message=_cut(failure.message), retriable=failure.retriable)
+
+
+def error_of_ack(ack: Ack) -> AngariumError:
+    """Return the error with which a batch was refused while its neighbours were not."""
+    return error_of(Failure(ack.code, ack.message))
+
+
+def _error_info(failure: Failure, hint: str | None) -> error_details_pb2.ErrorInfo:
+    metadata = {"retriable": str(failure.retriable).lower(), "fault": failure.fault}
+    if hint is not None:
+        metadata["leader_hint"] = hint
+    room = METADATA_BYTES_MAX
+    for name, value in failure.details.items():
+        if value is None:
+            continue
+        text = str(value).lower() if isinstance(value, bool) else _cut(str(value))
+        room -= len(name) + len(text.encode())
+        if room < 0:
+            break
+        metadata[name] = text
+    return error_details_pb2.ErrorInfo(reason=failure.code, domain=DOMAIN, metadata=metadata)
+
+
+def _details(code: grpc.StatusCode, message: str, details: list[Message]) -> bytes:
+    status = status_pb2.Status(code=code.value[0], message=message)
+    for number, detail in enumerate(details):
+        packed = any_pb2.Any()
+        packed.Pack(detail)
+        if number == 0 or packed.ByteSize() <= EXTRA_BYTES_MAX:
+            status.details.append(packed)
+    return bytes(status.SerializeToString())
+
+
+def _cut(text: str) -> str:
+    # A lone half of a surrogate pair has no UTF-8 form, and half a character at the cut neither.
+    return text.encode(errors="replace")[:MESSAGE_BYTES_MAX].decode(errors="ignore")
