@@ -29,7 +29,7 @@ from angarium.wire import Hello, Role, Server
 from angarium.wire.raft_codec import unpacked_messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Coroutine, Generator
 
     from angarium.ids import GroupId
     from angarium.node.config import NodeConfig
@@ -59,6 +59,8 @@ class Node:
         self.catalog = CatalogDesk(self)
         self.on_visible: Callable[[GroupId], None] = _ignore
         """Told which partitions have new records to read, once per turn of the loop."""
+        self.background: list[Callable[[], Coroutine[None, None, None]]] = []
+        """What else runs as long as the node does; set before `start`."""
         self.failure: BaseException | None = None
         """Why the node had to stop, if it had to."""
         self.stopped = asyncio.Event()
@@ -134,6 +136,7 @@ class Node:
         elif config.form:
             self._become(new_cluster())
             self.host.form_group(CATALOG_GROUP, [self.host.id])
+            self.campaign(CATALOG_GROUP)
         elif config.join:
             identity, peers = await ask_to_join(config, self.addresses)
             self._become(identity)
@@ -147,10 +150,14 @@ class Node:
             )
         self._attach_catalog()
         self._tasks = [
-            asyncio.create_task(self._tick()),
-            asyncio.create_task(self._keep_house()),
-            asyncio.create_task(self._placement.run()),
-            asyncio.create_task(self.catalog.run()),
+            asyncio.create_task(run())
+            for run in (
+                self._tick,
+                self._keep_house,
+                self._placement.run,
+                self.catalog.run,
+                *self.background,
+            )
         ]
         self.wake()
 
@@ -203,6 +210,14 @@ class Node:
         catalog = self.host.catalog
         if catalog is not None:
             catalog.catalog.on_change = self.catalog.changed
+
+    def campaign(self, group: GroupId) -> None:
+        """Do not wait for a timeout when nobody else can lead yet."""
+        replica = self.host.catalog if group == CATALOG_GROUP else self.host.replicas.get(group)
+        if replica is not None:
+            replica.raft.campaign()
+            replica.process()
+            self.wake()
 
     def attach(self, group: GroupId) -> None:
         """Have this node's readers told when `group` has new records."""

@@ -29,6 +29,11 @@ _log = logging.getLogger(__name__)
 ROUND_S = 0.25
 """How often the node looks whether everything is as it should be; changes wake it at once."""
 
+FRESH_ROUNDS = 20
+FRESH_PAUSE_S = 0.02
+"""How often, and how soon again, the preferred leader of a new partition campaigns: the other
+founders may not have heard of the partition yet."""
+
 LEAD_ROUNDS_MIN = 8
 """Rounds a leader keeps a partition before it hands it to the preferred one."""
 
@@ -40,6 +45,8 @@ class Placement:
         self._node = node
         self._changed = asyncio.Event()
         self._led: dict[GroupId, int] = {}
+        self._fresh: dict[GroupId, int] = {}
+        """New partitions without a leader, and for how many rounds more to campaign for them."""
 
     async def run(self) -> None:
         """Look after this node's replicas until cancelled."""
@@ -94,6 +101,7 @@ class Placement:
             self._keep(partition)
         for group in [one for one in node.host.replicas if one not in machine.topics.partitions]:
             node.host.remove_group(group)
+        self._elect_first_leaders(machine)
         self._steer_catalog(machine)
         for partition in list(machine.topics.partitions.values()):
             await self._steer(machine, partition)
@@ -121,11 +129,27 @@ class Placement:
                 host.join_group(partition.group)
             self._node.attach(partition.group)
             self._node.wake()
+            self._fresh[partition.group] = FRESH_ROUNDS
         elif has and not wanted:
             replica = host.replicas.get(partition.group)
             # It may still be needed as a voter until its leader has let it go.
             if replica is not None and host.id not in replica.raft.conf_state.voters:
                 host.remove_group(partition.group)
+
+    def _elect_first_leaders(self, machine: CatalogMachine) -> None:
+        """Where this node is the preferred leader of a new partition, do not wait for a timeout."""
+        for group, rounds in list(self._fresh.items()):
+            self._fresh[group] = rounds - 1
+            partition = machine.topics.partitions.get(group)
+            leader = self._node.leader_of(group)
+            if partition is None or leader is not None or rounds <= 0:
+                del self._fresh[group]
+            elif partition.replicas[0] == self._node.id:
+                self._node.campaign(group)
+                self._changed_soon()
+
+    def _changed_soon(self) -> None:
+        asyncio.get_running_loop().call_later(FRESH_PAUSE_S, self._changed.set)
 
     # --- membership -------------------------------------------------------------------------
 

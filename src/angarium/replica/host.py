@@ -55,6 +55,8 @@ class Sync:
 
     group: SyncGroup | None
     answers: list[tuple[Replica, tuple[Message, ...]]]
+    leaving: list[GroupId]
+    """Groups whose files may go when this is done."""
 
 
 class Host:
@@ -90,6 +92,8 @@ class Host:
             jitter=jitter,
         )
         self._sync: Sync | None = None
+        self._leaving: list[GroupId] = []
+        """Groups whose files go once the log has durably forgotten them."""
         self._forget_unformed()
         for group in sorted(self.wal.recovered.groups):
             self._reopen(group)
@@ -108,13 +112,11 @@ class Host:
         self._snapshots.save(group, origin)
         self.wal.add_group(group)
         self.wal.compact(group, origin.index, origin.term)
-        self.wal.sync()
         self._start(group)
 
     def join_group(self, group: GroupId) -> None:
         """Create an empty replica that waits to be added by the group's leader."""
         self.wal.add_group(group)
-        self.wal.sync()
         self._start(group)
 
     def remove_group(self, group: GroupId) -> None:
@@ -125,8 +127,7 @@ class Host:
             replica.close()
         if group in self.wal.groups:
             self.wal.remove_group(group)
-        self._snapshots.remove(group)
-        self._disk.remove_folder(f"groups/{group}")
+            self._leaving.append(group)
 
     def close(self) -> None:
         """Let go of every file. What is not synced is lost, and nobody was told it was not."""
@@ -234,8 +235,8 @@ class Host:
         repair.receive(reply)
         if repair.is_complete:
             del self.repairs[reply.group]
+            # Whatever this replica promises from now on is synced after what it repaired.
             self.wal.repair(reply.group, repair.entries)
-            self.wal.sync()
             self._start(reply.group)
             return
         request = repair.request()
@@ -246,9 +247,10 @@ class Host:
 
     def begin_sync(self) -> Sync | None:
         """Return the next sync to carry out, or None if one is under way or none is wanted."""
-        if self._sync is not None or not self.outbox.waiting_for_sync:
+        if self._sync is not None or not (self.outbox.waiting_for_sync or self._leaving):
             return None
-        self._sync = Sync(self.wal.seal(), self.outbox.take_waiting())
+        leaving, self._leaving = self._leaving, []
+        self._sync = Sync(self.wal.seal(), self.outbox.take_waiting(), leaving)
         return self._sync
 
     def write(self, sync: Sync) -> None:
@@ -262,6 +264,10 @@ class Host:
         self._sync = None
         if sync.group is not None:
             self.wal.synced(sync.group)
+        for group in sync.leaving:
+            if group not in self.wal.groups:  # it may have come back meanwhile
+                self._snapshots.remove(group)
+                self._disk.remove_folder(f"groups/{group}")
         for replica, responses in sync.answers:
             replica.persisted(responses)
         for replica, _ in sync.answers:

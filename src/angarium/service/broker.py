@@ -19,6 +19,7 @@ from angarium.machine.catalog import (
     ProducerOpened,
     ProducersIssued,
 )
+from angarium.service.dispatching import Dispatcher
 from angarium.service.publishing import PublishDesk
 from angarium.service.reading import ReadDesk
 from angarium.service.subscribing import SubscribeDesk
@@ -50,11 +51,13 @@ class Service:
     def __init__(self, node: Node) -> None:
         self._node = node
         self.topics = TopicDesk(node)
-        self.publishing = PublishDesk(node, self.topics)
+        self.dispatcher = Dispatcher(node)
+        self.publishing = PublishDesk(node, self.topics, self.dispatcher)
         self.reading = ReadDesk(node, self.topics)
-        self.subscribing = SubscribeDesk(node, self.topics, self.reading)
+        self.subscribing = SubscribeDesk(node, self.topics, self.reading, self.dispatcher)
         self._producers: list[ProducerId] = []
         node.on_visible = self.reading.announce
+        node.background.append(self.dispatcher.run)
 
     # --- records ----------------------------------------------------------------------------
 

@@ -20,15 +20,17 @@ if TYPE_CHECKING:
     from angarium.machine.outcomes import Outcome
     from angarium.node.node import Node
     from angarium.replica.acks import Published
+    from angarium.service.dispatching import Dispatcher
     from angarium.service.topics import TopicDesk
 
 
 class PublishDesk:
     """Takes publishes for any partition of the cluster."""
 
-    def __init__(self, node: Node, topics: TopicDesk) -> None:
+    def __init__(self, node: Node, topics: TopicDesk, dispatcher: Dispatcher) -> None:
         self._node = node
         self._topics = topics
+        self._dispatcher = dispatcher
 
     async def publish(self, request: PublishRequest) -> tuple[Ack, ...]:
         """Store batches here if this node leads their partition, else through its leader."""
@@ -42,7 +44,7 @@ class PublishDesk:
             return await self._forward(request, place)
         batches = [_checked(one, topic.settings.batch_bytes_max) for one in request.batches]
         if mode is DeliveryMode.PERFORMANCE:
-            raise InvalidArgument("PERFORMANCE mode is not served by this version yet")
+            return tuple(self._dispatcher.publish(request, batches, replica.raft.term))
         published = await self._store(place, batches, mode)
         return tuple(_ack(request, published, outcome) for outcome in published.outcomes)
 

@@ -23,11 +23,15 @@ if TYPE_CHECKING:
     from angarium.ids import GroupId, Offset
     from angarium.node.node import Node
     from angarium.replica.partition_replica import PartitionReplica
+    from angarium.service.dispatching import Dispatcher
     from angarium.service.reading import ReadDesk
     from angarium.service.topics import TopicDesk
 
 DELIVERY_BYTES_MAX = 256 << 10
 """Bytes in one delivery, so that partitions take turns; a larger single batch comes alone."""
+
+LIVE_BYTES_MAX = 16 << 20
+"""Bytes from memory that wait for one subscriber. At the limit they are dropped, and counted."""
 
 REMOTE_WAIT_MS = 5_000
 """How long a node without a replica waits at one that has it for more to come."""
@@ -36,14 +40,17 @@ REMOTE_WAIT_MS = 5_000
 class SubscribeDesk:
     """Makes subscriptions."""
 
-    def __init__(self, node: Node, topics: TopicDesk, reading: ReadDesk) -> None:
+    def __init__(
+        self, node: Node, topics: TopicDesk, reading: ReadDesk, dispatcher: Dispatcher
+    ) -> None:
         self._node = node
         self._topics = topics
         self._reading = reading
+        self._dispatcher = dispatcher
 
     async def subscribe(self, interests: Sequence[Interest]) -> LocalSubscription:
         """Begin to deliver partitions."""
-        subscription = LocalSubscription(self._node, self._topics, self._reading)
+        subscription = LocalSubscription(self._node, self._topics, self._reading, self._dispatcher)
         await subscription.add(interests)
         return subscription
 
@@ -64,10 +71,17 @@ class _Cursor:
 class LocalSubscription:
     """One subscriber's partitions. Its user iterates; nothing is read before it asks."""
 
-    def __init__(self, node: Node, topics: TopicDesk, reading: ReadDesk) -> None:
+    def __init__(
+        self, node: Node, topics: TopicDesk, reading: ReadDesk, dispatcher: Dispatcher
+    ) -> None:
+        self.live_dropped = 0
+        """Deliveries from memory that were not taken in time."""
         self._node = node
         self._topics = topics
         self._reading = reading
+        self._dispatcher = dispatcher
+        self._live: deque[Delivery] = deque()
+        self._live_bytes = 0
         self._cursors: dict[tuple[str, int], _Cursor] = {}
         self._ready: deque[_Cursor] = deque()
         self._arrived: deque[Delivery] = deque()
@@ -89,6 +103,7 @@ class LocalSubscription:
             await self.drop(interest.topic, interest.partition)
             cursor = _Cursor(interest, place.group, start)
             self._cursors[interest.topic, interest.partition] = cursor
+            self._dispatcher.listen(interest.topic, interest.partition, self)
             if replica is None:
                 cursor.task = asyncio.create_task(self._follow(cursor))
             else:
@@ -99,6 +114,7 @@ class LocalSubscription:
         """Deliver nothing more of a partition."""
         cursor = self._cursors.pop((topic, partition), None)
         if cursor is not None:
+            self._dispatcher.leave(topic, partition, self)
             self._reading.stop_waiting(cursor.group, cursor.wake)
             if cursor.task is not None:
                 cursor.task.cancel()
@@ -126,7 +142,21 @@ class LocalSubscription:
             self._something.clear()
             await self._something.wait()
 
+    def push(self, delivery: Delivery) -> None:
+        """Take a delivery from memory, or drop it if the subscriber is too far behind."""
+        size = sum(map(len, delivery.batches))
+        if self._live_bytes + size > LIVE_BYTES_MAX:
+            self.live_dropped += 1
+            return
+        self._live_bytes += size
+        self._live.append(delivery)
+        self._something.set()
+
     def _next(self) -> Delivery | None:
+        if self._live:
+            live = self._live.popleft()
+            self._live_bytes -= sum(map(len, live.batches))
+            return live
         if self._arrived:
             return self._arrived.popleft()
         while self._ready:

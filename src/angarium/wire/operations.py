@@ -48,6 +48,8 @@ class Operation(IntEnum):
     """Between nodes: a catalog command for its leader."""
     DISPATCH = 43
     """Between nodes: PERFORMANCE batches for subscribers elsewhere."""
+    INTERESTS = 44
+    """Between nodes: what a node's subscribers want to be handed."""
 
 
 # --- publish and read: the payload holds the batches --------------------------------------------
