@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 class Part(Protocol):
     """Something of a node that runs: the node itself, a door."""
 
-    async def start(self) -> None:
+    async def start(self) -> object:
         """Begin; everything that was started before it is running."""
 
     async def stop(self) -> None:

@@ -18,6 +18,9 @@ from angarium.telemetry.logs import LEVELS, LogFormat
 LABEL_CHARACTERS_MAX: Final = 64
 """Longer labels are refused: every node keeps every node's labels in memory."""
 
+NODE_ID_END: Final = 1 << 15
+"""Node ids are below it."""
+
 
 class Problem(NamedTuple):
     """One thing that is wrong with the settings, and what to do about it."""
@@ -57,6 +60,10 @@ class NodeSettings:
     """Wire addresses of nodes that are members. A new node asks them to be let in; one that
     comes back tells them where it is now."""
 
+    id: int | None = None
+    """With `join`, and only if the data are gone: come back as this node of the cluster, instead
+    of as a new one."""
+
     region: str = ""
     """Where the node stands, widest circle first. Replicas of a partition are spread over as
     many regions, zones and hosts as there are."""
@@ -69,6 +76,8 @@ class NodeSettings:
     node counts as a machine of its own."""
 
     def __post_init__(self) -> None:
+        if self.id is not None and not 0 < self.id < NODE_ID_END:
+            raise ValueError(f"id: a node's id is a number from 1 to {NODE_ID_END - 1}")
         for name in ("region", "zone", "host"):
             label: str = getattr(self, name)
             if len(label) > LABEL_CHARACTERS_MAX or not label.isprintable():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Final
 
 from angarium.cli.main import TRACEBACK_VARIABLE
@@ -26,6 +27,10 @@ _ADVICE: Final = {
     "VERSION_MISMATCH": "Bring this command and the cluster to versions next to each other.",
 }
 
+_PORT_TAKEN: Final = (
+    "\nAnother program listens there already; --wire-port and --grpc-port choose other ports."
+)
+
 
 class Refusal(InvalidArgument):
     """The command itself cannot do what it was asked to; the message says what to do."""
@@ -39,7 +44,8 @@ def sentence(error: Exception) -> str:
         return f"angarium: {said}" + (f"\n{advice}" if advice else "")
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
-        return f"angarium: {where}{error.strerror or error}"
+        advice = _PORT_TAKEN if error.errno == errno.EADDRINUSE else ""
+        return f"angarium: {where}{error.strerror or error}{advice}"
     return (
         f"angarium: an unexpected error, a mistake in this program: {type(error).__name__}:"
         f" {escaped(str(error))}\n{TRACEBACK_VARIABLE}=1 shows where it happened."

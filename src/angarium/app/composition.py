@@ -1,0 +1,100 @@
+"""From settings to the parts of a running node. The one place that knows every room."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from angarium.app.addresses import Address
+from angarium.doors.wire.door import WireDoor
+from angarium.ids import NodeId
+from angarium.node.config import NodeConfig
+from angarium.node.node import Node
+from angarium.replica.config import ReplicaConfig
+from angarium.replica.host import HostConfig
+from angarium.service.broker import Service
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from angarium.app.serving import Part, Signals
+    from angarium.app.settings import Settings
+
+_log = logging.getLogger(__name__)
+
+
+def parts(settings: Settings, signals: Signals) -> Sequence[Part]:
+    """Return what a node consists of, in the order in which it starts."""
+    node = NodePart(settings, signals)
+    found: list[Part] = [node]
+    if settings.listen.grpc_port is not None:
+        # gRPC takes as long to load as everything else together; without the door it stays out.
+        from angarium.doors.grpc import GrpcDoor  # noqa: PLC0415
+
+        host, port = settings.listen.host, settings.listen.grpc_port
+        found.append(GrpcDoor(node.service, host=host, port=port))
+    return found
+
+
+class NodePart:
+    """The node with its service and its wire door; the process ends when the node gives up."""
+
+    def __init__(self, settings: Settings, signals: Signals) -> None:
+        self.node = Node(config_of(settings))
+        self.service = Service(self.node)
+        self.node.welcome = WireDoor(self.node, self.service, self.service.dispatcher).welcome
+        self._signals = signals
+        self._watch: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Come up on what the data directory holds, or form or join a cluster."""
+        await self.node.start()
+        self._watch = asyncio.create_task(self._tell_failure())
+        _log.info("member", extra={"node": self.node.id, "wire_port": self.node.wire_port})
+
+    async def stop(self) -> None:
+        """Hand leadership over and close everything."""
+        if self._watch is not None:
+            self._watch.cancel()
+        await self.node.stop()
+
+    async def _tell_failure(self) -> None:
+        await self.node.stopped.wait()
+        if self.node.failure is not None:
+            self._signals.fail(self.node.failure)
+
+
+def config_of(settings: Settings) -> NodeConfig:
+    """Return what the node itself needs to know."""
+    node, cluster = settings.node, settings.cluster
+    replica = ReplicaConfig(
+        election_ticks=cluster.election_ticks, heartbeat_ticks=cluster.heartbeat_ticks
+    )
+    return NodeConfig(
+        data_directory=node.data,
+        wire_host=settings.listen.host,
+        wire_port=settings.listen.wire_port,
+        advertised=advertised(settings),
+        form=node.form,
+        join=tuple(map(str, node.join)),
+        node_id=None if node.id is None else NodeId(node.id),
+        region=node.region,
+        zone=node.zone,
+        host=node.host,
+        tick_ms=cluster.tick_ms,
+        auto_create_topics=cluster.auto_create_topics,
+        catalog_voters=cluster.catalog_voters,
+        host_config=HostConfig(replica=replica),
+    )
+
+
+def advertised(settings: Settings) -> dict[str, str]:
+    """Return, by door, where others find this node. A port still to be chosen is left out."""
+    listen, told = settings.listen, settings.advertise
+    ports = {
+        "wire": listen.wire_port if told.wire_port is None else told.wire_port,
+        "grpc": listen.grpc_port if told.grpc_port is None else told.grpc_port,
+    }
+    host = told.host or listen.host
+    return {door: str(Address(host, port)) for door, port in ports.items() if port}

@@ -1,0 +1,305 @@
+"""`angarium up`: a local cluster with a live table. Ctrl-C stops all of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import angarium
+from angarium.api import TopicConfig
+from angarium.cli.complaints import Refusal
+from angarium.cli.dashboard import Dashboard
+from angarium.cli.local.folder import Folder, LocalNode, State
+from angarium.cli.local.ports import check_ports
+from angarium.cli.local.processes import Child, stop_all
+from angarium.cli.output import readable
+from angarium.cli.overview import Overview, Seen, overview
+from angarium.cli.own_name import own_name
+from angarium.cli.probe import Probe
+from angarium.cli.profiles import LOCAL_SERVERS
+from angarium.errors import AlreadyExists, AngariumError
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Coroutine
+
+DEMO: Final = "demo"
+DEMO_PARTITIONS: Final = 3
+
+START_SECONDS_MAX: Final = 60.0
+"""A cluster that is not ready by then is stopped, with the reason as far as it is known."""
+
+REFRESH_SECONDS: Final = 0.5
+EAGER_SECONDS: Final = 0.05
+"""How often the nodes are asked: while they run, and while they start."""
+
+
+def run(options: Namespace) -> int:
+    """Run a local cluster until Ctrl-C, or talk to the one that runs."""
+    folder = Folder(Path(options.data))
+    if options.restart or options.stop:
+        return _tell_the_running_one(folder, restart=options.restart)
+    lock = folder.lock()
+    if lock is None:
+        print(_already_running(folder))
+        return 0
+    try:
+        nodes = folder.planned(options.nodes, options.port_base)
+        check_ports(nodes, options.port_base)
+        if len(nodes) > options.nodes:
+            print(f"{folder.path} holds a cluster of {len(nodes)} nodes; all of them start.")
+        with asyncio.Runner() as runner:
+            return runner.run(LocalCluster(folder, nodes).run())
+    finally:
+        os.close(lock)
+
+
+class LocalCluster:
+    """The nodes, from the first start to the last stop."""
+
+    def __init__(self, folder: Folder, nodes: list[LocalNode]) -> None:
+        self._folder = folder
+        self._nodes = {node.number: node for node in nodes}
+        self._children = {
+            number: Child(
+                settings=folder.write_settings(node, [one for one in nodes if one is not node]),
+                log=folder.log(number),
+            )
+            for number, node in self._nodes.items()
+        }
+        self._probes = {number: Probe(node.wire) for number, node in self._nodes.items()}
+        self._stop = asyncio.Event()
+        self._dashboard = Dashboard(title=f"Angarium {angarium.__version__}")
+        self._last: Overview | None = None
+
+    async def run(self) -> int:
+        """Start everything, show it, and stop everything."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self._told_to_stop)
+        loop.add_signal_handler(signal.SIGUSR1, self._restart_dead)
+        try:
+            if await self._unless_stopped(self._start()):
+                await self._unless_stopped(self._watch())
+        finally:
+            self._dashboard.say("stopping all nodes")
+            for probe in self._probes.values():
+                await probe.close()
+            stop_all(self._children.values())
+            self._write_state()
+            self._dashboard.say(f"stopped; the data stay in {self._folder.path}")
+        return 0
+
+    # --- starting ---------------------------------------------------------------------------
+
+    async def _start(self) -> None:
+        began = time.monotonic()
+        self._dashboard.say(f"starting {len(self._nodes)} nodes in {self._folder.path}")
+        try:
+            async with asyncio.timeout(START_SECONDS_MAX):
+                await self._start_nodes()
+                await self._create_demo()
+                while not self._is_ready(await self._look()):
+                    self._check_children()
+                    await asyncio.sleep(EAGER_SECONDS)
+        except TimeoutError:
+            raise Refusal(self._why_not_ready()) from None
+        self._write_state()
+        self._dashboard.say(f"ready after {time.monotonic() - began:.1f} s")
+        self._dashboard.footer = self._footer()
+
+    async def _start_nodes(self) -> None:
+        for number, child in self._children.items():
+            is_new = self._folder.is_new(number)
+            child.start()
+            # One after the other the first time, so that they are numbered in this order.
+            if is_new:
+                await self._answer_of(number)
+        self._write_state()
+        for number in self._children:
+            await self._answer_of(number)
+
+    async def _answer_of(self, number: int) -> None:
+        while await self._probes[number].view() is None:
+            self._check_children()
+            await asyncio.sleep(EAGER_SECONDS)
+
+    async def _create_demo(self) -> None:
+        while True:
+            try:
+                await self._probes[1].create_topic(
+                    DEMO, partitions=DEMO_PARTITIONS, config=TopicConfig()
+                )
+            except AlreadyExists:
+                return
+            except AngariumError as error:
+                if not error.retriable:
+                    raise
+                await asyncio.sleep(EAGER_SECONDS)
+            else:
+                return
+
+    def _is_ready(self, now: Overview) -> bool:
+        demo = next((topic for topic in now.topics if topic.name == DEMO), None)
+        has_leaders = demo is not None and None not in demo.leaders
+        return now.alive == len(self._nodes) and has_leaders
+
+    def _check_children(self) -> None:
+        for number, child in self._children.items():
+            if child.ending:
+                said = "\n".join(f"    {readable(line.encode())}" for line in child.last_lines(5))
+                raise Refusal(
+                    f"node {number} {child.ending} while the cluster was starting; the end of"
+                    f" {self._folder.log(number)}:\n{said}"
+                )
+
+    def _why_not_ready(self) -> str:
+        silent = [
+            str(node.address)
+            for node in (self._last.nodes if self._last else ())
+            if not node.is_alive
+        ]
+        why = (
+            f"no answer from {', '.join(silent)}" if silent else "not every partition has a leader"
+        )
+        return (
+            f"the cluster was not ready after {START_SECONDS_MAX:.0f} s: {why}. The logs are in"
+            f" {self._folder.path}/node-*.log."
+        )
+
+    # --- running ----------------------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        self._dashboard.show(await self._look())
+        self._dashboard.tell_footer()
+        while True:
+            await asyncio.sleep(REFRESH_SECONDS)
+            now = await self._look()
+            self._dashboard.footer = self._footer()
+            self._dashboard.show(now)
+
+    async def _look(self) -> Overview:
+        views = await asyncio.gather(*(probe.view() for probe in self._probes.values()))
+        seen = []
+        for (number, child), view in zip(self._children.items(), views, strict=True):
+            node = self._nodes[number]
+            if view is not None and node.id != view.status.node:
+                node = self._nodes[number] = LocalNode(
+                    number=number, wire_port=node.wire_port, id=view.status.node
+                )
+            seen.append(
+                Seen(
+                    address=str(node.wire),
+                    view=view,
+                    node=node.id,
+                    pid=child.pid,
+                    ending=child.ending,
+                    memory_bytes=child.memory_bytes,
+                )
+            )
+        self._last = overview(seen, at=time.monotonic(), before=self._last)
+        return self._last
+
+    def _footer(self) -> list[str]:
+        state = self._state()
+        word = own_name()
+        local = ",".join(map(str, LOCAL_SERVERS))
+        servers = "" if state.servers == local else f" --servers {state.servers}"
+        lines = [
+            "Try next, in another terminal:",
+            f"  {word} pub {DEMO} 'hello, world'{servers}",
+            f"  {word} sub {DEMO} --from earliest{servers}",
+            f"  seq 100000 | {word} pub {DEMO} --rate 2000{servers}",
+        ]
+        dead = [number for number, child in self._children.items() if not child.is_running]
+        if dead:
+            lines.append(f"Bring dead nodes back: {word} up --restart{self._data_flag()}")
+        else:
+            pid = self._children[max(self._children)].pid
+            lines.append(f"Kill a node (kill -9 {pid}): nothing that was acknowledged is lost.")
+        return [*lines, f"Ctrl-C stops the cluster; its data stay in {self._folder.path}."]
+
+    def _data_flag(self) -> str:
+        return "" if self._folder.path == Path(".angarium") else f" --data {self._folder.path}"
+
+    def _restart_dead(self) -> None:
+        for number, child in self._children.items():
+            if not child.is_running:
+                self._dashboard.say(f"node {number} starts again")
+                child.start()
+        self._write_state()
+
+    # --- stopping ---------------------------------------------------------------------------
+
+    def _told_to_stop(self) -> None:
+        self._stop.set()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.remove_signal_handler(number)
+        # A second Ctrl-C interrupts the wait for a graceful stop; then the nodes are killed.
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.default_int_handler)
+
+    async def _unless_stopped(self, work: Coroutine[object, object, None]) -> bool:
+        doing = asyncio.ensure_future(work)
+        told = asyncio.ensure_future(self._stop.wait())
+        try:
+            await asyncio.wait((doing, told), return_when=asyncio.FIRST_COMPLETED)
+            if doing.done():
+                doing.result()
+                return True
+            return False
+        finally:
+            for task in (doing, told):
+                task.cancel()
+            await asyncio.gather(doing, told, return_exceptions=True)
+
+    def _state(self) -> State:
+        nodes = [
+            LocalNode(
+                number=node.number,
+                wire_port=node.wire_port,
+                id=node.id,
+                pid=self._children[node.number].pid,
+            )
+            for node in self._nodes.values()
+        ]
+        return State(pid=os.getpid(), nodes=tuple(nodes))
+
+    def _write_state(self) -> None:
+        self._folder.write_state(self._state())
+
+
+# --- somebody else runs it -----------------------------------------------------------------------
+
+
+def _already_running(folder: Folder) -> str:
+    state = folder.read_state()
+    word = own_name()
+    if state is None:
+        return f"A cluster is starting in {folder.path}; ask again in a moment."
+    return (
+        f"A cluster is running in {folder.path} already (process {state.pid}).\n"
+        f"Watch it:  {word} cluster status --watch --servers {state.servers}\n"
+        f"Stop it:   {word} up --stop --data {folder.path}"
+    )
+
+
+def _tell_the_running_one(folder: Folder, *, restart: bool) -> int:
+    state = folder.read_state()
+    if state is None or not folder.is_locked():
+        raise Refusal(f"no cluster runs in {folder.path}; `{own_name()} up` starts one")
+    if restart:
+        os.kill(state.pid, signal.SIGUSR1)
+        return 0
+    os.kill(state.pid, signal.SIGTERM)
+    deadline = time.monotonic() + 30.0
+    while folder.is_locked():
+        if time.monotonic() > deadline:
+            raise Refusal(f"process {state.pid} has not stopped after 30 s; try kill {state.pid}")
+        time.sleep(0.05)
+    return 0

@@ -1,0 +1,62 @@
+"""Asking one node, and no other, what it sees. The client would ask whoever answers first."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from angarium.api import ClusterStatus, TopicConfig, TopicInfo
+from angarium.errors import AngariumError
+from angarium.wire import Hello, Role, dial
+from angarium.wire.operations import CreateTopicHeader, Operation, TopicsAnswer
+
+if TYPE_CHECKING:
+    from angarium.app.addresses import Address
+    from angarium.wire import Connection, Frame, Header
+
+ANSWER_SECONDS_MAX: Final = 2.0
+"""A node that takes longer counts as silent."""
+
+
+class View(NamedTuple):
+    """What one node sees."""
+
+    status: ClusterStatus
+    topics: tuple[TopicInfo, ...]
+
+
+class Probe:
+    """A connection to one node, opened anew when it breaks."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._connection: Connection | None = None
+
+    async def view(self) -> View | None:
+        """Return what the node sees; None if it does not answer."""
+        try:
+            status = await self._ask(Operation.CLUSTER_STATUS)
+            topics = await self._ask(Operation.LIST_TOPICS)
+            return View(status.read(ClusterStatus), topics.read(TopicsAnswer).topics)
+        except AngariumError:
+            return None
+
+    async def create_topic(self, name: str, *, partitions: int, config: TopicConfig) -> None:
+        """Create a topic through this node."""
+        await self._ask(Operation.CREATE_TOPIC, CreateTopicHeader(name, partitions, config))
+
+    async def close(self) -> None:
+        """Hang up."""
+        if self._connection is not None:
+            with suppress(AngariumError, TimeoutError):
+                await self._connection.close(timeout_s=0.5)
+
+    async def _ask(self, operation: Operation, header: Header = b"") -> Frame:
+        if self._connection is None or not self._connection.is_open:
+            self._connection = await dial(
+                host=self.address.host,
+                port=self.address.port,
+                hello=Hello(role=Role.CLIENT),
+                timeout_s=ANSWER_SECONDS_MAX,
+            )
+        return await self._connection.request(operation, header, timeout_s=ANSWER_SECONDS_MAX)
