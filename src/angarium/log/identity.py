@@ -8,7 +8,6 @@ data beside it is an error for an operator; only an empty directory may be given
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -46,7 +45,7 @@ class Identity:
         assert 0 <= self.incarnation < 1 << _INCARNATION_BITS, "an incarnation fits 48 bits"
 
 
-def draw_incarnation(random_bits: Callable[[int], int] = secrets.randbits) -> Incarnation:
+def draw_incarnation(random_bits: Callable[[int], int]) -> Incarnation:
     """Return a new incarnation; `random_bits` returns a number of so many random bits."""
     return Incarnation(random_bits(_INCARNATION_BITS))
 

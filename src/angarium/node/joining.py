@@ -23,7 +23,7 @@ FIRST_NODE = NodeId(1)
 def new_cluster() -> Identity:
     """Return the identity of the first node of a cluster that nobody has heard of yet."""
     return Identity(
-        cluster_id=secrets.randbits(128), node_id=FIRST_NODE, incarnation=draw_incarnation()
+        cluster_id=secrets.randbits(128), node_id=FIRST_NODE, incarnation=draw_incarnation(secrets.randbits)
     )
 
 
@@ -39,7 +39,7 @@ async def ask_to_join(
 
     Returns who this node is from now on, and where the others are.
     """
-    incarnation = draw_incarnation()
+    incarnation = draw_incarnation(secrets.randbits)
     request = JoinHeader(
         config.node_id,
         incarnation,
