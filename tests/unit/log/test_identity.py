@@ -98,4 +98,4 @@ def test_incarnations_are_drawn_anew() -> None:
     drawn = {draw_incarnation(dice.getrandbits) for _ in range(100)}
     assert len(drawn) == 100
     assert all(0 <= one < 1 << 48 for one in drawn)
-    assert draw_incarnation() != draw_incarnation()
+    assert draw_incarnation(dice.getrandbits) != draw_incarnation(dice.getrandbits)
