@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -31,12 +32,18 @@ class Runner:
     def __call__(self, work: Coroutine[Any, Any, T], *, within_s: float = 20.0) -> T:
         factory = uvloop.new_event_loop if self.kind == "uvloop" else asyncio.new_event_loop
 
+        unhandled: list[dict[str, Any]] = []
+
         async def in_time() -> T:
+            asyncio.get_running_loop().set_exception_handler(lambda _, what: unhandled.append(what))
             async with asyncio.timeout(within_s):
                 return await work
 
-        with asyncio.Runner(loop_factory=factory, debug=False) as runner:
-            return runner.run(in_time())
+        with asyncio.Runner(loop_factory=factory) as runner:
+            result = runner.run(in_time())
+            gc.collect()  # futures whose exception nobody asked for complain when they go
+        assert unhandled == []
+        return result
 
 
 async def eventually(is_so: Callable[[], object], *, within_s: float = 10.0) -> None:
