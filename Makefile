@@ -13,10 +13,12 @@ ARGS ?=
 JOBS ?=
 SEEDS ?=
 INPUTS ?= 1000000
+PORT_BASE ?=
+NODES ?=
 ONLY ?=
 export PYTHON ?=
 
-.PHONY: help run test check format sim fuzz conformance bench golden proto system clean venv
+.PHONY: help run test check format sim fuzz conformance bench golden proto system clean venv base
 
 help:
 	@echo 'make WORD, where WORD is one of'
@@ -32,10 +34,8 @@ check: venv  ## only the linters: ruff, mypy --strict and the import contracts
 format: venv  ## put the code into ruff's shape, fixing what it can fix safely
 	@$(VENV_PYTHON) -m ruff check --fix --quiet . ; $(VENV_PYTHON) -m ruff format .
 
-run:  ## a local cluster; it starts with the cluster work and is not there yet
-	@echo 'There is no node to run yet: the heart (batch, log, Raft, machine) is built and tested,' >&2
-	@echo 'the networked node comes next. `make sim` runs whole clusters, simulated, meanwhile.' >&2
-	@exit 1
+run: base  ## a local cluster of three nodes with a live table, Ctrl-C stops it; PORT_BASE=7500, NODES=5
+	@exec .venv/bin/angarium up $(if $(PORT_BASE),--port-base $(PORT_BASE)) $(if $(NODES),--nodes $(NODES))
 
 ##@ Try to break it
 sim: venv  ## whole simulated clusters under faults, one per seed; SEEDS=10000 for a long night
@@ -61,9 +61,14 @@ proto: venv  ## generate src/angarium/proto from the sources in proto/
 system:  ## install the system programs the tests use, with apt (as root or through sudo)
 	@sh scripts/system.sh
 
-clean:  ## remove .venv, caches and logs; a local cluster's data stays
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .angarium/test build dist
+clean:  ## remove .venv, caches, logs and the local cluster with all its data
+	@! [ -x .venv/bin/angarium ] || .venv/bin/angarium up --stop 2>/dev/null || true
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .angarium build dist
 	find src tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
 venv:
 	@sh scripts/venv.sh
+
+# What a running cluster needs, and nothing to develop with.
+base:
+	@sh scripts/venv.sh base

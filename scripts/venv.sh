@@ -1,13 +1,17 @@
 #!/bin/sh
 # Make .venv what pyproject.toml and constraints.txt say, and do nothing when it already is.
 #
+#     sh scripts/venv.sh [dev | base]
+#
 # Run from the project's root (the Makefile does). Guarantees: after exit 0, .venv/bin/python is
-# Python 3.11 or newer with the project (editable) and its pinned development tools in it. What is
-# missing on the machine is told with the line that installs it; nothing is installed system-wide.
+# Python 3.11 or newer with the project (editable) in it, and, unless only the base is asked for,
+# its pinned development tools. A .venv for development is good for the base, too. What is missing
+# on the machine is told with the line that installs it; nothing is installed system-wide.
 set -eu
 
 VENV=.venv
 OLDEST=3.11
+KIND=${1:-dev}
 STAMP=$VENV/.installed-from
 
 say() { printf '%s\n' "$*" >&2; }
@@ -75,10 +79,16 @@ find_python() {
     refuse_without_python
 }
 
+case $KIND in
+    dev) extras='[dev]' ;;
+    base) extras= ;;
+    *) say "usage: sh scripts/venv.sh [dev | base]"; exit 2 ;;
+esac
+
 wanted=$(fingerprint)
-if [ -x $VENV/bin/python ] && [ "$(cat $STAMP 2>/dev/null)" = "$wanted" ] && is_new_enough $VENV/bin/python
-then
-    exit 0
+there=$(cat $STAMP 2>/dev/null || true)
+if [ "$there" = "dev $wanted" ] || [ "$there" = "$KIND $wanted" ]; then
+    if is_new_enough $VENV/bin/python; then exit 0; fi
 fi
 
 # A .venv whose Python is gone, too old or without pip is rebuilt; a good one is only brought up to date.
@@ -88,12 +98,12 @@ if ! is_new_enough $VENV/bin/python || ! $VENV/bin/python -m pip --version >/dev
     "$python" -m venv --clear $VENV
 fi
 
-say "== installing the pinned dependencies into .venv"
+say "== installing the pinned dependencies ($KIND) into .venv"
 install="$VENV/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt"
 # The build backend goes in first and build isolation stays off: pip would otherwise fetch
 # the newest backend on its own, past our constraints.
-if ! { $install hatchling editables && $install --no-build-isolation --editable '.[dev]'; }; then
+if ! { $install hatchling editables && $install --no-build-isolation --editable ".$extras"; }; then
     say "The installation failed: pip's own words are above. It needs to reach a package index."
     exit 1
 fi
-echo "$wanted" > $STAMP
+echo "$KIND $wanted" > $STAMP

@@ -64,15 +64,50 @@ def test_bare_make_lists_every_word_with_a_sentence() -> None:
     words = re.findall(r"^  ([a-z]+) +(\S.+)$", run("make").stdout, re.MULTILINE)
     declared = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert declared
-    # `help` is bare make itself, `venv` what the others need: neither is a word to learn.
-    assert {word for word, _ in words} == set(declared[1].split()) - {"help", "venv"}
+    # `help` is bare make itself, `venv` and `base` are what others need: no words to learn.
+    assert {word for word, _ in words} == set(declared[1].split()) - {"help", "venv", "base"}
     assert all(len(sentence) > 20 for _, sentence in words)
 
 
-def test_make_run_says_that_there_is_no_node_yet_and_does_not_succeed() -> None:
-    answer = run("make", "run")
-    assert answer.returncode != 0
-    assert "the networked node comes next" in answer.stderr
+def put_fake_venv(clone: Path, diary: Path) -> None:
+    """Give `clone` a .venv whose Python and pip only write down how they are called."""
+    programs = clone / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    put_program(programs, "python", f'echo "python $*" >> {diary}')
+    put_program(programs, "angarium", f'echo "angarium $*" >> {diary}')
+
+
+def test_make_run_installs_the_base_only_and_once(clone: Path, tmp_path: Path) -> None:
+    diary = tmp_path / "diary"
+    put_fake_venv(clone, diary)
+    assert run("make", "run", cwd=clone).returncode == 0
+    installs = [line for line in diary.read_text().splitlines() if "pip" in line]
+    assert installs[-1].endswith("--editable .")
+    diary.unlink()
+    assert run("make", "run", "PORT_BASE=7500", cwd=clone).returncode == 0
+    assert "angarium up --port-base 7500" in diary.read_text()
+    assert "pip" not in diary.read_text()
+
+
+def test_a_venv_for_development_is_good_enough_to_run(clone: Path, tmp_path: Path) -> None:
+    diary = tmp_path / "diary"
+    put_fake_venv(clone, diary)
+    assert run("sh", "scripts/venv.sh", cwd=clone).returncode == 0
+    assert "--editable .[dev]" in diary.read_text()
+    diary.unlink()
+    assert run("make", "run", cwd=clone).returncode == 0
+    assert "pip" not in diary.read_text()
+
+
+def test_make_clean_stops_the_cluster_and_removes_its_data(clone: Path, tmp_path: Path) -> None:
+    diary = tmp_path / "diary"
+    put_fake_venv(clone, diary)
+    (clone / ".angarium" / "node-1").mkdir(parents=True)
+    for folder in ("src", "tests", "benchmarks"):
+        (clone / folder).mkdir()
+    assert run("make", "clean", cwd=clone).returncode == 0
+    assert diary.read_text() == "angarium up --stop\n"
+    assert not (clone / ".angarium").exists()
 
 
 def test_without_python_the_apt_line_is_printed(bare_machine: Path, clone: Path) -> None:

@@ -45,10 +45,21 @@ def test_the_command_tells_its_version() -> None:
     assert (answer.returncode, answer.stdout) == (0, f"angarium {angarium.__version__}\n")
 
 
-def test_the_bare_command_says_what_exists() -> None:
+def test_the_bare_command_says_how_to_begin() -> None:
     answer = python("-m", "angarium")
     assert answer.returncode == 0
-    assert "What comes next" in answer.stdout
+    assert "angarium up" in answer.stdout
+
+
+def test_help_needs_neither_a_client_nor_a_node() -> None:
+    loaded = "import sys; from angarium.cli.main import main; main(['pub', '--help'])"
+    answer = python("-X", "importtime", "-c", loaded)
+    assert answer.returncode == 0, answer.stderr
+    assert "usage: angarium pub" in answer.stdout
+    imported = {line.rpartition("|")[2].strip() for line in answer.stderr.splitlines()}
+    rooms = {name.split(".")[1] for name in imported if name.startswith("angarium.")}
+    assert rooms == {"cli"}
+    assert not imported & {"msgspec", "asyncio", "grpc", "logging"}
 
 
 def test_an_unknown_word_is_refused_without_a_traceback() -> None:
