@@ -23,7 +23,9 @@ FIRST_NODE = NodeId(1)
 def new_cluster() -> Identity:
     """Return the identity of the first node of a cluster that nobody has heard of yet."""
     return Identity(
-        cluster_id=secrets.randbits(128), node_id=FIRST_NODE, incarnation=draw_incarnation(secrets.randbits)
+        cluster_id=secrets.randbits(128),
+        node_id=FIRST_NODE,
+        incarnation=draw_incarnation(secrets.randbits),
     )
 
 

@@ -202,7 +202,8 @@ class Node:
             jitter=random.randrange,
         )
         for group in self._host.replicas:
-            self.attach(group)
+            self._attach(group)
+        self._host.on_started = self._attach
         self._syncer = Syncer(loop, self._host, done=self._synced)
         self._syncer.start()
 
@@ -219,9 +220,12 @@ class Node:
             replica.process()
             self.wake()
 
-    def attach(self, group: GroupId) -> None:
-        """Have this node's readers told when `group` has new records."""
-        self.host.replicas[group].partition.on_visible = lambda: self._visible.add(group)
+    def _attach(self, group: GroupId) -> None:
+        """Have this node told what happens in a replica that has begun to work."""
+        if group == CATALOG_GROUP:
+            self._attach_catalog()
+        else:
+            self.host.replicas[group].partition.on_visible = lambda: self._visible.add(group)
 
     def _greeting(self, role: Role) -> Hello:
         identity = self._identity

@@ -123,11 +123,12 @@ class Placement:
         has = partition.group in host.replicas or partition.group in host.repairs
         wanted = me in partition.replicas or me in partition.target
         if wanted and not has:
+            if host.is_leaving(partition.group):
+                return  # the files of its predecessor go first
             if host.id in partition.founders:
                 host.form_group(partition.group, partition.founders)
             else:
                 host.join_group(partition.group)
-            self._node.attach(partition.group)
             self._node.wake()
             self._fresh[partition.group] = FRESH_ROUNDS
         elif has and not wanted:

@@ -85,6 +85,9 @@ class Catalog:
         yield from ()
         return self.machine.snapshot()
 
+    def saved(self, index: Index) -> None:
+        """Hear that the state as of `index` is durable: nothing waits for it."""
+
     def restore(self, data: Buffer, index: Index) -> None:  # noqa: ARG002 - the port has it
         """Become what another replica saved."""
         self.machine.restore(data)

@@ -41,7 +41,19 @@ class ReplicaConfig:
     transfer_patience_ticks: int = 20
     """Ticks without progress after which a segment copy is given up and may start anew."""
 
+    rest_after_ticks: int = 20
+    """Ticks without anything to do after which a group goes quiet."""
+
+    vouch_ticks: int = 4
+    """Ticks between two words that vouch for all the groups resting under a node."""
+
+    vouch_patience_ticks: int = 16
+    """Ticks of silence after which the groups resting under a node wake up and look for another
+    leader. Well above `vouch_ticks`, so that one lost word wakes nobody."""
+
     def __post_init__(self) -> None:
+        if self.vouch_patience_ticks <= 2 * self.vouch_ticks:
+            raise ValueError("the patience covers at least two words that vouch")
         if self.heartbeat_ticks < 1 or self.election_ticks <= self.heartbeat_ticks:
             raise ValueError("an election takes longer than a heartbeat, and both at least a tick")
         if self.snapshot_keep_entries < 0 or self.snapshot_entries < 1:

@@ -24,8 +24,9 @@ from angarium.replica.config import ReplicaConfig
 from angarium.replica.opening import Opener
 from angarium.replica.outbox import Outbox
 from angarium.replica.partition import empty_partition
-from angarium.replica.peers import EntriesReply
+from angarium.replica.peers import EntriesReply, Rest, Vouch
 from angarium.replica.repair import IdentityLost, Repair, entries_to_refetch
+from angarium.replica.sleeping import Sleepers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -91,6 +92,10 @@ class Host:
             segments=config.segments,
             jitter=jitter,
         )
+        self.on_started: Callable[[GroupId], None] = _ignore
+        """Told whenever a replica begins to work: at once, or after a repair."""
+        self._awake: dict[GroupId, PartitionReplica | CatalogReplica] = {}
+        self._sleepers = Sleepers(self.id, self.outbox, config.replica)
         self._sync: Sync | None = None
         self._leaving: list[GroupId] = []
         """Groups whose files go once the log has durably forgotten them."""
@@ -120,14 +125,31 @@ class Host:
         self._start(group)
 
     def remove_group(self, group: GroupId) -> None:
-        """Give up this node's replica of `group`, with everything it holds."""
-        replica = self.replicas.pop(group, None)
+        """Give up this node's replica of `group`, with everything it holds.
+
+        Does nothing while its files are being written; ask again then.
+        """
+        replica = self.replicas.get(group)
+        if replica is not None and replica.is_busy:
+            return
         self.repairs.pop(group, None)
         if replica is not None:
+            self._sleepers.wake(group)
+            del self.replicas[group], self._awake[group]
             replica.close()
         if group in self.wal.groups:
             self.wal.remove_group(group)
             self._leaving.append(group)
+
+    def is_leaving(self, group: GroupId) -> bool:
+        """Tell whether files of a removed replica are still there; wait before it comes back."""
+        under_way = self._sync.leaving if self._sync is not None else []
+        return group in self._leaving or group in under_way
+
+    @property
+    def resting(self) -> int:
+        """How many groups rest."""
+        return len(self._sleepers)
 
     def close(self) -> None:
         """Let go of every file. What is not synced is lost, and nobody was told it was not."""
@@ -174,11 +196,17 @@ class Host:
         )
 
     def _start(self, group: GroupId) -> None:
-        opened = self._opener.open(group)
+        assert not self.is_leaving(group), "the old files go first"
+        try:
+            opened = self._opener.open(group)
+        except CorruptData as damaged:
+            raise IdentityLost(str(damaged)) from damaged
+        self._awake[group] = opened
         if isinstance(opened, CatalogReplica):
             self.catalog = opened
         else:
             self.replicas[group] = opened
+        self.on_started(group)
 
     def _replica(self, group: GroupId) -> PartitionReplica | CatalogReplica | None:
         return self.catalog if group == CATALOG_GROUP else self.replicas.get(group)
@@ -191,14 +219,32 @@ class Host:
     # --- inputs -----------------------------------------------------------------------------
 
     def tick(self) -> None:
-        """Let one tick pass for every group."""
-        for replica in self._all():
+        """Let one tick pass for every group that does not rest."""
+        self._wake()
+        rested = []
+        for group, replica in list(self._awake.items()):
             replica.tick()
             replica.process()
+            if self._sleepers.consider(replica):
+                rested.append(group)
+        for group in rested:
+            del self._awake[group]
+        self._sleepers.tick()
+        self._wake()
         for repair in self.repairs.values():
             request = repair.request()
             if request is not None:
                 self.outbox.tell(request)
+
+    def _wake(self) -> None:
+        """Tick again those to whom something happened, or for whom nobody vouches any more."""
+        woken, self.outbox.woken = self.outbox.woken, []
+        for group in woken:
+            self._sleepers.wake(group)
+        if len(self._awake) + len(self._sleepers) < len(self.replicas) + (self.catalog is not None):
+            for replica in self._all():
+                if not replica.is_resting:
+                    self._awake.setdefault(replica.group, replica)
 
     def deliver(self, group: GroupId, message: Message) -> None:
         """Take a Raft message from another node."""
@@ -225,8 +271,16 @@ class Host:
             if isinstance(message, EntriesReply):
                 self._take_repair(message, repair)
             return
+        if isinstance(message, Vouch):
+            self._sleepers.hear_vouch(message)
+            return
         replica = self._replica(message.group)
         if replica is None:
+            return
+        if isinstance(message, Rest):
+            self._sleepers.hear_rest(message, replica)
+            if replica.is_resting:
+                self._awake.pop(message.group, None)
             return
         replica.receive_from_peer(message)
         replica.process()
@@ -280,3 +334,7 @@ class Host:
         for replica in self._all():
             yield from replica.maintain()
         self.wal.release()
+
+
+def _ignore(_: GroupId) -> None:
+    """Nobody wants to know."""

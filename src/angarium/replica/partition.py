@@ -88,8 +88,12 @@ class Partition:
         self._config = config
         self._segment_config = segments
         self._stages = StageStore(disk, f"{folder}/stages")
-        self._drops: deque[tuple[Offset, tuple[int, ...]]] = deque()
-        """Stages whose batches are in the segments, and the offset that must be synced first."""
+        self._stages.retain(self.machine.open_stages())
+        if lacking := self._stages.lacking(self.machine.open_stages()):
+            raise CorruptData(f"the batches of {len(lacking)} open transactions are damaged")
+        self._drops: deque[tuple[Index, tuple[int, ...]]] = deque()
+        """Stages that nobody needs once a snapshot at this index or later is durable: until then
+        the log may bring their transactions again after a restart."""
         self._projection: Projection | None = None
         self._term = Term(0)
         self._log_entries: LogEntries | None = None
@@ -230,7 +234,7 @@ class Partition:
         if applied.visible or applied.reserved:
             self.on_visible()
         if applied.stage_drops:
-            self._drops.append((self.log.end_offset, applied.stage_drops))
+            self._drops.append((applied.index, applied.stage_drops))
         if applied.trimmed_to is not None:
             self.log.trim(applied.trimmed_to)
 
@@ -260,15 +264,20 @@ class Partition:
         The state is that of the moment this is called. Entries may be applied while the work is
         done; they are not part of it.
         """
-        state = PartitionSnapshot(
-            self.machine.snapshot(), self.log.manifest().encode(), self._stages.contents()
-        )
+        stages = self._stages.contents()
+        needed = {slot: stages[slot] for slot in self.machine.open_stages()}
+        state = PartitionSnapshot(self.machine.snapshot(), self.log.manifest().encode(), needed)
         until = self.log.end_offset
         while self.log.synced_offset < until:
             yield from self._flush(sync=True)
         yield from self._flush_stages()
-        self._drop_published_stages()
         return msgspec.msgpack.encode(state)
+
+    def saved(self, index: Index) -> None:
+        """Hear that the state as of `index` is durable: let go of stages it does not need."""
+        while self._drops and self._drops[0][0] <= index:
+            for slot in self._drops.popleft()[1]:
+                self._stages.drop(slot)
 
     def restore(self, data: Buffer, index: Index) -> None:
         """Become what another replica saved; `adopt` has brought the segments."""
@@ -304,7 +313,6 @@ class Partition:
         Returns whether segments were removed.
         """
         yield from self._flush(sync=False)
-        self._drop_published_stages()
         return self.log.collect() > 0
 
     def _flush(self, *, sync: bool) -> Generator[Work, None, None]:
@@ -329,11 +337,6 @@ class Partition:
             self._stages.failed(flush)
             raise
         self._stages.flushed(flush)
-
-    def _drop_published_stages(self) -> None:
-        while self._drops and self._drops[0][0] <= self.log.synced_offset:
-            for slot in self._drops.popleft()[1]:
-                self._stages.drop(slot)
 
 
 def _ignore() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Self
 import msgspec
 
 from angarium.errors import InvalidArgument
-from angarium.ids import GroupId, Index, Offset, ReplicaId, Term
+from angarium.ids import CATALOG_GROUP, GroupId, Index, Offset, ReplicaId, Term
 from angarium.raft.messages import Entry, EntryKind
 
 if TYPE_CHECKING:
@@ -79,6 +79,24 @@ class EntriesReply(msgspec.Struct, frozen=True, tag=True):
         return (Entry(term, index, data, kind) for term, index, kind, data in self.packed)
 
 
+class Rest(msgspec.Struct, frozen=True, tag=True):
+    """The leader says: you have everything up to `index`, nothing happens, let us rest."""
+
+    group: GroupId
+    sender: ReplicaId
+    to: ReplicaId
+    term: Term
+    index: Index
+
+
+class Vouch(msgspec.Struct, frozen=True, tag=True):
+    """Whoever rests under the sender may go on resting: it is alive."""
+
+    sender: ReplicaId
+    to: ReplicaId
+    group: GroupId = CATALOG_GROUP
+
+
 class FramesRequest(msgspec.Struct, frozen=True, tag=True):
     """Asks for committed batches and declared gaps from `offset` on, to mend damaged segments."""
 
@@ -100,7 +118,14 @@ class FramesReply(msgspec.Struct, frozen=True, tag=True):
 
 
 PeerMessage = (
-    ChunkRequest | ChunkReply | EntriesRequest | EntriesReply | FramesRequest | FramesReply
+    ChunkRequest
+    | ChunkReply
+    | EntriesRequest
+    | EntriesReply
+    | FramesRequest
+    | FramesReply
+    | Rest
+    | Vouch
 )
 
 _encode: Final = msgspec.msgpack.Encoder().encode

@@ -61,6 +61,9 @@ class State(Protocol):
     def save(self) -> Generator[Work, None, bytes]:
         """Return the state as of now, after the work that makes its files durable."""
 
+    def saved(self, index: Index) -> None:
+        """Hear that the state as of `index` is durable."""
+
     def restore(self, data: Buffer, index: Index) -> None:
         """Replace the state by one that another replica saved at `index`."""
 
@@ -88,6 +91,11 @@ class Replica:
         self._wal = wal
         self._outbox = outbox
         self._config = config
+        self.is_resting = False
+        """True while nobody ticks it; see `sleeping`."""
+        self.is_closed = False
+        self._quiet_index = Index(0)
+        self._quiet_ticks = 0
         self.is_busy = False
         """True while files are written that nothing else may touch meanwhile."""
         self._leading: Term | None = None
@@ -117,6 +125,25 @@ class Replica:
     def tick(self) -> None:
         """Let one tick pass."""
         self.raft.tick()
+        if self.raft.last_index == self._quiet_index:
+            self._quiet_ticks += 1
+        else:
+            self._quiet_index, self._quiet_ticks = self.raft.last_index, 0
+
+    def may_rest(self) -> bool:
+        """Tell whether this leader has nothing to do: everybody has everything, nobody waits."""
+        raft = self.raft
+        if self._quiet_ticks < self._config.rest_after_ticks or self._leading is None:
+            return False
+        state = raft.conf_state
+        last = raft.last_index
+        return (
+            raft.commit == last == self.applied
+            and not state.voters_outgoing
+            and not self._reads
+            and not self._reads_ready
+            and all(raft.match(one) == last for one in (*state.voters, *state.learners))
+        )
 
     def step(self, message: Message) -> None:
         """Take a message from a peer; one that the core refuses has changed nothing."""
@@ -180,6 +207,10 @@ class Replica:
     def process(self) -> None:
         """Carry out everything the core has decided since the last call."""
         raft = self.raft
+        if self.is_closed:
+            return
+        if self.is_resting and raft.has_ready():
+            self._outbox.woken.append(self.group)
         while raft.has_ready():
             ready = raft.ready()
             for message in ready.messages:
@@ -301,8 +332,14 @@ class Replica:
             snapshot = Snapshot(applied, term, conf_state, data)
             yield lambda: self._storage.write(snapshot)
         finally:
-            self.is_busy = False
+            self.is_resting = False
+        """True while nobody ticks it; see `sleeping`."""
+        self.is_closed = False
+        self._quiet_index = Index(0)
+        self._quiet_ticks = 0
+        self.is_busy = False
         self._storage.adopt(snapshot)
+        self._state.saved(applied)
         self._forget_entries(applied)
 
     def _forget_entries(self, applied: Index) -> None:
@@ -320,6 +357,7 @@ class Replica:
 
     def close(self) -> None:
         """Let go of everything: whoever still waits is told that nothing more is known."""
+        self.is_closed = True
         self._state.follow()
 
     # --- housekeeping -----------------------------------------------------------------------

@@ -78,7 +78,7 @@ class Producer:
     def _publish(self) -> None:
         if not self.active:
             return
-        if len(self._open) < self._window:
+        if len(self._open) < self._window and self.world.scheduler.now >= self.world.quiet_until:
             self.publish_one(self._choose_mode())
         think = 4 * MILLISECOND if self._eager else 25 * MILLISECOND
         self.world.scheduler.after(self.rng.randrange(1, think), self._publish)

@@ -39,6 +39,7 @@ USUAL: Final = {
     "bit_flip": 3,
     "wipe": 2,
     "move_replica": 2,
+    "lull": 3,
 }
 """How often each fault is chosen, relative to the others. The names are methods of `Faults`."""
 
@@ -242,6 +243,11 @@ class Faults:
         wanted.remove(leaving)
         wanted.add(arriving)
         return f"group {group} from node-{leaving} to node-{arriving}"
+
+    def lull(self) -> str | None:
+        """Let nobody publish for a while, so that groups go to rest."""
+        self.world.quiet_until = self.world.scheduler.now + self._while()
+        return "nobody publishes"
 
     # --- who may be hurt --------------------------------------------------------------------
 

@@ -57,6 +57,7 @@ def small_host() -> HostConfig:
             transfer_patience_ticks=15,
             message_bytes_max=4_096,
             inflight_messages_max=8,
+            rest_after_ticks=6,
         ),
         wal=WalConfig(file_bytes=16_384, reserve_bytes=8_192, cache_bytes=4_096),
         segments=SegmentConfig(segment_bytes=8_192),
@@ -163,6 +164,8 @@ class World:
         self._skew = {node: rng.randrange(-50, 50) * MILLISECOND for node in self.node_ids}
         self._seen: dict[GroupId, int] = {}
         self._done = 0
+        self.quiet_until = 0
+        """Until when producers send nothing new."""
         self.is_formed = False
         """True once every group has its first members; whoever boots later joins what it lacks."""
         self.broken: Exception | None = None
