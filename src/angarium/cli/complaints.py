@@ -39,7 +39,8 @@ class Refusal(InvalidArgument):
 def sentence(error: Exception) -> str:
     """Return what to print about `error`."""
     if isinstance(error, AngariumError):
-        said = "\n".join(escaped(line) for line in str(error).splitlines()) or error.code
+        told = [*str(error).splitlines(), *getattr(error, "__notes__", ())]
+        said = "\n".join(map(escaped, told)) or error.code
         advice = "" if isinstance(error, Refusal) else _advice(error)
         return f"angarium: {said}" + (f"\n{advice}" if advice else "")
     if isinstance(error, OSError):

@@ -1,0 +1,169 @@
+"""`angarium cluster status | add | drain | remove | transfer`"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from angarium.app.addresses import Address
+from angarium.cli.dashboard import Dashboard
+from angarium.cli.output import print_json, print_table
+from angarium.cli.overview import Overview, Seen, overview
+from angarium.cli.own_name import own_name
+from angarium.cli.probe import Probe
+from angarium.cli.session import talk
+from angarium.ids import NodeId
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from angarium.api import ClusterStatus
+    from angarium.cli.profiles import Choices
+    from angarium.client import Client
+
+WATCH_SECONDS = 1.0
+"""How often the nodes are asked."""
+
+
+def status(options: Namespace) -> int:
+    """Print the cluster as the answering node sees it, or watch it."""
+
+    async def work(client: Client, chosen: Choices) -> int:
+        seen = await client.cluster_status()
+        if options.watch:
+            await _watch(seen)
+        if chosen.is_json:
+            print_json(msgspec.to_builtins(seen))
+        else:
+            _print_status(seen)
+        return 0
+
+    return talk(options, work)
+
+
+def add(options: Namespace) -> int:
+    """Say how a new node comes in."""
+
+    async def work(client: Client, chosen: Choices) -> int:
+        seen = await client.cluster_status()
+        members = ",".join(one.addresses["wire"] for one in seen.nodes if one.alive)
+        command = f"{own_name()} serve --data DIR --join {members}"
+        if chosen.is_json:
+            print_json({"cluster_id": seen.cluster_id, "join": members, "command": command})
+            return 0
+        print(
+            "A node comes in by itself, with an empty data folder and the addresses of members:\n"
+            f"\n    {command}\n\n"
+            "On another machine add --listen HOST --insecure (there is no authentication yet; see"
+            " docs/reference/node-toml.md), on this one other ports: --wire-port, --grpc-port.\n"
+            "New topics use it at once; replicas move to it when a node is drained."
+        )
+        return 0
+
+    return talk(options, work)
+
+
+def drain(options: Namespace) -> int:
+    """Move everything away from a node, or let it have replicas again."""
+
+    async def work(client: Client, chosen: Choices) -> int:
+        node = NodeId(options.node)
+        await client.drain_node(node, draining=not options.undo)
+        left = await _replicas_of(client, node)
+        while left and options.wait and not options.undo:
+            await asyncio.sleep(WATCH_SECONDS / 4)
+            left = await _replicas_of(client, node)
+        if chosen.is_json:
+            print_json({"node": node, "draining": not options.undo, "replicas": left})
+        elif options.undo:
+            print(f"node {node} may have replicas again")
+        elif left:
+            print(f"node {node} is being drained; {left} replicas still have to move")
+        else:
+            print(f"node {node} holds nothing any more; `cluster remove {node}` forgets it")
+        return 0
+
+    return talk(options, work)
+
+
+def remove(options: Namespace) -> int:
+    """Forget a node."""
+
+    async def work(client: Client, chosen: Choices) -> int:
+        await client.remove_node(NodeId(options.node))
+        if chosen.is_json:
+            print_json({"node": options.node, "removed": True})
+        else:
+            print(f"node {options.node} is no longer a member; stop its process")
+        return 0
+
+    return talk(options, work)
+
+
+def transfer(options: Namespace) -> int:
+    """Ask a partition's leader to hand over."""
+
+    async def work(client: Client, chosen: Choices) -> int:
+        await client.transfer_leader(options.topic, options.partition, NodeId(options.node))
+        place: dict[str, Any] = {"topic": options.topic, "partition": options.partition}
+        if chosen.is_json:
+            print_json({**place, "asked_to_lead": options.node})
+        else:
+            print(f"node {options.node} was asked to lead {options.topic}/{options.partition}")
+        return 0
+
+    return talk(options, work)
+
+
+async def _replicas_of(client: Client, node: NodeId) -> int:
+    seen = await client.cluster_status()
+    return next((one.replicas for one in seen.nodes if one.id == node), 0)
+
+
+def _print_status(seen: ClusterStatus) -> None:
+    alive = sum(one.alive for one in seen.nodes)
+    print(f"cluster         {seen.cluster_id}")
+    print(f"nodes           {alive} of {len(seen.nodes)} alive, as node {seen.node} sees it")
+    print(f"catalog leader  {'nobody' if seen.catalog_leader is None else seen.catalog_leader}")
+    print(f"topics          {seen.topics}, with {seen.partitions} partitions")
+    print(f"version         {seen.version}, feature level {seen.feature_level}")
+    print()
+    print_table(
+        ("node", "state", "wire", "grpc", "place", "leads", "replicas"),
+        [
+            (
+                one.id,
+                ("alive" if one.alive else "silent") + (", draining" if one.draining else ""),
+                one.addresses.get("wire"),
+                one.addresses.get("grpc"),
+                "/".join(filter(None, (one.region, one.zone, one.host))) or None,
+                one.leads,
+                one.replicas,
+            )
+            for one in seen.nodes
+        ],
+        none="There are no nodes.",
+    )
+
+
+async def _watch(seen: ClusterStatus) -> None:
+    """Show the live table until Ctrl-C. Nodes that come later are shown as well."""
+    dashboard = Dashboard(footer=["Ctrl-C leaves; the cluster goes on."])
+    probes = {one.id: Probe(Address.parse(one.addresses["wire"])) for one in seen.nodes}
+    last: Overview | None = None
+    while True:
+        views = await asyncio.gather(*(probe.view() for probe in probes.values()))
+        told = [
+            Seen(address=str(probe.address), view=view, node=node)
+            for (node, probe), view in zip(probes.items(), views, strict=True)
+        ]
+        last = overview(told, at=time.monotonic(), before=last)
+        dashboard.show(last)
+        for view in filter(None, views):
+            for one in view.status.nodes:
+                if one.id not in probes:
+                    probes[one.id] = Probe(Address.parse(one.addresses["wire"]))
+        await asyncio.sleep(WATCH_SECONDS)

@@ -1,0 +1,81 @@
+"""`angarium sub`: topics as they grow, or as they are now."""
+
+from __future__ import annotations
+
+import fnmatch
+from contextlib import aclosing
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from angarium.api import Place, Start
+from angarium.cli.complaints import Refusal
+from angarium.cli.grammar.quantities import From
+from angarium.cli.records import RecordPrinter
+from angarium.cli.session import talk
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import AsyncGenerator
+
+    from angarium.cli.profiles import Choices
+    from angarium.client import Client, ReceivedBatch, StartLike
+
+
+def run(options: Namespace) -> int:
+    """Print records until there are enough, or until the end, or for ever."""
+
+    async def work(client: Client, chosen: Choices) -> int:
+        printer = RecordPrinter(chosen.format)
+        start = start_like(options.start or From("live" if options.follow else "earliest"))
+        batches = _following if options.follow else _standing
+        async with aclosing(batches(client, options.topics, start)) as found:
+            async for batch in found:
+                if options.partition not in (None, batch.partition):
+                    continue
+                left = None if options.max is None else options.max - printer.count
+                printer.print_all(islice(batch, left))
+                if printer.count == options.max:
+                    break
+        return 0
+
+    return talk(options, work)
+
+
+def start_like(written: From) -> StartLike:
+    """Return where to begin, in the client's words."""
+    if written.place == "offset":
+        return written.value
+    if written.place == "timestamp":
+        return Start(Place.TIMESTAMP, written.value)
+    return written.place
+
+
+async def _following(
+    client: Client, topics: list[str], start: StartLike
+) -> AsyncGenerator[ReceivedBatch, None]:
+    async with client.subscribe(*topics, start=start) as subscription:
+        async for batch in subscription.batches():
+            yield batch
+
+
+async def _standing(
+    client: Client, topics: list[str], start: StartLike
+) -> AsyncGenerator[ReceivedBatch, None]:
+    """Yield what the topics hold now, one after the other."""
+    for topic in await _expanded(client, topics):
+        async for batch in client.read_batches(topic, start=start):
+            yield batch
+
+
+async def _expanded(client: Client, topics: list[str]) -> list[str]:
+    if not any(set("*?[") & set(topic) for topic in topics):
+        return topics
+    known = [topic.name for topic in await client.list_topics()]
+    found = [
+        name for name in known if any(fnmatch.fnmatchcase(name, pattern) for pattern in topics)
+    ]
+    if not found:
+        raise Refusal(
+            f"no topic fits {', '.join(topics)}; `angarium topic list` shows what is there"
+        )
+    return found

@@ -1,0 +1,180 @@
+"""`angarium topic create | list | describe | alter | delete`"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from angarium.api import TopicConfig
+from angarium.cli.complaints import Refusal
+from angarium.cli.grammar.quantities import NO_LIMIT, shown_duration, shown_size, shown_time
+from angarium.cli.output import print_json, print_table
+from angarium.cli.session import talk
+from angarium.errors import AlreadyExists
+from angarium.modes import DeliveryMode
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from angarium.api import TopicInfo
+    from angarium.cli.profiles import Choices
+    from angarium.client import Client
+
+
+def create(options: Namespace) -> int:
+    """Create a topic."""
+
+    async def work(client: Client, chosen: Choices) -> int:
+        config = changed(TopicConfig(replication=options.replication), options)
+        try:
+            topic = await client.create_topic(
+                options.name, partitions=options.partitions, config=config
+            )
+        except AlreadyExists:
+            if not options.if_not_exists:
+                raise
+            topic = await client.describe_topic(options.name)
+        _print_topic(topic, chosen)
+        return 0
+
+    return talk(options, work)
+
+
+def list_all(options: Namespace) -> int:
+    """Print all topics."""
+
+    async def work(client: Client, chosen: Choices) -> int:
+        topics = await client.list_topics()
+        if chosen.is_json:
+            print_json([topic_json(topic) for topic in topics])
+            return 0
+        print_table(
+            ("topic", "partitions", "replication", "mode", "retention", "retention size"),
+            [
+                (
+                    topic.name,
+                    len(topic.partitions),
+                    max((len(one.replicas) for one in topic.partitions), default=0),
+                    topic.config.mode.name.lower(),
+                    shown_duration(topic.config.retention_ms),
+                    shown_size(topic.config.retention_bytes),
+                )
+                for topic in topics
+            ],
+            none="There are no topics. `angarium topic create NAME` makes one.",
+        )
+        return 0
+
+    return talk(options, work)
+
+
+def describe(options: Namespace) -> int:
+    """Print one topic."""
+
+    async def work(client: Client, chosen: Choices) -> int:
+        _print_topic(await client.describe_topic(options.name), chosen)
+        return 0
+
+    return talk(options, work)
+
+
+def alter(options: Namespace) -> int:
+    """Change a topic's settings."""
+
+    async def work(client: Client, chosen: Choices) -> int:
+        before = await client.describe_topic(options.name)
+        config = changed(before.config, options)
+        if config == before.config and options.partitions is None:
+            raise Refusal("nothing to change: say what, for example --retention 7d")
+        topic = await client.alter_topic(
+            options.name,
+            partitions=options.partitions,
+            config=None if config == before.config else config,
+        )
+        _print_topic(topic, chosen)
+        return 0
+
+    return talk(options, work)
+
+
+def delete(options: Namespace) -> int:
+    """Delete topics, if the caller means it."""
+    if not options.yes:
+        _ask_whether_to_delete(options.names)
+
+    async def work(client: Client, _: Choices) -> int:
+        for name in options.names:
+            await client.delete_topic(name)
+            print(f"deleted {name}")
+        return 0
+
+    return talk(options, work)
+
+
+def changed(config: TopicConfig, options: Namespace) -> TopicConfig:
+    """Return `config` with what the flags say."""
+    given: dict[str, Any] = {}
+    if options.mode is not None:
+        given["mode"] = DeliveryMode[options.mode.upper()]
+    for field, value in (
+        ("retention_ms", options.retention),
+        ("retention_bytes", options.retention_bytes),
+    ):
+        if value is not None:
+            given[field] = None if value == NO_LIMIT else value
+    if options.batch_bytes_max is not None:
+        if options.batch_bytes_max == NO_LIMIT:
+            raise Refusal("--batch-bytes-max: batches have to have a limit")
+        given["batch_bytes_max"] = options.batch_bytes_max
+    return msgspec.structs.replace(config, **given)
+
+
+def topic_json(topic: TopicInfo) -> dict[str, Any]:
+    """Return a topic for JSON; modes by name, times in µs since 1970."""
+    found: dict[str, Any] = msgspec.to_builtins(topic)
+    found["config"]["mode"] = topic.config.mode.name.lower()
+    return found
+
+
+def _print_topic(topic: TopicInfo, chosen: Choices) -> None:
+    if chosen.is_json:
+        print_json(topic_json(topic))
+        return
+    config = topic.config
+    facts = {
+        "topic": topic.name,
+        "id": topic.id,
+        "created": shown_time(topic.created_at),
+        "mode": config.mode.name.lower(),
+        "retention": shown_duration(config.retention_ms),
+        "retention size": shown_size(config.retention_bytes),
+        "largest batch": shown_size(config.batch_bytes_max),
+    }
+    for name, value in facts.items():
+        print(f"{name:<15} {value}")
+    print()
+    print_table(
+        ("partition", "leader", "replicas", "start", "end"),
+        [
+            (
+                one.number,
+                one.leader,
+                " ".join(map(str, one.replicas)),
+                one.start_offset,
+                one.end_offset,
+            )
+            for one in topic.partitions
+        ],
+        none="It has no partitions.",
+    )
+
+
+def _ask_whether_to_delete(names: list[str]) -> None:
+    what = ", ".join(names)
+    if not sys.stdin.isatty():
+        raise Refusal(f"{what} would be gone for good; say --yes to delete it without being asked")
+    print(f"Delete {what} with everything in it? Type yes: ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip() != "yes":
+        raise Refusal("nothing was deleted")

@@ -1,0 +1,74 @@
+"""Values on their way in: from arguments, files or standard input, as they become available.
+
+A line is given on as soon as it is there, so that typing into `angarium pub` publishes line by
+line; from a file or a fast program, as many as there are travel together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+from angarium.cli.complaints import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Sequence
+
+READ_BYTES: Final = 256 * 1024
+"""Bytes read at a time, at most."""
+
+LINE_BYTES_MAX: Final = 4 * 1024 * 1024
+"""A longer line is refused: no batch would take it."""
+
+
+async def values(
+    arguments: Sequence[str], files: Sequence[str], *, whole: bool
+) -> AsyncIterator[list[bytes]]:
+    """Yield values, those together that were there at the same time."""
+    if arguments:
+        yield [argument.encode("utf-8", "surrogateescape") for argument in arguments]
+    if arguments and not files:
+        return
+    with ExitStack() as stack:
+        for name in files or ("-",):
+            source = _opened(name, stack)
+            if whole:
+                yield [await asyncio.to_thread(source.read)]
+                continue
+            chunks = lines(source)
+            # In a thread: a person may take their time, and acknowledgements come meanwhile.
+            while found := await asyncio.to_thread(next, chunks, None):
+                yield found
+
+
+def size_of(arguments: Sequence[str], files: Sequence[str]) -> int | None:
+    """Return how many bytes there are to read, or None if nobody knows."""
+    if arguments or "-" in files or not files:
+        return None
+    return sum(Path(name).stat().st_size for name in files if Path(name).is_file())
+
+
+def lines(source: BinaryIO) -> Iterator[list[bytes]]:
+    """Yield lines without their ends, as many as one read gives; the last may lack its end."""
+    rest = b""
+    # read1 returns what is there, where read would wait for more.
+    read = source.read1 if isinstance(source, io.BufferedReader) else source.read
+    while chunk := read(READ_BYTES):
+        found = (rest + chunk).split(b"\n")
+        rest = found.pop()
+        if len(rest) > LINE_BYTES_MAX:
+            raise Refusal(
+                f"a line is longer than {LINE_BYTES_MAX} bytes; --whole sends a file as it is"
+            )
+        if found:
+            yield [line.removesuffix(b"\r") for line in found]
+    if rest:
+        yield [rest]
+
+
+def _opened(name: str, stack: ExitStack) -> BinaryIO:
+    return sys.stdin.buffer if name == "-" else stack.enter_context(Path(name).open("rb"))
