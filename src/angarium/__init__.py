@@ -1,3 +1,42 @@
-"""Angarium: a replicated message broker whose topics are Spark tables."""
+"""Angarium: a replicated message broker whose topics are Spark tables.
+
+The client's names can be imported from here. They are loaded when they are first used, so that
+`import angarium` alone costs nothing; their types are in `__init__.pyi`.
+"""
+
+import importlib
 
 __version__ = "0.1.0.dev0"
+
+_HOMES = {
+    "Ack": "angarium.api",
+    "Client": "angarium.client",
+    "ClientSettings": "angarium.client",
+    "DeliveryMode": "angarium.modes",
+    "Loss": "angarium.client",
+    "Receipt": "angarium.client",
+    "ReceivedBatch": "angarium.client",
+    "Record": "angarium.client",
+    "Subscription": "angarium.client",
+    "SyncClient": "angarium.client",
+    "TopicConfig": "angarium.api",
+}
+
+__all__ = ["__version__", "errors", *_HOMES]  # noqa: PLE0604 (names, all of them)
+
+
+def __getattr__(name: str) -> object:
+    if name == "errors":
+        return importlib.import_module("angarium.errors")
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'angarium' has no attribute {name!r}")
+    # Not an import statement: rooms below the client import this module for its version, and
+    # must not be seen to import the client through it.
+    found = getattr(importlib.import_module(home), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,16 @@
+"""What `angarium.__init__` loads on first use, for type checkers."""
+
+from angarium import errors as errors
+from angarium.api import Ack as Ack
+from angarium.api import TopicConfig as TopicConfig
+from angarium.client import Client as Client
+from angarium.client import ClientSettings as ClientSettings
+from angarium.client import Loss as Loss
+from angarium.client import Receipt as Receipt
+from angarium.client import ReceivedBatch as ReceivedBatch
+from angarium.client import Record as Record
+from angarium.client import Subscription as Subscription
+from angarium.client import SyncClient as SyncClient
+from angarium.modes import DeliveryMode as DeliveryMode
+
+__version__: str

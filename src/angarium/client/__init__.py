@@ -1,0 +1,28 @@
+"""The Python client: the contract over the wire, with batching, routing and retries.
+
+`Client` is for asyncio, `SyncClient` for everybody else. docs/guides/python-client.md shows both.
+"""
+
+from angarium.api import Ack, TopicConfig
+from angarium.client.client import Client
+from angarium.client.publishing.receipts import Loss, Receipt
+from angarium.client.reading.starts import StartLike
+from angarium.client.reading.subscription import Subscription
+from angarium.client.records import ReceivedBatch, Record
+from angarium.client.settings import ClientSettings
+from angarium.client.sync import SyncClient, SyncSubscription
+
+__all__ = [
+    "Ack",
+    "Client",
+    "ClientSettings",
+    "Loss",
+    "Receipt",
+    "ReceivedBatch",
+    "Record",
+    "StartLike",
+    "Subscription",
+    "SyncClient",
+    "SyncSubscription",
+    "TopicConfig",
+]

@@ -1,0 +1,92 @@
+"""Administration: topics and nodes, as the contract has them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from angarium.api import Producer, TopicConfig, TopicInfo
+from angarium.wire.operations import (
+    AlterTopicHeader,
+    CreateTopicHeader,
+    DrainNodeHeader,
+    OpenProducerHeader,
+    Operation,
+    RemoveNodeHeader,
+    TopicHeader,
+    TransferLeaderHeader,
+)
+
+if TYPE_CHECKING:
+    from angarium.api import ClusterStatus
+    from angarium.client.reach import Reach
+    from angarium.ids import NodeId
+
+
+class Administration(ABC):
+    """The administrative half of a client.
+
+    What would take effect twice is not repeated when its outcome is unknown: the caller hears
+    `OutcomeUnknown` and can look.
+    """
+
+    @property
+    @abstractmethod
+    def _reach(self) -> Reach: ...
+
+    async def create_topic(
+        self, name: str, *, partitions: int = 1, config: TopicConfig | None = None
+    ) -> TopicInfo:
+        """Make a topic; `AlreadyExists` if there is one of that name."""
+        header = CreateTopicHeader(name, partitions, config or TopicConfig())
+        return await self._topic(Operation.CREATE_TOPIC, header)
+
+    async def alter_topic(
+        self, name: str, *, partitions: int | None = None, config: TopicConfig | None = None
+    ) -> TopicInfo:
+        """Give a topic more partitions or other settings."""
+        return await self._topic(Operation.ALTER_TOPIC, AlterTopicHeader(name, partitions, config))
+
+    async def delete_topic(self, name: str) -> None:
+        """Remove a topic with everything in it."""
+        await self._reach.calls.ask(Operation.DELETE_TOPIC, TopicHeader(name), may_repeat=False)
+        self._reach.routes.forget_topic(name)
+
+    async def list_topics(self) -> tuple[TopicInfo, ...]:
+        """Return all topics, by name."""
+        return await self._reach.metadata.topics()
+
+    async def describe_topic(self, name: str) -> TopicInfo:
+        """Return one topic; `NotFound`."""
+        return await self._reach.metadata.refresh(name)
+
+    async def open_producer(self, name: str | None = None) -> Producer:
+        """Return a producer's identity, for those who number batches themselves."""
+        frame = await self._reach.calls.ask(Operation.OPEN_PRODUCER, OpenProducerHeader(name))
+        return frame.read(Producer)
+
+    async def cluster_status(self) -> ClusterStatus:
+        """Return the cluster, as one of its nodes sees it."""
+        return await self._reach.metadata.status()
+
+    async def drain_node(self, node: NodeId, *, draining: bool = True) -> None:
+        """Move everything away from a node, or let it have replicas again."""
+        await self._reach.calls.ask(Operation.DRAIN_NODE, DrainNodeHeader(node, draining))
+
+    async def remove_node(self, node: NodeId) -> None:
+        """Forget a node that holds nothing any more."""
+        await self._reach.calls.ask(Operation.REMOVE_NODE, RemoveNodeHeader(node), may_repeat=False)
+
+    async def transfer_leader(self, topic: str, partition: int, to: NodeId) -> None:
+        """Ask a partition's leader to hand over."""
+        await self._reach.calls.ask(
+            Operation.TRANSFER_LEADER, TransferLeaderHeader(topic, partition, to)
+        )
+
+    async def _topic(
+        self, operation: Operation, header: CreateTopicHeader | AlterTopicHeader
+    ) -> TopicInfo:
+        frame = await self._reach.calls.ask(operation, header, may_repeat=False)
+        info = frame.read(TopicInfo)
+        await self._reach.metadata.learn(info)
+        return info

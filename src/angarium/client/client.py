@@ -1,0 +1,364 @@
+"""The asynchronous client: one object for a whole cluster, shared by all tasks of a program."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import TYPE_CHECKING
+
+from angarium.client.addresses import bootstrap_addresses
+from angarium.client.administration import Administration
+from angarium.client.publishing.columns import Table
+from angarium.client.publishing.identities import Identities
+from angarium.client.publishing.outgoing import outgoing
+from angarium.client.publishing.publisher import Publisher
+from angarium.client.publishing.sending import Sending
+from angarium.client.reach import Reach
+from angarium.client.reading.fetching import everything, fetched, offset_in
+from angarium.client.reading.starts import start_in
+from angarium.client.reading.subscription import Subscription
+from angarium.client.settings import ClientSettings
+from angarium.errors import AngariumError
+from angarium.wire import Unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+    from types import TracebackType
+
+    from angarium.api import Ack
+    from angarium.batch.columns import HeadersOf
+    from angarium.client.publishing.outgoing import HeadersLike, Outgoing, Text
+    from angarium.client.publishing.receipts import Loss, Receipt
+    from angarium.client.reading.starts import StartLike
+    from angarium.client.records import ReceivedBatch, Record
+    from angarium.client.times import Moment
+    from angarium.ids import Buffer, Offset
+    from angarium.modes import DeliveryMode
+
+_log = logging.getLogger(__name__)
+
+
+class Client(Administration):
+    """Publishes, subscribes, fetches and administers.
+
+        async with Client("127.0.0.1:7400") as client:
+            receipt = await client.publish("greetings", b"hello")
+
+    Addresses are those of any nodes of the cluster; it finds the others. Without any, those in
+    the environment variable ANGARIUM_SERVERS are used, or 127.0.0.1:7400. `producer` gives it a
+    name under which its records are stored once even across restarts of the program; a second
+    client of the same name takes over, and the first one fails with `ProducerFenced`. `on_loss` is
+    called with records acknowledged in EVENTUAL mode that turned out to be lost.
+
+    It belongs to the event loop in which it is first used.
+    """
+
+    def __init__(
+        self,
+        *servers: str,
+        settings: ClientSettings | None = None,
+        producer: str | None = None,
+        on_loss: Callable[[Loss], None] | None = None,
+    ) -> None:
+        self.settings = settings or ClientSettings()
+        self._bootstrap = bootstrap_addresses(servers)
+        self._producer = producer
+        self._on_loss = on_loss
+        self._open: _Open | None = None
+        self._is_closed = False
+
+    # --- its life -------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Client:
+        await self.connect()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def connect(self) -> None:
+        """Reach the cluster; raises `Unreachable` if no node answers. Other calls do it, too."""
+        await self._reach.metadata.status()
+
+    async def close(self) -> None:
+        """Publish what waits, for as long as the settings allow, and say goodbye.
+
+        What could not be published fails where it is waited for; records of `publish_nowait` that
+        failed are reported in the log, because nobody is left to be told. Call `flush` to hear.
+        """
+        self._is_closed = True
+        opened, self._open = self._open, None
+        if opened is not None:
+            await opened.close()
+
+    async def is_healthy(self, *, timeout_s: float = 1.0) -> bool:
+        """Tell whether the cluster answers and has somebody who leads it."""
+        try:
+            status = await self._reach.metadata.status(timeout_s=timeout_s)
+        except AngariumError:
+            return False
+        return status.catalog_leader is not None
+
+    # --- publishing -----------------------------------------------------------------------------
+
+    async def publish(
+        self,
+        topic: str,
+        value: Text | None,
+        *,
+        key: Text | None = None,
+        headers: HeadersLike | None = None,
+        partition: int | None = None,
+        mode: DeliveryMode | None = None,
+        timestamp: Moment | None = None,
+        expires_at: Moment | None = None,
+        deliver_at: Moment | None = None,
+    ) -> Receipt:
+        """Publish a record and return its receipt once it is acknowledged as `mode` says.
+
+        Calls that overlap travel together. Records with the same key go to the same partition, in
+        the order of the calls; others are spread. It waits while too much is on its way already,
+        and repeats by itself what can be repeated. A cancelled call may still be stored.
+
+        Raises `OutcomeUnknown` if the time was up before anybody could say whether it is stored;
+        every other error means that it is not.
+        """
+        record = outgoing(
+            value,
+            key=key,
+            headers=headers,
+            partition=partition,
+            mode=mode,
+            timestamp=timestamp,
+            expires_at=expires_at,
+            deliver_at=deliver_at,
+        )
+        return await self._publisher.publish(topic, record)
+
+    def publish_nowait(
+        self,
+        topic: str,
+        value: Text | None,
+        *,
+        key: Text | None = None,
+        headers: HeadersLike | None = None,
+        partition: int | None = None,
+        mode: DeliveryMode | None = None,
+        timestamp: Moment | None = None,
+        expires_at: Moment | None = None,
+        deliver_at: Moment | None = None,
+    ) -> None:
+        """Publish a record in the background; `flush` waits for it and raises what failed.
+
+        Raises `LimitExceeded` (`buffered_bytes_max`) if too much is on its way already.
+        """
+        record = outgoing(
+            value,
+            key=key,
+            headers=headers,
+            partition=partition,
+            mode=mode,
+            timestamp=timestamp,
+            expires_at=expires_at,
+            deliver_at=deliver_at,
+        )
+        self._publisher.publish_nowait(topic, record)
+
+    def take_unattended(self, topic: str, record: Outgoing) -> None:
+        """Publish a record whose room another thread has looked at; failures are for `flush`."""
+        publisher = self._publisher
+        try:
+            publisher.publish_nowait(topic, record, may_overdraw=True)
+        except Exception as error:
+            publisher.sending.note_failure(error, 1)
+
+    async def publish_batch(
+        self,
+        topic: str,
+        values: Sequence[Buffer | None],
+        *,
+        keys: Sequence[Buffer | None] | None = None,
+        headers: Sequence[HeadersOf | None] | None = None,
+        partition: int | None = None,
+        mode: DeliveryMode | None = None,
+        timestamps: int | Sequence[int] | None = None,
+        expires_at: int | Sequence[int] | None = None,
+        deliver_at: int | Sequence[int] | None = None,
+    ) -> tuple[Ack, ...]:
+        """Publish many records at once: the fast way.
+
+        Each argument is a column, one entry per record; a time, in microseconds, may be one number
+        for all. Returns an acknowledgement for each batch the records were packed into. If a batch
+        fails its error is raised once all are answered, with a note of how many failed.
+        """
+        table = Table(values, keys, headers, timestamps, expires_at, deliver_at)
+        return await self._publisher.publish_table(topic, table, partition=partition, mode=mode)
+
+    async def flush(self) -> None:
+        """Wait until everything published so far is answered.
+
+        Raises the first error of records that nobody waited for, with a note of how many failed.
+        """
+        await self._publisher.flush()
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes published and not answered yet."""
+        return 0 if self._open is None else self._open.publisher.sending.room.used
+
+    @property
+    def lost_records(self) -> int:
+        """Records acknowledged in EVENTUAL mode that turned out to be lost."""
+        return 0 if self._open is None else self._open.publisher.sending.lost_records
+
+    # --- reading --------------------------------------------------------------------------------
+
+    def subscribe(self, *topics: str | Sequence[str], start: StartLike = "live") -> Subscription:
+        """Return the records of topics, or of all topics that fit a pattern (`orders.*`).
+
+        `start` is "live" or "latest" (what comes from now on), "earliest", an offset, a datetime,
+        or a mapping of partitions to offsets.
+
+            async with client.subscribe("orders.*", start="earliest") as records:
+                async for record in records:
+                    print(record.topic, record.offset, record.value)
+        """
+        names = [
+            name for topic in topics for name in ([topic] if isinstance(topic, str) else topic)
+        ]
+        opened = self._opened
+        subscription = Subscription(
+            opened.reach, names, start, on_closed=opened.subscriptions.discard
+        )
+        opened.subscriptions.add(subscription)
+        return subscription
+
+    async def fetch(
+        self,
+        topic: str,
+        partition: int = 0,
+        offset: int = 0,
+        *,
+        records_max: int | None = None,
+        bytes_max: int | None = None,
+        wait_s: float = 0.0,
+        fresh: bool = False,
+    ) -> list[Record]:
+        """Return records from `offset` on, about `bytes_max` of them; none at the end.
+
+        `wait_s` waits that long for records to come. `fresh` asks a leader that makes sure that it
+        leads, so that everything acknowledged before is seen.
+        """
+        batches = await self.fetch_batches(
+            topic, partition, offset, bytes_max=bytes_max, wait_s=wait_s, fresh=fresh
+        )
+        records = [record for batch in batches for record in batch]
+        return records if records_max is None else records[:records_max]
+
+    async def fetch_batches(
+        self,
+        topic: str,
+        partition: int = 0,
+        offset: int = 0,
+        *,
+        bytes_max: int | None = None,
+        wait_s: float = 0.0,
+        fresh: bool = False,
+    ) -> list[ReceivedBatch]:
+        """Return the same as `fetch`, in the batches in which it is stored."""
+        batches, _ = await fetched(
+            self._reach,
+            topic,
+            partition,
+            offset,
+            bytes_max=self.settings.fetch_bytes if bytes_max is None else bytes_max,
+            wait_s=wait_s,
+            fresh=fresh,
+        )
+        return batches
+
+    async def read(self, topic: str, *, start: StartLike = "earliest") -> AsyncIterator[Record]:
+        """Yield everything a topic holds at this moment, one partition after the other."""
+        async for batch in self.read_batches(topic, start=start):
+            for record in batch:
+                yield record
+
+    def read_batches(
+        self, topic: str, *, start: StartLike = "earliest"
+    ) -> AsyncIterator[ReceivedBatch]:
+        """Yield the same as `read`, in the batches in which it is stored."""
+        return everything(self._reach, topic, start)
+
+    async def find_offset(self, topic: str, partition: int, start: StartLike) -> Offset:
+        """Return the offset that `start` stands for."""
+        return await offset_in(self._reach, topic, partition, start_in(start, partition))
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    @property
+    def _opened(self) -> _Open:
+        if self._is_closed:
+            raise Unreachable("the client is closed")
+        if self._open is None:
+            self._open = _Open(Reach(self._bootstrap, self.settings), self._producer, self._on_loss)
+        return self._open
+
+    @property
+    def _reach(self) -> Reach:
+        return self._opened.reach
+
+    @property
+    def _publisher(self) -> Publisher:
+        return self._opened.publisher
+
+
+class _Open:
+    """Everything a client holds while it is open, on its event loop."""
+
+    def __init__(
+        self, reach: Reach, producer: str | None, on_loss: Callable[[Loss], None] | None
+    ) -> None:
+        self.reach = reach
+        self.subscriptions: set[Subscription] = set()
+        self.publisher = Publisher(
+            Sending(
+                settings=reach.settings,
+                routes=reach.routes,
+                metadata=reach.metadata,
+                calls=reach.calls,
+                identities=Identities(reach.calls, producer),
+                on_loss=on_loss,
+            )
+        )
+        self._refreshing = asyncio.get_running_loop().create_task(self._refresh())
+
+    async def close(self) -> None:
+        settings = self.reach.settings
+        try:
+            async with asyncio.timeout(settings.close_timeout_s):
+                await self.publisher.flush()
+        except TimeoutError:
+            _log.warning("closing although not everything published was answered")
+        except Exception as error:
+            _log.error("closing although something published failed: %s", error)
+        finally:
+            self._refreshing.cancel()
+            for subscription in list(self.subscriptions):
+                await subscription.close()
+            await self.publisher.close()
+            await self.reach.close(timeout_s=settings.attempt_timeout_s)
+
+    async def _refresh(self) -> None:
+        """Ask now and then who leads what is in use, so that a changed map is no surprise."""
+        while True:
+            await asyncio.sleep(self.reach.settings.refresh_s)
+            with contextlib.suppress(AngariumError):
+                await self.reach.metadata.status()
+                for name in list(self.reach.routes.topics):
+                    await self.reach.metadata.refresh(name)

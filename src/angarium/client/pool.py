@@ -1,0 +1,101 @@
+"""The connections of a client: one per node, dialled when it is needed, by one caller for all."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from angarium.errors import AngariumError
+from angarium.wire import Hello, Role, Unreachable, dial
+
+if TYPE_CHECKING:
+    from angarium.client.addresses import Address
+    from angarium.client.settings import ClientSettings
+    from angarium.wire import Connection
+
+REST_S: Final = 0.1
+"""An address that just refused is not dialled again for so long; it counts as unreachable."""
+
+
+class Pool:
+    """Open connections by address. A lost one is dialled again by whoever needs it next."""
+
+    def __init__(self, settings: ClientSettings) -> None:
+        self.cluster = ""
+        """The cluster's id, once a node has told it. Nodes of another cluster are refused then."""
+        self._settings = settings
+        self._open: dict[Address, Connection] = {}
+        self._dialling: dict[Address, asyncio.Task[Connection]] = {}
+        self._refused: dict[Address, tuple[float, AngariumError]] = {}
+        self._is_closed = False
+
+    def open_connection(self, address: Address) -> Connection | None:
+        """Return the connection to `address` if there is an open one."""
+        connection = self._open.get(address)
+        return connection if connection is not None and connection.is_open else None
+
+    def open_addresses(self) -> list[Address]:
+        """Return where there are open connections, the oldest first."""
+        return [address for address, connection in self._open.items() if connection.is_open]
+
+    async def connection(self, address: Address) -> Connection:
+        """Return an open connection; raises `Unreachable`, or why the node refuses us."""
+        connection = self.open_connection(address)
+        if connection is not None:
+            return connection
+        if self._is_closed:
+            raise Unreachable("the client is closed")
+        dialling = self._dialling.get(address)
+        if dialling is None:
+            self._check_rest(address)
+            dialling = asyncio.get_running_loop().create_task(self._dial(address))
+            self._dialling[address] = dialling
+            dialling.add_done_callback(_noticed)
+        # Several callers may wait for it; the one that gives up must not end it for the others.
+        return await asyncio.shield(dialling)
+
+    async def close(self, *, timeout_s: float) -> None:
+        """Say goodbye to every node."""
+        self._is_closed = True
+        dialling = list(self._dialling.values())
+        for task in dialling:
+            task.cancel()
+        if dialling:
+            await asyncio.wait(dialling)
+        connections, self._open = self._open, {}
+        async with asyncio.TaskGroup() as farewells:
+            for connection in connections.values():
+                farewells.create_task(
+                    connection.close("the client is closing", timeout_s=timeout_s)
+                )
+
+    async def _dial(self, address: Address) -> Connection:
+        try:
+            connection = await dial(
+                host=address.host,
+                port=address.port,
+                hello=Hello(role=Role.CLIENT, cluster=self.cluster),
+                limits=self._settings.wire,
+                timeout_s=self._settings.dial_timeout_s,
+            )
+        except AngariumError as error:
+            self._refused[address] = (asyncio.get_running_loop().time(), error)
+            raise
+        finally:
+            del self._dialling[address]
+        self._refused.pop(address, None)
+        self.cluster = self.cluster or connection.peer.hello.cluster
+        self._open[address] = connection
+        return connection
+
+    def _check_rest(self, address: Address) -> None:
+        refused = self._refused.get(address)
+        if refused is not None:
+            since, error = refused
+            if asyncio.get_running_loop().time() < since + REST_S:
+                raise Unreachable(f"{address} was tried a moment ago: {error}")
+
+
+def _noticed(done: asyncio.Task[Connection]) -> None:
+    if not done.cancelled():
+        done.exception()  # whoever waits still gets it; nobody has to

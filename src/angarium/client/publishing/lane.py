@@ -1,0 +1,420 @@
+"""A lane: the way of records into one partition, in order, each stored once.
+
+While nothing goes wrong, records gather for as long as a batch is on its way; a full batch follows
+at once, up to a small window. When something does go wrong, the lane stops sending, waits until
+every attempt under way has ended, and repeats what is unanswered in its order (`_recover`).
+
+Why that is exactly once: a partition takes a producer's batches only in sequence, so a repeated
+batch is recognised, and one behind a missing batch is refused. A batch gets another number only
+under a new identity, and only if it is certain that it is not stored under the old one; otherwise
+its publisher hears `OutcomeUnknown`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from angarium.batch import BatchBuilder
+from angarium.client.publishing.losses import Acknowledged
+from angarium.client.publishing.packs import Identity, Pack
+from angarium.client.publishing.verdicts import Verdict, refusal, unknown_after, verdict_of
+from angarium.errors import (
+    AngariumError,
+    NotFound,
+    NotLeader,
+    ProducerFenced,
+    SequenceGap,
+    UnknownProducer,
+)
+from angarium.ids import NO_PRODUCER, Epoch
+from angarium.wire import DeadlineExceeded, Unreachable
+from angarium.wire.operations import Operation, PublishAnswer, PublishHeader
+
+if TYPE_CHECKING:
+    from angarium.api import Ack
+    from angarium.batch.columns import HeadersOf
+    from angarium.client.publishing.sending import Sending
+    from angarium.ids import Buffer
+    from angarium.modes import DeliveryMode
+    from angarium.wire import Connection
+
+GAPS_MAX: Final = 3
+"""So often the first batch in line may be refused as too early before we look whether the ones
+before it were lost: a deposed leader that does not know it yet says the same."""
+
+NOT_FOUND_MAX: Final = 3
+"""So often a topic may be unknown before we believe it: a node may not have heard of it yet."""
+
+NOBODY: Final = Identity(NO_PRODUCER, Epoch(0))
+
+_log = logging.getLogger(__name__)
+
+
+class Lane:
+    """Batches of one partition. Not numbered: PERFORMANCE mode, or a client that wants it so."""
+
+    def __init__(
+        self, sending: Sending, topic: str, partition: int, *, is_numbered: bool, bytes_max: int
+    ) -> None:
+        self.topic = topic
+        self.partition = partition
+        self._sending = sending
+        self._settings = sending.settings
+        self._is_numbered = is_numbered
+        self._bytes_max = bytes_max
+        self._identity = None if is_numbered else NOBODY
+        self._next_sequence = 0
+        self._has_published = False
+        self._acknowledged = Acknowledged()
+        self._gathering: Pack | None = None
+        self._builder = self._new_builder()
+        self._waiting: deque[Pack] = deque()
+        self._sent: deque[Pack] = deque()
+        self._attempts = 0
+        self._detour: Connection | None = None
+        self._is_scheduled = False
+        self._recovery: asyncio.Task[None] | None = None
+        self._quiet: asyncio.Future[None] | None = None
+
+    # --- what publishers do ---------------------------------------------------------------------
+
+    @property
+    def is_gathering(self) -> bool:
+        """Tell whether a record added now would join others."""
+        return self._gathering is not None
+
+    def add(
+        self,
+        value: Buffer | None,
+        *,
+        mode: DeliveryMode,
+        key: Buffer | None,
+        headers: HeadersOf | None,
+        times: tuple[int, int, int],
+    ) -> tuple[Pack, int]:
+        """Let a record join the batch that is being gathered; return that and its position.
+
+        `LimitExceeded` if it is too large for any batch; nothing has happened then.
+        """
+        timestamp, expires_at, deliver_at = times
+        pack, builder = self._gathering, self._builder
+        is_joining = pack is not None and pack.mode is mode
+        if not is_joining:
+            builder = self._new_builder()
+        while not builder.add(
+            value,
+            key=key,
+            headers=headers,
+            timestamp=timestamp,
+            expires_at=expires_at,
+            deliver_at=deliver_at,
+        ):
+            is_joining = False
+            builder = self._new_builder()
+        if pack is None or not is_joining:
+            self.seal()
+            pack = self._gathering = self._sending.new_pack(builder, mode)
+            self._builder = builder
+            self._wake()
+        elif builder.bytes_estimate >= self._settings.batch_bytes:
+            self._wake()
+        return pack, len(builder) - 1
+
+    def seal(self) -> None:
+        """Let no more records into the batch that is being gathered."""
+        if self._gathering is not None:
+            self._waiting.append(self._gathering)
+            self._gathering = None
+
+    def put(self, pack: Pack) -> None:
+        """Send a batch that is complete."""
+        self.seal()
+        self._waiting.append(pack)
+        self._wake()
+
+    def abandon(self, error: AngariumError) -> None:
+        """Fail everything that waits; what may be stored is said to be unknown."""
+        self.seal()
+        for pack in [*self._sent, *self._waiting]:
+            self._give_up(pack, self._last_word(pack) if pack.may_be_stored else error)
+
+    # --- while nothing goes wrong ----------------------------------------------------------------
+
+    def _wake(self) -> None:
+        # Everything published in this turn of the event loop leaves together.
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._sending.loop.call_soon(self._pump)
+
+    def _pump(self) -> None:
+        self._is_scheduled = False
+        while self._recovery is None and self._has_next():
+            connection = self._way()
+            if self._identity is None or connection is None or connection.is_congested:
+                self._begin_recovery()
+                return
+            pack = self._take_next()
+            if self._numbered(pack):
+                self._sent.append(pack)
+                self._send(pack, connection, self._settings.attempt_timeout_s)
+
+    def _way(self) -> Connection | None:
+        """Return the leader's connection, or that of the node that forwarded last."""
+        connection = self._sending.routes.leader_connection(self.topic, self.partition)
+        if connection is not None:
+            self._detour = None
+        elif self._detour is not None and self._detour.is_open:
+            connection = self._detour
+            self._sending.refresh_soon(self.topic)
+        return connection
+
+    def _has_next(self) -> bool:
+        if len(self._sent) >= self._settings.batches_in_flight_max:
+            return False
+        if self._waiting:
+            return True
+        pack = self._gathering
+        if pack is None:
+            return False
+        # A batch on its way is time for the next one to grow, unless that is full already.
+        return not self._sent or self._builder.bytes_estimate >= self._settings.batch_bytes
+
+    def _new_builder(self) -> BatchBuilder:
+        return BatchBuilder(
+            bytes_max=self._bytes_max,
+            records_max=self._settings.batch_records_max,
+            codec=self._settings.codec,
+        )
+
+    def _take_next(self) -> Pack:
+        if not self._waiting:
+            self.seal()
+        return self._waiting.popleft()
+
+    def _numbered(self, pack: Pack) -> bool:
+        """Give `pack` the next number; False if its records make no batch."""
+        assert self._identity is not None
+        try:
+            pack.number(self._identity, self._next_sequence if self._is_numbered else 0)
+        except Exception as error:
+            self._finish(pack, error)
+            return False
+        self._next_sequence += pack.count
+        return True
+
+    def _send(self, pack: Pack, connection: Connection, patience_s: float) -> None:
+        self._attempts += 1
+        self._sending.start(self._attempt(pack, connection, patience_s))
+
+    async def _attempt(self, pack: Pack, connection: Connection, patience_s: float) -> None:
+        assert pack.batch is not None
+        left_s = max(pack.deadline - self._sending.loop.time(), 0.001)
+        header = PublishHeader(self.topic, self.partition, pack.mode)
+        try:
+            frame = await connection.request(
+                Operation.PUBLISH, header, (pack.batch,), timeout_s=min(patience_s, left_s)
+            )
+            (ack,) = frame.read(PublishAnswer).acks
+            if ack.code:
+                raise refusal(ack.code, ack.message)
+        except AngariumError as error:
+            self._failed(pack, error, connection)
+        except Exception:  # a mistake of ours must not leave anybody waiting
+            _log.exception("publishing to %s[%d] met a mistake", self.topic, self.partition)
+            self._failed(pack, unknown_after(None, patience_s), connection)
+        else:
+            self._acked(pack, ack)
+        finally:
+            self._attempts -= 1
+            if self._quiet is not None and not self._attempts and not self._quiet.done():
+                self._quiet.set_result(None)
+
+    def _acked(self, pack: Pack, ack: Ack) -> None:
+        if pack in self._sent:
+            self._sent.remove(pack)
+        if self._is_numbered:
+            self._acknowledged.note(pack, ack)
+        self._finish(pack, ack)
+        self._pump()
+
+    def _finish(self, pack: Pack, outcome: Ack | Exception) -> None:
+        if isinstance(outcome, Exception):
+            pack.fail(outcome)
+            self._sending.note_failure(outcome, pack.unattended)
+        else:
+            pack.succeed(outcome)
+        self._sending.settle(pack)
+
+    # --- when something goes wrong ----------------------------------------------------------------
+
+    def _failed(self, pack: Pack, error: AngariumError, connection: Connection) -> None:
+        pack.error = error
+        verdict = verdict_of(error)
+        if isinstance(error, DeadlineExceeded):
+            self._sending.routes.distrust(connection)
+        if verdict is Verdict.UNKNOWN:
+            pack.may_be_stored = True
+            if not self._is_numbered:
+                verdict = Verdict.FINAL
+        if verdict is Verdict.FINAL:
+            self._give_up(pack, error)
+        self._begin_recovery()
+
+    def _give_up(self, pack: Pack, error: Exception) -> None:
+        """Fail one pack. What comes behind it needs other numbers, and so another identity."""
+        if pack in self._sent:
+            self._sent.remove(pack)
+            if self._is_numbered:
+                self._identity = None
+        elif pack in self._waiting:
+            self._waiting.remove(pack)
+        else:
+            return
+        if isinstance(error, ProducerFenced) and self._sending.identities.is_named:
+            self._sending.fenced = error
+        self._finish(pack, error)
+
+    def _begin_recovery(self) -> None:
+        if self._recovery is None:
+            self._recovery = self._sending.start(self._recover())
+            self._recovery.add_done_callback(self._recovered)
+
+    def _recovered(self, done: asyncio.Task[None]) -> None:
+        self._recovery = None
+        if done.cancelled():
+            return
+        error = done.exception()
+        if error is not None:
+            _log.error("publishing to %s[%d] failed", self.topic, self.partition, exc_info=error)
+            self.abandon(unknown_after(None, self._settings.publish_timeout_s))
+        self._pump()
+
+    async def _recover(self) -> None:
+        """Repeat what is unanswered, in order, until nothing is; then sending goes on."""
+        failures = 0
+        is_ready = False
+        while True:
+            await self._until_quiet()
+            self._expire()
+            if not self._sent and (is_ready or (not self._waiting and self._gathering is None)):
+                return
+            is_ready = False
+            await self._pause(failures)
+            try:
+                connection = await self._prepare(failures)
+            except AngariumError as error:
+                self._hindered(error, failures)
+            else:
+                is_ready = True
+                patience_s = self._settings.attempt_timeout_s * 2 ** min(failures, 6)
+                for pack in self._sent:
+                    self._send(pack, connection, patience_s)
+            failures += 1
+
+    async def _until_quiet(self) -> None:
+        while self._attempts:
+            self._quiet = self._sending.loop.create_future()
+            await self._quiet
+        self._quiet = None
+
+    def _expire(self) -> None:
+        """Fail what has had its time, and what cannot be repeated since another one failed."""
+        if self._sending.fenced is not None:
+            self.abandon(self._sending.fenced)
+        now = self._sending.loop.time()
+        if self._gathering is not None and self._gathering.deadline <= now:
+            self.seal()
+        for pack in [pack for pack in (*self._sent, *self._waiting) if pack.deadline <= now]:
+            self._give_up(pack, self._last_word(pack))
+        if self._identity is None:
+            for pack in [pack for pack in self._sent if pack.may_be_stored]:
+                self._give_up(pack, self._last_word(pack))
+
+    def _last_word(self, pack: Pack) -> AngariumError:
+        timeout_s = self._settings.publish_timeout_s
+        if pack.may_be_stored:
+            return unknown_after(pack.error, timeout_s)
+        return pack.error or Unreachable(f"not sent within {timeout_s:g} s: no answer to others")
+
+    async def _pause(self, failures: int) -> None:
+        if failures and (self._hint() is None or failures > 1):
+            await asyncio.sleep(self._settings.backoff.pause_s(failures - 1, random.random()))
+
+    def _hint(self) -> int | None:
+        """Return who leads, if the first batch in line was refused with that."""
+        error = self._sent[0].error if self._sent else None
+        return getattr(error, "leader", None) if isinstance(error, NotLeader) else None
+
+    async def _prepare(self, failures: int) -> Connection:
+        """Return the connection to repeat over, once everything has its number."""
+        hint = self._hint()
+        if hint is not None:
+            self._sending.routes.learn_leader(self.topic, self.partition, hint)
+        if failures > 1 or (self._sent and hint is None):
+            await self._sending.metadata.refresh(self.topic)
+        if self._sent:
+            await self._judge_head(self._sent[0])
+        if self._identity is None:
+            await self._take_identity()
+        connection = await self._sending.routes.connection_for(self.topic, self.partition)
+        try:
+            async with asyncio.timeout(self._settings.attempt_timeout_s):
+                await connection.room()
+        except TimeoutError:
+            raise Unreachable(f"{connection.address} does not take our bytes") from None
+        self._detour = connection
+        return connection
+
+    async def _judge_head(self, head: Pack) -> None:
+        """Look whether the first batch in line can ever be taken under its present number."""
+        if isinstance(head.error, UnknownProducer):
+            self._identity = None
+        elif isinstance(head.error, SequenceGap):
+            head.gaps += 1
+            if head.gaps >= GAPS_MAX:
+                await self._look_for_loss()
+
+    async def _look_for_loss(self) -> None:
+        assert self._identity is not None
+        loss = await self._acknowledged.missing(
+            self._sending.calls, self.topic, self.partition, self._identity
+        )
+        if loss is None and any(pack.may_be_stored for pack in self._sent):
+            return  # whoever refuses it is wrong, or we cannot tell: its deadline decides
+        if loss is not None:
+            # What was acknowledged before is gone, so what came behind it was never stored.
+            for pack in self._sent:
+                pack.may_be_stored = False
+            if loss.records:
+                self._sending.note_loss(loss)
+        self._identity = None
+
+    async def _take_identity(self) -> None:
+        self._expire()  # what may be stored under the old identity must not be sent under another
+        if self._has_published:
+            identity = await self._sending.identities.fresh()
+        else:
+            identity = await self._sending.identities.first()
+        self._has_published = True
+        self._next_sequence = 0
+        self._acknowledged.clear()
+        self._identity = identity
+        for pack in self._sent:
+            pack.gaps = 0
+            self._numbered(pack)
+
+    def _hindered(self, error: AngariumError, failures: int) -> None:
+        """Note why nothing could be sent, and fail everything if that will not change."""
+        for pack in (*self._sent, *self._waiting):
+            pack.error = error
+        if isinstance(error, NotFound):
+            is_lasting = failures >= NOT_FOUND_MAX
+        else:
+            is_lasting = not error.retriable
+        if is_lasting:
+            self.seal()
+            self.abandon(error)

@@ -1,0 +1,80 @@
+"""A record as a publisher gives it, made ready to travel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from angarium.batch import AT_ONCE, NEVER, NO_TIMESTAMP
+from angarium.client.times import micros
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import TypeAlias
+
+    from angarium.client.times import Moment
+    from angarium.ids import Buffer
+    from angarium.modes import DeliveryMode
+
+    Text: TypeAlias = Buffer | str
+    """Bytes, or text that travels as UTF-8."""
+    HeadersLike: TypeAlias = Mapping[str, Text | None] | Iterable[tuple[str, Text | None]]
+
+RECORD_OVERHEAD_BYTES: Final = 64
+"""What a waiting record takes besides its own bytes, roughly."""
+
+_NO_TIMES: Final = (int(NO_TIMESTAMP), int(NEVER), int(AT_ONCE))
+
+
+class Outgoing(NamedTuple):
+    """One record on its way to a lane."""
+
+    value: Buffer | None
+    key: Buffer | None
+    headers: tuple[tuple[str, Buffer | None], ...] | None
+    partition: int | None
+    mode: DeliveryMode | None
+    times: tuple[int, int, int]
+    """Timestamp, expiry and delivery, in microseconds."""
+    size: int
+    """Bytes it is counted as while it waits."""
+
+
+def outgoing(
+    value: Text | None,
+    *,
+    key: Text | None,
+    headers: HeadersLike | None,
+    partition: int | None,
+    mode: DeliveryMode | None,
+    timestamp: Moment | None,
+    expires_at: Moment | None,
+    deliver_at: Moment | None,
+) -> Outgoing:
+    """Return the record; `TypeError` if something in it is neither bytes nor text."""
+    content = value.encode() if isinstance(value, str) else value
+    name = key.encode() if isinstance(key, str) else key
+    size = RECORD_OVERHEAD_BYTES + _size(content) + _size(name)
+    pairs = None
+    if headers is not None:
+        pairs = tuple((label, _bytes(text)) for label, text in _items(headers))
+        size += sum(RECORD_OVERHEAD_BYTES + len(label) + _size(text) for label, text in pairs)
+    times = _NO_TIMES
+    if timestamp is not None or expires_at is not None or deliver_at is not None:
+        times = (
+            int(NO_TIMESTAMP) if timestamp is None else micros(timestamp),
+            int(NEVER) if expires_at is None else micros(expires_at),
+            int(AT_ONCE) if deliver_at is None else micros(deliver_at),
+        )
+    return Outgoing(content, name, pairs, partition, mode, times, size)
+
+
+def _size(item: Buffer | None) -> int:
+    return 0 if item is None else len(item)
+
+
+def _bytes(text: Text | None) -> Buffer | None:
+    return text.encode() if isinstance(text, str) else text
+
+
+def _items(headers: HeadersLike) -> Iterable[tuple[str, Text | None]]:
+    return headers.items() if hasattr(headers, "items") else headers

@@ -1,0 +1,173 @@
+"""A pack: records of one partition that become one batch, from the first one to the answer."""
+
+from __future__ import annotations
+
+from struct import Struct, calcsize
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from angarium.batch import Codec, crc32c, encode
+from angarium.batch.layout import CHECKED_START
+from angarium.client.publishing.receipts import Receipt
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Sequence as SequenceOf
+
+    from angarium.api import Ack
+    from angarium.batch.columns import HeadersOf
+    from angarium.errors import AngariumError
+    from angarium.ids import Buffer, Epoch, ProducerId, Sequence
+    from angarium.modes import DeliveryMode
+
+_PRODUCER: Final = Struct("<qqI")
+_PRODUCER_START: Final = calcsize("<4sIqqqIIBBBBIII")
+"""Producer id, sequence and epoch lie here in a batch's header (docs/reference/batch.md)."""
+
+_CRC: Final = Struct("<I")
+_CRC_START: Final = 4
+
+
+class Identity(NamedTuple):
+    """Who a lane's batches come from; its sequences begin at 0."""
+
+    producer: ProducerId
+    epoch: Epoch
+
+
+class Content(Protocol):
+    """Records that can be made into a batch once; a `BatchBuilder` is one."""
+
+    def __len__(self) -> int: ...
+
+    def build(self, *, producer_id: ProducerId, epoch: Epoch, sequence: Sequence) -> bytearray: ...
+
+
+class Columns:
+    """Records given column by column: the fast way."""
+
+    __slots__ = ("codec", "deliver_at", "expires_at", "headers", "keys", "timestamps", "values")
+
+    def __init__(
+        self,
+        values: SequenceOf[Buffer | None],
+        *,
+        keys: SequenceOf[Buffer | None] | None,
+        headers: SequenceOf[HeadersOf | None] | None,
+        timestamps: int | SequenceOf[int] | None,
+        expires_at: int | SequenceOf[int] | None,
+        deliver_at: int | SequenceOf[int] | None,
+        codec: Codec,
+    ) -> None:
+        self.values = values
+        self.keys = keys
+        self.headers = headers
+        self.timestamps = timestamps
+        self.expires_at = expires_at
+        self.deliver_at = deliver_at
+        self.codec = codec
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def build(self, *, producer_id: ProducerId, epoch: Epoch, sequence: Sequence) -> bytearray:
+        """Return the batch."""
+        return encode(
+            self.values,
+            keys=self.keys,
+            headers=self.headers,
+            timestamps=self.timestamps,
+            expires_at=self.expires_at,
+            deliver_at=self.deliver_at,
+            producer_id=producer_id,
+            epoch=epoch,
+            sequence=sequence,
+            codec=self.codec,
+        )
+
+
+class Pack:
+    """One batch on its way, and everybody who waits for its answer."""
+
+    __slots__ = (
+        "batch",
+        "content",
+        "count",
+        "deadline",
+        "error",
+        "gaps",
+        "may_be_stored",
+        "mode",
+        "sequence",
+        "settled",
+        "size",
+        "unattended",
+        "waiting",
+        "whole",
+    )
+
+    def __init__(self, content: Content, *, mode: DeliveryMode, deadline: float) -> None:
+        self.content: Content | None = content
+        """The records, until they are made into `batch`."""
+        self.mode = mode
+        self.deadline = deadline
+        """In the event loop's time."""
+        self.count = 0
+        """Records, known once they are a batch."""
+        self.size = 0
+        """Bytes counted against the client's bound, to be given back with the answer."""
+        self.batch: bytearray | None = None
+        self.sequence = 0
+        self.may_be_stored = False
+        """Whether an attempt ended without anybody knowing what became of it."""
+        self.error: AngariumError | None = None
+        """Why the last attempt failed."""
+        self.gaps = 0
+        """How often it was refused as coming too early although it was the first in line."""
+        self.waiting: list[tuple[asyncio.Future[Receipt], int]] = []
+        """Who waits for one record, and its position."""
+        self.whole: asyncio.Future[Ack] | None = None
+        """Who waits for the whole batch."""
+        self.unattended = 0
+        """Records nobody waits for; a failure of theirs is told by `flush`."""
+        self.settled: asyncio.Future[None] | None = None
+        """Who waits for its end, however it ends."""
+
+    def number(self, identity: Identity, sequence: int) -> None:
+        """Make the batch, or give one already made another producer and sequence."""
+        self.sequence = sequence
+        if self.batch is not None:
+            self.batch = renumbered(self.batch, identity, sequence)
+            return
+        assert self.content is not None
+        self.count = len(self.content)
+        self.batch = self.content.build(
+            producer_id=identity.producer,
+            epoch=identity.epoch,
+            sequence=sequence,  # type: ignore[arg-type]
+        )
+        self.content = None
+
+    def succeed(self, ack: Ack) -> None:
+        """Tell everybody who waits."""
+        for future, position in self.waiting:
+            if not future.done():
+                future.set_result(Receipt(ack, position))
+        if self.whole is not None and not self.whole.done():
+            self.whole.set_result(ack)
+
+    def fail(self, error: Exception) -> None:
+        """Tell everybody who waits that it failed."""
+        for future, _ in self.waiting:
+            if not future.done():
+                future.set_exception(error)
+        if self.whole is not None and not self.whole.done():
+            self.whole.set_exception(error)
+
+
+def renumbered(batch: bytearray, identity: Identity, sequence: int) -> bytearray:
+    """Return a copy of an unstamped batch under another producer and sequence."""
+    # A copy, because the bytes may still be on their way out under the old number.
+    copy = bytearray(batch)
+    _PRODUCER.pack_into(copy, _PRODUCER_START, identity.producer, sequence, identity.epoch)
+    _CRC.pack_into(copy, _CRC_START, crc32c(memoryview(copy)[CHECKED_START:]))
+    return copy

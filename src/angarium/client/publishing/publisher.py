@@ -1,0 +1,233 @@
+"""The publishing half of a client: finds a lane for every record and bounds what waits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from angarium.client.publishing.columns import cut, dealt_out
+from angarium.client.publishing.topic_lanes import TopicLanes
+from angarium.errors import AngariumError, InvalidArgument, LimitExceeded, NotFound
+from angarium.wire import Unreachable
+from angarium.wire.operations import Operation, PublishHeader
+
+if TYPE_CHECKING:
+    from angarium.api import Ack
+    from angarium.client.publishing.columns import Table
+    from angarium.client.publishing.outgoing import Outgoing
+    from angarium.client.publishing.packs import Pack
+    from angarium.client.publishing.receipts import Receipt
+    from angarium.client.publishing.sending import Sending
+    from angarium.modes import DeliveryMode
+
+
+class Publisher:
+    """Publishes for one client."""
+
+    def __init__(self, sending: Sending) -> None:
+        self.sending = sending
+        self._topics: dict[str, TopicLanes] = {}
+        self._finding: dict[str, asyncio.Task[TopicLanes]] = {}
+        self._unrouted: dict[str, deque[Outgoing]] = {}
+
+    async def publish(self, topic: str, record: Outgoing) -> Receipt:
+        """Send a record and wait for its acknowledgement."""
+        lanes = self._known(topic) or await self._find(topic)
+        if not self.sending.room.take_now(record.size):
+            await self._take_room(record.size)
+        receipt: asyncio.Future[Receipt] = self.sending.loop.create_future()
+        pack, position = self._add(lanes, record)
+        pack.waiting.append((receipt, position))
+        return await receipt
+
+    def publish_nowait(self, topic: str, record: Outgoing, *, may_overdraw: bool = False) -> None:
+        """Send a record; `flush` tells whether that worked."""
+        lanes = self._known(topic)
+        if not self.sending.room.take_now(record.size, may_overdraw=may_overdraw):
+            raise self._no_room()
+        if lanes is not None:
+            self._add(lanes, record)[0].unattended += 1
+            return
+        # Where it goes is being asked; it keeps its place among those of the same topic.
+        self._unrouted.setdefault(topic, deque()).append(record)
+        self._start_finding(topic)
+
+    async def publish_table(
+        self, topic: str, table: Table, *, partition: int | None, mode: DeliveryMode | None
+    ) -> tuple[Ack, ...]:
+        """Send many records; return one acknowledgement for each batch they were packed into."""
+        table.check()
+        lanes = self._known(topic) or await self._find(topic)
+        if partition is None:
+            parts = dealt_out(table, lanes.partitions)
+        else:
+            lanes.check(partition)
+            parts = {partition: table}
+        answers: list[asyncio.Future[Ack]] = []
+        try:
+            for number, part in parts.items():
+                await self._send_part(lanes, part, number, mode, answers)
+        finally:
+            # Also when a part was refused: nobody may be left with an answer unheard.
+            outcomes = await asyncio.gather(*answers, return_exceptions=True)
+        failures = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+        if failures:
+            failures[0].add_note(f"{len(failures)} of {len(outcomes)} batches failed")
+            raise failures[0]
+        return tuple(outcome for outcome in outcomes if not isinstance(outcome, BaseException))
+
+    async def flush(self) -> None:
+        """Wait until everything published so far is answered; raise what nobody was told."""
+        if self._finding:
+            await asyncio.wait(list(self._finding.values()))
+        waiting = [self._settled(pack) for pack in self.sending.pending]
+        if waiting:
+            await asyncio.wait(waiting)
+        sending = self.sending
+        failure, count = sending.first_failure, sending.failed_records
+        sending.first_failure, sending.failed_records = None, 0
+        if failure is not None:
+            failure.add_note(f"{count} records published without waiting failed")
+            raise failure
+
+    async def close(self) -> None:
+        """Fail what is left and end all tasks."""
+        finding = list(self._finding.values())
+        for task in finding:
+            task.cancel()
+        if finding:
+            await asyncio.wait(finding)
+        await self.sending.stop()
+        for lanes in self._topics.values():
+            for lane in lanes.lanes:
+                lane.abandon(Unreachable("the client was closed before this was published"))
+
+    # --- lanes ------------------------------------------------------------------------------------
+
+    def _known(self, topic: str) -> TopicLanes | None:
+        """Return the lanes of a topic about which nothing has to be asked."""
+        if self.sending.fenced is not None:
+            raise self.sending.fenced
+        info = self.sending.routes.topics.get(topic)
+        if info is None or topic in self._unrouted:
+            return None
+        lanes = self._topics.get(topic)
+        if lanes is None or lanes.info.id != info.id:
+            lanes = self._topics[topic] = TopicLanes(self.sending, info)
+        elif lanes.info is not info:
+            lanes.info = info
+        return lanes
+
+    async def _find(self, topic: str) -> TopicLanes:
+        return await asyncio.shield(self._start_finding(topic))
+
+    def _start_finding(self, topic: str) -> asyncio.Task[TopicLanes]:
+        finding = self._finding.get(topic)
+        if finding is None:
+            finding = self.sending.loop.create_task(self._ask_about(topic))
+            self._finding[topic] = finding
+            finding.add_done_callback(lambda done: self._found(topic, done))
+        return finding
+
+    async def _ask_about(self, topic: str) -> TopicLanes:
+        try:
+            await self._describe(topic)
+        except BaseException as error:
+            self._drop_unrouted(topic, error)
+            raise
+        unrouted = self._unrouted.pop(topic, ())
+        lanes = self._known(topic)
+        assert lanes is not None
+        for record in unrouted:
+            try:
+                self._add(lanes, record)[0].unattended += 1
+            except AngariumError as error:
+                self.sending.note_failure(error, 1)
+        return lanes
+
+    async def _describe(self, topic: str) -> None:
+        try:
+            await self.sending.metadata.topic(topic)
+        except NotFound:
+            # A cluster may be set to make a topic when somebody first publishes to it. Asking with
+            # nothing in hand has it made, before a key has to be dealt to one of its partitions.
+            with suppress(InvalidArgument):
+                await self.sending.calls.ask(Operation.PUBLISH, PublishHeader(topic, 0, None))
+            await self.sending.metadata.refresh(topic)
+
+    def _found(self, topic: str, done: asyncio.Task[TopicLanes]) -> None:
+        del self._finding[topic]
+        if not done.cancelled():
+            done.exception()  # whoever waits still gets it; nobody has to
+
+    def _drop_unrouted(self, topic: str, error: BaseException) -> None:
+        unrouted = self._unrouted.pop(topic, ())
+        self.sending.room.give(sum(record.size for record in unrouted))
+        why = error if isinstance(error, Exception) else Unreachable("the client was closed")
+        self.sending.note_failure(why, len(unrouted))
+
+    # --- records ----------------------------------------------------------------------------------
+
+    def _add(self, lanes: TopicLanes, record: Outgoing) -> tuple[Pack, int]:
+        """Put a record for which room has been taken into its lane; on failure give it back."""
+        mode = lanes.info.config.mode if record.mode is None else record.mode
+        try:
+            lane = lanes.lane_for(record.key, partition=record.partition, mode=mode)
+            pack, position = lane.add(
+                record.value,
+                mode=mode,
+                key=record.key,
+                headers=record.headers,
+                times=record.times,
+            )
+        except BaseException:
+            self.sending.room.give(record.size)
+            raise
+        pack.size += record.size
+        return pack, position
+
+    async def _send_part(
+        self,
+        lanes: TopicLanes,
+        part: Table,
+        partition: int | None,
+        mode: DeliveryMode | None,
+        answers: list[asyncio.Future[Ack]],
+    ) -> None:
+        sending, settings = self.sending, self.sending.settings
+        mode = lanes.info.config.mode if mode is None else mode
+        bytes_max = lanes.info.config.batch_bytes_max
+        for table, size in cut(
+            part,
+            bytes_target=min(settings.batch_bytes, bytes_max),
+            bytes_max=bytes_max,
+            records_max=settings.batch_records_max,
+        ):
+            if not sending.room.take_now(size):
+                await self._take_room(size)
+            lane = lanes.next_lane(mode) if partition is None else lanes.lane(partition, mode)
+            pack = sending.new_pack(table.columns(settings.codec), mode)
+            pack.size = size
+            pack.whole = sending.loop.create_future()
+            answers.append(pack.whole)
+            lane.put(pack)
+
+    async def _take_room(self, size: int) -> None:
+        try:
+            async with asyncio.timeout(self.sending.settings.publish_timeout_s):
+                await self.sending.room.take(size)
+        except TimeoutError:
+            raise self._no_room() from None
+
+    def _no_room(self) -> LimitExceeded:
+        bytes_max = self.sending.settings.buffered_bytes_max
+        return LimitExceeded(
+            "buffered_bytes_max", f"{bytes_max} bytes wait for their acknowledgement already"
+        )
+
+    def _settled(self, pack: Pack) -> asyncio.Future[None]:
+        if pack.settled is None:
+            pack.settled = self.sending.loop.create_future()
+        return pack.settled

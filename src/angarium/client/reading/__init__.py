@@ -1,0 +1,1 @@
+"""Reading: fetches by offset, and subscriptions that go on through failures."""

@@ -1,0 +1,63 @@
+"""How far a reader is in one partition: what makes a resumed stream whole again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from angarium.api import Place, Start
+from angarium.batch import Batch, split
+from angarium.client.records import ReceivedBatch, received
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from angarium.client.reading.link import Link
+    from angarium.ids import Offset
+
+
+class Cursor:
+    """One partition of a subscription.
+
+    The start is turned into an offset once, before anything is read, so that every later attempt
+    begins where the last one ended: without a gap, and without a record twice.
+    """
+
+    __slots__ = ("link", "next_offset", "number", "partition", "start", "strikes", "topic")
+
+    def __init__(self, topic: str, partition: int, start: Start) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.start = start
+        self.next_offset: int | None = start.value if start.place is Place.OFFSET else None
+        """The next record to be delivered; None before the start has been looked up."""
+        self.number = 0
+        """What it is called on its present stream."""
+        self.link: Link | None = None
+        """The stream it comes over at the moment."""
+        self.strikes = 0
+        """How often it was refused in a row with an error that should not pass by itself."""
+
+    @property
+    def resumption(self) -> Start:
+        """Where a new stream has to begin."""
+        assert self.next_offset is not None
+        return Start(Place.OFFSET, self.next_offset)
+
+    def stored(self, payload: memoryview, from_offset: Offset) -> Iterator[ReceivedBatch]:
+        """Yield what is new in a delivery of stored batches, and go on behind it."""
+        assert self.next_offset is not None
+        for buffer in split(payload):
+            upto = Batch.trusted(buffer).next_offset
+            begin = max(self.next_offset, from_offset)
+            if upto <= begin:
+                continue
+            batch = received(self.topic, self.partition, buffer, from_offset=begin)
+            self.next_offset = upto
+            self.strikes = 0
+            if len(batch):
+                yield batch
+
+    def live(self, payload: memoryview) -> Iterator[ReceivedBatch]:
+        """Yield a delivery of PERFORMANCE batches; they have no place, so nothing moves."""
+        for buffer in split(payload):
+            yield received(self.topic, self.partition, buffer, from_offset=0, is_live=True)

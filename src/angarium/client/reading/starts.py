@@ -1,0 +1,42 @@
+"""Where to begin to read, as people say it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final, TypeAlias
+
+from angarium.api import Place, Start
+from angarium.client.times import micros
+from angarium.errors import InvalidArgument
+
+StartLike: TypeAlias = str | int | datetime | Start | Mapping[int, int]
+"""`"live"` or `"latest"` (only what comes from now on), `"earliest"`, an offset, a time, or an
+offset for each partition, by number."""
+
+EARLIEST: Final = Start(Place.EARLIEST)
+LATEST: Final = Start(Place.LATEST)
+_WORDS: Final = {"live": LATEST, "latest": LATEST, "earliest": EARLIEST}
+
+
+def start_in(start: StartLike, partition: int) -> Start:
+    """Return where to begin in `partition`; one that a mapping leaves out begins at its start."""
+    if isinstance(start, Start):
+        return start
+    if isinstance(start, str):
+        if start not in _WORDS:
+            raise InvalidArgument(f"{start!r} is no start; there are {', '.join(sorted(_WORDS))}")
+        return _WORDS[start]
+    if isinstance(start, datetime):
+        return Start(Place.TIMESTAMP, micros(start))
+    if isinstance(start, Mapping):
+        if partition not in start:
+            return EARLIEST
+        return _offset(start[partition])
+    return _offset(start)
+
+
+def _offset(offset: int) -> Start:
+    if offset < 0:
+        raise InvalidArgument(f"an offset is not negative: {offset}")
+    return Start(Place.OFFSET, offset)

@@ -1,0 +1,251 @@
+"""Steering a subscription: which partitions, from which node, and where to go on after a failure.
+
+One task works in rounds. A round finds the partitions of all wanted topics, looks up where to begin
+in those that are new, and spreads whatever has no stream over one stream per node. It is repeated
+when a stream ends, when the wishes change, and every few seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from typing import TYPE_CHECKING, Final
+
+from angarium.client.reading.cursor import Cursor
+from angarium.client.reading.link import Link
+from angarium.client.reading.starts import start_in
+from angarium.errors import AngariumError, OffsetOutOfRange
+from angarium.wire import Unreachable
+from angarium.wire.operations import FindOffsetAnswer, FindOffsetHeader, Operation, TopicHeader
+
+if TYPE_CHECKING:
+    from angarium.api import TopicInfo
+    from angarium.client.reach import Reach
+    from angarium.client.reading.mailbox import Mailbox
+    from angarium.client.reading.wishes import Wishes
+    from angarium.wire import Connection
+
+STRIKES_MAX: Final = 3
+"""So often a partition may be refused with an error that should not pass by itself: a node may not
+have heard of a new topic yet. Then the subscription ends with that error."""
+
+CALM_S: Final = 1.0
+"""After so long without a failure the next one is again met with the shortest pause."""
+
+_log = logging.getLogger(__name__)
+
+
+class Steering:
+    """Keeps every wanted partition flowing into a mailbox."""
+
+    def __init__(self, reach: Reach, wishes: Wishes, mailbox: Mailbox) -> None:
+        self.cursors: dict[tuple[str, int], Cursor] = {}
+        self._reach = reach
+        self._wishes = wishes
+        self._mailbox = mailbox
+        self._links: dict[Connection, Link] = {}
+        self._news = asyncio.Event()
+        self._is_due = True
+        self._failures = 0
+        self._waiting: list[asyncio.Future[None]] = []
+        self._fatal: AngariumError | None = None
+        self._is_over = False
+
+    async def run(self) -> None:
+        """Work until cancelled, or until an error that no repetition will help against."""
+        error: AngariumError = Unreachable("the subscription was closed")
+        try:
+            while True:
+                await self._round_and_rest()
+        except AngariumError as ended:
+            error = ended
+            self._mailbox.fail(ended)
+        finally:
+            self._is_over = True
+            _tell(self._waiting, error)
+            for link in list(self._links.values()):
+                await link.close()
+
+    async def settled(self) -> None:
+        """Wait until every partition wanted by now is being read; raises what ended it."""
+        if self._is_over:
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        self.look_again()
+        await turn
+
+    def look_again(self) -> None:
+        """Begin another round soon, finding topics and leaders anew."""
+        self._is_due = True
+        self._news.set()
+
+    def forget_unwanted(self) -> None:
+        """Let go of the partitions of topics that are no longer wanted."""
+        for cursor in list(self.cursors.values()):
+            if not self._wishes.covers(cursor.topic):
+                self._forget(cursor)
+
+    # --- a round --------------------------------------------------------------------------------
+
+    async def _round_and_rest(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        self._news.clear()
+        try:
+            if self._fatal is not None:
+                raise self._fatal
+            await self._round()
+        except AngariumError as error:
+            self._waiting = waiting + self._waiting
+            if not error.retriable:
+                raise
+            self._failures += 1
+            _log.info("a subscription is tried again: %s", error)
+            self._is_due = True
+        except BaseException:
+            self._waiting = waiting + self._waiting
+            raise
+        else:
+            _tell(waiting, None)
+            await self._rest()
+        if self._failures:
+            backoff = self._reach.settings.backoff
+            await asyncio.sleep(backoff.pause_s(self._failures - 1, random.random()))
+
+    async def _rest(self) -> None:
+        # Apart from each other, so that many subscribers do not all ask in one moment.
+        discover_s = self._reach.settings.discover_s * random.uniform(0.75, 1.25)
+        try:
+            async with asyncio.timeout(min(CALM_S, discover_s)):
+                await self._news.wait()
+                return
+        except TimeoutError:
+            self._failures = 0
+        try:
+            async with asyncio.timeout(max(discover_s - CALM_S, 0)):
+                await self._news.wait()
+        except TimeoutError:
+            self._is_due = True
+
+    async def _round(self) -> None:
+        if self._is_due:
+            self._is_due = False
+            await self._discover()
+        idle = [cursor for cursor in self.cursors.values() if cursor.link is None]
+        unknown = [cursor for cursor in idle if cursor.next_offset is None]
+        await asyncio.gather(*map(self._look_up, unknown))
+        ways: dict[Connection, list[Cursor]] = {}
+        for cursor in idle:
+            connection = await self._reach.routes.connection_for(cursor.topic, cursor.partition)
+            ways.setdefault(connection, []).append(cursor)
+        for connection, cursors in ways.items():
+            await self._read_over(connection, cursors)
+
+    async def _discover(self) -> None:
+        """Find the partitions of all wanted topics, and which of them are read the long way."""
+        wishes = self._wishes.current()
+        metadata = self._reach.metadata
+        infos = [await metadata.refresh(name) for name in self._wishes.names()]
+        if self._wishes.has_patterns:
+            infos += await self._matching()
+            there = {info.name for info in infos}
+            for cursor in list(self.cursors.values()):
+                if cursor.topic not in there:
+                    self._forget(cursor)
+        for info in infos:
+            if self._wishes.covers(info.name):
+                self._add_partitions(info)
+        self._wishes.have_begun(wishes)
+        self._follow_leaders()
+
+    async def _matching(self) -> list[TopicInfo]:
+        listed = await self._reach.metadata.topics()
+        infos = [info for info in listed if self._wishes.matches(info.name)]
+        for info in infos:
+            self._reach.routes.learn_topic(info)
+        return infos
+
+    def _add_partitions(self, info: TopicInfo) -> None:
+        start = self._wishes.start_of(info.name)
+        for partition in info.partitions:
+            key = (info.name, partition.number)
+            if key not in self.cursors:
+                self.cursors[key] = Cursor(*key, start_in(start, partition.number))
+
+    def _follow_leaders(self) -> None:
+        """Let go of streams to nodes that no longer lead: leaders have new records first."""
+        for cursor in self.cursors.values():
+            leader = self._reach.routes.leader_connection(cursor.topic, cursor.partition)
+            if cursor.link is not None and leader not in {None, cursor.link.connection}:
+                cursor.link.drop(cursor)
+
+    async def _look_up(self, cursor: Cursor) -> None:
+        """Turn a start into an offset, once."""
+        place = (cursor.topic, cursor.partition)
+        frame = await self._reach.calls.ask(
+            Operation.FIND_OFFSET, FindOffsetHeader(*place, cursor.start), partition=place
+        )
+        cursor.next_offset = frame.read(FindOffsetAnswer).offset
+
+    async def _read_over(self, connection: Connection, cursors: list[Cursor]) -> None:
+        link = self._links.get(connection)
+        if link is None:
+            self._links[connection] = Link(
+                connection,
+                self._mailbox,
+                cursors,
+                on_refused=self._refused,
+                on_ended=self._ended,
+            )
+        else:
+            for cursor in cursors:
+                await link.add(cursor)
+        # An answer on the same connection means that the node has seen the stream before it.
+        await connection.request(
+            Operation.DESCRIBE_TOPIC,
+            TopicHeader(cursors[0].topic),
+            timeout_s=self._reach.settings.attempt_timeout_s,
+        )
+
+    # --- failures -------------------------------------------------------------------------------
+
+    def _refused(self, cursor: Cursor, error: AngariumError) -> None:
+        """Hear that a node does not go on with a partition."""
+        if not error.retriable:
+            cursor.strikes += 1
+            if isinstance(error, OffsetOutOfRange) or cursor.strikes >= STRIKES_MAX:
+                self._fatal = error
+        self._failures += 1
+        self.look_again()
+
+    def _ended(self, link: Link, error: AngariumError | None) -> None:
+        """Hear that a stream is over."""
+        if self._links.get(link.connection) is link:
+            del self._links[link.connection]
+        if self._is_over:
+            return
+        if error is None:
+            self._failures += 1
+            self.look_again()
+            return
+        for cursor in link.cursors.values():
+            self._refused(cursor, error)
+
+    def _forget(self, cursor: Cursor) -> None:
+        del self.cursors[cursor.topic, cursor.partition]
+        if cursor.link is not None:
+            cursor.link.drop(cursor)
+        self._mailbox.discard(
+            lambda batch: (batch.topic, batch.partition) == (cursor.topic, cursor.partition)
+        )
+
+
+def _tell(waiting: list[asyncio.Future[None]], error: AngariumError | None) -> None:
+    for turn in waiting:
+        if turn.done():
+            continue
+        if error is None:
+            turn.set_result(None)
+        else:
+            turn.set_exception(error)

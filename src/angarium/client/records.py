@@ -1,0 +1,104 @@
+"""What a reader gets: records one by one, or batches as they are stored."""
+
+from __future__ import annotations
+
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from angarium.batch import AT_ONCE, NEVER, NO_TIMESTAMP, Batch, BatchSlice, Headers
+from angarium.ids import Micros, Offset
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from angarium.ids import Buffer
+
+
+class Record(msgspec.Struct, frozen=True, gc=False):
+    """A user's data, with its place and its times (all in microseconds since 1970)."""
+
+    topic: str
+    partition: int
+    offset: Offset | None
+    """None for a PERFORMANCE record, which is stored nowhere."""
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+    timestamp: Micros = NO_TIMESTAMP
+    """The producer's; 0 where it gave none."""
+    append_time: Micros = Micros(0)
+    """The leader's; 0 for a PERFORMANCE record."""
+    expires_at: Micros = NEVER
+    deliver_at: Micros = AT_ONCE
+
+
+class ReceivedBatch(msgspec.Struct, frozen=True, gc=False):
+    """Records of one partition that came together. Nothing is unpacked before it is asked for."""
+
+    topic: str
+    partition: int
+    batch: Batch
+    start: int
+    stop: int
+    """The positions in `batch` that are meant: a reader may begin in the middle."""
+    is_live: bool = False
+    """True for PERFORMANCE records, which have no offsets."""
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    def __iter__(self) -> Iterator[Record]:
+        """Yield the records in order."""
+        batch, start, stop = self.batch, self.start, self.stop
+        section, columns, header = batch.section, batch.columns, batch.header
+        nothing: Iterable[None] = repeat(None)
+        return map(
+            Record,
+            repeat(self.topic),
+            repeat(self.partition),
+            nothing if self.is_live else batch.offsets(start, stop),
+            nothing if section.keys is None else section.keys.items(start, stop),
+            section.values.items(start, stop),
+            repeat(()) if section.headers is None else section.headers.items(start, stop),
+            batch.timestamps()[start:stop] if columns.timestamps else repeat(header.timestamp_max),
+            repeat(header.append_time),
+            batch.expires_at()[start:stop] if columns.expires_at else repeat(header.expires_at_max),
+            batch.deliver_at()[start:stop] if columns.deliver_at else repeat(header.deliver_at_max),
+        )
+
+    def values(self) -> list[bytes | None]:
+        """Return the values: the fast way to read."""
+        return self.batch.values(self.start, self.stop)
+
+    def keys(self) -> list[bytes | None]:
+        """Return the keys."""
+        return self.batch.keys(self.start, self.stop)
+
+    def offsets(self) -> Sequence[Offset]:
+        """Return the offsets; a PERFORMANCE batch has none."""
+        return () if self.is_live else self.batch.offsets(self.start, self.stop)
+
+    def to_arrow(self) -> Any:
+        """Return a `pyarrow.RecordBatch` (`angarium.batch.arrow.SCHEMA`), without copying contents.
+
+        Needs the extra `angarium[arrow]`. The offsets of a PERFORMANCE batch count from 0.
+        """
+        from angarium.batch.arrow import to_arrow  # noqa: PLC0415 (an extra)
+
+        # Arrow believes offsets without looking, so somebody has to have looked.
+        checked = Batch.parse(self.batch.buffer, compacted=True)
+        return to_arrow(BatchSlice(checked, self.start, self.stop))
+
+
+def received(
+    topic: str, partition: int, buffer: Buffer, *, from_offset: int, is_live: bool = False
+) -> ReceivedBatch:
+    """Return what of the batch in `buffer` a reader is to see: the records from an offset on.
+
+    Raises `InvalidBatch` if its bytes are not those that were published.
+    """
+    batch = Batch.parse(buffer, compacted=True, contents=False)
+    start = 0 if is_live else batch.position_of(Offset(from_offset))
+    return ReceivedBatch(topic, partition, batch, start, batch.count, is_live)

@@ -1,0 +1,125 @@
+"""Who is where: addresses of nodes, leaders of partitions, and which connection to take.
+
+What is known here may be old; nothing is wrong then but the way. A node that does not lead a
+partition forwards or says who does, and whoever is told notes it here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from angarium.client.addresses import parsed_address
+from angarium.errors import AngariumError
+from angarium.ids import NodeId, ReplicaId, node_of
+from angarium.wire import Unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from angarium.api import ClusterStatus, TopicInfo
+    from angarium.client.addresses import Address
+    from angarium.client.pool import Pool
+    from angarium.wire import Connection
+
+DISTRUST_S: Final = 5.0
+"""A node that did not answer in time is asked last for so long."""
+
+
+class Routes:
+    """The client's map of the cluster."""
+
+    def __init__(self, pool: Pool, bootstrap: tuple[Address, ...], *, topics_max: int) -> None:
+        self.topics: dict[str, TopicInfo] = {}
+        self.nodes: dict[NodeId, Address] = {}
+        self._pool = pool
+        self._bootstrap = bootstrap
+        self._topics_max = topics_max
+        self._leaders: dict[tuple[str, int], NodeId] = {}
+        self._distrusted: dict[Address, float] = {}
+
+    # --- what is learned ----------------------------------------------------------------------
+
+    def learn_status(self, status: ClusterStatus) -> None:
+        """Take over where the nodes are."""
+        self.nodes = {
+            node.id: parsed_address(node.addresses["wire"])
+            for node in status.nodes
+            if node.addresses.get("wire")
+        }
+
+    def learn_topic(self, info: TopicInfo) -> None:
+        """Take over who leads the partitions of a topic."""
+        if info.name not in self.topics and len(self.topics) >= self._topics_max:
+            self.forget_topic(next(iter(self.topics)))
+        self.topics[info.name] = info
+        for partition in info.partitions:
+            self.learn_leader(info.name, partition.number, partition.leader)
+
+    def forget_topic(self, name: str) -> None:
+        """Forget a topic, for instance because it is no longer there."""
+        info = self.topics.pop(name, None)
+        for partition in info.partitions if info is not None else ():
+            self._leaders.pop((name, partition.number), None)
+
+    def learn_leader(self, topic: str, partition: int, leader: int | None) -> None:
+        """Note who leads a partition; a hint may name the node or its replica."""
+        if leader is None:
+            self._leaders.pop((topic, partition), None)
+            return
+        node = NodeId(leader) if leader < 1 << 15 else node_of(ReplicaId(leader))
+        self._leaders[topic, partition] = node
+
+    def distrust(self, connection: Connection) -> None:
+        """Note that the node behind `connection` did not answer in time."""
+        address = self._address_of(connection)
+        if address is not None:
+            self._distrusted[address] = asyncio.get_running_loop().time() + DISTRUST_S
+
+    # --- which way to take ---------------------------------------------------------------------
+
+    def leader_of(self, topic: str, partition: int) -> NodeId | None:
+        """Return who leads the partition, as far as is known."""
+        return self._leaders.get((topic, partition))
+
+    def leader_connection(self, topic: str, partition: int) -> Connection | None:
+        """Return the open connection to the partition's leader, if there is one already."""
+        leader = self._leaders.get((topic, partition))
+        address = self.nodes.get(leader) if leader is not None else None
+        return self._pool.open_connection(address) if address is not None else None
+
+    async def connection_for(self, topic: str, partition: int) -> Connection:
+        """Return a connection to the partition's leader, or to a node that can forward."""
+        leader = self._leaders.get((topic, partition))
+        address = self.nodes.get(leader) if leader is not None else None
+        if address is not None:
+            try:
+                return await self._pool.connection(address)
+            except AngariumError:
+                # It may have moved or died; the others know, or will soon.
+                self._leaders.pop((topic, partition), None)
+        return await self.any_connection()
+
+    async def any_connection(self) -> Connection:
+        """Return a connection to some node, a trusted and connected one first."""
+        last: AngariumError | None = None
+        for address in self._candidates():
+            try:
+                return await self._pool.connection(address)
+            except AngariumError as error:
+                last = error
+        if last is not None and not last.retriable:
+            raise last
+        raise Unreachable(f"no node can be reached; the last one said: {last}")
+
+    def _candidates(self) -> Iterable[Address]:
+        now = asyncio.get_running_loop().time()
+        self._distrusted = {node: end for node, end in self._distrusted.items() if end > now}
+        known = [*self._pool.open_addresses(), *self.nodes.values(), *self._bootstrap]
+        return sorted(dict.fromkeys(known), key=self._distrusted.__contains__)
+
+    def _address_of(self, connection: Connection) -> Address | None:
+        for address in self._pool.open_addresses():
+            if self._pool.open_connection(address) is connection:
+                return address
+        return None

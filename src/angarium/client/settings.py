@@ -1,0 +1,97 @@
+"""What can be chosen about a client. Every bound says what happens when it is reached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from angarium.batch import Codec
+from angarium.wire import Backoff, WireLimits
+
+REMEMBERED_BATCHES: Final = 5
+"""How many of a producer's last batches a partition answers with their offsets when they come
+again. No more may be on their way, or a repeated one could be acknowledged without its offset."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSettings:
+    """Times are seconds, sizes bytes. The defaults suit a cluster in one data centre."""
+
+    publish_timeout_s: float = 30.0
+    """From `publish` to its answer, all repetitions included. A record that may have been stored
+    then fails with `OutcomeUnknown`, any other one with the last refusal."""
+
+    request_timeout_s: float = 10.0
+    """The same for every other call; a call that failed all along raises its last error."""
+
+    attempt_timeout_s: float = 2.0
+    """How long a node may take before the same request is sent again, elsewhere if the leader has
+    changed. Doubles with each repetition, so that a slow cluster is not asked ever faster."""
+
+    dial_timeout_s: float = 2.0
+    """How long a node may take to accept a connection before it counts as unreachable."""
+
+    close_timeout_s: float = 10.0
+    """How long `close` waits for what is still to be published; what is left fails."""
+
+    backoff: Backoff = field(default=Backoff(first_s=0.02, longest_s=0.5))
+    """Pauses between repetitions."""
+
+    batch_bytes: int = 256 * 1024
+    """Records gather up to this size; a full batch is sent although others are on their way."""
+
+    batch_records_max: int = 16_384
+    """Records in one batch. One more begins the next batch."""
+
+    batches_in_flight_max: int = REMEMBERED_BATCHES
+    """Unanswered batches per partition. At the bound further records gather into the next ones."""
+
+    buffered_bytes_max: int = 64 * 1024 * 1024
+    """What was published and is not answered yet. At the bound `publish` waits and
+    `publish_nowait` raises `LimitExceeded`. One record may overdraw it."""
+
+    delivery_bytes_max: int = 8 * 1024 * 1024
+    """What a subscription has received and nobody has taken yet. At the bound it stops reading, and
+    so the node stops sending. One delivery may overdraw it."""
+
+    fetch_bytes: int = 1024 * 1024
+    """How much one fetch asks for."""
+
+    refresh_s: float = 30.0
+    """How often addresses and leaders in use are asked for when nothing goes wrong."""
+
+    discover_s: float = 5.0
+    """How often a subscription looks for new partitions, for new topics of its patterns, and for
+    leaders that have moved."""
+
+    topics_max: int = 10_000
+    """Topics whose leaders are remembered. At the bound the one learned first is forgotten, and
+    asked for again when it is needed."""
+
+    codec: Codec = Codec.NONE
+    """How batches are compressed; nodes pass them on as they are."""
+
+    idempotent: bool = True
+    """Number batches, so that repeating one never stores it twice. Without it a publish whose
+    outcome is unknown is not repeated and fails."""
+
+    wire: WireLimits = field(default=WireLimits())
+
+    def __post_init__(self) -> None:
+        times = (
+            self.publish_timeout_s,
+            self.request_timeout_s,
+            self.attempt_timeout_s,
+            self.dial_timeout_s,
+            self.close_timeout_s,
+            self.refresh_s,
+            self.discover_s,
+        )
+        assert min(times) > 0, "a deadline lies in the future"
+        assert self.batch_bytes > 0
+        assert self.batch_records_max > 0
+        assert 0 < self.batches_in_flight_max <= REMEMBERED_BATCHES
+        assert self.buffered_bytes_max > 0
+        assert self.delivery_bytes_max > 0
+        assert self.fetch_bytes > 0
+        assert self.topics_max > 0

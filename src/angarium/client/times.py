@@ -1,0 +1,26 @@
+"""Times as people give them, as the microseconds that travel."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Final, TypeAlias
+
+from angarium.errors import InvalidArgument
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+Moment: TypeAlias = int | datetime | timedelta
+"""Microseconds since 1970, a datetime with its time zone, or a distance from now."""
+
+
+def micros(moment: Moment) -> int:
+    """Return `moment` in microseconds since 1970; `InvalidArgument` without a time zone."""
+    if isinstance(moment, int):
+        return moment
+    if isinstance(moment, timedelta):
+        return time.time_ns() // 1000 + moment // _MICROSECOND
+    if moment.tzinfo is None:
+        raise InvalidArgument(f"{moment} has no time zone; write datetime.now(UTC), for instance")
+    return (moment - _EPOCH) // _MICROSECOND

@@ -1,0 +1,549 @@
+"""A broker in memory, spoken to over real sockets: a few nodes that share one state, and faults.
+
+What a partition takes is judged by the machine's own rules for producers, so a client that gets
+exactly-once wrong is found out here. Faults are planned one by one with `Cluster.plan`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from angarium.api import (
+    Ack,
+    ClusterStatus,
+    NodeInfo,
+    PartitionInfo,
+    Place,
+    Producer,
+    TopicConfig,
+    TopicInfo,
+)
+from angarium.batch import Batch, Record, split, stamp
+from angarium.errors import (
+    AlreadyExists,
+    AngariumError,
+    InvalidArgument,
+    NotFound,
+    NotLeader,
+    OffsetOutOfRange,
+)
+from angarium.ids import Epoch, Index, Micros, NodeId, Offset, ProducerId, Term, TopicId
+from angarium.machine.limits import Limits
+from angarium.machine.outcomes import Duplicate, Refused
+from angarium.machine.producers import NAMED_FROM, Producers
+from angarium.modes import DeliveryMode
+from angarium.wire import ConnectionLost, Handlers, Hello, Role, Server
+from angarium.wire.operations import (
+    AlterTopicHeader,
+    CreateTopicHeader,
+    Delivered,
+    Drop,
+    FetchAnswer,
+    FetchHeader,
+    FindOffsetAnswer,
+    FindOffsetHeader,
+    OpenProducerHeader,
+    Operation,
+    PublishAnswer,
+    PublishHeader,
+    TopicHeader,
+    TopicsAnswer,
+    Want,
+    Wants,
+    Wish,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from angarium.api import Start
+    from angarium.wire import Connection, Request, Stream
+
+LOCALHOST = "127.0.0.1"
+
+
+class Partition:
+    """The log of one partition, and who leads it."""
+
+    def __init__(self, leader: int) -> None:
+        self.leader: int | None = leader
+        self.term = 1
+        self.batches: list[bytearray] = []
+        self.start = 0
+        self.end = 0
+        self.producers = Producers()
+        self.changed = asyncio.Event()
+        self.listeners: list[tuple[Stream, int]] = []
+        self.appends = 0
+
+    def append(self, data: bytes | bytearray) -> Ack | AngariumError:
+        """Store one batch unless the machine's rules refuse it."""
+        batch = Batch.parse(data)
+        self.appends += 1
+        past = self.end + batch.count
+        verdict = None
+        if batch.producer_id:
+            verdict = self.producers.admit(
+                batch.producer_id,
+                epoch=batch.epoch,
+                first=batch.first_sequence,
+                past=batch.first_sequence + batch.count,
+                base_offset=self.end,
+                next_offset=past,
+                time=self.appends,
+                limits=Limits(),
+            )
+        answer: Any = {"mode": DeliveryMode.CONSISTENT, "topic": "", "partition": 0}
+        if isinstance(verdict, Refused):
+            return Ack(**answer, code=verdict.code, message=verdict.message)
+        if isinstance(verdict, Duplicate):
+            return Ack(
+                **answer,
+                base_offset=verdict.base_offset,
+                next_offset=verdict.next_offset,
+                duplicate=True,
+            )
+        stored = bytearray(data)
+        stamp(
+            stored,
+            base_offset=Offset(self.end),
+            term=Term(self.term),
+            append_time=Micros(1_000_000 + self.appends),
+        )
+        self.batches.append(stored)
+        base, self.end = self.end, past
+        self.announce()
+        return Ack(
+            **answer,
+            base_offset=Offset(base),
+            next_offset=Offset(past),
+            append_time=Micros(1_000_000 + self.appends),
+            term=Term(self.term),
+        )
+
+    def announce(self) -> None:
+        changed, self.changed = self.changed, asyncio.Event()
+        changed.set()
+
+    def lose_from(self, offset: int) -> None:
+        """Forget what was stored from an offset on, as if a follower without it had taken over."""
+        kept = [one for one in self.batches if Batch.trusted(one).next_offset <= offset]
+        self.batches, self.end, self.producers = [], 0, Producers()
+        self.term += 1
+        for one in kept:
+            from angarium.batch import clear_stamp
+
+            clear_stamp(one)
+            self.append(one)
+
+    def read(self, offset: int, bytes_max: int = 1 << 20) -> list[bytearray]:
+        found: list[bytearray] = []
+        size = 0
+        for one in self.batches:
+            if Batch.trusted(one).next_offset > max(offset, self.start):
+                if found and size + len(one) > bytes_max:
+                    break
+                found.append(one)
+                size += len(one)
+        return found
+
+    def records(self) -> list[Record]:
+        return [record for one in self.batches for record in Batch.trusted(one)]
+
+    def values(self) -> list[bytes | None]:
+        return [record.value for record in self.records()]
+
+
+@dataclass
+class Topic:
+    id: int
+    name: str
+    partitions: list[Partition]
+    config: TopicConfig = field(default_factory=TopicConfig)
+
+
+Fault = "Callable[[Node, Request], Awaitable[bool]]"
+
+
+class Node:
+    """One listening node."""
+
+    def __init__(self, cluster: Cluster, number: int) -> None:
+        self.cluster = cluster
+        self.id = number
+        self.server: Server | None = None
+        self.port = 0
+        self.requests: list[int] = []
+        """The operations asked for, in order."""
+
+    async def start(self) -> None:
+        requests = {
+            Operation.PUBLISH: self._publish,
+            Operation.FETCH: self._fetch,
+            Operation.FIND_OFFSET: self._find_offset,
+            Operation.OPEN_PRODUCER: self._open_producer,
+            Operation.CREATE_TOPIC: self._create_topic,
+            Operation.ALTER_TOPIC: self._alter_topic,
+            Operation.DELETE_TOPIC: self._delete_topic,
+            Operation.LIST_TOPICS: self._list_topics,
+            Operation.DESCRIBE_TOPIC: self._describe_topic,
+            Operation.CLUSTER_STATUS: self._cluster_status,
+        }
+        handlers = Handlers(
+            requests={int(one): self._with_faults(handler) for one, handler in requests.items()},
+            streams={int(Operation.SUBSCRIBE): self._subscribe},
+        )
+        self.server = await Server.listen(
+            host=LOCALHOST,
+            port=self.port,
+            greeting=lambda: Hello(role=Role.PEER, cluster="fake", node=self.id),
+            welcome=lambda _: handlers,
+        )
+        self.port = self.server.port
+
+    async def stop(self) -> None:
+        """Die: everything under way is cut."""
+        if self.server is not None:
+            server, self.server = self.server, None
+            self.cut()
+            await server.drain(timeout_s=0.2)
+
+    def cut(self) -> None:
+        """Cut every connection, without a word."""
+        assert self.server is not None or True
+        for connection in list(self._connections()):
+            connection._abort()
+
+    def _connections(self) -> set[Connection]:
+        return set() if self.server is None else self.server.connections
+
+    def _with_faults(self, handler: Callable[[Request], Awaitable[None]]) -> Any:
+        async def serve(request: Request) -> None:
+            self.requests.append(request.operation)
+            plan = self.cluster.plans.get(request.operation)
+            if plan:
+                fault = plan.popleft()
+                if fault is not None and await fault(self, request):
+                    return
+            await handler(request)
+
+        return serve
+
+    # --- records --------------------------------------------------------------------------------
+
+    async def _publish(self, request: Request) -> None:
+        header = request.read(PublishHeader)
+        if self.cluster.auto_create and header.topic not in self.cluster.topics:
+            self.cluster.add_topic(header.topic)
+        topic = self.cluster.topic(header.topic)
+        batches = [bytes(one) for one in split(request.payload)]
+        if not batches:
+            raise InvalidArgument("a publish carries at least one batch")
+        partition = topic.partitions[header.partition]
+        if partition.leader is None or (partition.leader != self.id and not self.cluster.forwards):
+            raise NotLeader(leader=partition.leader)
+        self.cluster.batches_published += len(batches)
+        if self.cluster.latency_s:
+            await asyncio.sleep(self.cluster.latency_s)
+        mode = topic.config.mode if header.mode is None else header.mode
+        request.answer(PublishAnswer(await self.cluster.store(topic, header, batches, mode)))
+
+    async def _fetch(self, request: Request) -> None:
+        header = request.read(FetchHeader)
+        partition = self.cluster.topic(header.topic).partitions[header.partition]
+        if header.fresh and partition.leader != self.id:
+            raise NotLeader(leader=partition.leader)
+        if header.offset > partition.end:
+            raise OffsetOutOfRange(offset=header.offset, start=partition.start, end=partition.end)
+        found = partition.read(header.offset, header.bytes_max)
+        if not found and header.wait_ms:
+            try:
+                async with asyncio.timeout(header.wait_ms / 1000):
+                    await partition.changed.wait()
+            except TimeoutError:
+                pass
+            found = partition.read(header.offset, header.bytes_max)
+        request.answer(FetchAnswer(Offset(partition.start), Offset(partition.end)), found)
+
+    async def _find_offset(self, request: Request) -> None:
+        header = request.read(FindOffsetHeader)
+        partition = self.cluster.topic(header.topic).partitions[header.partition]
+        request.answer(FindOffsetAnswer(Offset(_offset(partition, header.start))))
+
+    async def _open_producer(self, request: Request) -> None:
+        name = request.read(OpenProducerHeader).name
+        request.answer(self.cluster.open_producer(name))
+
+    async def _subscribe(self, stream: Stream) -> None:
+        self.cluster.streams.append(stream)
+        reading: dict[int, asyncio.Task[None]] = {}
+        placed: dict[int, Partition] = {}
+
+        def want(one: Want) -> None:
+            partition = self.cluster.topic(one.topic).partitions[one.partition]
+            offset = _offset(partition, one.start)
+            placed[one.number] = partition
+            partition.listeners.append((stream, one.number))
+            reading[one.number] = asyncio.create_task(
+                self._deliver(stream, one.number, partition, offset)
+            )
+
+        def drop(number: int) -> None:
+            reading.pop(number).cancel()
+            placed.pop(number).listeners.remove((stream, number))
+
+        try:
+            for one in stream.opening.read(Wants).wants:
+                want(one)
+            async for frame in stream:
+                wish: Any = frame.read(Wish)  # type: ignore[arg-type]
+                if isinstance(wish, Want):
+                    want(wish)
+                elif isinstance(wish, Drop) and wish.number in reading:
+                    drop(wish.number)
+        finally:
+            for number in list(reading):
+                drop(number)
+
+    async def _deliver(
+        self, stream: Stream, number: int, partition: Partition, offset: int
+    ) -> None:
+        while True:
+            changed = partition.changed
+            found = partition.read(offset, self.cluster.delivery_bytes)
+            if not found:
+                await changed.wait()
+                continue
+            # As a node that goes back to a batch's start would: the first may begin below.
+            await stream.send(Delivered(number, Offset(offset)), found)
+            offset = Batch.trusted(found[-1]).next_offset
+
+    # --- topics and nodes -------------------------------------------------------------------------
+
+    async def _create_topic(self, request: Request) -> None:
+        header = request.read(CreateTopicHeader)
+        if header.name in self.cluster.topics:
+            raise AlreadyExists(f"there is a topic {header.name!r}")
+        topic = self.cluster.add_topic(
+            header.name, partitions=header.partitions, config=header.config
+        )
+        request.answer(self.cluster.describe(topic))
+
+    async def _alter_topic(self, request: Request) -> None:
+        header = request.read(AlterTopicHeader)
+        topic = self.cluster.topic(header.name)
+        for _ in range(len(topic.partitions), header.partitions or 0):
+            topic.partitions.append(Partition(leader=self.cluster.next_leader()))
+        request.answer(self.cluster.describe(topic))
+
+    async def _delete_topic(self, request: Request) -> None:
+        name = request.read(TopicHeader).name
+        self.cluster.topic(name)
+        del self.cluster.topics[name]
+
+    async def _list_topics(self, request: Request) -> None:
+        topics = map(self.cluster.describe, self.cluster.topics.values())
+        request.answer(TopicsAnswer(tuple(topics)))
+
+    async def _describe_topic(self, request: Request) -> None:
+        request.answer(self.cluster.describe(self.cluster.topic(request.read(TopicHeader).name)))
+
+    async def _cluster_status(self, request: Request) -> None:
+        request.answer(self.cluster.status(self))
+
+
+class Cluster:
+    """The nodes and the one state that they share."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.topics: dict[str, Topic] = {}
+        self.plans: dict[int, deque[Any]] = {}
+        self.forwards = True
+        self.auto_create = False
+        self.latency_s = 0.0
+        self.delivery_bytes = 1 << 20
+        self.batches_published = 0
+        self.streams: list[Stream] = []
+        self._producer = 0
+        self._names: dict[str, Producer] = {}
+        self._topics_made = 0
+
+    @property
+    def addresses(self) -> list[str]:
+        return [f"{LOCALHOST}:{node.port}" for node in self.nodes]
+
+    def plan(self, operation: Operation, *faults: Any) -> None:
+        """Let the next requests of this kind meet these faults, one each; None: none."""
+        self.plans.setdefault(int(operation), deque()).extend(faults)
+
+    def node(self, number: int) -> Node:
+        return self.nodes[number - 1]
+
+    def next_leader(self) -> int:
+        made = sum(len(topic.partitions) for topic in self.topics.values())
+        return made % len(self.nodes) + 1
+
+    def add_topic(
+        self, name: str, *, partitions: int = 1, config: TopicConfig | None = None
+    ) -> Topic:
+        self._topics_made += 1
+        topic = Topic(self._topics_made, name, [], config or TopicConfig())
+        self.topics[name] = topic
+        topic.partitions += [Partition(leader=1 + at % len(self.nodes)) for at in range(partitions)]
+        return topic
+
+    def topic(self, name: str) -> Topic:
+        if name not in self.topics:
+            raise NotFound(f"there is no topic {name!r}")
+        return self.topics[name]
+
+    def open_producer(self, name: str | None) -> Producer:
+        if name is not None and name in self._names:
+            known = self._names[name]
+            again = Producer(id=known.id, epoch=Epoch(known.epoch + 1))
+        else:
+            self._producer += 1
+            base = 0 if name is None else NAMED_FROM
+            again = Producer(id=ProducerId(base + self._producer), epoch=Epoch(0))
+        if name is not None:
+            self._names[name] = again
+        return again
+
+    async def store(
+        self, topic: Topic, header: PublishHeader, batches: list[bytes], mode: DeliveryMode
+    ) -> tuple[Ack, ...]:
+        from msgspec.structs import replace
+
+        partition = topic.partitions[header.partition]
+        place: Any = {"mode": mode, "topic": topic.name, "partition": header.partition}
+        if mode is DeliveryMode.PERFORMANCE:
+            for stream, number in list(partition.listeners):
+                await stream.send(Delivered(number, live=True), batches)
+            reached = len(partition.listeners)
+            return tuple(
+                Ack(**place, id=f"1-{at}", subscribers=reached) for at in range(len(batches))
+            )
+        acks = []
+        for one in batches:
+            ack = partition.append(one)
+            assert isinstance(ack, Ack)
+            acks.append(replace(ack, **place, provisional=mode is DeliveryMode.EVENTUAL))
+        return tuple(acks)
+
+    def describe(self, topic: Topic) -> TopicInfo:
+        return TopicInfo(
+            id=TopicId(topic.id),
+            name=topic.name,
+            config=topic.config,
+            created_at=Micros(1),
+            partitions=tuple(
+                PartitionInfo(
+                    number=number,
+                    replicas=tuple(NodeId(node.id) for node in self.nodes),
+                    leader=None if one.leader is None else NodeId(one.leader),
+                    start_offset=Offset(one.start),
+                    end_offset=Offset(one.end),
+                )
+                for number, one in enumerate(topic.partitions)
+            ),
+        )
+
+    def status(self, asked: Node) -> ClusterStatus:
+        return ClusterStatus(
+            cluster_id="fake",
+            node=NodeId(asked.id),
+            catalog_leader=NodeId(1),
+            catalog_index=Index(1),
+            nodes=tuple(
+                NodeInfo(id=NodeId(node.id), addresses={"wire": f"{LOCALHOST}:{node.port}"})
+                for node in self.nodes
+            ),
+            topics=len(self.topics),
+            partitions=sum(len(topic.partitions) for topic in self.topics.values()),
+            feature_level=1,
+            version="fake",
+        )
+
+
+@asynccontextmanager
+async def fake_cluster(nodes: int = 1) -> AsyncIterator[Cluster]:
+    """A cluster of `nodes` on free ports."""
+    cluster = Cluster()
+    cluster.nodes = [Node(cluster, number + 1) for number in range(nodes)]
+    for node in cluster.nodes:
+        await node.start()
+    try:
+        yield cluster
+    finally:
+        for node in cluster.nodes:
+            await node.stop()
+
+
+# --- faults ---------------------------------------------------------------------------------------
+
+
+async def drop_before(node: Node, request: Request) -> bool:
+    """Lose the connection before anything happened."""
+    request.connection._abort()
+    return True
+
+
+async def drop_after(node: Node, request: Request) -> bool:
+    """Do what was asked, and lose the connection before the answer."""
+    header = request.read(PublishHeader)
+    batches = [bytes(one) for one in split(request.payload)]
+    topic = node.cluster.topic(header.topic)
+    await node.cluster.store(topic, header, batches, header.mode or DeliveryMode.CONSISTENT)
+    request.connection._abort()
+    return True
+
+
+async def never_answer(node: Node, request: Request) -> bool:
+    """Leave the caller waiting."""
+    await asyncio.sleep(3600)
+    return True
+
+
+def refuse(error: AngariumError) -> Any:
+    """Answer with an error."""
+
+    async def fault(node: Node, request: Request) -> bool:
+        raise error
+
+    return fault
+
+
+def delay(seconds: float) -> Any:
+    """Answer late."""
+
+    async def fault(node: Node, request: Request) -> bool:
+        await asyncio.sleep(seconds)
+        return False
+
+    return fault
+
+
+def _offset(partition: Partition, start: Start) -> int:
+    match start.place:
+        case Place.EARLIEST:
+            return partition.start
+        case Place.LATEST:
+            return partition.end
+        case Place.OFFSET:
+            if start.value < partition.start:
+                raise OffsetOutOfRange(offset=start.value, start=partition.start, end=partition.end)
+            return start.value
+        case Place.TIMESTAMP:
+            for one in partition.batches:
+                batch = Batch.trusted(one)
+                if batch.append_time >= start.value:
+                    return batch.base_offset
+            return partition.end
+
+
+__all__ = ["Cluster", "ConnectionLost", "Node", "Partition", "fake_cluster"]
