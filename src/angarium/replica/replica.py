@@ -332,12 +332,7 @@ class Replica:
             snapshot = Snapshot(applied, term, conf_state, data)
             yield lambda: self._storage.write(snapshot)
         finally:
-            self.is_resting = False
-        """True while nobody ticks it; see `sleeping`."""
-        self.is_closed = False
-        self._quiet_index = Index(0)
-        self._quiet_ticks = 0
-        self.is_busy = False
+            self.is_busy = False
         self._storage.adopt(snapshot)
         self._state.saved(applied)
         self._forget_entries(applied)
