@@ -182,6 +182,9 @@ class PartitionInfo(msgspec.Struct, frozen=True, kw_only=True):
     start_offset: Offset | None = None
     """None where the answering node has no replica."""
     end_offset: Offset | None = None
+    in_sync: tuple[NodeId, ...] | None = None
+    """Replicas that vote, can be reached and have nearly everything; None if the answering node
+    does not lead the partition and so cannot know."""
 
 
 class TopicInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -226,6 +229,9 @@ class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
     partitions: int
     feature_level: int
     version: str
+    catalog_in_sync: tuple[NodeId, ...] | None = None
+    """Nodes that vote on the catalog, can be reached and have nearly all of it; None if the
+    answering node does not lead the catalog."""
 
 
 # --- the contract itself ---------------------------------------------------------------------

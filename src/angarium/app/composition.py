@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 def parts(settings: Settings, signals: Signals) -> Sequence[Part]:
     """Return what a node consists of, in the order in which it starts."""
-    node = NodePart(settings, signals)
+    node = NodePart(config_of(settings), signals)
     found: list[Part] = [node]
     if settings.listen.grpc_port is not None:
         # gRPC takes as long to load as everything else together; without the door it stays out.
@@ -40,8 +40,8 @@ def parts(settings: Settings, signals: Signals) -> Sequence[Part]:
 class NodePart:
     """The node with its service and its wire door; the process ends when the node gives up."""
 
-    def __init__(self, settings: Settings, signals: Signals) -> None:
-        self.node = Node(config_of(settings))
+    def __init__(self, config: NodeConfig, signals: Signals) -> None:
+        self.node = Node(config)
         self.service = Service(self.node)
         self.node.welcome = WireDoor(self.node, self.service, self.service.dispatcher).welcome
         self._signals = signals

@@ -15,13 +15,14 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from angarium.errors import LimitExceeded, NotFound, NotLeader, StorageError
-from angarium.ids import CATALOG_GROUP, Micros, NodeId, node_of
+from angarium.ids import CATALOG_GROUP, Micros, NodeId, node_of, replica_id
 from angarium.log import identity as identities
 from angarium.log.os_disk import OsDisk
 from angarium.node.catalog import CatalogDesk
 from angarium.node.joining import ask_to_join, cluster_name, new_cluster
 from angarium.node.peers import Peers
 from angarium.node.placement import Placement
+from angarium.node.steering import CAUGHT_UP_ENTRIES
 from angarium.node.syncing import Syncer
 from angarium.replica.host import Host
 from angarium.replica.peers import decode_peer_message
@@ -116,6 +117,27 @@ class Node:
         if replica is None or not replica.raft.leader:
             return None
         return node_of(replica.raft.leader)
+
+    def in_sync(self, group: GroupId) -> tuple[NodeId, ...] | None:
+        """Return who votes in `group`, can be reached and has nearly everything.
+
+        Only its leader knows; None elsewhere. A node whose data were wiped counts once its new
+        incarnation votes.
+        """
+        replica = self.host.catalog if group == CATALOG_GROUP else self.host.replicas.get(group)
+        if replica is None or not replica.may_serve:
+            return None
+        members = self.catalog.machine.nodes.by_id
+        found = []
+        for voter in replica.raft.conf_state.voters:
+            member = members.get(node_of(voter))
+            if member is None or voter != replica_id(member.id, member.incarnation):
+                continue
+            match = replica.raft.match(voter) or 0
+            is_here = member.id == self.id or self.peers.is_up(member.id)
+            if is_here and match + CAUGHT_UP_ENTRIES >= replica.raft.last_index:
+                found.append(member.id)
+        return tuple(sorted(found))
 
     # --- life -------------------------------------------------------------------------------
 

@@ -151,6 +151,7 @@ class Service:
             partitions=len(machine.topics.partitions),
             feature_level=machine.nodes.level,
             version=__version__,
+            catalog_in_sync=node.in_sync(CATALOG_GROUP),
         )
 
     async def drain_node(self, node: NodeId, *, draining: bool) -> None:

@@ -130,6 +130,7 @@ class TopicDesk:
                     leader=node.leader_of(group),
                     start_offset=None if replica is None else replica.partition.log.start_offset,
                     end_offset=None if replica is None else replica.end_offset,
+                    in_sync=node.in_sync(group),
                 )
             )
         return TopicInfo(

@@ -1,0 +1,295 @@
+"""A cluster of node processes in a folder of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import string
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Final, Self
+
+from angarium.errors import AngariumError
+from angarium.testing.cluster.contact import Contact
+from angarium.testing.cluster.network import Network
+from angarium.testing.cluster.processes import ANGARIUM, HOST, NodeProcess
+from angarium.testing.cluster.waiting import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from angarium.api import ClusterStatus, PartitionInfo, TopicConfig, TopicInfo
+    from angarium.ids import NodeId
+
+READY_SECONDS_MAX: Final = 30.0
+"""How long a node may take from its start to its first answer, on a busy machine."""
+
+CATALOG_VOTERS: Final = 3
+"""How many nodes vote on the catalog, where there are as many."""
+
+
+class ProcessCluster:
+    """Nodes named a, b, c, …; the cluster gives them the ids by which they are found here.
+
+    Use it as an async context manager: when it ends, however it ends, no process is left.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        nodes: int = 3,
+        program: Sequence[str] = ANGARIUM,
+        settings: Mapping[str, int | str] | None = None,
+        parted: bool = False,
+        data: Mapping[str, Path] | None = None,
+    ) -> None:
+        """Prepare `nodes` nodes; `parted` puts a network between them that can be cut.
+
+        `data` may name, by a node's name, another folder for its data.
+        """
+        self.nodes: dict[NodeId, NodeProcess] = {}
+        """Every member that was started here, by its id."""
+        self.network = Network() if parted else None
+        self._folder = folder
+        self._count = nodes
+        self._program = tuple(program)
+        self._settings = dict(settings or {})
+        self._data = dict(data or {})
+        self._made: list[NodeProcess] = []
+        self._contacts: dict[str, Contact] = {}
+        self._running = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            first = await self._make()
+            first.start(form=True)
+            await self._know(first)
+            others = [await self._make() for _ in range(self._count - 1)]
+            for node in others:
+                node.start(join=[first.address])
+            for node in others:
+                await self._know(node)
+            await self.settled()
+        except BaseException:
+            await self._end()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._end()
+
+    async def _end(self) -> None:
+        for node in self._made:
+            node.end()
+        for contact in self._contacts.values():
+            contact.cut()
+        if self.network is not None:
+            await self.network.close()
+        await self._running.aclose()
+
+    # --- its nodes --------------------------------------------------------------------------
+
+    @property
+    def ids(self) -> list[NodeId]:
+        """The ids of all nodes that were started here, running or not."""
+        return sorted(self.nodes)
+
+    @property
+    def running(self) -> list[NodeId]:
+        """The ids of those that run; a paused one does."""
+        return [one for one in self.ids if self.nodes[one].is_running]
+
+    def contact(self, node: NodeId) -> Contact:
+        """Return the way to one node."""
+        return self._contact_to(self.nodes[node])
+
+    async def add(self, *, data: Path | None = None) -> NodeId:
+        """Start one more node and wait until it is a member."""
+        node = await self._make(data)
+        node.start(join=self._addresses())
+        return await self._know(node)
+
+    def prepare(self) -> NodeProcess:
+        """Return a node that has not been started and is no member."""
+        return self._prepared(None, None)
+
+    def restart(self, node: NodeId) -> None:
+        """Start a node again that was killed or stopped."""
+        process = self.nodes[node]
+        process.start(join=[one for one in self._addresses() if one != process.address])
+
+    async def back(self, node: NodeId, *, within_s: float = READY_SECONDS_MAX) -> None:
+        """Wait until a restarted node answers and knows the catalog's leader."""
+
+        async def answers() -> bool:
+            self._check_alive(self.nodes[node])
+            return (await self.contact(node).status()).catalog_leader is not None
+
+        await eventually(answers, within_s=within_s, what=f"node {node} is back")
+
+    def report(self) -> str:
+        """Return the last words of every node, for a test that failed."""
+        parts = [
+            f"--- {node.name} (id {node.id}, status {node.exit_status})\n{node.last_words()}"
+            for node in self._made
+        ]
+        return "\n".join(parts)
+
+    # --- what it looks like -----------------------------------------------------------------
+
+    async def someone(self) -> Contact:
+        """Return a contact to a node that answers."""
+
+        async def answering() -> Contact | None:
+            for node in self.running:
+                try:
+                    await self.contact(node).status()
+                except AngariumError:
+                    continue
+                return self.contact(node)
+            return None
+
+        contact = await eventually(answering, within_s=READY_SECONDS_MAX, what="a node answers")
+        assert contact is not None
+        return contact
+
+    async def create_topic(
+        self, name: str, *, partitions: int = 1, config: TopicConfig | None = None
+    ) -> TopicInfo:
+        """Make a topic and wait until all its replicas are in sync."""
+        await (await self.someone()).create_topic(name, partitions=partitions, config=config)
+        await self.settled(topics=[name])
+        return await (await self.someone()).describe(name)
+
+    async def leader(self, topic: str, partition: int = 0, *, within_s: float = 10.0) -> NodeId:
+        """Return who leads a partition and says so itself."""
+        info = await eventually(
+            lambda: self._led(topic, partition), within_s=within_s, what=f"{topic} has a leader"
+        )
+        assert info is not None
+        assert info.leader is not None
+        return info.leader
+
+    async def catalog_leader(self) -> NodeId:
+        """Return who leads the catalog and says so itself."""
+
+        async def led() -> NodeId | None:
+            for node in self.running:
+                try:
+                    status = await self.contact(node).status()
+                except AngariumError:
+                    continue
+                if status.catalog_leader == node:
+                    return node
+            return None
+
+        leader = await eventually(led, what="the catalog has a leader")
+        assert leader is not None
+        return leader
+
+    async def settled(
+        self, *, topics: Sequence[str] | None = None, within_s: float = READY_SECONDS_MAX
+    ) -> None:
+        """Wait until every running node is a member that all see, and every replica is in sync.
+
+        Only then may another node be taken down without taking a majority of some group.
+        """
+        await eventually(self._all_see_all, within_s=within_s, what="all nodes see all nodes")
+        await eventually(
+            self._catalog_in_sync, within_s=within_s, what="all voters of the catalog in sync"
+        )
+        if topics is None:
+            known = await (await self.someone()).topics()
+            topics = [topic.name for topic in known]
+        for topic in topics:
+            await self._topic_settled(topic, within_s)
+
+    async def _topic_settled(self, topic: str, within_s: float) -> None:
+        info = await (await self.someone()).describe(topic)
+        for partition in info.partitions:
+
+            async def in_sync(number: int = partition.number) -> bool:
+                led = await self._led(topic, number)
+                return led is not None and led.in_sync == tuple(sorted(led.replicas))
+
+            what = f"every replica of {topic} partition {partition.number} in sync"
+            await eventually(in_sync, within_s=within_s, what=what)
+
+    async def _led(self, topic: str, partition: int) -> PartitionInfo | None:
+        """Return a partition as its leader sees it; None while nobody leads it."""
+        for node in self.running:
+            try:
+                info = (await self.contact(node).describe(topic)).partitions[partition]
+            except AngariumError:
+                continue
+            if info.leader == node and info.in_sync is not None:
+                return info
+        return None
+
+    async def _all_see_all(self) -> bool:
+        statuses = await asyncio.gather(*(self.contact(one).status() for one in self.running))
+        return all(self._sees_all(status) for status in statuses)
+
+    def _sees_all(self, status: ClusterStatus) -> bool:
+        alive = {one.id for one in status.nodes if one.alive}
+        return alive >= set(self.running) and status.catalog_leader is not None
+
+    async def _catalog_in_sync(self) -> bool:
+        leader = await self.catalog_leader()
+        status = await self.contact(leader).status()
+        voters = min(CATALOG_VOTERS, len(status.nodes))
+        voters -= 1 - voters % 2
+        return len(status.catalog_in_sync or ()) >= voters
+
+    # --- small parts ------------------------------------------------------------------------
+
+    async def _make(self, data: Path | None = None) -> NodeProcess:
+        if self.network is None:
+            return self._prepared(data, None)
+        gate = await self.network.open_gate()
+        node = self._prepared(data, gate.port)
+        gate.lead_to(node.port.number)
+        return node
+
+    def _prepared(self, data: Path | None, advertised_port: int | None) -> NodeProcess:
+        name = string.ascii_lowercase[len(self._made)]
+        node = NodeProcess(
+            name=name,
+            folder=self._folder,
+            data=data or self._data.get(name),
+            program=self._program,
+            settings=self._settings,
+            advertised_port=advertised_port,
+        )
+        self._made.append(node)
+        return node
+
+    async def _know(self, node: NodeProcess) -> NodeId:
+        async def answers() -> NodeId:
+            self._check_alive(node)
+            return (await self._contact_to(node).status()).node
+
+        node.id = await eventually(
+            answers, within_s=READY_SECONDS_MAX, what=f"{node.name} is a member"
+        )
+        self.nodes[node.id] = node
+        if self.network is not None and node.advertised_port is not None:
+            self.network.name_gate(node.advertised_port, node.id)
+        return node.id
+
+    def _contact_to(self, node: NodeProcess) -> Contact:
+        # Straight to the node, also where the network between the nodes is cut.
+        contact = self._contacts.get(node.name)
+        if contact is None:
+            contact = self._contacts[node.name] = Contact(HOST, node.port.number)
+        return contact
+
+    def _check_alive(self, node: NodeProcess) -> None:
+        if not node.is_running:
+            raise RuntimeError(
+                f"{node.name} ended with status {node.exit_status}\n{node.last_words()}"
+            )
+
+    def _addresses(self) -> list[str]:
+        return [self.nodes[one].address for one in self.running]

@@ -1,0 +1,162 @@
+"""Speaking with one node, and no other: what this node says, true or not.
+
+The client would ask whoever answers first, which is what users want and tests do not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from angarium.api import ClusterStatus, FetchResult, Producer, TopicConfig, TopicInfo
+from angarium.batch import split
+from angarium.errors import AngariumError
+from angarium.wire import Hello, Role, Unreachable, dial
+from angarium.wire.operations import (
+    CreateTopicHeader,
+    DrainNodeHeader,
+    FetchAnswer,
+    FetchHeader,
+    OpenProducerHeader,
+    Operation,
+    PublishAnswer,
+    PublishHeader,
+    RemoveNodeHeader,
+    TopicHeader,
+    TopicsAnswer,
+    TransferLeaderHeader,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from angarium.api import Ack
+    from angarium.ids import Buffer, NodeId, Offset
+    from angarium.modes import DeliveryMode
+    from angarium.wire import Connection, Frame, Header
+
+ANSWER_SECONDS_MAX: Final = 2.0
+"""How long an answer may take, unless the caller knows better."""
+
+
+class Contact:
+    """A connection to one address, dialled anew when it is needed and broken."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._host, self._port = host, port
+        self._connection: Connection | None = None
+        self._dialling = asyncio.Lock()
+
+    async def connection(self, *, timeout_s: float = ANSWER_SECONDS_MAX) -> Connection:
+        """Return an open connection; raises `Unreachable`."""
+        async with self._dialling:
+            if self._connection is None or not self._connection.is_open:
+                self._connection = await dial(
+                    host=self._host,
+                    port=self._port,
+                    hello=Hello(role=Role.CLIENT),
+                    timeout_s=timeout_s,
+                )
+            return self._connection
+
+    async def ask(
+        self,
+        operation: Operation,
+        header: Header = b"",
+        payload: Sequence[Buffer] = (),
+        *,
+        timeout_s: float = ANSWER_SECONDS_MAX,
+    ) -> Frame:
+        """Return the node's answer; raises what it answered instead, or that it did not."""
+        connection = await self.connection(timeout_s=timeout_s)
+        return await connection.request(operation, header, payload, timeout_s=timeout_s)
+
+    def cut(self) -> None:
+        """Hang up without a word, for instance on a node that is paused and could not hear it."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.fail(Unreachable("nobody waits for this node any more"))
+
+    async def close(self) -> None:
+        """Hang up."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(AngariumError, TimeoutError):
+                await connection.close(timeout_s=0.2)
+
+    # --- the contract -----------------------------------------------------------------------
+
+    async def status(self) -> ClusterStatus:
+        """Return the cluster as the node sees it."""
+        return (await self.ask(Operation.CLUSTER_STATUS)).read(ClusterStatus)
+
+    async def topics(self) -> tuple[TopicInfo, ...]:
+        """Return the topics that the node knows."""
+        return (await self.ask(Operation.LIST_TOPICS)).read(TopicsAnswer).topics
+
+    async def describe(self, topic: str) -> TopicInfo:
+        """Return a topic as the node sees it."""
+        return (await self.ask(Operation.DESCRIBE_TOPIC, TopicHeader(topic))).read(TopicInfo)
+
+    async def create_topic(
+        self, name: str, *, partitions: int = 1, config: TopicConfig | None = None
+    ) -> TopicInfo:
+        """Make a topic through the node."""
+        header = CreateTopicHeader(name, partitions, config or TopicConfig())
+        frame = await self.ask(Operation.CREATE_TOPIC, header, timeout_s=10.0)
+        return frame.read(TopicInfo)
+
+    async def delete_topic(self, name: str) -> None:
+        """Remove a topic through the node."""
+        await self.ask(Operation.DELETE_TOPIC, TopicHeader(name))
+
+    async def open_producer(self) -> Producer:
+        """Return a new producer's identity."""
+        frame = await self.ask(Operation.OPEN_PRODUCER, OpenProducerHeader())
+        return frame.read(Producer)
+
+    async def publish(
+        self,
+        topic: str,
+        partition: int,
+        batches: Sequence[Buffer],
+        *,
+        mode: DeliveryMode | None = None,
+        timeout_s: float = ANSWER_SECONDS_MAX,
+    ) -> tuple[Ack, ...]:
+        """Publish through the node."""
+        header = PublishHeader(topic, partition, mode)
+        frame = await self.ask(Operation.PUBLISH, header, batches, timeout_s=timeout_s)
+        return frame.read(PublishAnswer).acks
+
+    async def fetch(
+        self,
+        topic: str,
+        partition: int,
+        offset: Offset,
+        *,
+        bytes_max: int = 4 << 20,
+        fresh: bool = False,
+    ) -> FetchResult:
+        """Read through the node: from its own replica, unless `fresh` or it has none."""
+        header = FetchHeader(topic, partition, offset, bytes_max, 0, fresh)
+        frame = await self.ask(Operation.FETCH, header, timeout_s=5.0)
+        answer = frame.read(FetchAnswer)
+        return FetchResult(
+            start_offset=answer.start_offset,
+            end_offset=answer.end_offset,
+            batches=tuple(split(frame.payload)),
+        )
+
+    async def drain(self, node: NodeId, *, draining: bool = True) -> None:
+        """Have everything moved away from a node."""
+        await self.ask(Operation.DRAIN_NODE, DrainNodeHeader(node, draining), timeout_s=5.0)
+
+    async def remove(self, node: NodeId) -> None:
+        """Have the cluster forget a node."""
+        await self.ask(Operation.REMOVE_NODE, RemoveNodeHeader(node), timeout_s=5.0)
+
+    async def transfer(self, topic: str, partition: int, to: NodeId) -> None:
+        """Have a partition led by `to`."""
+        await self.ask(Operation.TRANSFER_LEADER, TransferLeaderHeader(topic, partition, to))

@@ -1,0 +1,54 @@
+"""`angarium serve` with small files: a short test meets rolls, snapshots and segment copies.
+
+    python -m angarium.testing.cluster.small_node --config node.toml [--parent PID]
+
+Everything else is the node that users run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import sys
+from pathlib import Path
+
+from angarium.app import composition
+from angarium.app.parent import die_with
+from angarium.app.serving import serve
+from angarium.app.sources import load_settings
+from angarium.log.segments import SegmentConfig
+from angarium.log.wal import WalConfig
+from angarium.replica.host import HostConfig
+
+
+def main() -> int:
+    """Run a node until it is told to stop."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--config", type=Path, required=True)
+    parser.add_argument("--parent", type=int)
+    options = parser.parse_args()
+    if options.parent is not None and not die_with(options.parent):
+        return 1
+    settings = load_settings(file=options.config, environment=os.environ, flags={})
+    config = composition.config_of(settings)
+    small = dataclasses.replace(config, host_config=small_files(config.host_config))
+    return serve(lambda signals: [composition.NodePart(small, signals)], settings.log)
+
+
+def small_files(usual: HostConfig) -> HostConfig:
+    """Return the settings of a host whose log forgets soon."""
+    return HostConfig(
+        replica=dataclasses.replace(
+            usual.replica,
+            snapshot_entries=300,
+            snapshot_keep_entries=50,
+            transfer_chunk_bytes=16 << 10,
+        ),
+        wal=WalConfig(file_bytes=1 << 20, reserve_bytes=64 << 10, cache_bytes=256 << 10),
+        segments=SegmentConfig(segment_bytes=128 << 10, preallocate_bytes=64 << 10),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
