@@ -9,6 +9,9 @@ many frames of which kind follow and which indexes they carry; so a frame whose 
 unreadable is still known by name. The first sync group of a file ends in a table of how all groups
 stand after it, twice, because older files may be gone.
 
+A long sync group is filled up to a page, so that the next one does not write that page again; a
+short one is not, because syncing a page for the second time is cheaper than for the first.
+
 Nothing that was written reads as 512 zeros by itself: headers begin and end in bytes that are not
 zero, so does every group. Only a payload can hold such a stretch, and the group header counts how
 many whole sectors of it do. More zero sectors than that mean sectors that never reached the disk.
@@ -41,7 +44,8 @@ BARE_GROUP_BYTES: Final = GROUP_HEADER_BYTES + END_BYTES
 """A group without frames: it carries nothing but its mark."""
 
 PAGE_BYTES: Final = 4096
-"""File lengths are multiples of this, so that most cuts show in the length alone."""
+"""What the system writes at once. File lengths are multiples of this, so that most cuts show in
+the length alone."""
 
 ZERO_SECTOR: Final = bytes(SECTOR_BYTES)
 PADDING: Final = tuple(bytes(count) for count in range(8))
@@ -63,6 +67,8 @@ class FrameKind(IntEnum):
     REMOVED = 5
     DIRECTORY = 6
     TABLE = 7
+    FILLER = 8
+    """Nothing, up to the end of a page."""
 
 
 class FrameFlag(IntFlag):
@@ -284,9 +290,8 @@ def zero_sectors(data: Buffer, position: int) -> int:
     while found >= 0:
         sector = start + found * SECTOR_BYTES
         if sector + SECTOR_BYTES <= size:
-            count += not any(data[sector : sector + 64]) and not any(
-                data[sector + 64 : sector + SECTOR_BYTES]
-            )
+            written = data[sector : sector + SECTOR_BYTES]
+            count += written == ZERO_SECTOR[: len(written)]
         found = firsts.find(0, found + 1)
     return count
 

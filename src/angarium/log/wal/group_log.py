@@ -45,7 +45,7 @@ class FrameSource(Protocol):
 class GroupLog(EntryIndex):
     """One group's entries, first to last."""
 
-    __slots__ = ("_source", "damaged", "is_listed", "recent", "recent_first", "repaired", "rewinds",
+    __slots__ = ("_source", "damaged", "recent", "recent_first", "repaired", "rewinds",
                  "row_bytes", "synced_last", "touch")  # fmt: skip
 
     def __init__(self, group: GroupId, source: FrameSource) -> None:
@@ -62,8 +62,6 @@ class GroupLog(EntryIndex):
         self.touch: Touch | None = None
         """What has been buffered since the last seal."""
         self.damaged: Damage | None = None
-        self.is_listed = True
-        """False once the group has been removed."""
         self.row_bytes: bytes | None = None
         """This group's line of the table, while it is up to date."""
         super().__init__(group)

@@ -23,27 +23,34 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from angarium.ids import Buffer
-    from angarium.log.wal.cache import Settled
     from angarium.log.wal.files import WalFile, WalFiles
-    from angarium.log.wal.writer import FrameBuffer
+    from angarium.log.wal.writer import FrameBuffer, Touch
 
 
 class SyncGroup:
     """What one write and one datasync cover. Made by `seal`; an owner only passes it on."""
 
-    __slots__ = ("buffers", "file", "is_first", "is_written", "position", "settled")
+    __slots__ = ("buffers", "file", "is_first", "is_written", "number", "position", "touches")
 
     def __init__(
-        self, *, file: WalFile, position: int, buffers: list[Buffer], is_first: bool
+        self,
+        *,
+        number: int,
+        file: WalFile,
+        position: int,
+        buffers: list[Buffer],
+        touches: list[Touch],
+        is_first: bool,
     ) -> None:
+        self.number: Final = number
+        self.touches: Final = touches
+        """What it has of each Raft group."""
         self.file: Final = file
         self.position: Final = position
         self.buffers: Final = buffers
         self.is_first: Final = is_first
         """It begins a file, which has to get its name before."""
         self.is_written = False
-        self.settled: Final[list[Settled]] = []
-        """What changes for each Raft group once this is durable."""
 
     @property
     def size(self) -> int:
@@ -57,6 +64,10 @@ class Pipeline:
     def __init__(self, files: WalFiles) -> None:
         self._files: Final = files
         self._in_flight: deque[SyncGroup] = deque()
+        """Sealed, and not published yet."""
+        self._sealed = 0
+        self._written = 0
+        """How many sync groups were; this one belongs to the thread that writes."""
         self._bare_mark: int | None = None
         """Where an unsynced bare mark lies, while it is the last thing in the file."""
         self._has_unmarked = files.current is not None
@@ -84,7 +95,7 @@ class Pipeline:
             buffers, current.end = buffer.sealed(
                 file=current, position=position, mark=mark, flags=0, table=b""
             )
-            group = SyncGroup(file=current, position=position, buffers=buffers, is_first=False)
+            group = self._group(current, position, buffers, buffer, is_first=False)
         else:
             group = self._seal_in_new_file(buffer, table())
         self._bare_mark = None
@@ -104,12 +115,32 @@ class Pipeline:
             flags=GroupFlag.FIRST,
             table=table,
         )
-        return SyncGroup(file=begun, position=0, buffers=[header, *buffers], is_first=True)
+        return self._group(begun, 0, [header, *buffers], buffer, is_first=True)
+
+    def _group(
+        self,
+        file: WalFile,
+        position: int,
+        buffers: list[Buffer],
+        buffer: FrameBuffer,
+        *,
+        is_first: bool,
+    ) -> SyncGroup:
+        number = self._sealed
+        self._sealed += 1
+        return SyncGroup(
+            number=number,
+            file=file,
+            position=position,
+            buffers=buffers,
+            touches=list(buffer.touches.values()),
+            is_first=is_first,
+        )
 
     def write(self, group: SyncGroup) -> None:
         """Put `group` on disk and sync it; the only part that may run in another thread."""
         self.check_alive()
-        assert group is self._in_flight[0], "sync groups are written in order, one at a time"
+        assert group.number == self._written, "sync groups are written in order, one at a time"
         try:
             if group.is_first:
                 self._files.install(group.file)
@@ -120,6 +151,7 @@ class Pipeline:
             if isinstance(error, StorageError):
                 self.check_alive()
             raise
+        self._written += 1
         group.is_written = True
 
     def publish(self, group: SyncGroup) -> None:

@@ -32,7 +32,7 @@ from angarium.log.wal.format import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_KINDS: Final = range(1, 8)
+_KINDS: Final = range(1, 9)
 _FIRST: Final = int(GroupFlag.FIRST)
 _HEADER_NONZERO_MIN: Final = 8
 """A group header that was written has more bytes than this that are not zero: 8 in its magic, at

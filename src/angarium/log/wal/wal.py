@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Self
 
 from angarium.errors import AlreadyExists, CorruptData, NotFound, StorageError
-from angarium.log.wal.cache import EntryCache, Settled
+from angarium.log.wal.cache import EntryCache
 from angarium.log.wal.clean import forget_clean, load_clean, save_clean
 from angarium.log.wal.config import WalConfig
 from angarium.log.wal.files import FOLDER, WalFiles
@@ -39,7 +39,6 @@ from angarium.log.wal.pins import Pins
 from angarium.log.wal.pipeline import Pipeline, SyncGroup
 from angarium.log.wal.recovery import recover
 from angarium.log.wal.writer import FrameBuffer, Touch, table_bytes, table_frame
-from angarium.raft.config import ENTRY_OVERHEAD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,10 +120,9 @@ class Wal:
         touch = self._touch(log)
         touch.take_back(0)
         touch.lifecycle += 1
-        touch.repairs.clear()
+        touch.repairs = ()
         self._buffer.add_frame(small_frame(self._seed, FrameKind.REMOVED, group=group))
         log.clear()
-        log.is_listed = False
         del self._logs[group]
 
     def reset_group(self, group: GroupId) -> GroupLog:
@@ -258,7 +256,7 @@ class Wal:
         touch.entries += len(entries)
         touch.lowest = min(touch.lowest or first, first)
         for entry, offset, size in zip(entries, framed.offsets, framed.sizes, strict=True):
-            touch.repairs.append((entry.index, entry.term, offset, size))
+            touch.repairs += ((entry.index, entry.term, offset, size),)
             log.repaired[entry.index] = entry
             log.set_term(entry.index, entry.term)
         self._buffer.add_entries(framed)
@@ -279,14 +277,6 @@ class Wal:
                 self._files.prepare()
             return None
         group = self._pipeline.seal(buffer, self._table)
-        for touch in buffer.touches.values():
-            log = touch.log
-            if touch.repairs:
-                log.damaged = log.damage()
-            oldest = log.oldest_sequence() if log.is_listed else None
-            cost = sum(touch.sizes) + ENTRY_OVERHEAD_BYTES * len(touch.sizes)
-            repaired = [index for index, *_ in touch.repairs]
-            group.settled.append(Settled(log, oldest=oldest, cost=cost, repaired=repaired))
         self._buffer = FrameBuffer(self._seed)
         self._granted = 0
         return group
@@ -302,9 +292,9 @@ class Wal:
         """Publish a sync group that was written: it counts as durable from here on."""
         self._check_alive()
         self._pipeline.publish(group)
-        for settled in group.settled:
-            self._pins.move(settled.log.group, settled.oldest)
-            self._cache.add(settled)
+        for touch in group.touches:
+            self._pins.move(touch.log.group, touch.oldest)
+            self._cache.add(touch)
         self._cache.shrink()
 
     def sync(self) -> None:

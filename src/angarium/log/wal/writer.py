@@ -5,11 +5,13 @@ Entry data is never copied, unless it is so short that naming it to the system w
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from angarium.batch.checksum import crc32c, crc32c_of_bytes, extend
 from angarium.log.disk import SECTOR_BYTES
 from angarium.log.wal.format import (
+    BARE_GROUP_BYTES,
     CONTENTS,
     CRC,
     END_BYTES,
@@ -18,6 +20,7 @@ from angarium.log.wal.format import (
     FRAME_HEADER_BYTES,
     GROUP_HEADER_BYTES,
     PADDING,
+    PAGE_BYTES,
     ROW_BYTES,
     FrameKind,
     frame_header,
@@ -26,6 +29,7 @@ from angarium.log.wal.format import (
     zero_sectors,
 )
 from angarium.log.wal.index import place
+from angarium.raft.config import ENTRY_OVERHEAD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -38,29 +42,42 @@ if TYPE_CHECKING:
 COPIED_BYTES_MAX: Final = 1024
 """Data up to this length is copied into one piece with its header."""
 
+FILLED_BYTES_MIN: Final = 32 * 1024
+"""From this length on a sync group is filled up to a page, which then costs an eighth at most."""
+
+
 _ENTRY: Final = int(FrameKind.ENTRY)
 _DIRECTORY: Final = int(FrameKind.DIRECTORY)
+_FILLER: Final = int(FrameKind.FILLER)
 
 
 class Touch:
-    """What one Raft group has in the buffer."""
+    """What one Raft group has in the buffer, and then in a sync group."""
 
-    __slots__ = ("compactions", "entries", "hard_states", "is_straight", "lifecycle",
-                 "log", "lowest", "offsets", "repairs", "sizes")  # fmt: skip
+    # Defaults of the class, because one is made for every group in every sync group, and most
+    # of them never change.
+    lowest = 0
+    entries = 0
+    hard_states = 0
+    compactions = 0
+    lifecycle = 0
+    is_straight = True
+    repairs: tuple[tuple[int, int, int, int], ...] = ()
+    """Index, term, offset and size of entries that fill holes."""
 
     def __init__(self, log: GroupLog) -> None:
         self.log = log
-        self.lowest = 0
-        self.entries = 0
-        self.hard_states = 0
-        self.compactions = 0
-        self.lifecycle = 0
-        self.is_straight = True
         self.offsets: list[int] = []
         """Where the frames of the group's last entries begin, from the start of the buffer."""
         self.sizes: list[int] = []
-        self.repairs: list[tuple[int, int, int, int]] = []
-        """Index, term, offset and size of entries that fill holes."""
+
+    # Set by the seal:
+    oldest: int | None = None
+    """The oldest file the group needs once this is durable."""
+    last = 0
+    rewinds = 0
+    cost = 0
+    """How many bytes of memory its entries take; they may leave it once this is durable."""
 
     def take_back(self, keep: int) -> None:
         """Forget all but the first `keep` buffered entries."""
@@ -95,6 +112,7 @@ class FramedEntries(NamedTuple):
     offsets: list[int]
     sizes: list[int]
     long: list[tuple[int, Buffer]]
+    """Payloads that could fill a sector with zeros, and where they begin."""
     end: int
 
 
@@ -145,10 +163,11 @@ class FrameBuffer:
 
     def add_entries(self, framed: FramedEntries) -> None:
         """Take frames in that were made for just this place."""
-        self.pieces += framed.pieces
-        self.long += framed.long
-        self.frames += len(framed.offsets)
-        self.size = framed.end
+        pieces, offsets, _, long, self.size = framed
+        self.pieces += pieces
+        self.frames += len(offsets)
+        if long:
+            self.long += long
 
     def add_frame(self, frame: bytes) -> None:
         """Take in a frame of another kind."""
@@ -168,7 +187,15 @@ class FrameBuffer:
         directory = b"".join([touch.contents() for touch in self.touches.values()])
         front = frame_header(self._seed, _DIRECTORY, payload=directory)
         base = position + GROUP_HEADER_BYTES + FRAME_HEADER_BYTES + len(directory)
-        end = base + self.size + 2 * len(table) + END_BYTES
+        # The table comes twice: nothing else says what it says once the older files are gone.
+        last, frames = (table + table, self.frames + 3) if table else (b"", self.frames + 1)
+        end = base + self.size + len(last) + END_BYTES
+        if end - position >= FILLED_BYTES_MIN:
+            size = -end % PAGE_BYTES
+            if size >= FRAME_HEADER_BYTES and end + size + BARE_GROUP_BYTES <= file.length:
+                last += filler_frame(self._seed, size)
+                end += size
+                frames += 1
         zeros = 0
         for offset, data in self.long:
             zeros += zero_sectors(data, base + offset)
@@ -176,26 +203,48 @@ class FrameBuffer:
             flags=flags,
             length=end - position,
             mark=mark,
-            frames=self.frames + (3 if table else 1),
+            frames=frames,
             zero_sectors=zeros,
             seed=file.seed,
             position=position,
         )
         self._settle(place(file.sequence, base))
-        # The table comes twice: nothing else says what it says once the older files are gone.
-        last = table + table + END_MARK if table else END_MARK
-        return [header + front + directory, *self.pieces, last], end
+        return [header + front + directory, *self.pieces, last + END_MARK], end
 
     def _settle(self, base: int) -> None:
+        """Give entries their places, now that the sync group has one."""
         for touch in self.touches.values():
             log = touch.log
             log.touch = None
-            for index, term, offset, size in touch.repairs:
-                if log.snapshot_index < index <= log.last:
-                    log.fill(index, term, base + offset, size)
-            if touch.offsets:
-                log.places.extend([base + offset for offset in touch.offsets])
-                log.sizes.extend(touch.sizes)
+            if touch.repairs:
+                self._settle_repairs(touch, base)
+            sizes = touch.sizes
+            if sizes:
+                for offset in touch.offsets:
+                    log.places.append(base + offset)
+                log.sizes.extend(sizes)
+                touch.cost = sum(sizes) + ENTRY_OVERHEAD_BYTES * len(sizes)
+            touch.last = log.last
+            touch.rewinds = log.rewinds
+            touch.oldest = log.oldest_sequence()
+
+    @staticmethod
+    def _settle_repairs(touch: Touch, base: int) -> None:
+        log = touch.log
+        for index, term, offset, size in touch.repairs:
+            if log.snapshot_index < index <= log.last:
+                log.fill(index, term, base + offset, size)
+        log.damaged = log.damage()
+
+
+@lru_cache(maxsize=PAGE_BYTES // 8)
+def filler_frame(seed: int, size: int) -> bytes:
+    """Return a frame of `size` bytes that says nothing.
+
+    It is not made of zeros, which would look like sectors that are missing.
+    """
+    payload = b"\xff" * (size - FRAME_HEADER_BYTES)
+    return frame_header(seed, _FILLER, payload=payload) + payload
 
 
 def table_frame(seed: int, rows: Iterable[bytes]) -> bytes:
