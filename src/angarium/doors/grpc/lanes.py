@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.batch import BatchBuilder
 from angarium.doors.grpc.publishing import first_refusal
-from angarium.doors.grpc.records import added
+from angarium.doors.grpc.records import added, single_batch
 from angarium.doors.grpc.refusals import error_message
 from angarium.doors.grpc.values import ack_message
 from angarium.errors import AngariumError
@@ -76,8 +76,7 @@ class Load:
         self.batches: list[Buffer] = []
         self.mode = lane.waiting[0].mode
         self._shares: list[Share] = []
-        self._builder = BatchBuilder(bytes_max=lane.merged_bytes)
-        self._fill(lane.waiting)
+        self._fill(lane)
 
     def results(self, acks: tuple[Ack, ...]) -> Iterator[tuple[pb.PublishStreamResult, int]]:
         """Yield each request's result, and its size, from the acks of the load's batches."""
@@ -104,33 +103,45 @@ class Load:
         for share in self._shares:
             yield _failed(share.request, share.error or error), share.request.size
 
-    def _fill(self, waiting: deque[Waiting]) -> None:
+    def _fill(self, lane: Lane) -> None:
+        waiting = lane.waiting
         size = 0
+        single: list[Waiting] = []
         while waiting and waiting[0].mode == self.mode and size < CALL_BYTES:
             request = waiting.popleft()
             size += request.size
             if request.record is not None:
-                self._pack(request, request.record)
+                single.append(request)
+                continue
+            self._pack(single, bytes_max=lane.merged_bytes)
+            single = []
+            self._shares.append(Share(request, len(self.batches)))
+            self.batches += request.batches
+        self._pack(single, bytes_max=lane.merged_bytes)
+
+    def _pack(self, requests: list[Waiting], *, bytes_max: int) -> None:
+        """Pack single records into as few batches as the limit allows."""
+        builder = BatchBuilder(bytes_max=bytes_max)
+        for request in requests:
+            assert request.record is not None
+            share = Share(request, len(self.batches))
+            self._shares.append(share)
+            try:
+                if len(requests) == 1:
+                    # The way of a stream that is not in a hurry; no builder is needed for one.
+                    self.batches.append(single_batch(request.record))
+                    share.place = 0
+                    return
+                if not added(builder, request.record):
+                    self.batches.append(builder.build())
+                    share.first += 1
+                    added(builder, request.record)
+            except AngariumError as error:
+                share.error = error
             else:
-                self._close()
-                self._shares.append(Share(request, len(self.batches)))
-                self.batches += request.batches
-        self._close()
-
-    def _pack(self, request: Waiting, record: pb.NewRecord) -> None:
-        builder = self._builder
-        try:
-            if not added(builder, record):
-                self._close()
-                added(builder, record)
-        except AngariumError as error:
-            self._shares.append(Share(request, len(self.batches), error=error))
-        else:
-            self._shares.append(Share(request, len(self.batches), place=len(builder) - 1))
-
-    def _close(self) -> None:
-        if len(self._builder):
-            self.batches.append(self._builder.build())
+                share.place = len(builder) - 1
+        if len(builder):
+            self.batches.append(builder.build())
 
 
 def _failed(request: Waiting, error: Exception) -> pb.PublishStreamResult:

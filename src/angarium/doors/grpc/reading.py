@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.api import FETCH_BYTES_MAX, FETCH_WAIT_MS_MAX, FetchRequest, FetchResult
 from angarium.batch import Batch
-from angarium.doors.grpc.records import readable, record_messages
+from angarium.doors.grpc.records import add_records, readable
 from angarium.doors.grpc.values import partition_of, start_of, wants_batches
 from angarium.errors import InvalidArgument
 from angarium.ids import Offset
@@ -88,16 +88,16 @@ def _records_response(
     for buffer in result.batches:
         batch = readable(buffer, topic=request.topic, partition=request.partition)
         position = batch.position_of(Offset(request.offset))
-        while position < len(batch):
-            messages = record_messages(batch, position, len(batch), live=False, bytes_max=bytes_max)
-            if response.records and sum(message.ByteSize() for message in messages) > bytes_max:
-                return response
-            response.records.extend(messages)
-            bytes_max -= sum(message.ByteSize() for message in messages)
-            position += len(messages)
-            response.next_offset = messages[-1].offset + 1
-            if bytes_max <= 0:
-                return response
+        room = bytes_max - response.ByteSize()
+        if response.records and room <= 0:
+            break
+        if position < len(batch):
+            position += add_records(
+                response, batch, position, len(batch), live=False, bytes_max=max(1, room)
+            )
+        if position < len(batch):
+            response.next_offset = batch.offsets(position, position + 1)[0]
+            break
         # A compacted batch covers offsets beyond its last record, too.
         response.next_offset = batch.next_offset
     return response

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from angarium.batch import AT_ONCE, NEVER, Batch, encode
 from angarium.errors import CorruptData, InvalidArgument, InvalidBatch
 from angarium.ids import NO_PRODUCER, Epoch, ProducerId, Sequence
-from angarium.proto.v1 import broker_pb2 as pb
 
 if TYPE_CHECKING:
-    from angarium.batch import BatchBuilder, Record
+    from angarium.batch import BatchBuilder
     from angarium.ids import Buffer
+    from angarium.proto.v1 import broker_pb2 as pb
 
 
 class Identity(NamedTuple):
@@ -110,34 +110,51 @@ def readable(buffer: Buffer, *, topic: str, partition: int) -> Batch:
         ) from error
 
 
-def record_messages(
-    batch: Batch, start: int, stop: int, *, live: bool, bytes_max: int
-) -> list[pb.Record]:
-    """Return records from position `start` on, not beyond `stop`, of `bytes_max` bytes together.
+def add_records(
+    response: pb.FetchResponse | pb.SubscribeResponse,
+    batch: Batch,
+    start: int,
+    stop: int,
+    *,
+    live: bool,
+    bytes_max: int,
+) -> int:
+    """Add records from position `start` on, not beyond `stop`, of `bytes_max` bytes together.
 
-    One comes even if it is larger than that. Live records have no offset.
+    Return how many. One is added even if it is larger than that. Live records have no offset.
     """
+    records = response.records
+    count_before, bytes_before = len(records), response.ByteSize()
     mean = _RECORD_OVERHEAD_BYTES + batch.header.section_bytes // max(1, len(batch))
-    stop = min(stop, start + max(1, bytes_max // mean))
-    messages = [_message(record, live=live) for record in batch.records(start, stop)]
+    count = min(stop - start, max(1, bytes_max // mean))
+    add = records.add  # half the price of making a message and having it copied in
+    for record in batch.records(start, start + count):
+        message = add(
+            offset=None if live else record.offset,
+            key=record.key,
+            value=record.value,
+            timestamp_us=record.timestamp,
+            append_time_us=record.append_time,
+        )
+        if record.headers:
+            for name, value in record.headers:
+                message.headers.add(name=name, value=value)
+        if record.expires_at != NEVER:
+            message.expires_at_us = record.expires_at
+        if record.deliver_at:
+            message.deliver_at_us = record.deliver_at
     # Where sizes differ much the mean is no help; halving finds a number that fits.
-    while len(messages) > 1 and sum(message.ByteSize() for message in messages) > bytes_max:
-        del messages[len(messages) // 2 :]
-    return messages
+    while count > 1 and response.ByteSize() - bytes_before > bytes_max:
+        count //= 2
+        del records[count_before + count :]
+    return count
 
 
-def _message(record: Record, *, live: bool) -> pb.Record:
-    message = pb.Record(
-        offset=None if live else record.offset,
-        key=record.key,
-        value=record.value,
-        timestamp_us=record.timestamp,
-        append_time_us=record.append_time,
-    )
-    if record.headers:
-        message.headers.extend(pb.Header(name=name, value=value) for name, value in record.headers)
-    if record.expires_at != NEVER:
-        message.expires_at_us = record.expires_at
-    if record.deliver_at:
-        message.deliver_at_us = record.deliver_at
-    return message
+def varint(number: int) -> bytes:
+    """Return a number that is not negative as protobuf writes it: seven bits a byte."""
+    digits = bytearray()
+    while number > 0x7F:
+        digits.append(number & 0x7F | 0x80)
+        number >>= 7
+    digits.append(number)
+    return bytes(digits)

@@ -8,23 +8,26 @@ connection takes more.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from angarium.api import Delivery, Interest, Subscription
 from angarium.batch import Batch
-from angarium.doors.grpc.records import readable, record_messages
+from angarium.doors.grpc.records import add_records, readable, varint
 from angarium.doors.grpc.values import partition_of, start_of, wants_batches
 from angarium.errors import InvalidArgument, LimitExceeded
 from angarium.proto.v1 import broker_pb2 as pb
 from angarium.wire.errors import Unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator, Iterable, Sequence
 
     from angarium.api import Broker
     from angarium.doors.grpc.calls import Context
     from angarium.doors.grpc.limits import GrpcLimits
     from angarium.ids import Buffer
+
+_BATCHES_TAG: Final = varint(pb.SubscribeResponse.BATCHES_FIELD_NUMBER << 3 | 2)
+"""What stands before `batches` in a message: the field's number, and that a length follows."""
 
 
 class Subscribing:
@@ -159,12 +162,13 @@ class Sender:
                 if not await credit.some():
                     return False
                 stop = min(len(batch), position + credit.left) if credit.is_bounded else len(batch)
-                records = record_messages(
-                    batch, position, stop, live=delivery.live, bytes_max=self._bytes_target
+                message = pb.SubscribeResponse()
+                count = add_records(
+                    message, batch, position, stop, live=delivery.live, bytes_max=self._bytes_target
                 )
-                position += len(records)
-                credit.left -= len(records)
-                await self._write(delivery, pb.SubscribeResponse(records=records))
+                position += count
+                credit.left -= count
+                await self._write(delivery, message)
         return True
 
     async def _send_batches(self, delivery: Delivery) -> bool:
@@ -175,10 +179,8 @@ class Sender:
                 return False
             some, records = self._portion(waiting, delivery)
             credit.left -= records
-            await self._write(
-                delivery,
-                pb.SubscribeResponse(batches=b"".join(some), from_offset=delivery.from_offset),
-            )
+            message = pb.SubscribeResponse(from_offset=delivery.from_offset)
+            await self._write(delivery, message, some)
         return True
 
     def _portion(self, waiting: list[Buffer], delivery: Delivery) -> tuple[list[Buffer], int]:
@@ -200,11 +202,19 @@ class Sender:
         del waiting[:taken]
         return some, count
 
-    async def _write(self, delivery: Delivery, message: pb.SubscribeResponse) -> None:
+    async def _write(
+        self, delivery: Delivery, message: pb.SubscribeResponse, batches: Sequence[Buffer] = ()
+    ) -> None:
         message.topic = delivery.topic
         message.partition = delivery.partition
         message.live = delivery.live
-        await self._context.write(message.SerializeToString())
+        data = message.SerializeToString()
+        if batches:
+            # Protobuf messages may be put together from parts. So the batches are copied once, and
+            # not into a message and out of it again.
+            size = varint(sum(map(len, batches)))
+            data = b"".join((data, _BATCHES_TAG, size, *batches))
+        await self._context.write(data)
 
 
 async def _listen(
