@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from angarium.errors import AngariumError
-from angarium.ids import CATALOG_GROUP, GroupId, NodeId, ReplicaId, node_of, replica_id
+from angarium.ids import CATALOG_GROUP, GroupId, Index, NodeId, ReplicaId, node_of, replica_id
 from angarium.machine.catalog import Reassign, Reassigned
 from angarium.node.steering import next_change
 
@@ -34,6 +34,9 @@ FRESH_PAUSE_S = 0.02
 """How often, and how soon again, the preferred leader of a new partition campaigns: the other
 founders may not have heard of the partition yet."""
 
+FULL_ROUNDS = 8
+"""Every so many rounds everything is looked at, even if the catalog has not changed."""
+
 LEAD_ROUNDS_MIN = 8
 """Rounds a leader keeps a partition before it hands it to the preferred one."""
 
@@ -45,6 +48,8 @@ class Placement:
         self._node = node
         self._changed = asyncio.Event()
         self._led: dict[GroupId, int] = {}
+        self._seen = Index(0)
+        self._rounds = 0
         self._fresh: dict[GroupId, int] = {}
         """New partitions without a leader, and for how many rounds more to campaign for them."""
 
@@ -94,18 +99,28 @@ class Placement:
     # --- one round --------------------------------------------------------------------------
 
     async def _round(self) -> None:
-        node = self._node
-        machine = node.catalog.machine
-        self._know_nodes(machine)
-        for partition in list(machine.topics.partitions.values()):
-            self._keep(partition)
-        for group in [one for one in node.host.replicas if one not in machine.topics.partitions]:
-            node.host.remove_group(group)
+        machine = self._node.catalog.machine
+        self._rounds += 1
+        # Nothing to keep or know anew while the catalog stands still; look all the same at times.
+        if machine.applied_index != self._seen or self._rounds % FULL_ROUNDS == 0:
+            self._seen = machine.applied_index
+            await self._keep_all(machine)
         self._elect_first_leaders(machine)
         self._steer_catalog(machine)
-        for partition in list(machine.topics.partitions.values()):
-            await self._steer(machine, partition)
+        for group, replica in list(self._node.host.replicas.items()):
+            partition = machine.topics.partitions.get(group)
+            # A group that rests has the membership it should have, until the catalog changes.
+            if partition is not None and (not replica.is_resting or partition.target):
+                await self._steer(machine, partition)
         await self._drain(machine)
+
+    async def _keep_all(self, machine: CatalogMachine) -> None:
+        host = self._node.host
+        self._know_nodes(machine)
+        for partition in list(machine.topics.partitions.values()):
+            await self._keep(partition)
+        for group in [one for one in host.replicas if one not in machine.topics.partitions]:
+            host.remove_group(group)
 
     def _know_nodes(self, machine: CatalogMachine) -> None:
         node = self._node
@@ -117,7 +132,7 @@ class Placement:
             for gone in set(node.peers.ids) - set(machine.nodes.by_id):
                 node.peers.forget(gone)
 
-    def _keep(self, partition: Partition) -> None:
+    async def _keep(self, partition: Partition) -> None:
         """Have a replica of `partition` if and only if the catalog says so."""
         host, me = self._node.host, self._node.id
         has = partition.group in host.replicas or partition.group in host.repairs
@@ -126,8 +141,11 @@ class Placement:
             if host.is_leaving(partition.group):
                 return  # the files of its predecessor go first
             if host.id in partition.founders:
-                host.form_group(partition.group, partition.founders)
+                # Many partitions at once must not keep the loop from its heartbeats.
+                await asyncio.to_thread(host.save_origin, partition.group, partition.founders)
+                host.start_formed(partition.group)
             else:
+                await asyncio.to_thread(host.make_folders, partition.group)
                 host.join_group(partition.group)
             self._node.wake()
             self._fresh[partition.group] = FRESH_ROUNDS
@@ -228,6 +246,8 @@ class Placement:
         if self._node.leader_of(CATALOG_GROUP) != self._node.id:
             return
         draining = {one.id for one in machine.nodes.by_id.values() if one.draining}
+        if not draining:
+            return
         for partition in list(machine.topics.partitions.values()):
             place = partition.target or partition.replicas
             leaving = tuple(one for one in place if one in draining)

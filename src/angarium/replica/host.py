@@ -10,7 +10,7 @@ tests; both run the same code from here down.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from angarium.errors import CorruptData, NotFound
 from angarium.ids import CATALOG_GROUP, Index, Term, replica_id
@@ -21,9 +21,9 @@ from angarium.raft.messages import ConfState, MessageKind, Snapshot
 from angarium.replica.catalog import empty_catalog
 from angarium.replica.catalog_replica import CatalogReplica
 from angarium.replica.config import ReplicaConfig
-from angarium.replica.opening import Opener
+from angarium.replica.opening import Opener, partition_folder
 from angarium.replica.outbox import Outbox
-from angarium.replica.partition import empty_partition
+from angarium.replica.partition import empty_partition, folders_in
 from angarium.replica.peers import EntriesReply, Rest, Vouch
 from angarium.replica.repair import IdentityLost, Repair, entries_to_refetch
 from angarium.replica.sleeping import Sleepers
@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     from angarium.replica.peers import PeerMessage
     from angarium.replica.replica import Replica
     from angarium.replica.work import Work
+
+
+_ORIGIN: Final = Index(1)
+_ORIGIN_TERM: Final = Term(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,13 +114,27 @@ class Host:
 
         Every first member forms the group alike, once; whoever comes later joins.
         """
-        # The membership is the content of a snapshot at index 1 that nobody has to send.
+        self.save_origin(group, voters)
+        self.start_formed(group)
+
+    def save_origin(self, group: GroupId, voters: Sequence[ReplicaId]) -> None:
+        """Make the first membership of a new group durable. Blocks; may run in a thread."""
+        # It is the content of a snapshot at index 1 that nobody has to send.
         conf_state = ConfState(voters=tuple(sorted(voters)))
         nothing = empty_catalog() if group == CATALOG_GROUP else empty_partition()
-        origin = Snapshot(Index(1), Term(1), conf_state, nothing)
-        self._snapshots.save(group, origin)
+        self._snapshots.save(group, Snapshot(_ORIGIN, _ORIGIN_TERM, conf_state, nothing))
+        self.make_folders(group)
+
+    def make_folders(self, group: GroupId) -> None:
+        """Make the folders of a group, so that opening it need not. Blocks; may run in a thread."""
+        if group != CATALOG_GROUP:
+            for folder in folders_in(partition_folder(group)):
+                self._disk.make_folder(folder)
+
+    def start_formed(self, group: GroupId) -> None:
+        """Begin to work in a new group whose origin is saved."""
         self.wal.add_group(group)
-        self.wal.compact(group, origin.index, origin.term)
+        self.wal.compact(group, _ORIGIN, _ORIGIN_TERM)
         self._start(group)
 
     def join_group(self, group: GroupId) -> None:
@@ -321,7 +339,7 @@ class Host:
         for group in sync.leaving:
             if group not in self.wal.groups:  # it may have come back meanwhile
                 self._snapshots.remove(group)
-                self._disk.remove_folder(f"groups/{group}")
+                self._disk.remove_folder(partition_folder(group))
         for replica, responses in sync.answers:
             replica.persisted(responses)
         for replica, _ in sync.answers:
@@ -331,8 +349,12 @@ class Host:
 
     def maintain(self) -> Generator[Work, None, None]:
         """Do what may wait: write segments behind, take snapshots, free WAL files."""
-        for replica in self._all():
-            yield from replica.maintain()
+        touched, self.outbox.touched = self.outbox.touched, set()
+        for group in sorted(touched):
+            replica = self._replica(group)
+            if replica is not None and replica.needs_care():
+                yield from replica.maintain()
+                self.outbox.touched.add(group)  # look again: it may not have been all
         self.wal.release()
 
 

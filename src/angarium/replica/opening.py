@@ -59,7 +59,7 @@ class Opener:
                 outbox=self.outbox,
                 config=self.config,
             )
-        folder = f"groups/{group}"
+        folder = partition_folder(group)
         partition = Partition(
             self.disk, folder, saved=snapshot.data, config=self.config, segments=self.segments
         )
@@ -91,6 +91,11 @@ class Opener:
             storage,
             jitter=self.jitter,
         )
+
+
+def partition_folder(group: GroupId) -> str:
+    """Return where a partition's files lie: under its id, which is never used again."""
+    return f"groups/{group}"
 
 
 def _agreed_hard_state(wal: Wal, group: GroupId, snapshot: Snapshot) -> HardState:

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 class Outbox:
     """Messages to send now, and answers that wait for the next sync."""
 
-    __slots__ = ("peer_messages", "raft_messages", "waiting_for_sync", "woken")
+    __slots__ = ("peer_messages", "raft_messages", "touched", "waiting_for_sync", "woken")
 
     def __init__(self) -> None:
         self.raft_messages: list[tuple[GroupId, Message]] = []
         self.peer_messages: list[PeerMessage] = []
         self.waiting_for_sync: list[tuple[Replica, tuple[Message, ...]]] = []
+        self.touched: set[GroupId] = set()
+        """Groups to which something happened since housekeeping last looked at them."""
         self.woken: list[GroupId] = []
         """Groups that rested and to which something happened."""
 

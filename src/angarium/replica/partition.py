@@ -84,10 +84,10 @@ class Partition:
             self.machine.restore(_decoded(saved).machine)
         self.acks = Acks()
         self._disk = disk
-        self._segments_folder = f"{folder}/segments"
+        self._segments_folder, stages_folder = folders_in(folder)
         self._config = config
         self._segment_config = segments
-        self._stages = StageStore(disk, f"{folder}/stages")
+        self._stages = StageStore(disk, stages_folder)
         self._stages.retain(self.machine.open_stages())
         if lacking := self._stages.lacking(self.machine.open_stages()):
             raise CorruptData(f"the batches of {len(lacking)} open transactions are damaged")
@@ -100,6 +100,7 @@ class Partition:
         self.on_visible: Callable[[], None] = _ignore
         """Told whenever there are new records to read."""
         self.log = self._open_log()
+        self._was_trimmed = True
 
     def attach(self, entries: LogEntries) -> None:
         """Say where new entries go, and where those not yet applied are read from."""
@@ -237,6 +238,7 @@ class Partition:
             self._drops.append((applied.index, applied.stage_drops))
         if applied.trimmed_to is not None:
             self.log.trim(applied.trimmed_to)
+            self._was_trimmed = True
 
     def _publish_stage(self, published: PublishedStage) -> None:
         # After a restart the entry may come again when the segments have it and the stage is gone.
@@ -307,11 +309,16 @@ class Partition:
 
     # --- housekeeping -----------------------------------------------------------------------
 
+    def needs_care(self) -> bool:
+        """Tell whether there are batches to write, or segments to remove."""
+        return self.log.unflushed_bytes > 0 or self._was_trimmed
+
     def maintain(self) -> Generator[Work, None, bool]:
         """Yield the work of writing segments behind, then remove what nobody needs any more.
 
         Returns whether segments were removed.
         """
+        self._was_trimmed = False
         yield from self._flush(sync=False)
         return self.log.collect() > 0
 
@@ -345,6 +352,11 @@ def _ignore() -> None:
 
 def _congestion() -> LimitExceeded:
     return LimitExceeded("UNFLUSHED_BYTES_MAX", "the disk does not keep up; try again")
+
+
+def folders_in(folder: str) -> tuple[str, str]:
+    """Return where a partition's segments and its stages lie."""
+    return f"{folder}/segments", f"{folder}/stages"
 
 
 def empty_partition() -> bytes:

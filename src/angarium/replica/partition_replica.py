@@ -304,6 +304,10 @@ class PartitionReplica(Replica):
 
     # --- housekeeping -----------------------------------------------------------------------
 
+    def needs_care(self) -> bool:
+        """Tell whether there is something to write or remove, or a snapshot is due."""
+        return self.partition.needs_care() or super().needs_care()
+
     def maintain(self) -> Generator[Work, None, None]:
         """Do what may wait: write behind, and take a snapshot when it is due."""
         # On a full disk everything stays as it was, and is tried again next time.

@@ -209,7 +209,10 @@ class Replica:
         raft = self.raft
         if self.is_closed:
             return
-        if self.is_resting and raft.has_ready():
+        if not raft.has_ready() and not self._reads_ready:
+            return
+        self._outbox.touched.add(self.group)
+        if self.is_resting:
             self._outbox.woken.append(self.group)
         while raft.has_ready():
             ready = raft.ready()
@@ -356,6 +359,10 @@ class Replica:
         self._state.follow()
 
     # --- housekeeping -----------------------------------------------------------------------
+
+    def needs_care(self) -> bool:
+        """Tell whether `maintain` may have something to do. Cheap: it is asked often."""
+        return self.wants_snapshot()
 
     def maintain(self) -> Generator[Work, None, None]:
         """Do what may wait: take a snapshot when it is due."""
