@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Self
 
 from angarium.batch import Batch
@@ -18,7 +19,7 @@ from angarium.modes import DeliveryMode
 from angarium.testing.checkers import violations
 from angarium.testing.cluster.producers import Producer
 from angarium.testing.cluster.subscribers import HighWaterReader, Subscriber
-from angarium.testing.cluster.waiting import eventually, now_micros
+from angarium.testing.cluster.waiting import eventually
 from angarium.testing.history import FinalLog, History, LogRecord, Result
 
 if TYPE_CHECKING:
@@ -122,15 +123,15 @@ class Load:
         what = f"a {self._mode.name} ack after {moment}"
         return await eventually(answered, within_s=within_s, what=what)
 
-    def first_answer_after(self, moment: int, *, partition: int) -> int | None:
-        """Return when the first ack of a partition came that completed after `moment`."""
-        group = self.groups[partition]
-        answers = [
+    def longest_gap_s(self, start: int, end: int) -> float:
+        """Return the longest time between two acks within `[start, end)`, in seconds."""
+        answers = sorted(
             one.completed
             for one in self.history.publishes
-            if one.group == group and one.result is Result.OK and (one.completed or 0) > moment
-        ]
-        return min((one for one in answers if one is not None), default=None)
+            if one.result is Result.OK and one.completed is not None and one.completed >= start
+        )
+        moments = [start, *(one for one in answers if one < end), end]
+        return max(after - before for before, after in pairwise(moments)) / 1_000_000
 
     def availability(self, start: int, end: int) -> float:
         """Return the share of 100 ms windows in `[start, end)` with at least one ack."""
@@ -303,6 +304,3 @@ def _records(batch: Batch, start: int) -> list[LogRecord]:
         for position, record in enumerate(batch)
         if record.offset >= start
     ]
-
-
-__all__ = ["Load", "Verdict", "now_micros"]

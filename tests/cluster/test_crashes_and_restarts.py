@@ -1,0 +1,104 @@
+"""Leaders killed and paused under load, nodes restarted: nothing acknowledged is ever lost.
+
+`make chaos` does the same for longer; its figures are in docs/trust/cluster.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from angarium.modes import DeliveryMode
+from angarium.testing.cluster import Load
+from angarium.testing.cluster.faults import (
+    Recovery,
+    kill_leader,
+    pause_leader,
+    restart_gracefully,
+)
+from angarium.testing.cluster.waiting import now_micros
+
+if TYPE_CHECKING:
+    from tests.cluster.running import ClusterOf, Run
+
+FAILOVER_SECONDS_MAX = 2.0
+"""From a leader's death to the first CONSISTENT ack."""
+
+LOST_AGE_MICROS_MAX = 300_000
+"""How long before the end of its leader an EVENTUAL answer may have been given that is lost: the
+bound of 100 ms, and the time that a busy machine may take to deliver an answer."""
+
+
+def test_everything_is_there_after_all_nodes_were_killed_at_once(
+    run: Run, cluster_of: ClusterOf
+) -> None:
+    async def scenario() -> None:
+        async with cluster_of(3) as cluster:
+            await cluster.create_topic("orders", partitions=3)
+            async with Load(cluster, topic="orders", partitions=3, producers=6) as load:
+                await asyncio.sleep(1.0)
+                for node in cluster.ids:
+                    cluster.nodes[node].kill()
+                for node in cluster.ids:
+                    cluster.restart(node)
+                for node in cluster.ids:
+                    await cluster.back(node)
+                await load.acknowledged_after(now_micros())
+                verdict = await load.conclude()
+            assert verdict.violations == []
+            assert verdict.acknowledged > 100
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("mode", [DeliveryMode.CONSISTENT, DeliveryMode.EVENTUAL])
+def test_a_leader_killed_under_load_costs_two_seconds_and_no_record(
+    run: Run, cluster_of: ClusterOf, mode: DeliveryMode
+) -> None:
+    async def scenario() -> None:
+        async with cluster_of(3) as cluster:
+            await cluster.create_topic("orders", partitions=2)
+            recovery = Recovery()
+            async with Load(cluster, topic="orders", partitions=2, mode=mode) as load:
+                for _ in range(3):
+                    await kill_leader(cluster, load, recovery)
+                verdict = await load.conclude()
+            assert verdict.violations == []
+            assert verdict.lost_age_micros <= LOST_AGE_MICROS_MAX
+            assert recovery.longest_s <= FAILOVER_SECONDS_MAX
+
+    run(scenario())
+
+
+def test_a_paused_leader_is_replaced_and_comes_back_as_a_follower(
+    run: Run, cluster_of: ClusterOf
+) -> None:
+    async def scenario() -> None:
+        async with cluster_of(3) as cluster:
+            await cluster.create_topic("orders")
+            recovery = Recovery()
+            async with Load(cluster, topic="orders") as load:
+                for _ in range(2):
+                    await pause_leader(cluster, load, recovery)
+                verdict = await load.conclude()
+            assert verdict.violations == []
+            assert recovery.longest_s <= FAILOVER_SECONDS_MAX
+
+    run(scenario())
+
+
+def test_a_rolling_restart_is_hardly_noticed(run: Run, cluster_of: ClusterOf) -> None:
+    async def scenario() -> None:
+        async with cluster_of(3) as cluster:
+            await cluster.create_topic("orders", partitions=3)
+            recovery = Recovery()
+            async with Load(cluster, topic="orders", partitions=3, producers=6) as load:
+                for node in cluster.ids:
+                    await restart_gracefully(cluster, load, recovery, node)
+                verdict = await load.conclude()
+            assert verdict.violations == []
+            assert min(recovery.available) >= 0.8, recovery
+
+    run(scenario())
