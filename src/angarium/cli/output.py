@@ -53,7 +53,7 @@ def table_lines(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> li
     shown = [[_shown(cell) for cell in row] for row in rows]
     right = [False] * len(headings)
     for row in rows if isinstance(rows, list | tuple) else ():
-        right = [old or isinstance(cell, int) for old, cell in zip(right, row, strict=True)]
+        right = [old or type(cell) is int for old, cell in zip(right, row, strict=True)]
     widths = [
         max([len(heading), *(len(row[place]) for row in shown)])
         for place, heading in enumerate(headings)

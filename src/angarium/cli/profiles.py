@@ -1,4 +1,7 @@
-"""Where to connect and how to print: a flag wins over the environment, that over the profile."""
+"""Where to connect and how to print: a flag wins over the environment, that over the profile.
+
+Where none of them says anything, the cluster that `angarium up` runs in this folder is meant.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,17 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.app.addresses import Address, parse_addresses
 from angarium.cli.complaints import Refusal
+from angarium.cli.local.folder import Folder
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Mapping
 
 LOCAL_SERVERS: Final = tuple(Address("127.0.0.1", port) for port in (7400, 7410, 7420))
-"""Where `angarium up` puts its nodes; any one that is alive will do."""
+"""Where `angarium up` puts its nodes unless told otherwise; any one that is alive will do."""
+
+LOCAL_FOLDER: Final = Path(".angarium")
+"""Where `angarium up` keeps a cluster unless told otherwise."""
 
 TIMEOUT_SECONDS: Final = 10.0
 
@@ -70,6 +77,7 @@ def choices(options: Namespace, environment: Mapping[str, str] = os.environ) -> 
         servers=_servers(given.get("servers"), "--servers")
         or _servers(environment.get("ANGARIUM_SERVERS"), "ANGARIUM_SERVERS")
         or profile.servers
+        or _running_here()
         or LOCAL_SERVERS,
         format=given.get("format")
         or _format(environment.get("ANGARIUM_FORMAT"), "ANGARIUM_FORMAT")
@@ -106,6 +114,15 @@ def read_profiles(environment: Mapping[str, str]) -> Profiles:
         default=default,
         by_name={name: _profile(content, f"{path}: {name}") for name, content in written.items()},
     )
+
+
+def _running_here() -> tuple[Address, ...] | None:
+    """Return where the cluster listens that `angarium up` runs in this folder, if one does."""
+    folder = Folder(LOCAL_FOLDER)
+    state = folder.read_state()
+    if state is None or not folder.is_locked():
+        return None
+    return tuple(node.wire for node in state.nodes)
 
 
 def _profile(content: object, where: str) -> Profile:

@@ -234,7 +234,6 @@ def _print_file(report: Report, *, as_json: bool) -> None:
         print(f"{name.replace('_', ' '):<14} {shown}")
     if parts:
         print()
-        rows = [[_for_table(value) for value in part.values()] for part in parts]
         headings = max(parts, key=len)
         rows = [[_for_table(part.get(name)) for name in headings] for part in parts]
         print_table([name.replace("_", " ") for name in headings], rows, none="")

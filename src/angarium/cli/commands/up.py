@@ -20,7 +20,7 @@ from angarium.cli.output import readable
 from angarium.cli.overview import Overview, Seen, overview
 from angarium.cli.own_name import own_name
 from angarium.cli.probe import Probe
-from angarium.cli.profiles import LOCAL_SERVERS
+from angarium.cli.profiles import LOCAL_FOLDER
 from angarium.errors import AlreadyExists, AngariumError
 
 if TYPE_CHECKING:
@@ -207,8 +207,8 @@ class LocalCluster:
     def _footer(self) -> list[str]:
         state = self._state()
         word = own_name()
-        local = ",".join(map(str, LOCAL_SERVERS))
-        servers = "" if state.servers == local else f" --servers {state.servers}"
+        # In this folder every command finds the cluster by itself.
+        servers = f" --servers {state.servers}" if self._data_flag() else ""
         lines = [
             "Try next, in another terminal:",
             f"  {word} pub {DEMO} 'hello, world'{servers}",
@@ -224,7 +224,7 @@ class LocalCluster:
         return [*lines, f"Ctrl-C stops the cluster; its data stay in {self._folder.path}."]
 
     def _data_flag(self) -> str:
-        return "" if self._folder.path == Path(".angarium") else f" --data {self._folder.path}"
+        return "" if self._folder.path == LOCAL_FOLDER else f" --data {self._folder.path}"
 
     def _restart_dead(self) -> None:
         for number, child in self._children.items():

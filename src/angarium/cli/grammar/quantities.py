@@ -87,7 +87,8 @@ def shown_duration(ms: int | None) -> str:
     """Return a duration in its largest whole unit."""
     if ms is None:
         return "none"
-    unit = next(unit for unit in reversed(_MS) if ms % _MS[unit] == 0)
+    # Weeks are read and not written: most people think of retention in days.
+    unit = next(unit for unit in ("d", "h", "m", "s", "ms") if ms % _MS[unit] == 0)
     return f"{ms // _MS[unit]}{unit}" if ms else "0s"
 
 

@@ -75,7 +75,8 @@ def add_connection_options(parser: argparse.ArgumentParser) -> None:
         "--servers",
         metavar="HOST:PORT,...",
         default=argparse.SUPPRESS,
-        help="wire addresses to try (default: the profile's, else a local cluster's)",
+        help="wire addresses to try (default: the profile's, else those of the cluster that runs in"
+        " ./.angarium, else 127.0.0.1:7400, 7410 and 7420)",
     )
     group.add_argument(
         "--profile",

@@ -1,0 +1,192 @@
+"""A client that keeps everything in memory, as far as the command line needs one."""
+
+from __future__ import annotations
+
+import asyncio
+import fnmatch
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from angarium.api import (
+    Ack,
+    ClusterStatus,
+    NodeInfo,
+    PartitionInfo,
+    Start,
+    TopicConfig,
+    TopicInfo,
+)
+from angarium.client import Record
+from angarium.errors import AlreadyExists, NotFound
+from angarium.ids import Index, Micros, NodeId, Offset, Term, TopicId
+from angarium.modes import DeliveryMode
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+
+class FakeCluster:
+    """What all fake clients of a test share."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, TopicInfo] = {}
+        self.records: dict[str, list[Record]] = {}
+        self.calls: list[tuple[Any, ...]] = []
+        self.failure: Exception | None = None
+        self.servers: tuple[str, ...] = ()
+
+    def client(self, *servers: str, settings: Any) -> FakeClient:
+        self.servers = servers
+        return FakeClient(self)
+
+
+class FakeBatch(list[Record]):
+    """Records that came together."""
+
+    @property
+    def partition(self) -> int:
+        return self[0].partition
+
+
+class FakeClient:
+    """One partition per topic is enough."""
+
+    def __init__(self, cluster: FakeCluster) -> None:
+        self._cluster = cluster
+
+    async def __aenter__(self) -> FakeClient:
+        if self._cluster.failure is not None:
+            raise self._cluster.failure
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        self._cluster.calls.append(("closed",))
+
+    # --- topics and nodes ---------------------------------------------------------------------
+
+    async def create_topic(self, name: str, *, partitions: int, config: TopicConfig) -> TopicInfo:
+        if name in self._cluster.topics:
+            raise AlreadyExists(f"there is a topic {name!r}")
+        parts = tuple(
+            PartitionInfo(number=number, replicas=(NodeId(1), NodeId(2)), leader=NodeId(1))
+            for number in range(partitions)
+        )
+        self._cluster.topics[name] = TopicInfo(
+            id=TopicId(1), name=name, config=config, partitions=parts, created_at=Micros(0)
+        )
+        return self._cluster.topics[name]
+
+    async def describe_topic(self, name: str) -> TopicInfo:
+        if name not in self._cluster.topics:
+            raise NotFound(f"there is no topic {name!r}")
+        return self._cluster.topics[name]
+
+    async def alter_topic(
+        self, name: str, *, partitions: int | None, config: TopicConfig | None
+    ) -> TopicInfo:
+        self._cluster.calls.append(("alter", name, partitions, config))
+        topic = await self.describe_topic(name)
+        self._cluster.topics[name] = msgspec.structs.replace(topic, config=config or topic.config)
+        return self._cluster.topics[name]
+
+    async def delete_topic(self, name: str) -> None:
+        await self.describe_topic(name)
+        del self._cluster.topics[name]
+
+    async def list_topics(self) -> tuple[TopicInfo, ...]:
+        return tuple(self._cluster.topics.values())
+
+    async def cluster_status(self) -> ClusterStatus:
+        return ClusterStatus(
+            cluster_id="feed",
+            node=NodeId(1),
+            catalog_leader=NodeId(1),
+            catalog_index=Index(9),
+            nodes=(
+                NodeInfo(id=NodeId(1), addresses={"wire": "a:1", "grpc": "a:2"}, leads=2),
+                NodeInfo(id=NodeId(2), addresses={"wire": "b:1"}, zone="z", alive=False),
+            ),
+            topics=len(self._cluster.topics),
+            partitions=3,
+            feature_level=1,
+            version="0",
+        )
+
+    async def drain_node(self, node: NodeId, *, draining: bool) -> None:
+        self._cluster.calls.append(("drain", node, draining))
+
+    async def remove_node(self, node: NodeId) -> None:
+        self._cluster.calls.append(("remove", node))
+
+    async def transfer_leader(self, topic: str, partition: int, to: NodeId) -> None:
+        self._cluster.calls.append(("transfer", topic, partition, to))
+
+    # --- records ------------------------------------------------------------------------------
+
+    async def publish_batch(
+        self,
+        topic: str,
+        values: Sequence[bytes],
+        *,
+        keys: Sequence[bytes] | None,
+        headers: Sequence[Any] | None,
+        partition: int | None,
+        mode: DeliveryMode | None,
+    ) -> tuple[Ack, ...]:
+        await asyncio.sleep(0)
+        stored = self._cluster.records.setdefault(topic, [])
+        base = len(stored)
+        for place, value in enumerate(values):
+            stored.append(
+                Record(
+                    topic=topic,
+                    partition=partition or 0,
+                    offset=Offset(base + place),
+                    key=keys[place] if keys else None,
+                    value=value,
+                    headers=tuple(headers[place]) if headers else (),
+                    append_time=Micros(1_700_000_000_000_000 + base),
+                )
+            )
+        return (
+            Ack(
+                mode=mode or DeliveryMode.CONSISTENT,
+                topic=topic,
+                partition=partition or 0,
+                base_offset=Offset(base),
+                next_offset=Offset(len(stored)),
+                append_time=Micros(1_700_000_000_000_000),
+                term=Term(1),
+                provisional=mode is DeliveryMode.EVENTUAL,
+            ),
+        )
+
+    async def fetch(self, topic: str, partition: int, offset: int) -> list[Record]:
+        found = self._cluster.records.get(topic, [])
+        return [one for one in found if one.partition == partition][offset : offset + 2]
+
+    async def read_batches(self, topic: str, *, start: Any) -> AsyncIterator[FakeBatch]:
+        self._cluster.calls.append(("read", topic, start))
+        for record in self._cluster.records[topic]:
+            yield FakeBatch([record])
+
+    def subscribe(self, *topics: str, start: str | int | Start) -> FakeSubscription:
+        self._cluster.calls.append(("subscribe", topics, start))
+        return FakeSubscription(self._cluster, topics)
+
+
+class FakeSubscription:
+    def __init__(self, cluster: FakeCluster, topics: tuple[str, ...]) -> None:
+        self._cluster, self._topics = cluster, topics
+
+    async def __aenter__(self) -> FakeSubscription:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        self._cluster.calls.append(("unsubscribed",))
+
+    async def batches(self) -> AsyncIterator[FakeBatch]:
+        for name, records in self._cluster.records.items():
+            if any(fnmatch.fnmatchcase(name, topic) for topic in self._topics):
+                yield FakeBatch(records)

@@ -1,0 +1,315 @@
+"""What the commands that talk to a cluster ask for, print, and answer the shell with."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.unit.cli.fake_client import FakeCluster
+
+from angarium.api import Place, Start, TopicConfig
+from angarium.cli.main import BROKEN_PIPE, INTERRUPTED, main
+from angarium.errors import LimitExceeded, OutcomeUnknown
+from angarium.modes import DeliveryMode
+from angarium.wire import Unreachable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeCluster:
+    found = FakeCluster()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ANGARIUM_PROFILES", str(tmp_path / "none.toml"))
+    monkeypatch.setattr("angarium.cli.session.Client", found.client)
+    return found
+
+
+class Shell:
+    """Runs commands, and keeps what they printed."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+        self.err = ""
+
+    def __call__(self, *words: str, status: int = 0) -> str:
+        assert main(words) == status
+        said = self._capsys.readouterr()
+        self.err = said.err
+        return said.out
+
+
+@pytest.fixture
+def shell(capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(capsys)
+
+
+def type_in(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content))))
+
+
+# --- topics --------------------------------------------------------------------------------------
+
+
+def test_a_topic_is_created_with_what_the_flags_say(cluster: FakeCluster, shell: Shell) -> None:
+    shell(
+        *("topic", "create", "t", "--partitions", "2", "--replication", "1", "--mode", "eventual"),
+        *("--retention", "7d", "--retention-bytes", "1GiB"),
+    )
+    topic = cluster.topics["t"]
+    assert len(topic.partitions) == 2
+    assert topic.config == TopicConfig(
+        replication=1,
+        mode=DeliveryMode.EVENTUAL,
+        retention_ms=604_800_000,
+        retention_bytes=1 << 30,
+    )
+
+
+def test_creating_twice_is_an_error_unless_told_otherwise(
+    cluster: FakeCluster, shell: Shell
+) -> None:
+    shell("topic", "create", "t")
+    shell("topic", "create", "t", status=4)
+    assert "--if-not-exists" in shell.err
+    assert "topic           t" in shell("topic", "create", "t", "--if-not-exists")
+
+
+def test_topics_are_printed_as_tables_and_as_json(cluster: FakeCluster, shell: Shell) -> None:
+    assert "There are no topics" in shell("topic", "list")
+    shell("topic", "create", "t", "--mode", "performance")
+    assert "t               3            2  performance" in shell("topic", "list")
+    listed = json.loads(shell("topic", "list", "--format", "json"))
+    assert listed[0]["config"]["mode"] == "performance"
+    described = json.loads(shell("--format", "json", "topic", "describe", "t"))
+    assert described["partitions"][0]["leader"] == 1
+
+
+def test_altering_changes_only_what_was_named(cluster: FakeCluster, shell: Shell) -> None:
+    shell("topic", "create", "t", "--retention", "1d", "--mode", "eventual")
+    shell("topic", "alter", "t", "--retention", "none")
+    config = cluster.topics["t"].config
+    assert (config.retention_ms, config.mode) == (None, DeliveryMode.EVENTUAL)
+    shell("topic", "alter", "t", "--partitions", "9")
+    assert cluster.calls[-2] == ("alter", "t", 9, None)
+    shell("topic", "alter", "t", status=2)
+    assert "nothing to change" in shell.err
+
+
+def test_deleting_needs_a_yes(
+    cluster: FakeCluster, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell("topic", "create", "t")
+    type_in(monkeypatch, b"yes\n")
+    shell("topic", "delete", "t", status=2)
+    assert "--yes" in shell.err
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    shell("topic", "delete", "t")
+    shell("topic", "create", "t")
+    shell("topic", "delete", "t", "--yes")
+    assert not cluster.topics
+
+
+# --- records -------------------------------------------------------------------------------------
+
+
+def test_arguments_are_published_and_answered_with_their_place(
+    cluster: FakeCluster, shell: Shell
+) -> None:
+    said = shell("pub", "t", "one", "two", "--key", "k", "--header", "a=b=c", "--mode", "eventual")
+    assert said == "t/0@0-1 eventual, provisional\n"
+    assert [(one.key, one.value) for one in cluster.records["t"]] == [
+        (b"k", b"one"),
+        (b"k", b"two"),
+    ]
+    assert cluster.records["t"][0].headers == (("a", b"b=c"),)
+    answer = json.loads(shell("pub", "t", "three", "--format", "json", "--partition", "4"))
+    assert (answer["offset"], answer["partition"], answer["mode"]) == (2, 4, "consistent")
+
+
+def test_lines_of_standard_input_are_published_in_order_and_summed_up(
+    cluster: FakeCluster, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    type_in(monkeypatch, b"".join(b"%d\r\n" % number for number in range(70_000)) + b"last")
+    said = shell("pub", "t")
+    assert said.startswith("70,001 records in ")
+    assert "partition 0: offsets 0 to 70000" in said
+    assert [one.value for one in cluster.records["t"][:2]] == [b"0", b"1"]
+    assert cluster.records["t"][-1].value == b"last"
+    type_in(monkeypatch, b"x\n\ny\n")
+    summary = json.loads(shell("pub", "u", "--format", "json"))
+    assert (summary["records"], summary["partitions"]) == (
+        3,
+        {"0": {"first_offset": 0, "next_offset": 3}},
+    )
+
+
+def test_keys_can_stand_in_front_of_their_values(
+    cluster: FakeCluster, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    type_in(monkeypatch, b"a:1\nb:2:3\n")
+    shell("pub", "t", "--key-separator", ":", "--quiet")
+    assert [(one.key, one.value) for one in cluster.records["t"]] == [(b"a", b"1"), (b"b", b"2:3")]
+    type_in(monkeypatch, b"nothing\n")
+    shell("pub", "t", "--key-separator", ":", status=2)
+    assert "should part key and value" in shell.err
+
+
+def test_files_are_published_by_line_or_whole(
+    cluster: FakeCluster, shell: Shell, tmp_path: Path
+) -> None:
+    (tmp_path / "a.txt").write_bytes(b"1\n2\n")
+    shell("pub", "t", "--file", "a.txt")
+    shell("pub", "t", "--file", "a.txt", "--whole")
+    assert [one.value for one in cluster.records["t"]] == [b"1", b"2", b"1\n2\n"]
+    shell("pub", "t", "--file", "nowhere.txt", status=1)
+    assert shell.err == "angarium: nowhere.txt: No such file or directory\n"
+
+
+def test_a_rate_is_kept(
+    cluster: FakeCluster, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    type_in(monkeypatch, b"x\n" * 100)
+    summary = json.loads(shell("pub", "t", "--rate", "500", "--format", "json"))
+    assert summary["records"] == 100
+    assert summary["batches"] == 4  # 25 at a time: twenty turns a second
+    assert summary["seconds"] >= 0.15
+
+
+def test_records_are_printed_in_each_format(cluster: FakeCluster, shell: Shell) -> None:
+    shell("pub", "t", "hello\x1b[2J", "--key", "k", "--header", "h=v")
+    line = shell("sub", "t", "--from", "earliest", "--max", "1")
+    assert line == "t/0@0                2023-11-14 22:13:20.000 k            hello\\x1b[2J [h=v]\n"
+    found = json.loads(shell("sub", "t", "--no-follow", "--format", "json"))
+    assert (found["value"], found["headers"]) == ("hello\x1b[2J", [{"name": "h", "value": "v"}])
+
+
+def test_raw_prints_the_bytes_themselves(
+    cluster: FakeCluster, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    main(["pub", "t", "\udcff\udcfe", "--quiet"])
+    main(["sub", "t", "--no-follow", "--format", "raw"])
+    assert capfdbinary.readouterr().out == b"\xff\xfe\n"
+
+
+@pytest.mark.parametrize(
+    ("flags", "start"),
+    [
+        ([], "live"),
+        (["--from", "earliest"], "earliest"),
+        (["--from", "17"], 17),
+        (["--from", "1970-01-01T00:00:01Z"], Start(Place.TIMESTAMP, 1_000_000)),
+    ],
+)
+def test_sub_begins_where_it_is_told(
+    cluster: FakeCluster, shell: Shell, flags: list[str], start: object
+) -> None:
+    shell("sub", "t", "u.*", *flags)
+    assert cluster.calls[0] == ("subscribe", ("t", "u.*"), start)
+    assert ("unsubscribed",) in cluster.calls
+
+
+def test_sub_without_follow_reads_what_is_there_from_the_beginning(
+    cluster: FakeCluster, shell: Shell
+) -> None:
+    shell("topic", "create", "t1")
+    shell("pub", "t1", "a", "b", "c")
+    assert len(shell("sub", "t*", "--no-follow", "--max", "2").splitlines()) == 2
+    assert ("read", "t1", "earliest") in cluster.calls
+    assert shell("sub", "t1", "--no-follow", "--partition", "7") == ""
+    shell("sub", "x*", "--no-follow", status=2)
+    assert "no topic fits x*" in shell.err
+
+
+def test_fetch_reads_on_until_it_has_enough_and_the_end_is_no_error(
+    cluster: FakeCluster, shell: Shell
+) -> None:
+    shell("pub", "t", "a", "b", "c", "d", "e")
+    assert len(shell("fetch", "t", "0", "1", "--max", "3").splitlines()) == 3
+    assert len(shell("fetch", "t", "0", "3", "--max", "9").splitlines()) == 2
+    assert shell("fetch", "empty", "0", "0") == ""
+
+
+# --- the cluster ---------------------------------------------------------------------------------
+
+
+def test_the_cluster_is_shown(cluster: FakeCluster, shell: Shell) -> None:
+    said = shell("cluster", "status")
+    assert "1 of 2 alive, as node 1 sees it" in said
+    assert "silent" in said
+    assert json.loads(shell("cluster", "status", "--format", "json"))["cluster_id"] == "feed"
+
+
+def test_joining_is_explained_with_the_addresses_of_living_members(
+    cluster: FakeCluster, shell: Shell
+) -> None:
+    assert "serve --data DIR --join a:1\n" in shell("cluster", "add")
+
+
+def test_nodes_are_drained_removed_and_handed_to(cluster: FakeCluster, shell: Shell) -> None:
+    assert "cluster remove 2" in shell("cluster", "drain", "2", "--wait")
+    shell("cluster", "drain", "2", "--undo")
+    shell("cluster", "remove", "2")
+    shell("cluster", "transfer", "t", "0", "1", "--format", "json")
+    assert [call for call in cluster.calls if call != ("closed",)] == [
+        ("drain", 2, True),
+        ("drain", 2, False),
+        ("remove", 2),
+        ("transfer", "t", 0, 1),
+    ]
+
+
+# --- when it goes wrong --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("failure", "status", "said"),
+    [
+        (Unreachable("a:1 cannot be reached"), 5, "angarium up"),
+        (OutcomeUnknown("the connection broke"), 6, "may or may not"),
+        (LimitExceeded("connections_max", "full"), 7, "connections_max: full"),
+        (ZeroDivisionError("oops"), 1, "ANGARIUM_TRACEBACK=1"),
+        (PermissionError(13, "Permission denied", "x.toml"), 1, "x.toml: Permission denied"),
+    ],
+)
+def test_every_failure_is_a_sentence_with_advice_and_a_status(
+    cluster: FakeCluster, shell: Shell, failure: Exception, status: int, said: str
+) -> None:
+    cluster.failure = failure
+    shell("topic", "list", status=status)
+    assert shell.err.startswith("angarium: ")
+    assert said in shell.err
+    assert "Traceback" not in shell.err
+
+
+def test_for_those_who_mend_this_program_there_is_a_traceback(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.failure = ZeroDivisionError("oops")
+    monkeypatch.setenv("ANGARIUM_TRACEBACK", "1")
+    with pytest.raises(ZeroDivisionError):
+        main(["topic", "list"])
+
+
+def test_ctrl_c_ends_quietly(
+    cluster: FakeCluster, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("angarium.cli.commands.topic.talk", interrupted)
+    shell("topic", "list", status=INTERRUPTED)
+    assert shell.err == ""
+
+
+def test_an_unknown_code_of_a_newer_cluster_still_has_a_status(
+    cluster: FakeCluster, shell: Shell
+) -> None:
+    assert BROKEN_PIPE == 141
+    cluster.failure = OutcomeUnknown("x\x1b[2Jy")
+    cluster.failure.add_note("3 of 4 batches failed")
+    shell("topic", "list", status=6)
+    assert "x\\x1b[2Jy\n3 of 4 batches failed" in shell.err
