@@ -68,7 +68,7 @@ class FrameKind(IntEnum):
     DIRECTORY = 6
     TABLE = 7
     FILLER = 8
-    """Nothing, up to the end of a page."""
+    """Nothing, up to the end of a page. It does not count among the frames of a group."""
 
 
 class FrameFlag(IntFlag):

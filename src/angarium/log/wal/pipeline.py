@@ -30,19 +30,20 @@ if TYPE_CHECKING:
 class SyncGroup:
     """What one write and one datasync cover. Made by `seal`; an owner only passes it on."""
 
-    __slots__ = ("buffers", "file", "is_first", "is_written", "number", "position", "touches")
+    __slots__ = ("buffers", "file", "is_first", "is_written", "position", "previous", "touches")
 
     def __init__(
         self,
         *,
-        number: int,
+        previous: SyncGroup | None,
         file: WalFile,
         position: int,
         buffers: list[Buffer],
         touches: list[Touch],
         is_first: bool,
     ) -> None:
-        self.number: Final = number
+        self.previous = previous
+        """The one that has to be written before it."""
         self.touches: Final = touches
         """What it has of each Raft group."""
         self.file: Final = file
@@ -65,26 +66,24 @@ class Pipeline:
         self._files: Final = files
         self._in_flight: deque[SyncGroup] = deque()
         """Sealed, and not published yet."""
-        self._sealed = 0
-        self._written = 0
-        """How many sync groups were; this one belongs to the thread that writes."""
+        self._last_sealed: SyncGroup | None = None
         self._bare_mark: int | None = None
         """Where an unsynced bare mark lies, while it is the last thing in the file."""
         self._has_unmarked = files.current is not None
         """A published sync group waits for the mark of a next one."""
         self.durable_sequence = files.last_sequence
         """The file of the newest published sync group."""
-        self.end: StorageError | None = None
+        self.failure: StorageError | None = None
         """Why nothing more is taken: closed, or dead."""
 
     def check_alive(self) -> None:
         """Raise `SyncFailed` if a write has failed before, `StorageError` after the close."""
-        if self.end is not None:
-            raise type(self.end)(*self.end.args) from self.end.__cause__
+        if self.failure is not None:
+            raise type(self.failure)(*self.failure.args) from self.failure.__cause__
 
     def _die(self, error: BaseException) -> None:
-        self.end = SyncFailed(f"the write-ahead log is dead, restart the node: {error!s}")
-        self.end.__cause__ = error
+        self.failure = SyncFailed(f"the write-ahead log is dead, restart the node: {error!s}")
+        self.failure.__cause__ = error
 
     def seal(self, buffer: FrameBuffer, table: Callable[[], bytes]) -> SyncGroup:
         """Give what is buffered its place in a file."""
@@ -126,21 +125,20 @@ class Pipeline:
         *,
         is_first: bool,
     ) -> SyncGroup:
-        number = self._sealed
-        self._sealed += 1
-        return SyncGroup(
-            number=number,
+        group = self._last_sealed = SyncGroup(
+            previous=self._last_sealed,
             file=file,
             position=position,
             buffers=buffers,
             touches=list(buffer.touches.values()),
             is_first=is_first,
         )
+        return group
 
     def write(self, group: SyncGroup) -> None:
         """Put `group` on disk and sync it; the only part that may run in another thread."""
         self.check_alive()
-        assert group.number == self._written, "sync groups are written in order, one at a time"
+        assert group.previous is None or group.previous.is_written, "groups are written in order"
         try:
             if group.is_first:
                 self._files.install(group.file)
@@ -151,7 +149,7 @@ class Pipeline:
             if isinstance(error, StorageError):
                 self.check_alive()
             raise
-        self._written += 1
+        group.previous = None
         group.is_written = True
 
     def publish(self, group: SyncGroup) -> None:
@@ -193,4 +191,4 @@ class Pipeline:
         self.mark()
         if self._files.current is not None:
             self._files.current.file.datasync()
-        self.end = StorageError("the write-ahead log is closed")
+        self.failure = StorageError("the write-ahead log is closed")

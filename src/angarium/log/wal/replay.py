@@ -146,7 +146,7 @@ class Replay:
                 has_directory = True
                 if frame.is_intact:
                     directory = parse_directory(_payload(frame, content))
-            elif frame.kind not in (FrameKind.TABLE, FrameKind.FILLER):
+            elif frame.kind != FrameKind.TABLE:
                 seen.setdefault(frame.group, Counter())[_FAMILIES[FrameKind(frame.kind)]] += 1
         if missing == 1 and not has_directory:
             return []  # it is the directory itself that is missing

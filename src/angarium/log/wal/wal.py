@@ -152,7 +152,7 @@ class Wal:
         for a hard state alone, it draws on the reserve before it does so. A damaged group is
         refused with `CorruptData` until it is repaired or reset.
         """
-        if self._pipeline.end is not None:
+        if self._pipeline.failure is not None:
             self._check_alive()
         log = self._logs.get(group) or self.log(group)
         if log.damaged is not None:
@@ -359,7 +359,7 @@ class Wal:
 
         A dead log just closes its files.
         """
-        if self._pipeline.end is None:
+        if self._pipeline.failure is None:
             self.sync()
             self._pipeline.close()
             save_clean(self._files, self._logs.values())

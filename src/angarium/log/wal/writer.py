@@ -195,7 +195,6 @@ class FrameBuffer:
             if size >= FRAME_HEADER_BYTES and end + size + BARE_GROUP_BYTES <= file.length:
                 last += filler_frame(self._seed, size)
                 end += size
-                frames += 1
         zeros = 0
         for offset, data in self.long:
             zeros += zero_sectors(data, base + offset)

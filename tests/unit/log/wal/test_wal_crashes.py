@@ -67,7 +67,7 @@ class Story:
         self.rng = random.Random(seed)
         self.disk = SimulatedDisk(random.Random(seed + 1))
         self.config = WalConfig(
-            file_bytes=4096 * self.rng.choice([1, 2, 5]),
+            file_bytes=4096 * self.rng.choice([1, 2, 5, 40]),
             reserve_bytes=4096,
             cache_bytes=self.rng.choice([0, 3000, 10**9]),
         )
@@ -181,6 +181,8 @@ class Story:
 
     def data(self) -> bytes | bytearray | memoryview:
         size = self.rng.choice([0, 1, 7, 8, 30, 100, 500, 505, 512, 700, 1100, 2500])
+        if self.rng.random() < 0.02:
+            size = self.rng.randrange(32_000, 40_000)  # long enough to be filled up to a page
         fill = self.rng.random()
         data = bytes(size) if fill < 0.2 else self.rng.randbytes(size)
         if fill > 0.9 and size > 1000:
