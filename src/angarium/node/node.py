@@ -20,8 +20,10 @@ from angarium.log import identity as identities
 from angarium.log.os_disk import OsDisk
 from angarium.node.catalog import CatalogDesk
 from angarium.node.joining import ask_to_join, cluster_name, new_cluster
+from angarium.node.lag import LoopLag
 from angarium.node.peers import Peers
 from angarium.node.placement import Placement
+from angarium.node.retention import Retention
 from angarium.node.steering import CAUGHT_UP_ENTRIES
 from angarium.node.syncing import Syncer
 from angarium.replica.host import Host
@@ -71,6 +73,9 @@ class Node:
         self._server: Server | None = None
         self._syncer: Syncer | None = None
         self._placement = Placement(self)
+        self._retention = Retention(self)
+        election_ticks = config.host_config.replica.election_ticks
+        self.lag = LoopLag(election_timeout_s=election_ticks * config.tick_ms / 1_000)
         self._tasks: list[asyncio.Task[None]] = []
         self._gathered: defaultdict[GroupId, list[Publishing]] = defaultdict(list)
         self._gathered_bytes = 0
@@ -178,6 +183,7 @@ class Node:
                 self._keep_house,
                 self._placement.run,
                 self.catalog.run,
+                self._retention.run,
                 *self.background,
             )
         ]
@@ -359,6 +365,7 @@ class Node:
         due = loop.time() + interval
         while True:
             await asyncio.sleep(max(0.0, due - loop.time()))
+            self.lag.record(loop.time() - due)
             # A loop that was held up does not make up for lost ticks: peers were silent as well.
             due = max(due + interval, loop.time())
             try:

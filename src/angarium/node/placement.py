@@ -82,7 +82,8 @@ class Placement:
         self._node.wake()
         with suppress(TimeoutError):
             async with asyncio.timeout(1.0):
-                while any(one.raft.is_leader and self._successor(one) for one in led):
+                # Leadership changes inside the cores, which tell nobody: look, briefly and often.
+                while any(one.raft.is_leader and self._successor(one) for one in led):  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
 
     def _successor(self, replica: Replica) -> ReplicaId | None:

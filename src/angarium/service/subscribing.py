@@ -86,6 +86,8 @@ class LocalSubscription:
         self._ready: deque[_Cursor] = deque()
         self._arrived: deque[Delivery] = deque()
         self._something = asyncio.Event()
+        self._taken = asyncio.Event()
+        """Set when a delivery that came from another node has been taken out."""
         self._error: AngariumError | None = None
         self._closed = False
 
@@ -158,6 +160,7 @@ class LocalSubscription:
             self._live_bytes -= sum(map(len, live.batches))
             return live
         if self._arrived:
+            self._taken.set()
             return self._arrived.popleft()
         while self._ready:
             cursor = self._ready.popleft()
@@ -222,8 +225,8 @@ class LocalSubscription:
                         )
                     )
                     self._something.set()
-                    while self._arrived:
-                        await asyncio.sleep(0.005)
+                    self._taken.clear()
+                    await self._taken.wait()
         except AngariumError as error:
             self._error = error
             self._something.set()

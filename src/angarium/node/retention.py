@@ -1,0 +1,87 @@
+"""Retention: as the leader of a partition, propose to trim what its topic need not keep.
+
+The trim is an entry of the partition's log, so all replicas agree on where the partition starts;
+each removes its own files when it has applied it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from angarium.errors import AngariumError
+from angarium.ids import Micros, Offset
+from angarium.machine import Trim
+
+if TYPE_CHECKING:
+    from angarium.log.segments import PartitionLog
+    from angarium.machine.catalog import TopicSettings
+    from angarium.node.node import Node
+    from angarium.replica.acks import Published
+
+_log = logging.getLogger(__name__)
+
+ROUND_S = 5.0
+"""How often partitions are looked at: how much longer than asked records may stay."""
+
+
+class Retention:
+    """Looks after the partitions this node leads."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    async def run(self) -> None:
+        """Trim until cancelled."""
+        while True:
+            await asyncio.sleep(ROUND_S)
+            self.round()
+
+    def round(self) -> None:
+        """Propose a trim wherever one is due."""
+        node = self._node
+        topics = node.catalog.machine.topics
+        for group, replica in list(node.host.replicas.items()):
+            partition = topics.partitions.get(group)
+            if partition is None or not replica.may_serve:
+                continue
+            settings = topics.by_id[partition.topic].settings
+            if settings.retention_micros is None and settings.retention_bytes is None:
+                continue
+            log = replica.partition.log
+            start = retained_from(log, settings, now=node.now())
+            if start > log.start_offset:
+                command = Trim(start_offset=start)
+                replica.partition.submit(command, now=node.now(), reply=_note)
+                replica.process()
+                node.wake()
+
+
+def retained_from(log: PartitionLog, settings: TopicSettings, *, now: Micros) -> Offset:
+    """Return the first offset that the settings keep; the current start if all is kept."""
+    start = log.start_offset
+    if settings.retention_micros is not None:
+        start = max(start, log.offset_at(Micros(now - settings.retention_micros)))
+    if settings.retention_bytes is not None:
+        start = max(start, _within_bytes(log, settings.retention_bytes))
+    return start
+
+
+def _within_bytes(log: PartitionLog, bytes_max: int) -> Offset:
+    """Return where the newest whole segments begin that together do not exceed `bytes_max`."""
+    segments = list(log.segments)
+    held = sum(segment.bytes for segment in segments)
+    start = log.start_offset
+    # The last segment is still growing and stays, however large.
+    for segment in segments[:-1]:
+        if held <= bytes_max:
+            break
+        held -= segment.bytes
+        start = max(start, segment.next_offset)
+    return start
+
+
+def _note(answer: Published | AngariumError) -> None:
+    if isinstance(answer, AngariumError):
+        _log.debug("a trim was not taken, the next round tries again: %s", answer)

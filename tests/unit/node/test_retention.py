@@ -1,0 +1,50 @@
+"""What a topic's settings keep."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from angarium.batch import encode, stamp
+from angarium.ids import Micros, Offset, Term
+from angarium.log.memory_disk import MemoryDisk
+from angarium.log.segments import PartitionLog, SegmentConfig
+from angarium.machine.catalog import TopicSettings
+from angarium.node.retention import retained_from
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SECOND = 1_000_000
+
+
+@pytest.fixture
+def log() -> PartitionLog:
+    """Ten records, one a second from second 1 on, each in a segment of its own."""
+    log = PartitionLog.open(MemoryDisk(), "p", SegmentConfig(segment_bytes=256))
+    for number in range(10):
+        batch = encode([b"x" * 100])
+        time = Micros((number + 1) * SECOND)
+        stamp(batch, base_offset=Offset(number), term=Term(1), append_time=time)
+        log.append([batch])
+    return log
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (lambda _: TopicSettings(), 0),
+        (lambda _: TopicSettings(retention_micros=5 * SECOND), 4),
+        (lambda _: TopicSettings(retention_micros=100 * SECOND), 0),
+        (lambda size: TopicSettings(retention_bytes=3 * size), 7),
+        (lambda size: TopicSettings(retention_bytes=100 * size), 0),
+        (lambda _: TopicSettings(retention_bytes=1), 9),
+        (lambda size: TopicSettings(retention_micros=5 * SECOND, retention_bytes=8 * size), 4),
+    ],
+)
+def test_the_stricter_of_age_and_size_decides(
+    log: PartitionLog, settings: Callable[[int], TopicSettings], expected: int
+) -> None:
+    size = next(iter(log.segments)).bytes
+    assert retained_from(log, settings(size), now=Micros(10 * SECOND)) == expected

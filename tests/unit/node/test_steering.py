@@ -1,0 +1,67 @@
+"""The next step from one membership to another."""
+
+from __future__ import annotations
+
+from angarium.ids import Index, ReplicaId
+from angarium.node.steering import next_change
+from angarium.raft import Change, ChangeKind, ConfChange
+from angarium.raft.messages import ConfState
+
+A, B, C, D = (ReplicaId(number) for number in (1, 2, 3, 4))
+
+
+def step(
+    state: ConfState,
+    *,
+    voters: set[ReplicaId],
+    learners: frozenset[ReplicaId] = frozenset(),
+    match: dict[ReplicaId, int] | None = None,
+) -> ConfChange | None:
+    matches = match or {}
+    return next_change(
+        state,
+        voters=voters,
+        learners=learners,
+        last_index=Index(1_000),
+        match=lambda replica: Index(matches[replica]) if replica in matches else None,
+    )
+
+
+def test_nothing_is_proposed_when_everybody_is_in_place() -> None:
+    assert step(ConfState(voters=(A, B, C)), voters={A, B, C}) is None
+
+
+def test_a_newcomer_listens_first() -> None:
+    change = step(ConfState(voters=(A, B, C)), voters={A, B, D})
+    assert change == ConfChange((Change(ChangeKind.ADD_LEARNER, D),))
+
+
+def test_nobody_leaves_before_the_newcomer_has_caught_up() -> None:
+    state = ConfState(voters=(A, B, C), learners=(D,))
+    assert step(state, voters={A, B, D}, match={D: 10}) is None
+
+
+def test_a_newcomer_takes_its_place_in_the_change_in_which_the_other_leaves() -> None:
+    state = ConfState(voters=(A, B, C), learners=(D,))
+    change = step(state, voters={A, B, D}, match={D: 990})
+    assert change == ConfChange(
+        (Change(ChangeKind.ADD_VOTER, D), Change(ChangeKind.REMOVE, C)),
+    )
+
+
+def test_a_learner_that_nobody_wants_may_leave_at_any_time() -> None:
+    state = ConfState(voters=(A, B), learners=(C, D))
+    change = step(state, voters={A, B, D}, match={D: 1})
+    assert change == ConfChange((Change(ChangeKind.REMOVE, C),))
+
+
+def test_a_voter_that_should_only_listen_is_demoted() -> None:
+    change = step(ConfState(voters=(A, B, C)), voters={A}, learners=frozenset({B, C}))
+    assert change == ConfChange(
+        (Change(ChangeKind.ADD_LEARNER, B), Change(ChangeKind.ADD_LEARNER, C)),
+    )
+
+
+def test_a_joint_change_under_way_is_left_alone() -> None:
+    state = ConfState(voters=(A, B, D), voters_outgoing=(A, B, C), auto_leave=True)
+    assert step(state, voters={A, B, C}) is None
