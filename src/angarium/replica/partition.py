@@ -15,7 +15,7 @@ import msgspec
 
 from angarium.batch import stamp
 from angarium.errors import AngariumError, CorruptData, LimitExceeded, NotLeader
-from angarium.ids import Micros, Offset, Term
+from angarium.ids import Index, Micros, Offset, Term
 from angarium.log.segments import Manifest, PartitionLog
 from angarium.log.stages import StageStore
 from angarium.machine import Appended, PartitionMachine, Projection, PublishedStage
@@ -27,7 +27,7 @@ from angarium.replica.acks import Acks, Published
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
 
-    from angarium.ids import Buffer, Index
+    from angarium.ids import Buffer
     from angarium.log.disk import Disk
     from angarium.log.segments import SegmentConfig, SegmentImport
     from angarium.machine import Applied, Command, Outcome, Prepared
@@ -96,6 +96,8 @@ class Partition:
         the log may bring their transactions again after a restart."""
         self._projection: Projection | None = None
         self._term = Term(0)
+        self._applied = Index(0)
+        """The last entry taken since opening, a change of membership included."""
         self._log_entries: LogEntries | None = None
         self.on_visible: Callable[[], None] = _ignore
         """Told whenever there are new records to read."""
@@ -171,7 +173,7 @@ class Partition:
         return index
 
     def _answer_at(self, index: Index, answer: Published, reply: Reply) -> None:
-        if index <= self.machine.applied_index:
+        if index <= self._applied:
             reply(answer)
         else:
             self.acks.wait(index, answer, reply)
@@ -210,6 +212,7 @@ class Partition:
 
     def apply(self, entry: Entry) -> None:
         """Take a committed entry: into the machine, the segments, and to whoever waits for it."""
+        self._applied = entry.index
         outcomes: tuple[Outcome, ...] = ()
         if entry.kind is EntryKind.NORMAL:
             applied = self.machine.apply(entry.index, entry.term, entry.data)
@@ -290,6 +293,7 @@ class Partition:
         self.log.close()
         self.log = self._open_log()
         self.acks.superseded(index)
+        self._applied = index
         self.on_visible()
 
     def adopt(self, importing: SegmentImport) -> None:
