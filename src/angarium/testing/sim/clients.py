@@ -236,6 +236,8 @@ class Reader:
         self._request = 0
         self._pending: dict[int, tuple[Any, int]] = {}
         self._next: dict[GroupId, int] = {}
+        self._leaders: dict[GroupId, NodeId] = {}
+        """Who has last known where a log ends."""
 
     def start(self) -> None:
         """Begin to read."""
@@ -255,6 +257,8 @@ class Reader:
             request = FetchRequest(self.name, self._request, group, Offset(offset), 2_000)
         else:
             request = HighWaterRequest(self.name, self._request, group)
+            if group in self._leaders and self.rng.random() < 0.6:
+                node = self._leaders[group]
         self._pending[self._request] = (request, self.world.scheduler.now)
         self.world.network.send_once(self.name, f"node-{node}", request)
         self.world.scheduler.after(self.rng.randrange(1, 60 * MILLISECOND), self._ask)
@@ -270,6 +274,7 @@ class Reader:
             self._next[request.group] = max(self._next.get(request.group, 0), reply.start)
             return
         if isinstance(reply, HighWaterReply):
+            self._leaders[request.group] = reply.node
             self.world.saw(request.group, reply.end)
             self.world.history.high_waters.append(
                 HighWater(request.group, reply.node, invoked, now, reply.end)

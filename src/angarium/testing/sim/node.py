@@ -279,6 +279,8 @@ class SimNode:
         host = self.host
         assert host is not None
         send, name = self.world.network.send, self.name
+        for chore in host.outbox.take_chores():
+            do_now(chore)
         for group, message in host.outbox.take_raft_messages():
             send(name, f"node-{node_of(message.to)}", (group, message))
         for told in host.outbox.take_peer_messages():

@@ -1,4 +1,4 @@
-"""Schedules with a name: the two that broke a peer, and the promise of progress.
+"""Schedules with a name: the two that broke a peer, the promise of progress, and rare situations.
 
 Unlike the random faults these follow a script; the seed only decides the small things: delays,
 which node is which, what the clients send.
@@ -6,8 +6,10 @@ which node is which, what the clients send.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from angarium.ids import GroupId
 from angarium.testing.history import Result
 from angarium.testing.sim.clock import MILLISECOND, SECOND
 from angarium.testing.sim.world import START, Report, Settings, World
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from angarium.testing.sim.node import SimNode
 
+GROUP = GroupId(1)
 _THREE = Settings(nodes=3, replicas=3, groups=1, producers=4, readers=2)
 
 
@@ -72,11 +75,81 @@ def minority_down(seed: int) -> Report:
     return world.report()
 
 
+def damaged_leader(seed: int) -> Report:
+    """A replica moves to a node that copies everything from a leader with a damaged segment."""
+    world = World(seed, replace(_THREE, nodes=4, readers=0))
+    world.form()
+    _until(world, lambda: len(_sealed(world)) >= 2)
+    leader = _leader(world)
+    name = world.faults.rng.choice(_sealed(world))
+    position = world.faults.rng.randrange(leader.disk.length_of(name))
+    _struck(world, "bit_flip", leader, lambda: leader.disk.flip_bit(name, position))
+    wanted = world.operator.wanted[GROUP]
+    (spare,) = set(world.nodes) - wanted
+    wanted.remove(min(wanted - {leader.id}))
+    wanted.add(spare)
+    _pass(world, 1_500)
+    world.conclude()
+    return world.report()
+
+
+def split_change(seed: int) -> Report:
+    """The moment a joint change is in force, its leader and the newcomer are cut off together."""
+    world = World(seed, replace(_THREE, nodes=4))
+    world.form()
+    _pass(world, 500)
+    wanted = world.operator.wanted[GROUP]
+    (spare,) = set(world.nodes) - wanted
+    leader = _leader(world)
+    wanted.remove(min(wanted - {leader.id}))
+    wanted.add(spare)
+    _until(world, lambda: _is_joint(world))
+    together = {_leader(world).name, world.nodes[spare].name}
+    others = {node.name for node in world.nodes.values()} - together
+    # Each client can reach one of the sides only, so that both are asked.
+    for number, client in enumerate(world.client_names()):
+        (together if number % 2 else others).add(client)
+    _struck(world, "partition", leader, lambda: world.network.cut_between(together, others))
+    _pass(world, 2_000)
+    world.network.heal()
+    _pass(world, 500)
+    world.conclude()
+    return world.report()
+
+
 SCENARIOS: Final[dict[str, Callable[[int], Report]]] = {
     "pause-kill": pause_kill,
     "part-kill": part_kill,
     "minority-down": minority_down,
+    "damaged-leader": damaged_leader,
+    "split-change": split_change,
 }
+
+
+def _leader(world: World) -> SimNode:
+    """Return the node that leads, as soon as one does."""
+    _until(world, lambda: world.operator.leader(GROUP) is not None)
+    leader = world.operator.leader(GROUP)
+    assert leader is not None
+    return world.node_of(leader.id)
+
+
+def _is_joint(world: World) -> bool:
+    leader = world.operator.leader(GROUP)
+    return leader is not None and bool(leader.raft.conf_state.voters_outgoing)
+
+
+def _sealed(world: World) -> list[str]:
+    """Return the segments of the leader, if there is one, that take no more appends."""
+    leader = world.operator.leader(GROUP)
+    names = [] if leader is None else world.node_of(leader.id).disk.names()
+    return [name for name in names if name.endswith(".seg")][:-1]
+
+
+def _until(world: World, done: Callable[[], bool]) -> None:
+    if not done():
+        world.scheduler.run_until(START + 60 * SECOND, stop=done)
+    assert done(), "the schedule's situation did not come about within a minute"
 
 
 def _started(seed: int) -> tuple[World, list[SimNode]]:

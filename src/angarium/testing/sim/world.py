@@ -78,6 +78,8 @@ class Settings:
     transactors: int = 0
     sharing_micros: int = 0
     """How long a leader waits for more publishes to go into the same entry."""
+    faults_min: int = 10
+    """Faults that strike while operations are in flight, at least, before the run ends."""
     time_max: int = 120 * SECOND
     host: HostConfig = field(default_factory=small_host)
     faults: FaultProfile = field(default_factory=FaultProfile)
@@ -94,6 +96,7 @@ def drawn_settings(seed: int) -> Settings:
         stewards=rng.choice((0, 0, 1)),
         transactors=rng.choice((0, 0, 1, 2)),
         sharing_micros=rng.choice((0, 0, 1_000)),
+        faults_min=rng.choice((OVERLAPPING_FAULTS_MIN, 10, 20)),
     )
 
 
@@ -270,7 +273,8 @@ class World:
         self.conclude()
 
     def _has_enough(self) -> bool:
-        return self._done >= OPERATIONS_MIN and self.faults.overlapping >= OVERLAPPING_FAULTS_MIN
+        enough_faults = self.faults.overlapping >= self.settings.faults_min
+        return enough_faults and self._done >= OPERATIONS_MIN
 
     def conclude(self) -> None:
         """Heal everything, wait for the cluster to recover (C10), and read what is left."""
