@@ -14,3 +14,4 @@ from angarium.client import SyncClient as SyncClient
 from angarium.modes import DeliveryMode as DeliveryMode
 
 __version__: str
+__all__: list[str]

@@ -293,7 +293,7 @@ class SyncClient:
         """Ask a partition's leader to hand over."""
         self._thread.call(self._client.transfer_leader(topic, partition, to))
 
-    # --- in the other thread -----------------------------------------------------------------------
+    # --- in the other thread ----------------------------------------------------------------------
 
     def _empty_outbox(self) -> None:
         with self._lock:

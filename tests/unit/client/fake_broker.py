@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from angarium.api import Start
-    from angarium.wire import Connection, Request, Stream
+    from angarium.wire import Request, Stream
 
 LOCALHOST = "127.0.0.1"
 
@@ -208,18 +208,15 @@ class Node:
     async def stop(self) -> None:
         """Die: everything under way is cut."""
         if self.server is not None:
-            server, self.server = self.server, None
             self.cut()
+            server, self.server = self.server, None
             await server.drain(timeout_s=0.2)
 
     def cut(self) -> None:
         """Cut every connection, without a word."""
-        assert self.server is not None or True
-        for connection in list(self._connections()):
+        assert self.server is not None
+        for connection in list(self.server.connections):
             connection._abort()
-
-    def _connections(self) -> set[Connection]:
-        return set() if self.server is None else self.server.connections
 
     def _with_faults(self, handler: Callable[[Request], Awaitable[None]]) -> Any:
         async def serve(request: Request) -> None:

@@ -120,9 +120,11 @@ class Lane:
             pack = self._gathering = self._sending.new_pack(builder, mode)
             self._builder = builder
             self._wake()
-        elif builder.bytes_estimate >= self._settings.batch_bytes:
+        position = len(builder) - 1
+        if builder.bytes_estimate >= self._settings.batch_bytes:
+            self.seal()
             self._wake()
-        return pack, len(builder) - 1
+        return pack, position
 
     def seal(self) -> None:
         """Let no more records into the batch that is being gathered."""
@@ -177,11 +179,8 @@ class Lane:
             return False
         if self._waiting:
             return True
-        pack = self._gathering
-        if pack is None:
-            return False
-        # A batch on its way is time for the next one to grow, unless that is full already.
-        return not self._sent or self._builder.bytes_estimate >= self._settings.batch_bytes
+        # A batch on its way is time for the next one to grow.
+        return self._gathering is not None and not self._sent
 
     def _new_builder(self) -> BatchBuilder:
         return BatchBuilder(

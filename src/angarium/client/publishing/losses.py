@@ -46,9 +46,11 @@ class Acknowledged:
         """Remember an acknowledgement."""
         if ack.base_offset is None:
             return
-        if not ack.provisional:
+        if not ack.provisional and self._recent:
             # A committed batch: everything before it in the log is committed with it.
+            later = [stored for stored in self._recent if stored.sequence > pack.sequence]
             self._recent.clear()
+            self._recent.extend(later)
         self._recent.append(Stored(pack.sequence, pack.count, ack.base_offset, ack.provisional))
 
     def clear(self) -> None:
@@ -59,7 +61,7 @@ class Acknowledged:
         self, calls: Calls, topic: str, partition: int, identity: Identity
     ) -> Loss | None:
         """Return what is no longer there, or None if everything is; raises what hinders asking."""
-        recent = list(self._recent)
+        recent = sorted(self._recent)
         low, high = 0, len(recent)
         while low < high:
             middle = (low + high) // 2

@@ -157,7 +157,7 @@ class Steering:
             if self._wishes.covers(info.name):
                 self._add_partitions(info)
         self._wishes.have_begun(wishes)
-        self._follow_leaders()
+        await self._follow_leaders()
 
     async def _matching(self) -> list[TopicInfo]:
         listed = await self._reach.metadata.topics()
@@ -173,12 +173,16 @@ class Steering:
             if key not in self.cursors:
                 self.cursors[key] = Cursor(*key, start_in(start, partition.number))
 
-    def _follow_leaders(self) -> None:
+    async def _follow_leaders(self) -> None:
         """Let go of streams to nodes that no longer lead: leaders have new records first."""
-        for cursor in self.cursors.values():
-            leader = self._reach.routes.leader_connection(cursor.topic, cursor.partition)
-            if cursor.link is not None and leader not in {None, cursor.link.connection}:
-                cursor.link.drop(cursor)
+        routes = self._reach.routes
+        for cursor in list(self.cursors.values()):
+            link, leader = cursor.link, routes.leader_of(cursor.topic, cursor.partition)
+            if link is None or leader in {None, link.connection.peer.hello.node}:
+                continue
+            connection = await routes.connection_for(cursor.topic, cursor.partition)
+            if cursor.link is link and connection is not link.connection:
+                link.drop(cursor)
 
     async def _look_up(self, cursor: Cursor) -> None:
         """Turn a start into an offset, once."""
