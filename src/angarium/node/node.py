@@ -77,6 +77,7 @@ class Node:
         election_ticks = config.host_config.replica.election_ticks
         self.lag = LoopLag(election_timeout_s=election_ticks * config.tick_ms / 1_000)
         self._tasks: list[asyncio.Task[None]] = []
+        self._chores: set[asyncio.Task[None]] = set()
         self._gathered: defaultdict[GroupId, list[Publishing]] = defaultdict(list)
         self._gathered_bytes = 0
         self._visible: set[GroupId] = set()
@@ -195,7 +196,7 @@ class Node:
             await self._placement.hand_over()
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, *self._chores, return_exceptions=True)
         if self._server is not None:
             await self._server.drain(timeout_s=2.0)
         await self.peers.stop()
@@ -209,10 +210,16 @@ class Node:
         """Stop at once: going on would break a promise."""
         if self.failure is None:
             self.failure = failure
-            _log.critical("the node stops: %s", failure)
+            _log.critical("the node stops: %s", failure, exc_info=failure)
             for task in self._tasks:
                 task.cancel()
             self.stopped.set()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        # A node without one of its tasks would limp on, and nobody would know.
+        failure = None if task.cancelled() else task.exception()
+        if failure is not None:
+            self.fail(failure)
 
     def _become(self, identity: identities.Identity) -> None:
         identities.create(self._disk, identity)
@@ -346,10 +353,27 @@ class Node:
             self.peers.send_raft(messages)
         for told in host.outbox.take_peer_messages():
             self.peers.tell(told)
+        for chore in host.outbox.take_chores():
+            self._do_chore(chore)
         sync = host.begin_sync()
         if sync is not None:
             assert self._syncer is not None
             self._syncer.submit(sync)
+
+    def _do_chore(self, chore: Generator[Work, None, None]) -> None:
+        """Do work that blocks in a thread, and carry out what follows from it."""
+
+        async def do() -> None:
+            try:
+                await _in_threads(chore)
+            except StorageError as failure:
+                self.fail(failure)
+                return
+            self.wake()
+
+        task = asyncio.create_task(do())
+        self._chores.add(task)
+        task.add_done_callback(self._chores.discard)
 
     def _synced(self, sync: Sync, failure: BaseException | None) -> None:
         if failure is not None:

@@ -86,7 +86,8 @@ class Peers:
         """Keep a link to `node` at `address`."""
         known = self._peers.get(node)
         if known is not None:
-            if known.address == address:
+            # Whoever answers was checked to be `node`: where it is beats where it is said to be.
+            if known.address == address or known.control.is_up:
                 return
             self.forget(node)
         self._peers[node] = _Peer(address, self._greeting, node)

@@ -38,6 +38,9 @@ class ReplicaConfig:
     transfer_chunk_bytes: int = 1 << 20
     """Segment bytes a catching-up replica asks for at a time."""
 
+    transfer_chunks_per_tick: int = 4
+    """Chunks asked for in a tick: 80 MiB a second with the defaults. Live traffic goes on."""
+
     transfer_patience_ticks: int = 20
     """Ticks without progress after which a segment copy is given up and may start anew."""
 
@@ -58,5 +61,8 @@ class ReplicaConfig:
             raise ValueError("an election takes longer than a heartbeat, and both at least a tick")
         if self.snapshot_keep_entries < 0 or self.snapshot_entries < 1:
             raise ValueError("a snapshot replaces at least one entry and keeps none or more")
-        if self.transfer_chunk_bytes < 1 or self.transfer_patience_ticks < 1:
+        if (
+            min(self.transfer_chunk_bytes, self.transfer_chunks_per_tick) < 1
+            or self.transfer_patience_ticks < 1
+        ):
             raise ValueError("a segment copy needs a chunk and some patience")

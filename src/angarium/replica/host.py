@@ -148,7 +148,7 @@ class Host:
         Does nothing while its files are being written; ask again then.
         """
         replica = self.replicas.get(group)
-        if replica is not None and replica.is_busy:
+        if replica is not None and replica.is_in_use:
             return
         self.repairs.pop(group, None)
         if replica is not None:

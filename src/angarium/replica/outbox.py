@@ -8,21 +8,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from angarium.ids import GroupId
     from angarium.raft.messages import Message
     from angarium.replica.peers import PeerMessage
     from angarium.replica.replica import Replica
+    from angarium.replica.work import Work
 
 
 class Outbox:
     """Messages to send now, and answers that wait for the next sync."""
 
-    __slots__ = ("peer_messages", "raft_messages", "touched", "waiting_for_sync", "woken")
+    __slots__ = ("chores", "peer_messages", "raft_messages", "touched", "waiting_for_sync", "woken")
 
     def __init__(self) -> None:
         self.raft_messages: list[tuple[GroupId, Message]] = []
         self.peer_messages: list[PeerMessage] = []
         self.waiting_for_sync: list[tuple[Replica, tuple[Message, ...]]] = []
+        self.chores: list[Generator[Work, None, None]] = []
+        """Work that blocks and that somebody waits for: to be done soon, each in its own time."""
         self.touched: set[GroupId] = set()
         """Groups to which something happened since housekeeping last looked at them."""
         self.woken: list[GroupId] = []
@@ -48,6 +53,11 @@ class Outbox:
     def take_peer_messages(self) -> list[PeerMessage]:
         """Empty the outbox of the other messages."""
         taken, self.peer_messages = self.peer_messages, []
+        return taken
+
+    def take_chores(self) -> list[Generator[Work, None, None]]:
+        """Take the work that blocks."""
+        taken, self.chores = self.chores, []
         return taken
 
     def take_waiting(self) -> list[tuple[Replica, tuple[Message, ...]]]:

@@ -69,10 +69,18 @@ class PartitionReplica(Replica):
         self._disk = disk
         self._folder = folder
         self._copy: SegmentCopy | None = None
+        self._is_opening_copy = False
+        self._chunks_left = config.transfer_chunks_per_tick
         self._served: dict[ReplicaId, int] = {}
         """Ticks since each peer last asked for a chunk."""
         self._mending: Mending | None = None
         partition.attach(self)
+
+    @property
+    def is_in_use(self) -> bool:
+        """True while a thread may be writing its files, so that they cannot be closed."""
+        copy = self._copy
+        return self.is_busy or self._is_opening_copy or (copy is not None and copy.is_writing)
 
     # --- clients ----------------------------------------------------------------------------
 
@@ -138,13 +146,29 @@ class PartitionReplica(Replica):
             return
         if self._copy is not None and self._copy.index >= snapshot.index:
             return
+        if not self._is_opening_copy:
+            self._outbox.chores.append(self._begin_copy(offer, snapshot))
+
+    def _begin_copy(self, offer: Message, snapshot: Snapshot) -> Generator[Work, None, None]:
+        opened: list[SegmentCopy] = []
+        self._is_opening_copy = True
+        try:
+            yield lambda: opened.append(self._opened_copy(offer, snapshot))
+        except DiskFull:
+            return
+        finally:
+            self._is_opening_copy = False
+        self._copy = opened[0]
+        self._go_on_copying(self._copy)
+
+    def _opened_copy(self, offer: Message, snapshot: Snapshot) -> SegmentCopy:
         importing = SegmentImport.begin(
             self._disk,
             f"{self._folder}/segments",
             manifest_in(snapshot.data),
             chunk_bytes=self._config.transfer_chunk_bytes,
         )
-        self._copy = SegmentCopy(
+        copy = SegmentCopy(
             group=self.group,
             replica=self.id,
             source=offer.sender,
@@ -152,7 +176,8 @@ class PartitionReplica(Replica):
             index=snapshot.index,
             importing=importing,
         )
-        self._go_on_copying(self._copy)
+        copy.look()
+        return copy
 
     def _take_chunk(self, reply: ChunkReply) -> None:
         copy = self._copy
@@ -161,20 +186,32 @@ class PartitionReplica(Replica):
         if reply.gone:
             # The source has trimmed it away; its next snapshot will not list it.
             self._copy = None
-            return
+        elif copy.expects(reply):
+            self._outbox.chores.append(self._write_chunk(copy, reply))
+
+    def _write_chunk(self, copy: SegmentCopy, reply: ChunkReply) -> Generator[Work, None, None]:
+        if not copy.expects(reply):
+            return  # the same chunk came twice
+        copy.is_writing = True
         try:
-            took = copy.receive(reply)
-        except CorruptData:
-            took = True  # that segment is asked for again from its beginning
+            # A damaged segment is asked for again, from its beginning.
+            with suppress(CorruptData):
+                yield lambda: copy.write(reply)
         except DiskFull:
             return
-        if took:
+        finally:
+            copy.is_writing = False
+        if self._copy is copy:
             self._go_on_copying(copy)
 
     def _go_on_copying(self, copy: SegmentCopy) -> None:
+        if copy.is_writing:
+            return
         request = copy.request()
         if request is not None:
-            self._outbox.tell(request)
+            if self._chunks_left > 0:
+                self._chunks_left -= 1
+                self._outbox.tell(request)
             return
         if self.is_busy:
             return  # the log is being written; the next tick comes back to this
@@ -185,15 +222,18 @@ class PartitionReplica(Replica):
             return
         self.partition.adopt(copy.importing)
         self.step(copy.offer)
+        self.process()
 
     def _watch_copy(self) -> None:
         copy = self._copy
-        if copy is None:
+        was_held_back = self._chunks_left == 0
+        self._chunks_left = self._config.transfer_chunks_per_tick
+        if copy is None or copy.is_writing:
             return
         quiet = copy.tick()
         if quiet >= self._config.transfer_patience_ticks:
             self._copy = None
-        elif quiet % 4 == 0:
+        elif quiet % 4 == 0 or was_held_back:
             # The request or its answer may have been lost; asking twice does no harm.
             self._go_on_copying(copy)
 

@@ -14,14 +14,25 @@ from angarium.replica.peers import ChunkReply, ChunkRequest
 
 if TYPE_CHECKING:
     from angarium.ids import GroupId, Index, ReplicaId
-    from angarium.log.segments import SegmentImport
+    from angarium.log.segments import MissingChunk, SegmentImport
     from angarium.raft.messages import Message
 
 
 class SegmentCopy:
     """One copy under way: what is still missing, whom to ask, and how long nothing has come."""
 
-    __slots__ = ("_doubt", "_group", "_id", "_importing", "_index", "_quiet", "_source", "offer")
+    __slots__ = (
+        "_doubt",
+        "_group",
+        "_id",
+        "_importing",
+        "_index",
+        "_quiet",
+        "_source",
+        "_wanted",
+        "is_writing",
+        "offer",
+    )
 
     def __init__(
         self,
@@ -42,6 +53,9 @@ class SegmentCopy:
         self._importing = importing
         self._quiet = 0
         self._doubt = False
+        self._wanted: MissingChunk | None = None
+        self.is_writing = False
+        """True while a chunk is on its way to the disk."""
 
     @property
     def index(self) -> Index:
@@ -53,9 +67,13 @@ class SegmentCopy:
         """The files being filled."""
         return self._importing
 
+    def look(self) -> None:
+        """Find out what is missing, verifying what is here. Blocks; may run in a thread."""
+        self._wanted = self._importing.missing()
+
     def request(self) -> ChunkRequest | None:
         """Return what to ask for next, or None when everything is here."""
-        wanted = self._importing.missing()
+        wanted = self._wanted
         if wanted is None:
             return None
         return ChunkRequest(
@@ -69,28 +87,31 @@ class SegmentCopy:
             self._doubt,
         )
 
-    def receive(self, reply: ChunkReply) -> bool:
-        """Take a chunk; False if it belongs to another copy or place and changes nothing.
+    def expects(self, reply: ChunkReply) -> bool:
+        """Tell whether this is the chunk that was asked for."""
+        wanted = self._wanted
+        return (
+            wanted is not None
+            and not self.is_writing
+            and reply.snapshot_index == self._index
+            and (reply.segment, reply.position) == (wanted.segment, wanted.position)
+        )
+
+    def write(self, reply: ChunkReply) -> None:
+        """Put a chunk where it belongs, and see what is missing then. Blocks, as `look` does.
 
         `CorruptData` says that a segment is complete and not what the source had listed. It is
         asked for again from its beginning, and the source is told to look at its own copy.
         """
-        wanted = self._importing.missing()
-        expected = (
-            wanted is not None
-            and reply.snapshot_index == self._index
-            and (reply.segment, reply.position) == (wanted.segment, wanted.position)
-        )
-        if not expected:
-            return False
         self._quiet = 0
         try:
             self._importing.write(reply.segment, reply.position, reply.data)
+            self._doubt = False
         except CorruptData:
             self._doubt = True
             raise
-        self._doubt = False
-        return True
+        finally:
+            self.look()
 
     def tick(self) -> int:
         """Let a tick pass; return how many have passed since the last progress."""

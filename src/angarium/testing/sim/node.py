@@ -19,6 +19,7 @@ from angarium.ids import Incarnation, NodeId, ReplicaId, node_of, replica_id
 from angarium.replica.acks import Publishing
 from angarium.replica.host import Host
 from angarium.replica.repair import IdentityLost
+from angarium.replica.work import do_now
 from angarium.testing.disk import SimulatedDisk
 from angarium.testing.sim.clock import MILLISECOND
 from angarium.testing.sim.requests import (
