@@ -7,6 +7,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from angarium.app.addresses import Address
+from angarium.app.seeds import Seeds
 from angarium.doors.wire.door import WireDoor
 from angarium.ids import NodeId
 from angarium.node.config import NodeConfig
@@ -44,6 +45,7 @@ class NodePart:
         self.node = Node(config)
         self.service = Service(self.node)
         self.node.welcome = WireDoor(self.node, self.service, self.service.dispatcher).welcome
+        self.node.background.append(Seeds(self.node, tuple(map(Address.parse, config.join))).run)
         self._signals = signals
         self._watch: asyncio.Task[None] | None = None
 

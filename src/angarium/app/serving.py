@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import uvloop
 
+from angarium.errors import AngariumError
 from angarium.telemetry.logs import Logs
 
 if TYPE_CHECKING:
@@ -58,8 +59,9 @@ def serve(parts: Callable[[Signals], Sequence[Part]], log: LogSettings) -> int:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(run_until_stopped(parts, Signals(on_debug=logs.toggle_debug)))
     except Exception as error:
-        # Whoever started the node gets a sentence from the command line; the log keeps the rest.
-        _log.critical("the node cannot go on", extra={"reason": str(error)}, exc_info=error)
+        # A mistake of ours comes with its traceback; what the error tree knows needs none.
+        trace = None if isinstance(error, AngariumError | OSError) else error
+        _log.critical("the node cannot go on", extra={"reason": str(error)}, exc_info=trace)
         raise
     finally:
         logs.stop()

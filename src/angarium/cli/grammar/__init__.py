@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import angarium
 from angarium.cli.grammar import (
+    bench,
     cluster,
     completion,
     fetch,
@@ -38,7 +39,7 @@ _EPILOG = """\
 `angarium WORD --help` says more. Options can also be set in the environment (ANGARIUM_SERVERS,
 ANGARIUM_PROFILE, ANGARIUM_FORMAT) and in profiles (~/.config/angarium/profiles.toml)."""
 
-_ORDER: Final = (up, serve, topic, pub, sub, fetch, cluster, log, profile, completion)
+_ORDER: Final = (up, serve, topic, pub, sub, fetch, cluster, bench, log, profile, completion)
 
 
 def grammar() -> argparse.ArgumentParser:

@@ -141,14 +141,17 @@ class Folder:
         ]
 
     def write_settings(self, node: LocalNode, others: list[LocalNode]) -> Path:
-        """Write a node's node.toml; the first one forms the cluster, the others join it."""
+        """Write a node's node.toml; the very first one forms the cluster, all others join it."""
         data = self.data(node.number)
         join = ", ".join(f'"{other.wire}"' for other in others)
-        if node.id is not None and self.is_new(node.number):
+        if node.number == 1 and node.id is None and self.is_new(node.number):
+            entry = "form = true"
+        elif node.id is not None and self.is_new(node.number):
             # Its data are gone but the cluster remembers it: it comes back as who it was.
             entry = f"join = [{join}]\nid = {node.id}"
         else:
-            entry = "form = true" if node.number == 1 else f"join = [{join}]"
+            # Also for members of long standing: all ports may have changed since.
+            entry = f"join = [{join}]"
         content = f"""\
 # Written by `angarium up` at each start.
 [node]
