@@ -247,6 +247,10 @@ class World:
                     node.host.form_group(group, voters)
                 else:
                     node.host.join_group(group)
+        for node in self.nodes.values():
+            assert node.host is not None
+            # In a real cluster the catalog has a group formed again that a power loss took back.
+            node.host.wal.sync()
         self.is_formed = True
         self.operator.start()
         for client in self.clients:
