@@ -1,0 +1,311 @@
+"""One measurement from its topics to its report."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections import Counter
+from contextlib import AsyncExitStack, suppress
+from typing import TYPE_CHECKING, Final
+
+from angarium.api import TopicConfig
+from angarium.bench.catch_up import seconds_to_read
+from angarium.bench.drivers.wire import WireDriver
+from angarium.bench.inbox import Inbox
+from angarium.bench.latency import latency
+from angarium.bench.load import Window, Worker, probe
+from angarium.bench.plan import Place, Plan, Protocol, Route, Scenario
+from angarium.bench.report import SYNC_POLICIES, NodeUsage, Report
+from angarium.bench.resources import usage
+from angarium.bench.stamps import Stamps
+from angarium.bench.verify import verdict
+from angarium.client import Client
+from angarium.errors import AngariumError, InvalidArgument, NotFound
+from angarium.modes import DeliveryMode
+from angarium.wire import DeadlineExceeded
+
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Sequence
+
+    from angarium.api import NodeInfo, TopicInfo
+    from angarium.bench.drivers.port import Driver, Publisher
+    from angarium.bench.load import Work
+    from angarium.bench.resources import Usage, Watched
+
+READY_SECONDS_MAX: Final = 30.0
+"""Partitions that have no leader by then are given up."""
+
+QUIET_SECONDS_MAX: Final = 10.0
+"""Records that have not come when nothing came for so long count as lost."""
+
+
+async def measure(plan: Plan, servers: str, watched: Sequence[Watched] = ()) -> Report:
+    """Carry out `plan` on the cluster at `servers`; its topics are made and removed again.
+
+    `watched` are the nodes' processes, if they run on this machine.
+    """
+    async with Client(*servers.split(",")) as client, AsyncExitStack() as stack:
+        status = await client.cluster_status()
+        topics = await _made_topics(plan, client, stack)
+        places = [Place(topic.name, one.number) for topic in topics for one in topic.partitions]
+        driver = _driver(plan, servers, places, topics, status.nodes)
+        stack.push_async_callback(driver.close)
+        run = _Run(plan, driver, places, watched)
+        await run.publish()
+        if plan.scenario is Scenario.CATCH_UP:
+            await run.read(client)
+        await run.check()
+        replicas = min(len(one.replicas) for topic in topics for one in topic.partitions)
+        return run.report(nodes=len(status.nodes), replicas=replicas)
+
+
+class _Run:
+    """The phases of a measurement, and what they found."""
+
+    def __init__(
+        self, plan: Plan, driver: Driver, places: Sequence[Place], watched: Sequence[Watched]
+    ) -> None:
+        self._plan = plan
+        self._driver = driver
+        self._places = places
+        self._watched = watched
+        self._stamps = Stamps(plan.size)
+        self._inbox = Inbox(self._stamps)
+        self._works: list[Work] = []
+        self._window = Window(0, 0)
+        self._before: list[Usage | None] = []
+        self._after: list[Usage | None] = []
+        self._client_cpu_s = 0.0
+        self._reading: tuple[float, float] | None = None
+        """How long it took to read everything, as batches and as records."""
+
+    async def publish(self) -> None:
+        """Let the workers run; in the scenario live, receive at the same time."""
+        async with AsyncExitStack() as stack:
+            if self._plan.scenario is Scenario.LIVE:
+                await self._receive(stack)
+            publishers = [await self._publisher(stack) for _ in range(self._plan.connections)]
+            await self._open_ways(publishers)
+            workers = [
+                Worker(
+                    number,
+                    publishers[number % len(publishers)],
+                    plan=self._plan,
+                    places=self._places,
+                    stamps=self._stamps,
+                )
+                for number in range(self._plan.workers)
+            ]
+            self._works = [worker.work for worker in workers]
+            begin = time.monotonic_ns()
+            self._window = Window.of(self._plan)
+            async with asyncio.TaskGroup() as load:
+                load.create_task(self._watch())
+                for worker in workers:
+                    load.create_task(worker.run(self._window, begin))
+            if self._plan.scenario is Scenario.LIVE:
+                await self._inbox.until(self._expected, timeout_s=self._patience_s)
+
+    async def read(self, client: Client) -> None:
+        """Read everything from its beginning, twice: as batches, and as records."""
+        topics = sorted({place.topic for place in self._places})
+        count = self._expected
+        self._before = [usage(one) for one in self._watched]
+        cpu = time.process_time()
+        as_batches = await seconds_to_read(client, topics, count, as_records=False)
+        self._client_cpu_s = time.process_time() - cpu
+        self._after = [usage(one) for one in self._watched]
+        self._reading = as_batches, await seconds_to_read(client, topics, count, as_records=True)
+
+    async def check(self) -> None:
+        """Make sure that everything is in the inbox: what was only stored is read back."""
+        if self._plan.scenario is Scenario.LIVE:
+            return
+        async with AsyncExitStack() as stack:
+            await self._receive(stack)
+            await self._inbox.until(self._expected, timeout_s=QUIET_SECONDS_MAX)
+
+    def report(self, *, nodes: int, replicas: int) -> Report:
+        """Return what was found."""
+        plan = self._plan
+        found = verdict(
+            [self._inbox.column(place) for place in self._places], self._works, batch=plan.batch
+        )
+        mode = plan.mode.name.lower()
+        may_lose = plan.mode is DeliveryMode.PERFORMANCE
+        records, seconds = self._records_and_seconds()
+        is_live = plan.scenario is Scenario.LIVE
+        return Report(
+            scenario=plan.scenario,
+            protocol=plan.protocol,
+            mode=mode,
+            sync=SYNC_POLICIES[mode],
+            nodes=nodes,
+            replicas=replicas,
+            topics=plan.topics,
+            partitions=len(self._places),
+            workers=plan.workers,
+            connections=plan.connections,
+            batch=plan.batch,
+            size=plan.size,
+            rate=plan.rate,
+            seconds=round(seconds, 3),
+            records=records,
+            records_per_s=round(records / seconds, 1),
+            mb_per_s=round(records * plan.size / seconds / 1e6, 2),
+            received_per_s=round(self._inbox.received_in(self._window) / seconds, 1)
+            if is_live
+            else None,
+            as_records_per_s=round(records / self._reading[1], 1) if self._reading else None,
+            publish=None if self._reading else latency(self._publish_latencies()),
+            end_to_end=latency(self._inbox.latencies(self._window)) if is_live else None,
+            client_cpu_s=round(self._client_cpu_s, 3),
+            usage=tuple(map(_used, self._before, self._after)),
+            failures=dict(Counter(code for work in self._works for code in work.failed.values())),
+            verdict=found,
+            is_right=found.is_clean and (may_lose or not found.lost),
+        )
+
+    # --- phases -----------------------------------------------------------------------------
+
+    async def _publisher(self, stack: AsyncExitStack) -> Publisher:
+        publisher = await self._driver.publisher()
+        stack.push_async_callback(publisher.close)
+        return publisher
+
+    async def _receive(self, stack: AsyncExitStack) -> None:
+        # What is stored is received from its beginning, for the topics are new.
+        from_start = self._plan.mode is not DeliveryMode.PERFORMANCE
+        subscriber = await self._driver.subscriber(self._places, from_start=from_start)
+        receiving = asyncio.create_task(self._inbox.take_from(subscriber))
+
+        async def stop() -> None:
+            await subscriber.close()
+            receiving.cancel()
+            with suppress(asyncio.CancelledError):
+                await receiving
+
+        stack.push_async_callback(stop)
+
+    async def _open_ways(self, publishers: Sequence[Publisher]) -> None:
+        """Publish through every publisher to every place until the subscriber hears of each."""
+        for publisher in publishers:
+            await probe(publisher, self._places, self._stamps)
+        if self._plan.scenario is not Scenario.LIVE:
+            return
+        deadline = time.monotonic() + READY_SECONDS_MAX
+        while len(self._inbox.ids) < len(self._places):
+            # In PERFORMANCE mode the leader may not have heard of the subscriber yet.
+            await asyncio.sleep(0.05)
+            if self._plan.mode is DeliveryMode.PERFORMANCE:
+                await probe(publishers[0], self._places, self._stamps)
+            if time.monotonic() > deadline:
+                raise DeadlineExceeded("a record that was published did not come back")
+
+    async def _watch(self) -> None:
+        """Look at the nodes when the window opens and when it closes."""
+        await _sleep_until(self._window.start)
+        self._before = [usage(one) for one in self._watched]
+        cpu = time.process_time()
+        await _sleep_until(self._window.end)
+        self._after = [usage(one) for one in self._watched]
+        self._client_cpu_s = time.process_time() - cpu
+
+    # --- sums -------------------------------------------------------------------------------
+
+    @property
+    def _patience_s(self) -> float:
+        return 1.0 if self._plan.mode is DeliveryMode.PERFORMANCE else QUIET_SECONDS_MAX
+
+    @property
+    def _expected(self) -> int:
+        """How many records have to come back at least: the acknowledged ones and the probes."""
+        calls = sum(work.calls - len(work.failed) for work in self._works)
+        return calls * self._plan.batch + len(self._places) * self._plan.connections
+
+    def _records_and_seconds(self) -> tuple[int, float]:
+        if self._reading is not None:
+            return self._expected, self._reading[0]
+        calls = sum(work.acknowledged_in_window for work in self._works)
+        return calls * self._plan.batch, self._window.seconds
+
+    def _publish_latencies(self) -> list[int]:
+        columns: list[array[int]] = [work.latencies for work in self._works]
+        return [one for column in columns for one in column]
+
+
+# --- topics and ways -----------------------------------------------------------------------------
+
+
+async def _made_topics(plan: Plan, client: Client, stack: AsyncExitStack) -> list[TopicInfo]:
+    """Make the topics, have them removed in the end, and wait until every partition is led."""
+    names = [f"bench-{secrets.token_hex(4)}-{number}" for number in range(plan.topics)]
+    config = TopicConfig(replication=plan.replication, mode=plan.mode)
+    for name in names:
+        await client.create_topic(name, partitions=plan.partitions, config=config)
+        stack.push_async_callback(_remove_topic, client, name)
+    deadline = time.monotonic() + READY_SECONDS_MAX
+    found = []
+    for name in names:
+        while not _is_led(topic := await client.describe_topic(name)):
+            if time.monotonic() > deadline:
+                raise DeadlineExceeded(f"topic {name} has partitions without a leader")
+            await asyncio.sleep(0.02)
+        found.append(topic)
+    return found
+
+
+async def _remove_topic(client: Client, name: str) -> None:
+    with suppress(AngariumError):
+        await client.delete_topic(name)
+
+
+def _is_led(topic: TopicInfo) -> bool:
+    return all(one.leader is not None for one in topic.partitions)
+
+
+def _driver(
+    plan: Plan,
+    servers: str,
+    places: Sequence[Place],
+    topics: Sequence[TopicInfo],
+    nodes: Sequence[NodeInfo],
+) -> Driver:
+    if plan.protocol is Protocol.WIRE:
+        return WireDriver(servers, plan.mode)
+    # gRPC is loaded only by those who measure it.
+    from angarium.bench.drivers.grpc import GrpcDriver  # noqa: PLC0415
+
+    leaders = {
+        Place(one.name, part.number): part.leader for one in topics for part in one.partitions
+    }
+    doors = {node.id: node.addresses.get("grpc") for node in nodes}
+    addresses = {}
+    for place in places:
+        leader = leaders[place]
+        wanted = [
+            address
+            for node, address in doors.items()
+            if (node == leader) == (plan.route is Route.LEADER) and address
+        ]
+        if not wanted:
+            raise InvalidArgument(f"no {plan.route} of {place.topic} has its gRPC door open")
+        addresses[place] = wanted[0]
+    return GrpcDriver(addresses, plan.mode, is_streaming=plan.protocol is Protocol.GRPC_STREAM)
+
+
+async def _sleep_until(moment: int) -> None:
+    await asyncio.sleep(max(0.0, (moment - time.monotonic_ns()) / 1e9))
+
+
+def _used(before: Usage | None, after: Usage | None) -> NodeUsage:
+    if before is None or after is None:
+        raise NotFound("a node's process ended while it was measured")
+    disk = after.disk_bytes
+    return NodeUsage(
+        cpu_s=round(after.cpu_s - before.cpu_s, 3),
+        memory_mb=round(after.memory_bytes / 1e6, 1),
+        disk_mb=None if disk is None else round(disk / 1e6, 1),
+    )
