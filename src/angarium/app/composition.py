@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from angarium.app.addresses import Address
 from angarium.app.seeds import Seeds
 from angarium.doors.wire.door import WireDoor
+from angarium.errors import NotFound
 from angarium.ids import NodeId
 from angarium.node.config import NodeConfig
 from angarium.node.node import Node
@@ -34,7 +35,8 @@ def parts(settings: Settings, signals: Signals) -> Sequence[Part]:
         from angarium.doors.grpc import GrpcDoor  # noqa: PLC0415
 
         host, port = settings.listen.host, settings.listen.grpc_port
-        found.append(GrpcDoor(node.service, host=host, port=port))
+        hint = node.grpc_leader
+        found.append(GrpcDoor(node.service, host=host, port=port, leader_hint=hint))
     return found
 
 
@@ -60,6 +62,18 @@ class NodePart:
         if self._watch is not None:
             self._watch.cancel()
         await self.node.stop()
+
+    def grpc_leader(self, topic: str, partition: int) -> str | None:
+        """Return where the leader of a partition listens for gRPC, if that is another node."""
+        node = self.node
+        try:
+            leader = node.leader_of(node.catalog.partition(topic, partition).group)
+        except NotFound:
+            return None
+        if leader is None or leader == node.id:
+            return None
+        known = node.catalog.machine.nodes.by_id.get(leader)
+        return None if known is None else dict(known.addresses).get("grpc")
 
     async def _tell_failure(self) -> None:
         await self.node.stopped.wait()

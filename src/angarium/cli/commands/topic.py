@@ -156,12 +156,13 @@ def _print_topic(topic: TopicInfo, chosen: Choices) -> None:
         print(f"{name:<15} {value}")
     print()
     print_table(
-        ("partition", "leader", "replicas", "start", "end"),
+        ("partition", "leader", "replicas", "in sync", "start", "end"),
         [
             (
                 one.number,
                 one.leader,
                 " ".join(map(str, one.replicas)),
+                None if one.in_sync is None else " ".join(map(str, one.in_sync)),
                 one.start_offset,
                 one.end_offset,
             )
