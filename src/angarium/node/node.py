@@ -58,7 +58,7 @@ class Node:
         self.config = config
         self.welcome: Welcome | None = None
         """Decides what whoever connects to the wire port may do; set before `start`."""
-        self.peers = Peers(self._greeting)
+        self.peers = Peers(self._greeting, on_change=self._link_changed)
         self.catalog = CatalogDesk(self)
         self.on_visible: Callable[[GroupId], None] = _ignore
         """Told which partitions have new records to read, once per turn of the loop."""
@@ -177,17 +177,17 @@ class Node:
                 "join; a node never forms one by itself"
             )
         self._attach_catalog()
-        self._tasks = [
-            asyncio.create_task(run())
-            for run in (
-                self._tick,
-                self._keep_house,
-                self._placement.run,
-                self.catalog.run,
-                self._retention.run,
-                *self.background,
-            )
-        ]
+        for run in (
+            self._tick,
+            self._keep_house,
+            self._placement.run,
+            self.catalog.run,
+            self._retention.run,
+            *self.background,
+        ):
+            task = asyncio.create_task(run())
+            task.add_done_callback(self._ended)
+            self._tasks.append(task)
         self.wake()
 
     async def stop(self) -> None:
@@ -220,6 +220,11 @@ class Node:
         failure = None if task.cancelled() else task.exception()
         if failure is not None:
             self.fail(failure)
+
+    def _link_changed(self, node: NodeId) -> None:
+        if self._host is not None and self.failure is None:
+            self._host.link_changed(node)
+            self.wake()
 
     def _become(self, identity: identities.Identity) -> None:
         identities.create(self._disk, identity)

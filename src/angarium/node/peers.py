@@ -35,7 +35,13 @@ _LIMITS = WireLimits()
 class _Peer:
     """One other node."""
 
-    def __init__(self, address: str, greeting: Callable[[Role], Hello], node: NodeId) -> None:
+    def __init__(
+        self,
+        address: str,
+        greeting: Callable[[Role], Hello],
+        node: NodeId,
+        on_change: Callable[[NodeId], None],
+    ) -> None:
         host, _, port = address.rpartition(":")
         self.address = address
         self.control = Link(
@@ -44,6 +50,7 @@ class _Peer:
             greeting=lambda: greeting(Role.PEER),
             expected_node=node,
             limits=_LIMITS,
+            on_change=lambda _: on_change(node),
         )
         self.bulk = Link(
             host=host,
@@ -67,8 +74,12 @@ class _Peer:
 class Peers:
     """Links to every other node of the cluster."""
 
-    def __init__(self, greeting: Callable[[Role], Hello]) -> None:
+    def __init__(
+        self, greeting: Callable[[Role], Hello], *, on_change: Callable[[NodeId], None]
+    ) -> None:
+        """Greet others with `greeting`; `on_change` hears which node's link went up or down."""
         self._greeting = greeting
+        self._on_change = on_change
         self._peers: dict[NodeId, _Peer] = {}
         self._leaving: set[asyncio.Task[None]] = set()
 
@@ -90,7 +101,7 @@ class Peers:
             if known.address == address or known.control.is_up:
                 return
             self.forget(node)
-        self._peers[node] = _Peer(address, self._greeting, node)
+        self._peers[node] = _Peer(address, self._greeting, node, self._on_change)
 
     def forget(self, node: NodeId) -> None:
         """Close the link to a node that is no longer a member, or has moved."""

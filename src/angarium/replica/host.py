@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from angarium.replica.work import Work
 
 
+_LOOKS_FOR_A_LEADER: Final = (MessageKind.PRE_VOTE, MessageKind.VOTE)
+
 _ORIGIN: Final = Index(1)
 _ORIGIN_TERM: Final = Term(1)
 
@@ -264,6 +266,11 @@ class Host:
                 if not replica.is_resting:
                     self._awake.setdefault(replica.group, replica)
 
+    def link_changed(self, node: NodeId) -> None:
+        """Hear that the way to a node was lost, or is there again."""
+        self._sleepers.wake_shared_with(node)
+        self._wake()
+
     def deliver(self, group: GroupId, message: Message) -> None:
         """Take a Raft message from another node."""
         # A message to an earlier incarnation of this node is not for us.
@@ -274,6 +281,10 @@ class Host:
             if group in self.repairs:
                 self.repairs[group].heard_from(message.sender)
             return
+        # Whoever looks for a leader is told by the next heartbeat, and a group at rest has none.
+        # The core alone would not wake: a vote is not even considered while the leader is known.
+        if replica.is_resting and message.kind in _LOOKS_FOR_A_LEADER:
+            self.outbox.woken.append(group)
         # No room for entries: as if they had been lost on the way. The leader will ask again.
         if message.kind is MessageKind.APPEND and message.entries and not replica.has_room:
             return

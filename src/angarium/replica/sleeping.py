@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
+from angarium.ids import node_of
 from angarium.replica.peers import Rest, Vouch
 
 if TYPE_CHECKING:
-    from angarium.ids import GroupId, ReplicaId
+    from angarium.ids import GroupId, NodeId, ReplicaId
     from angarium.replica.config import ReplicaConfig
     from angarium.replica.outbox import Outbox
     from angarium.replica.replica import Replica
@@ -114,6 +115,18 @@ class Sleepers:
             if self._silence[leader] > self._config.vouch_patience_ticks:
                 del self._silence[leader]
                 self.wake_led_by(leader)
+
+    def wake_shared_with(self, node: NodeId) -> None:
+        """Wake every group that rests together with a node that left or came back.
+
+        If it left, nobody has to wait until its silence shows. If it came back, as a new process,
+        it knows of no leader, and a leader that rests would not tell it.
+        """
+        for group, resting in list(self._resting.items()):
+            if node_of(resting.leader) == node or any(
+                node_of(one) == node for one in resting.peers
+            ):
+                self.wake(group)
 
     def wake_led_by(self, leader: ReplicaId) -> None:
         """Wake every group that rests under `leader`, which has fallen silent."""
