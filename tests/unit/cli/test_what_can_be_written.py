@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,6 +27,8 @@ from angarium.cli.main import command, main
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def every_parser(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
@@ -173,3 +176,15 @@ def test_completion_knows_every_word_of_the_grammar() -> None:
 def test_every_shell_gets_a_script(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", shell]) == 0
     assert "describe" in capsys.readouterr().out
+
+
+# --- the reference page -------------------------------------------------------------------------
+
+
+def test_the_reference_page_has_every_word_and_every_option() -> None:
+    page = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+    for place in places_of(grammar(), ()):
+        assert all(word in page for word in place.words), place.path
+        for option in place.options:
+            if option.name not in ("--help", "--version", "--follow"):
+                assert option.name in page, (place.path, option.name)
