@@ -40,6 +40,8 @@ def lint_copy(folder: Path, *, module: str, line: str) -> subprocess.CompletedPr
         ("machine/intruder.py", "from random import random", "decide without doing"),
         ("batch/intruder.py", "import os.path", "decide without doing"),
         ("batch/intruder.py", "import pyarrow", "pyarrow only in batch.arrow"),
+        ("wire/intruder.py", "import grpc.aio", "proto and bench"),
+        ("doors/intruder.py", "from google.protobuf import any_pb2", "proto and bench"),
         ("log/intruder.py", "import time", "take time and chance from their caller"),
         ("raft/intruder.py", "import angarium.log.disk", "Rooms import downwards only"),
         ("raft/intruder.py", "import angarium.batch", "Rooms import downwards only"),
