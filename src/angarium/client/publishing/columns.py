@@ -6,11 +6,13 @@ Nothing here makes an object per record; values are passed on in slices of the c
 from __future__ import annotations
 
 from bisect import bisect_right
+from functools import reduce
 from itertools import accumulate
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from operator import add, itemgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from angarium.batch import key_hash
+from angarium.batch.hashing import key_hash_column
 from angarium.client.publishing.packs import Columns
 from angarium.errors import InvalidArgument, LimitExceeded
 
@@ -20,6 +22,11 @@ if TYPE_CHECKING:
     from angarium.batch import Codec
     from angarium.batch.columns import HeadersOf
     from angarium.ids import Buffer
+
+
+ROW_BYTES: Final = 16
+"""What a record takes in a batch besides its value, at most: an offset, a mark, its share of times;
+a key takes as much again."""
 
 
 class Table(NamedTuple):
@@ -71,15 +78,26 @@ def dealt_out(table: Table, partitions: int) -> dict[int | None, Table]:
     """Return the records by partition, each part in order; under None those without a key."""
     if table.keys is None:
         return {None: table}
+    try:
+        hashes = memoryview(key_hash_column(table.keys, count=len(table.keys))).cast("I")  # type: ignore[arg-type]
+    except TypeError:
+        return _dealt_out_with_nulls(table, table.keys, partitions)
     if partitions == 1:
         return {0: table}
+    positions: list[list[int]] = [[] for _ in range(partitions)]
+    put = [found.append for found in positions]
+    for position, hashed in enumerate(hashes):
+        put[hashed % partitions](position)
+    return {number: table.at(found) for number, found in enumerate(positions) if found}
+
+
+def _dealt_out_with_nulls(
+    table: Table, keys: Sequence[Buffer | None], partitions: int
+) -> dict[int | None, Table]:
     positions: dict[int | None, list[int]] = {}
-    for position, key in enumerate(table.keys):
+    for position, key in enumerate(keys):
         partition = None if key is None else key_hash(key) % partitions
-        if partition in positions:
-            positions[partition].append(position)
-        else:
-            positions[partition] = [position]
+        positions.setdefault(partition, []).append(position)
     return {partition: table.at(found) for partition, found in positions.items()}
 
 
@@ -90,15 +108,23 @@ def cut(
 
     `LimitExceeded` for a record too large for a batch of `bytes_max`.
     """
+    extra = ROW_BYTES + (ROW_BYTES if table.keys is not None else 0)
     start, count = 0, len(table.values)
     while start < count:
         stop = min(start + records_max, count)
-        bounds = list(accumulate(_sizes(table, start, stop)))
-        done = 0
-        while done < len(bounds):
-            before = bounds[done - 1] if done else 0
-            upto = max(bisect_right(bounds, before + bytes_target, lo=done), done + 1)
-            size = bounds[upto - 1] - before
+        bounds = _bounds(table, start, stop)
+        done, last = 0, stop - start
+        while done < last:
+            before = bounds[done] + extra * done
+            # Sizes are looked at where the search goes, not one by one.
+            upto = bisect_right(
+                range(last + 1),
+                before + bytes_target,
+                lo=done + 1,
+                key=lambda at: bounds[at] + extra * at,
+            )
+            upto = max(upto - 1, done + 1)
+            size = bounds[upto] + extra * upto - before
             if size > bytes_max:
                 raise LimitExceeded("batch_bytes_max", f"a record of {size} bytes fits no batch")
             yield table.between(start + done, start + upto), size
@@ -106,23 +132,27 @@ def cut(
         start = stop
 
 
-def _sizes(table: Table, start: int, stop: int) -> Iterator[int]:
-    # What a record takes besides its bytes: offsets, marks, a hash and times, roughly.
-    values = _lengths(table.values[start:stop])
-    if table.keys is None and table.headers is None:
-        return (16 + size for size in values)
-    keys = _lengths((table.keys or [None] * stop)[start:stop])
-    if table.headers is None:
-        return (32 + value + key for value, key in zip(values, keys, strict=True))
-    headers = map(_header_size, table.headers[start:stop])
-    return (48 + sum(sizes) for sizes in zip(values, keys, headers, strict=True))
-
-
-def _lengths(column: Sequence[Buffer | None]) -> list[int]:
+def _bounds(table: Table, start: int, stop: int) -> list[int]:
+    """Return the bytes up to each record, without what it takes besides."""
+    columns = [table.values[start:stop]]
+    if table.keys is not None:
+        columns.append(table.keys[start:stop])
     try:
-        return list(map(len, column))  # type: ignore[arg-type]
-    except TypeError:
-        return [0 if item is None else len(item) for item in column]
+        sizes = [map(len, column) for column in columns]  # type: ignore[arg-type]
+        return _summed(table, sizes, start, stop)
+    except TypeError:  # one of them is null; looking first would cost everybody
+        sizes = [map(_length, column) for column in columns]
+        return _summed(table, sizes, start, stop)
+
+
+def _summed(table: Table, sizes: list[map[int]], start: int, stop: int) -> list[int]:
+    if table.headers is not None:
+        sizes.append(map(_header_size, table.headers[start:stop]))
+    return list(accumulate(reduce(lambda one, two: map(add, one, two), sizes), initial=0))
+
+
+def _length(item: Buffer | None) -> int:
+    return 0 if item is None else len(item)
 
 
 def _header_size(headers: HeadersOf | None) -> int:

@@ -108,16 +108,17 @@ class Publisher:
 
     def _known(self, topic: str) -> TopicLanes | None:
         """Return the lanes of a topic about which nothing has to be asked."""
-        if self.sending.fenced is not None:
-            raise self.sending.fenced
-        info = self.sending.routes.topics.get(topic)
+        sending = self.sending
+        if sending.fenced is not None:
+            raise sending.fenced
+        info = sending.routes.topics.get(topic)
         if info is None or topic in self._unrouted:
             return None
         lanes = self._topics.get(topic)
         if lanes is None or lanes.info.id != info.id:
-            lanes = self._topics[topic] = TopicLanes(self.sending, info)
+            lanes = self._topics[topic] = TopicLanes(sending, info)
         elif lanes.info is not info:
-            lanes.info = info
+            lanes.learn(info)
         return lanes
 
     async def _find(self, topic: str) -> TopicLanes:

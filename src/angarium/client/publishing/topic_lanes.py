@@ -19,16 +19,17 @@ class TopicLanes:
     """Lanes by partition, made when they are first needed."""
 
     def __init__(self, sending: Sending, info: TopicInfo) -> None:
-        self.info = info
         self._sending = sending
+        self.learn(info)
         self._stored: dict[int, Lane] = {}
         self._passing: dict[int, Lane] = {}
         self._turn = 0
 
-    @property
-    def partitions(self) -> int:
+    def learn(self, info: TopicInfo) -> None:
+        """Take over a newer description of the same topic."""
+        self.info = info
+        self.partitions = len(info.partitions)
         """How many partitions the topic has, as far as is known."""
-        return len(self.info.partitions)
 
     @property
     def lanes(self) -> list[Lane]:
