@@ -1,0 +1,76 @@
+"""What a replica does about a damaged log."""
+
+from __future__ import annotations
+
+import pytest
+
+from angarium.ids import GroupId, Index, ReplicaId, Term
+from angarium.log.wal import Damage
+from angarium.raft.messages import Entry
+from angarium.replica.peers import EntriesReply, EntriesRequest
+from angarium.replica.repair import IdentityLost, Repair, entries_to_refetch
+
+ME, A, B = ReplicaId(1), ReplicaId(2), ReplicaId(3)
+
+
+def damage(first: int | None, last: int | None, *, hard_state_intact: bool = True) -> Damage:
+    return Damage(
+        first_damaged_index=None if first is None else Index(first),
+        last_damaged_index=None if last is None else Index(last),
+        hard_state_intact=hard_state_intact,
+    )
+
+
+def reply(low: int, *indexes: int, compacted: bool = False) -> EntriesReply:
+    request = EntriesRequest(GroupId(1), ME, A, Index(low), Index(9))
+    entries = [Entry(Term(1), Index(one), b"%d" % one) for one in indexes]
+    return EntriesReply.of(request, entries, compacted=compacted)
+
+
+def test_a_whole_log_needs_nothing() -> None:
+    assert entries_to_refetch(None, known_commit=Index(10)) is None
+
+
+def test_committed_entries_can_be_fetched_again() -> None:
+    assert entries_to_refetch(damage(5, 7), known_commit=Index(7)) == (5, 7)
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [damage(5, 8), damage(5, None), damage(None, None), damage(5, 6, hard_state_intact=False)],
+    ids=["beyond the commit", "no known end", "no known place", "perhaps a vote"],
+)
+def test_what_may_have_been_promised_costs_the_identity(lost: Damage) -> None:
+    with pytest.raises(IdentityLost):
+        entries_to_refetch(lost, known_commit=Index(7))
+
+
+def test_a_repair_asks_each_peer_in_turn_and_never_itself() -> None:
+    repair = Repair(group=GroupId(1), replica=ME, low=Index(5), high=Index(7), peers=(ME, A, B))
+    asked = [request.to for _ in range(3) if (request := repair.request()) is not None]
+    assert asked == [A, B, A]
+
+
+def test_a_repair_without_peers_waits_until_somebody_is_heard() -> None:
+    repair = Repair(group=GroupId(1), replica=ME, low=Index(5), high=Index(7), peers=())
+    assert repair.request() is None
+    repair.heard_from(B)
+    request = repair.request()
+    assert request is not None
+    assert request.to == B
+
+
+def test_a_repair_takes_entries_in_order_and_none_twice() -> None:
+    repair = Repair(group=GroupId(1), replica=ME, low=Index(5), high=Index(7), peers=(A,))
+    repair.receive(reply(5, 5, 6))
+    repair.receive(reply(5, 5, 6))
+    assert not repair.is_complete
+    repair.receive(reply(7, 7, 8))
+    assert repair.is_complete
+    assert [entry.index for entry in repair.entries] == [5, 6, 7]
+
+
+def test_entries_that_are_gone_everywhere_cost_the_identity() -> None:
+    repair = Repair(group=GroupId(1), replica=ME, low=Index(5), high=Index(7), peers=(A,))
+    with pytest.raises(IdentityLost):
+        repair.receive(reply(5, compacted=True))
