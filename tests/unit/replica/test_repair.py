@@ -62,11 +62,11 @@ def test_a_repair_without_peers_waits_until_somebody_is_heard() -> None:
 
 def test_a_repair_takes_entries_in_order_and_none_twice() -> None:
     repair = Repair(group=GroupId(1), replica=ME, low=Index(5), high=Index(7), peers=(A,))
-    repair.receive(reply(5, 5, 6))
-    repair.receive(reply(5, 5, 6))
-    assert not repair.is_complete
-    repair.receive(reply(7, 7, 8))
-    assert repair.is_complete
+    completed = []
+    for answer in (reply(5, 5, 6), reply(5, 5, 6), reply(7, 7, 8)):
+        repair.receive(answer)
+        completed.append(repair.is_complete)
+    assert completed == [False, False, True]
     assert [entry.index for entry in repair.entries] == [5, 6, 7]
 
 
