@@ -155,7 +155,8 @@ class Host:
         self.repairs.pop(group, None)
         if replica is not None:
             self._sleepers.wake(group)
-            del self.replicas[group], self._awake[group]
+            del self.replicas[group]
+            self._awake.pop(group, None)  # one that rested is not there
             replica.close()
         if group in self.wal.groups:
             self.wal.remove_group(group)
@@ -251,10 +252,20 @@ class Host:
             del self._awake[group]
         self._sleepers.tick()
         self._wake()
+        self._mend_resting()
         for repair in self.repairs.values():
             request = repair.request()
             if request is not None:
                 self.outbox.tell(request)
+
+    def _mend_resting(self) -> None:
+        """Let replicas mend their segments that are not ticked otherwise."""
+        for group in list(self.outbox.hurt):
+            replica = self.replicas.get(group)
+            if replica is None or not replica.is_mending:
+                self.outbox.hurt.discard(group)
+            elif replica.is_resting:
+                replica.mend()
 
     def _wake(self) -> None:
         """Tick again those to whom something happened, or for whom nobody vouches any more."""

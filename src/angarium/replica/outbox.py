@@ -20,7 +20,15 @@ if TYPE_CHECKING:
 class Outbox:
     """Messages to send now, and answers that wait for the next sync."""
 
-    __slots__ = ("chores", "peer_messages", "raft_messages", "touched", "waiting_for_sync", "woken")
+    __slots__ = (
+        "chores",
+        "hurt",
+        "peer_messages",
+        "raft_messages",
+        "touched",
+        "waiting_for_sync",
+        "woken",
+    )
 
     def __init__(self) -> None:
         self.raft_messages: list[tuple[GroupId, Message]] = []
@@ -28,6 +36,8 @@ class Outbox:
         self.waiting_for_sync: list[tuple[Replica, tuple[Message, ...]]] = []
         self.chores: list[Generator[Work, None, None]] = []
         """Work that blocks and that somebody waits for: to be done soon, each in its own time."""
+        self.hurt: set[GroupId] = set()
+        """Groups in whose segments damage was found. It is mended even while they rest."""
         self.touched: set[GroupId] = set()
         """Groups to which something happened since housekeeping last looked at them."""
         self.woken: list[GroupId] = []

@@ -101,6 +101,8 @@ class Partition:
         self._log_entries: LogEntries | None = None
         self.on_visible: Callable[[], None] = _ignore
         """Told whenever there are new records to read."""
+        self.on_damage: Callable[[], None] = _ignore
+        """Told whenever damage is found in the segments."""
         self.log = self._open_log()
         self._was_trimmed = True
 
@@ -303,13 +305,20 @@ class Partition:
         self.log = self._open_log()
 
     def _open_log(self) -> PartitionLog:
-        return PartitionLog.open(
+        log = PartitionLog.open(
             self._disk,
             self._segments_folder,
             self._segment_config,
             start_offset=self.machine.start_offset,
             durable_until=self.machine.next_offset,
         )
+        log.on_damage = self._note_damage
+        if log.damage:
+            self._note_damage()
+        return log
+
+    def _note_damage(self) -> None:
+        self.on_damage()
 
     # --- housekeeping -----------------------------------------------------------------------
 
@@ -351,7 +360,7 @@ class Partition:
 
 
 def _ignore() -> None:
-    """Nobody reads here."""
+    """Nobody wants to know."""
 
 
 def _congestion() -> LimitExceeded:

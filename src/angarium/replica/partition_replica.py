@@ -75,6 +75,9 @@ class PartitionReplica(Replica):
         """Ticks since each peer last asked for a chunk."""
         self._mending: Mending | None = None
         partition.attach(self)
+        partition.on_damage = self._note_damage
+        if self.is_mending:
+            self._note_damage()
 
     @property
     def is_in_use(self) -> bool:
@@ -112,7 +115,7 @@ class PartitionReplica(Replica):
         """Let one tick pass, for the core and for copies under way."""
         super().tick()
         self._watch_copy()
-        self._mend()
+        self.mend()
         if self._served or self.raft.is_leader:
             self._watch_receivers()
 
@@ -288,8 +291,11 @@ class PartitionReplica(Replica):
         """True while some of this replica's segments are known to be damaged."""
         return bool(self.partition.log.damage)
 
-    def _mend(self) -> None:
-        """Ask a peer for the first thing that is damaged here."""
+    def _note_damage(self) -> None:
+        self._outbox.hurt.add(self.group)
+
+    def mend(self) -> None:
+        """Let one tick pass; ask a peer for the first thing that is damaged here."""
         damage = self.partition.log.damage
         if not damage:
             self._mending = None

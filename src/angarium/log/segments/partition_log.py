@@ -30,7 +30,7 @@ from angarium.log.segments.segments import SegmentList
 from angarium.log.segments.start_mark import read_start_mark, write_start_mark
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from angarium.ids import Buffer, Micros, Offset
     from angarium.log.disk import Disk
@@ -58,6 +58,8 @@ class PartitionLog:
         """Where opening cut off a torn write, which the write-ahead log brings again; or None."""
         self.scanned_bytes = found.scanned_bytes
         """How much opening verified byte by byte."""
+        self.on_damage: Callable[[], None] = _ignore
+        """Told when damage is found after opening."""
 
     @classmethod
     def open(
@@ -293,6 +295,7 @@ class PartitionLog:
         """Remember damage that somebody met."""
         if damage not in self._damage and damage.to_offset > self._start:
             self._damage.append(damage)
+            self.on_damage()
 
     def repair(self, damage: SegmentDamage, frames: Sequence[Buffer]) -> bool:
         """Put `frames`, read from a peer with `gaps=True`, where this log is damaged.
@@ -326,3 +329,7 @@ class PartitionLog:
         found = self.reader.locate(segment, index[place].position)
         self._damage = [found if one == damage else one for one in self._damage]
         return found
+
+
+def _ignore() -> None:
+    """Nobody wants to know."""

@@ -93,6 +93,30 @@ def damaged_leader(seed: int) -> Report:
     return world.report()
 
 
+def damaged_at_rest(seed: int) -> Report:
+    """A reader meets a damaged segment in a group that went to rest; peers are asked all the same.
+
+    Nobody ticks a group at rest, so nothing that waits for ticks happens by itself.
+    """
+    world = World(seed, replace(_THREE, readers=0))
+    world.form()
+    _until(world, lambda: len(_sealed(world)) >= 2)
+    world.quiet_until = START + 60 * SECOND
+    _until(world, lambda: all(node.host and node.host.resting for node in world.nodes.values()))
+    node = world.faults.rng.choice(list(world.nodes.values()))
+    assert node.host is not None
+    replica = node.host.replicas[GROUP]
+    name = next(name for name in node.disk.names() if name.endswith(".seg"))
+    position = world.faults.rng.randrange(node.disk.length_of(name))
+    _struck(world, "bit_flip", node, lambda: node.disk.flip_bit(name, position))
+    replica.partition.log.verify_segment(replica.partition.log.start_offset)
+    _pass(world, 2_000)
+    if replica.is_mending:
+        world.history.incidents.append("C10: damage was not mended within 2 s in a group at rest")
+    world.conclude()
+    return world.report()
+
+
 def split_change(seed: int) -> Report:
     """The moment a joint change is in force, its leader and the newcomer are cut off together."""
     world = World(seed, replace(_THREE, nodes=4))
@@ -122,6 +146,7 @@ SCENARIOS: Final[dict[str, Callable[[int], Report]]] = {
     "part-kill": part_kill,
     "minority-down": minority_down,
     "damaged-leader": damaged_leader,
+    "damaged-at-rest": damaged_at_rest,
     "split-change": split_change,
 }
 
