@@ -9,6 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import grpc
+import grpc.aio
+
+from angarium.doors.grpc.refusals import expected
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -51,6 +54,9 @@ def streaming(
         try:
             await handler(requests, context)
         except Exception as error:  # each becomes an answer
-            await refusals.refuse(context, error)
+            # A write to a client that has just gone fails before we hear that it has gone. There
+            # is nobody to tell, and nothing is wrong.
+            if not isinstance(expected(error), grpc.aio.InternalError):
+                await refusals.refuse(context, error)
 
     return grpc.stream_stream_rpc_method_handler(call)

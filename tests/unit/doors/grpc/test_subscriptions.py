@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Any
 
 import grpc
 import pytest
-from tests.unit.doors.grpc.opened import Opened, Refused, eventually, opened, refused, run
+from tests.unit.doors.grpc.opened import (
+    LOCALHOST,
+    Opened,
+    Refused,
+    eventually,
+    opened,
+    refused,
+    run,
+)
 
 from angarium.api import PublishRequest
 from angarium.batch import Batch, encode, split
@@ -15,6 +24,7 @@ from angarium.doors.grpc import GrpcLimits
 from angarium.errors import CorruptData
 from angarium.modes import DeliveryMode
 from angarium.proto.v1 import broker_pb2 as pb
+from angarium.proto.v1.broker_pb2_grpc import BrokerStub
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -522,6 +532,28 @@ def test_a_subscriber_that_goes_away_leaves_nothing_behind() -> None:
                 await eventually(lambda: not it.broker.subscriptions)
 
     run(check())
+
+
+def test_subscribers_that_vanish_in_the_middle_of_a_delivery_are_nothing_to_complain_about(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def check() -> None:
+        async with opened() as it:
+            await stored(it, [bytes(1_000)] * 1_000)
+            for number in range(40):
+                async with grpc.aio.insecure_channel(f"{LOCALHOST}:{it.port}") as channel:
+                    stub: Any = BrokerStub(channel)
+                    call = stub.Subscribe()
+                    wanted = pb.FORMAT_BATCHES if number % 2 else pb.FORMAT_RECORDS
+                    await call.write(opening(interest(partition=0), format=wanted))
+                    if number % 4 < 2:
+                        await call.read()
+                        call.cancel()
+            await eventually(lambda: not it.broker.subscriptions)
+
+    with caplog.at_level(logging.WARNING):
+        run(check())
+    assert caplog.records == []
 
 
 def test_a_closing_door_sends_subscribers_elsewhere_at_once() -> None:
