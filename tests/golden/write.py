@@ -1,4 +1,4 @@
-"""Write the golden files of a new format version: `python -m tests.golden.write`.
+"""Write the golden files of a new format version: `make golden`.
 
 Files that are there are never touched: they are the promise that later versions read what earlier
 ones wrote.
@@ -7,7 +7,9 @@ ones wrote.
 from __future__ import annotations
 
 from tests.golden.batch import files as batch_files
+from tests.golden.data import files as data_files
 
 if __name__ == "__main__":
-    for written in batch_files.write() or ["nothing: every golden file is there"]:
-        print(f"wrote {written}")
+    written = [*batch_files.write(), *data_files.write()]
+    for name in written or ["nothing: every golden file is there"]:
+        print(f"wrote {name}")
