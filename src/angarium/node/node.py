@@ -82,6 +82,7 @@ class Node:
         self._gathered_bytes = 0
         self._visible: set[GroupId] = set()
         self._is_awake = False
+        self._is_closing = False
 
     # --- what is known ----------------------------------------------------------------------
 
@@ -200,6 +201,8 @@ class Node:
         if self._server is not None:
             await self._server.drain(timeout_s=2.0)
         await self.peers.stop()
+        # Nobody is left to ask for anything: what is being written is the last.
+        self._is_closing = True
         if self._syncer is not None:
             await asyncio.to_thread(self._syncer.stop)
         if self._host is not None and self.failure is None:
@@ -360,6 +363,8 @@ class Node:
             self.peers.tell(told)
         for chore in host.outbox.take_chores():
             self._do_chore(chore)
+        if self._is_closing:
+            return
         sync = host.begin_sync()
         if sync is not None:
             assert self._syncer is not None
