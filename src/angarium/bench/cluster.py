@@ -131,13 +131,14 @@ class BenchCluster:
         while waiting:
             waiting = [node for node in waiting if not await _sees(node, count)]
             if waiting and (loop.time() > deadline or self._has_ended()):
-                raise Unreachable(f"the cluster did not come up:\n{self._last_words()}")
+                raise Unreachable(f"the cluster did not come up:\n{self.last_words()}")
             await asyncio.sleep(0.05)
 
     def _has_ended(self) -> bool:
         return any(process.poll() is not None for process in self._processes)
 
-    def _last_words(self) -> str:
+    def last_words(self) -> str:
+        """Return the end of each node's log, for whoever wonders what went wrong."""
         lines: list[str] = []
         for number in range(1, len(self.nodes) + 1):
             said = self._log(number).read_text(encoding="utf-8", errors="replace").splitlines()

@@ -52,10 +52,10 @@ async def measure(plan: Plan, servers: str, watched: Sequence[Watched] = ()) -> 
         places = [Place(topic.name, one.number) for topic in topics for one in topic.partitions]
         driver = _driver(plan, servers, places, topics, status.nodes)
         stack.push_async_callback(driver.close)
-        run = _Run(plan, driver, places, watched)
+        run = _Run(plan, client, driver, places, watched)
         await run.publish()
         if plan.scenario is Scenario.CATCH_UP:
-            await run.read(client)
+            await run.read()
         await run.check()
         replicas = min(len(one.replicas) for topic in topics for one in topic.partitions)
         return run.report(nodes=len(status.nodes), replicas=replicas)
@@ -65,9 +65,15 @@ class _Run:
     """The phases of a measurement, and what they found."""
 
     def __init__(
-        self, plan: Plan, driver: Driver, places: Sequence[Place], watched: Sequence[Watched]
+        self,
+        plan: Plan,
+        client: Client,
+        driver: Driver,
+        places: Sequence[Place],
+        watched: Sequence[Watched],
     ) -> None:
         self._plan = plan
+        self._client = client
         self._driver = driver
         self._places = places
         self._watched = watched
@@ -78,6 +84,8 @@ class _Run:
         self._before: list[Usage | None] = []
         self._after: list[Usage | None] = []
         self._client_cpu_s = 0.0
+        self._committed: int | None = None
+        """How many records were committed in the window, where that is another question."""
         self._reading: tuple[float, float] | None = None
         """How long it took to read everything, as batches and as records."""
 
@@ -108,16 +116,19 @@ class _Run:
             if self._plan.scenario is Scenario.LIVE:
                 await self._inbox.until(self._expected, timeout_s=self._patience_s)
 
-    async def read(self, client: Client) -> None:
+    async def read(self) -> None:
         """Read everything from its beginning, twice: as batches, and as records."""
         topics = sorted({place.topic for place in self._places})
         count = self._expected
         self._before = [usage(one) for one in self._watched]
         cpu = time.process_time()
-        as_batches = await seconds_to_read(client, topics, count, as_records=False)
+        as_batches = await seconds_to_read(self._client, topics, count, as_records=False)
         self._client_cpu_s = time.process_time() - cpu
         self._after = [usage(one) for one in self._watched]
-        self._reading = as_batches, await seconds_to_read(client, topics, count, as_records=True)
+        self._reading = (
+            as_batches,
+            await seconds_to_read(self._client, topics, count, as_records=True),
+        )
 
     async def check(self) -> None:
         """Make sure that everything is in the inbox: what was only stored is read back."""
@@ -155,6 +166,9 @@ class _Run:
             records=records,
             records_per_s=round(records / seconds, 1),
             mb_per_s=round(records * plan.size / seconds / 1e6, 2),
+            committed_per_s=None
+            if self._committed is None
+            else round(self._committed / seconds, 1),
             received_per_s=round(self._inbox.received_in(self._window) / seconds, 1)
             if is_live
             else None,
@@ -209,9 +223,18 @@ class _Run:
         await _sleep_until(self._window.start)
         self._before = [usage(one) for one in self._watched]
         cpu = time.process_time()
+        is_eventual = self._plan.mode is DeliveryMode.EVENTUAL
+        committed = await self._end_of_log() if is_eventual else 0
         await _sleep_until(self._window.end)
+        if is_eventual:
+            self._committed = await self._end_of_log() - committed
         self._after = [usage(one) for one in self._watched]
         self._client_cpu_s = time.process_time() - cpu
+
+    async def _end_of_log(self) -> int:
+        """Return how many records are committed, in all places together."""
+        ends = (self._client.find_offset(*place, "latest") for place in self._places)
+        return sum(await asyncio.gather(*ends))
 
     # --- sums -------------------------------------------------------------------------------
 

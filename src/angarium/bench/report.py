@@ -51,6 +51,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     records_per_s: float
     mb_per_s: float
     """Of values, in 10^6 bytes."""
+    committed_per_s: float | None
+    """In EVENTUAL mode: what was committed in the window, whatever was acknowledged."""
     received_per_s: float | None
     """What the subscriber received in the window."""
     as_records_per_s: float | None
@@ -86,6 +88,8 @@ def lines(report: Report) -> list[str]:
         f"throughput    {report.records_per_s:,.0f} records/s, {report.mb_per_s:,.1f} MB/s"
         f" ({report.records:,} records in {report.seconds:g} s)",
     ]
+    if report.committed_per_s is not None:
+        page.append(f"committed     {report.committed_per_s:,.0f} records/s")
     if report.received_per_s is not None:
         page.append(f"received      {report.received_per_s:,.0f} records/s")
     if report.as_records_per_s is not None:

@@ -62,6 +62,7 @@ def report(**changes: object) -> Report:
         "records": 10,
         "records_per_s": 5.0,
         "mb_per_s": 0.0,
+        "committed_per_s": None,
         "received_per_s": 5.0,
         "as_records_per_s": None,
         "publish": latency,
