@@ -6,7 +6,8 @@ are the same in every wire version, for they are what finds the version. Fields 
 know are ignored.
 
 A refusal always says what to do: whoever reads it in a log has usually mistyped an address, mixed
-two clusters, or skipped a release while upgrading.
+two clusters, or skipped a release while upgrading. It is read on both sides, so it calls them by
+their names and not "this" and "the other".
 """
 
 from __future__ import annotations
@@ -93,11 +94,11 @@ def negotiated(ours: Hello, theirs: Hello) -> Peer:
     """Return what both sides agree on; raises `VersionMismatch` or `WrongCluster`."""
     version = min(ours.version_max, theirs.version_max)
     if version < max(ours.version_min, theirs.version_min):
-        older = "this side" if ours.version_max < theirs.version_min else "the other side"
+        older, newer = sorted((ours, theirs), key=lambda one: one.version_max)
         raise VersionMismatch(
-            f"this side ({ours.software}) speaks wire versions {ours.version_min} to "
-            f"{ours.version_max}, the other ({theirs.software}) {theirs.version_min} to "
-            f"{theirs.version_max}; upgrade {older} first"
+            f"{_name_of(older)} speaks wire versions {older.version_min} to {older.version_max}, "
+            f"{_name_of(newer)} {newer.version_min} to {newer.version_max}; "
+            f"upgrade {_name_of(older)} first"
         )
     _check_cluster(ours, theirs)
     shared = sorted(ours.features.keys() & theirs.features.keys())
@@ -141,6 +142,12 @@ def _check_cluster(ours: Hello, theirs: Hello) -> None:
     # An empty id is somebody who belongs nowhere yet: a client, or a node about to be invited.
     if ours.cluster and theirs.cluster and ours.cluster != theirs.cluster:
         raise WrongCluster(
-            f"this side belongs to cluster {ours.cluster}, the other to {theirs.cluster}; correct "
-            "the address, or give the node an empty data directory if it is to change clusters"
+            f"{_name_of(ours)} belongs to cluster {ours.cluster}, {_name_of(theirs)} to "
+            f"{theirs.cluster}; correct the address, or give the node an empty data directory if "
+            "it is to change clusters"
         )
+
+
+def _name_of(side: Hello) -> str:
+    who = f"node {side.node}" if side.node else f"the {side.role}"
+    return f"{who} (angarium {side.software})" if side.software else who
