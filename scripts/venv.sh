@@ -80,8 +80,7 @@ find_python() {
 }
 
 case $KIND in
-    dev) extras='[dev]' ;;
-    base) extras= ;;
+    dev | base) ;;
     *) say "usage: sh scripts/venv.sh [dev | base]"; exit 2 ;;
 esac
 
@@ -100,9 +99,24 @@ fi
 
 say "== installing the pinned dependencies ($KIND) into .venv"
 install="$VENV/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt"
-# The build backend goes in first and build isolation stays off: pip would otherwise fetch
-# the newest backend on its own, past our constraints.
-if ! { $install hatchling editables && $install --no-build-isolation --editable ".$extras"; }; then
+# Build isolation stays off: pip would otherwise fetch the newest build backend on its own, past our
+# constraints. So the backend goes in first: for good where people develop, beside it for the base.
+install_dev() {
+    $install hatchling editables && $install --no-build-isolation --editable '.[dev]'
+}
+
+# What runs a cluster, and nothing more: no backend, no setuptools (which older Pythons put into
+# every venv), no bytecode of pip.
+install_base() {
+    $install --target $VENV/.backend hatchling editables &&
+        PYTHONPATH=$VENV/.backend $install --no-build-isolation --editable . || return 1
+    # From here on nothing can be missing any more, only too much be there.
+    rm -rf $VENV/.backend
+    $VENV/bin/python -m pip --disable-pip-version-check uninstall --quiet --yes setuptools || true
+    find $VENV -path '*/pip/*' -name __pycache__ -prune -exec rm -rf {} +
+}
+
+if ! "install_$KIND"; then
     say "The installation failed: pip's own words are above. It needs to reach a package index."
     exit 1
 fi
