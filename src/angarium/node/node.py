@@ -12,6 +12,7 @@ import logging
 import random
 import time
 from collections import defaultdict
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from angarium.errors import LimitExceeded, NotFound, NotLeader, StorageError
@@ -32,7 +33,7 @@ from angarium.wire import Hello, Role, Server
 from angarium.wire.raft_codec import unpacked_messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator
+    from collections.abc import Callable, Coroutine, Generator, Iterator
 
     from angarium.ids import GroupId
     from angarium.node.config import NodeConfig
@@ -289,14 +290,18 @@ class Node:
 
     def take_raft(self, _: Connection, frame: Frame) -> None:
         """Take Raft messages of many groups from another node."""
-        host = self.host
-        for group, message in unpacked_messages(bytes(frame.header), frame.payload):
-            host.deliver(group, message)
+        messages = unpacked_messages(bytes(frame.header), frame.payload)
+        with self._or_stop():
+            host = self.host
+            for group, message in messages:
+                host.deliver(group, message)
         self.wake()
 
     def take_peer_message(self, _: Connection, frame: Frame) -> None:
         """Take a message outside of Raft."""
-        self.host.deliver_from_peer(decode_peer_message(frame.payload))
+        message = decode_peer_message(frame.payload)
+        with self._or_stop():
+            self.host.deliver_from_peer(message)
         self.wake()
 
     def publish(self, group: GroupId, publishing: Publishing) -> None:
@@ -324,16 +329,21 @@ class Node:
             self._is_awake = True
             asyncio.get_running_loop().call_soon(self._drive)
 
+    @contextmanager
+    def _or_stop(self) -> Iterator[None]:
+        """Stop the node at whatever goes wrong below: a host that broke off half-way is no host."""
+        try:
+            yield
+        except Exception as failure:
+            self.fail(failure)
+
     def _drive(self) -> None:
         self._is_awake = False
         if self.failure is not None or self._host is None:
             return
-        try:
+        with self._or_stop():
             self._propose_gathered()
             self._send_and_sync()
-        except StorageError as failure:
-            self.fail(failure)
-            return
         if self._visible:
             visible, self._visible = self._visible, set()
             for group in visible:
@@ -374,11 +384,8 @@ class Node:
         """Do work that blocks in a thread, and carry out what follows from it."""
 
         async def do() -> None:
-            try:
+            with self._or_stop():
                 await _in_threads(chore)
-            except StorageError as failure:
-                self.fail(failure)
-                return
             self.wake()
 
         task = asyncio.create_task(do())
@@ -390,33 +397,28 @@ class Node:
             self.fail(failure)
             return
         if self.failure is None and self._host is not None:
-            self._host.finish_sync(sync)
+            with self._or_stop():
+                self._host.finish_sync(sync)
             self._drive()
 
     async def _tick(self) -> None:
         interval = self.config.tick_ms / 1_000
         loop = asyncio.get_running_loop()
         due = loop.time() + interval
-        while True:
+        while self.failure is None:
             await asyncio.sleep(max(0.0, due - loop.time()))
             self.lag.record(loop.time() - due)
             # A loop that was held up does not make up for lost ticks: peers were silent as well.
             due = max(due + interval, loop.time())
-            try:
+            with self._or_stop():
                 self.host.tick()
-            except StorageError as failure:
-                self.fail(failure)
-                return
             self._drive()
 
     async def _keep_house(self) -> None:
-        while True:
+        while self.failure is None:
             await asyncio.sleep(HOUSEKEEPING_S)
-            try:
+            with self._or_stop():
                 await _in_threads(self.host.maintain())
-            except StorageError as failure:
-                self.fail(failure)
-                return
             self.wake()
 
 
