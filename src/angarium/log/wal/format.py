@@ -154,6 +154,8 @@ class Contents(NamedTuple):
 
 _FILE: Final = Struct("<8sIIQQQQ12s")
 _GROUP: Final = Struct("<8sIQQII")
+_PLACED_GROUP: Final = Struct("<8sIQQIIQ")
+"""With the position, which is not written but checked."""
 FRAME_BODY: Final = Struct("<IHBBQQQI")
 FRAME: Final = Struct("<IHBBQQQII")
 """size, flags, entry kind, frame kind, group, index, term, payload crc, header crc"""
@@ -210,6 +212,13 @@ def frame_header(
     return body + extend(seed, body).to_bytes(4, "little")
 
 
+def directory_frame(seed: int, payload: bytes) -> bytes:
+    """Return the frame that lists what follows."""
+    crc = crc32c_of_bytes(payload)
+    body = FRAME_BODY.pack(len(payload), 0, 0, FrameKind.DIRECTORY, 0, 0, 0, crc)
+    return b"".join((body, CRC.pack(extend(seed, body)), payload))
+
+
 def small_frame(
     seed: int,
     kind: int,
@@ -253,8 +262,8 @@ def group_header(
     position: int,
 ) -> bytes:
     """Return a sync group's first 40 bytes, good only at this `position` of this file."""
-    body = _GROUP.pack(GROUP_MAGIC, flags, length, mark, frames, zero_sectors)
-    return body + CRC.pack(extend(seed, body + VOTE.pack(position)))
+    placed = _PLACED_GROUP.pack(GROUP_MAGIC, flags, length, mark, frames, zero_sectors, position)
+    return placed[:-8] + CRC.pack(extend(seed, placed))
 
 
 def row_bytes(row: Row) -> bytes:

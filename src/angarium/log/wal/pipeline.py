@@ -30,17 +30,16 @@ if TYPE_CHECKING:
 class SyncGroup:
     """What one write and one datasync cover. Made by `seal`; an owner only passes it on."""
 
-    __slots__ = ("buffers", "file", "is_first", "is_written", "position", "previous", "touches")
+    __slots__ = ("buffers", "file", "is_written", "position", "previous", "touches")
 
     def __init__(
         self,
         *,
-        previous: SyncGroup | None,
         file: WalFile,
         position: int,
         buffers: list[Buffer],
         touches: list[Touch],
-        is_first: bool,
+        previous: SyncGroup | None,
     ) -> None:
         self.previous = previous
         """The one that has to be written before it."""
@@ -49,8 +48,6 @@ class SyncGroup:
         self.file: Final = file
         self.position: Final = position
         self.buffers: Final = buffers
-        self.is_first: Final = is_first
-        """It begins a file, which has to get its name before."""
         self.is_written = False
 
     @property
@@ -87,60 +84,46 @@ class Pipeline:
 
     def seal(self, buffer: FrameBuffer, table: Callable[[], bytes]) -> SyncGroup:
         """Give what is buffered its place in a file."""
-        current = self._files.current
-        if current is not None and current.has_room(buffer.group_bytes(0, 0)):
-            position = current.end
+        file = self._files.current
+        header = b""
+        if file is not None and file.has_room(buffer.group_bytes(0, 0)):
+            position = write_position = file.end
             mark = position if self._bare_mark is None else self._bare_mark
-            buffers, current.end = buffer.sealed(
-                file=current, position=position, mark=mark, flags=0, table=b""
-            )
-            group = self._group(current, position, buffers, buffer, is_first=False)
+            flags, rows = 0, b""
         else:
-            group = self._seal_in_new_file(buffer, table())
+            mark = self._synced_end()
+            file, header = self._files.begin_file(mark)
+            position, write_position = FILE_HEADER_BYTES, 0
+            flags, rows = GroupFlag.FIRST, table()
+        buffers, file.end = buffer.sealed(
+            file=file, position=position, mark=mark, flags=flags, table=rows
+        )
+        if header:
+            buffers.insert(0, header)
+        group = SyncGroup(
+            file=file,
+            position=write_position,
+            buffers=buffers,
+            touches=list(buffer.touches.values()),
+            previous=self._last_sealed,
+        )
         self._bare_mark = None
+        self._last_sealed = group
         self._in_flight.append(group)
         return group
 
-    def _seal_in_new_file(self, buffer: FrameBuffer, table: bytes) -> SyncGroup:
-        current = self._files.current
-        previous_end = self._files.last_end if current is None else current.end
+    def _synced_end(self) -> int:
+        """Return where the newest file ends, for the header of the next one."""
         if self._bare_mark is not None:
-            previous_end = self._bare_mark
-        begun, header = self._files.begin_file(previous_end)
-        buffers, begun.end = buffer.sealed(
-            file=begun,
-            position=FILE_HEADER_BYTES,
-            mark=previous_end,
-            flags=GroupFlag.FIRST,
-            table=table,
-        )
-        return self._group(begun, 0, [header, *buffers], buffer, is_first=True)
-
-    def _group(
-        self,
-        file: WalFile,
-        position: int,
-        buffers: list[Buffer],
-        buffer: FrameBuffer,
-        *,
-        is_first: bool,
-    ) -> SyncGroup:
-        group = self._last_sealed = SyncGroup(
-            previous=self._last_sealed,
-            file=file,
-            position=position,
-            buffers=buffers,
-            touches=list(buffer.touches.values()),
-            is_first=is_first,
-        )
-        return group
+            return self._bare_mark
+        return self._files.last_end if self._files.current is None else self._files.current.end
 
     def write(self, group: SyncGroup) -> None:
         """Put `group` on disk and sync it; the only part that may run in another thread."""
         self.check_alive()
         assert group.previous is None or group.previous.is_written, "groups are written in order"
         try:
-            if group.is_first:
+            if group.position == 0:  # it begins a file, which has to get its name first
                 self._files.install(group.file)
             group.file.file.pwrite(group.buffers, group.position)
             group.file.file.datasync()

@@ -23,6 +23,7 @@ from angarium.log.wal.format import (
     PAGE_BYTES,
     ROW_BYTES,
     FrameKind,
+    directory_frame,
     frame_header,
     group_header,
     small_frame,
@@ -47,7 +48,6 @@ FILLED_BYTES_MIN: Final = 32 * 1024
 
 
 _ENTRY: Final = int(FrameKind.ENTRY)
-_DIRECTORY: Final = int(FrameKind.DIRECTORY)
 _FILLER: Final = int(FrameKind.FILLER)
 
 
@@ -184,9 +184,9 @@ class FrameBuffer:
         self, *, file: WalFile, position: int, mark: int, flags: int, table: bytes
     ) -> tuple[list[Buffer], int]:
         """Return the bytes of the sync group at `position`, and give every entry its place."""
-        directory = b"".join([touch.contents() for touch in self.touches.values()])
-        front = frame_header(self._seed, _DIRECTORY, payload=directory)
-        base = position + GROUP_HEADER_BYTES + FRAME_HEADER_BYTES + len(directory)
+        contents = [touch.contents() for touch in self.touches.values()]
+        directory = directory_frame(self._seed, b"".join(contents))
+        base = position + GROUP_HEADER_BYTES + len(directory)
         # The table comes twice: nothing else says what it says once the older files are gone.
         last, frames = (table + table, self.frames + 3) if table else (b"", self.frames + 1)
         end = base + self.size + len(last) + END_BYTES
@@ -208,7 +208,7 @@ class FrameBuffer:
             position=position,
         )
         self._settle(place(file.sequence, base))
-        return [header + front + directory, *self.pieces, last + END_MARK], end
+        return [header + directory, *self.pieces, last + END_MARK], end
 
     def _settle(self, base: int) -> None:
         """Give entries their places, now that the sync group has one."""
