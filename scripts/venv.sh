@@ -112,7 +112,7 @@ install_base() {
         PYTHONPATH=$VENV/.backend $install --no-build-isolation --editable . || return 1
     # From here on nothing can be missing any more, only too much be there.
     rm -rf $VENV/.backend
-    $VENV/bin/python -m pip --disable-pip-version-check uninstall --quiet --yes setuptools || true
+    $VENV/bin/python -m pip --disable-pip-version-check uninstall -qq --yes setuptools || true
     find $VENV -path '*/pip/*' -name __pycache__ -prune -exec rm -rf {} +
 }
 
