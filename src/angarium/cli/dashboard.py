@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from typing import TYPE_CHECKING, Final
@@ -42,7 +43,11 @@ class Dashboard:
         """Show how things are: draw them, or tell what has changed."""
         if self._screen is not None:
             up = int(time.monotonic() - self._started_at)
-            self._screen.draw(lines(now, title=self._title, up_seconds=up, footer=self.footer))
+            rows = shutil.get_terminal_size().lines
+            block = lines(
+                now, title=self._title, up_seconds=up, footer=self.footer, lines_max=rows - 1
+            )
+            self._screen.draw(block)
         else:
             for sentence in changes(self._last, now):
                 self.say(sentence)
@@ -63,9 +68,9 @@ class Dashboard:
 
 
 def lines(
-    now: Overview, *, title: str, up_seconds: int, footer: Sequence[str], topics_max: int = 12
+    now: Overview, *, title: str, up_seconds: int, footer: Sequence[str], lines_max: int = 40
 ) -> list[Line]:
-    """Return the whole block."""
+    """Return the whole block. Topics that do not fit are left out, resting ones first."""
     hours, rest = divmod(up_seconds, 3600)
     clock = f"{hours}:{rest // 60:02d}:{rest % 60:02d}"
     alive = f"{now.alive} of {len(now.nodes)} nodes alive"
@@ -92,14 +97,18 @@ def lines(
         Line(text, "" if node.is_alive else "red")
         for text, node in zip(nodes[1:], now.nodes, strict=True)
     ]
+    topics_max = max(1, lines_max - len(block) - len(footer) - 4)
+    shown = list(now.topics)
+    if len(shown) > topics_max:
+        shown = sorted(shown, key=lambda one: (one.rate == 0, one.name))[:topics_max]
     topics = table_lines(
         ("topic", "partitions", "led by", "records", "records/s"),
         [
             (one.name, one.partitions, leaders_text(one), f"{one.records:,}", f"{one.rate:,.0f}")
-            for one in now.topics[:topics_max]
+            for one in shown
         ],
     )
     block += [Line(""), Line(topics[0], "dim"), *map(Line, topics[1:])]
-    if len(now.topics) > topics_max:
-        block.append(Line(f"… and {len(now.topics) - topics_max} more: angarium topic list"))
+    if len(now.topics) > len(shown):
+        block.append(Line(f"… and {len(now.topics) - len(shown)} more: angarium topic list"))
     return [*block, Line(""), *(Line(text) for text in footer)]

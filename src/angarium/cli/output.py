@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import sys
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _CODES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
+
+_NUMBER: Final = re.compile(r"[0-9][0-9,]*|-")
 
 
 def has_colour(stream: IO[str]) -> bool:
@@ -49,11 +52,9 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, no
 
 
 def table_lines(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """Return the lines of a table. Numbers stand to the right, None is a dash."""
+    """Return the lines of a table. Columns of numbers stand to the right, None is a dash."""
     shown = [[_shown(cell) for cell in row] for row in rows]
-    right = [False] * len(headings)
-    for row in rows if isinstance(rows, list | tuple) else ():
-        right = [old or type(cell) is int for old, cell in zip(right, row, strict=True)]
+    right = [all(_NUMBER.fullmatch(row[place]) for row in shown) for place in range(len(headings))]
     widths = [
         max([len(heading), *(len(row[place]) for row in shown)])
         for place, heading in enumerate(headings)

@@ -125,3 +125,20 @@ def test_the_table_marks_the_dead_and_fits_what_there_is() -> None:
     assert "1 of 3 nodes alive  1:02:05" in text[1]
     assert [line.colour for line in block if "h:" in line.text] == ["", "red", "red"]
     assert text[-1] == "bye"
+
+
+def test_on_a_low_terminal_resting_topics_give_way_and_the_footer_stays() -> None:
+    views = [view(1, leader=1, ends=(0,), name=f"t{number}") for number in range(20)]
+    many = View(views[0].status, tuple(one.topics[0] for one in views))
+    before = overview([Seen(address="h:1", view=many)], at=0.0)
+    busy = view(1, leader=1, ends=(500,), name="t9").topics[0]
+    topics = tuple(busy if one.name == "t9" else one for one in many.topics)
+    now = overview([Seen(address="h:1", view=View(many.status, topics))], at=1.0, before=before)
+    block = [
+        line.text
+        for line in lines(now, title="Angarium", up_seconds=0, footer=["a", "b"], lines_max=14)
+    ]
+    assert len(block) == 14
+    assert block[-2:] == ["a", "b"]
+    assert block[7].startswith("t9 ")
+    assert "more: angarium topic list" in block[-4]
