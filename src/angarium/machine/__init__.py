@@ -24,6 +24,7 @@ from angarium.machine.commands import (
     decode,
     encode,
     encode_append,
+    knows,
 )
 from angarium.machine.fingerprint import home_partition
 from angarium.machine.limits import Limits
@@ -92,4 +93,5 @@ __all__ = [
     "encode",
     "encode_append",
     "home_partition",
+    "knows",
 ]

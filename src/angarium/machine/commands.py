@@ -178,6 +178,13 @@ decode = _FORMS.decode
 """Return the command in an entry's data, which is not an append; raises `InvalidCommand`."""
 
 
+def knows(data: Buffer) -> bool:
+    """Tell whether an entry's data is of a kind and version that this release has a meaning for."""
+    if len(data) >= 2 and data[0] == APPEND:
+        return data[1] == VERSION
+    return _FORMS.knows(data)
+
+
 def encode_append(batches: SequenceOf[Buffer]) -> bytes:
     """Return the entry's data for stamped `batches`, each a multiple of 8 bytes long."""
     return b"".join((APPEND_HEADER.pack(APPEND, VERSION, 0, len(batches)), *batches))

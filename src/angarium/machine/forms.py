@@ -2,7 +2,8 @@
 
 Fields are only ever added at the end, with a default. A kind or version that is not known here is
 refused rather than guessed at: the cluster's feature level keeps leaders from writing what some
-replica does not understand yet.
+replica does not understand yet. Should one be met in a log all the same, a newer release wrote it
+and gives it a meaning, so whoever applies entries stops before it (`knows`).
 """
 
 from __future__ import annotations
@@ -38,6 +39,13 @@ class Forms(Generic[C]):
     def encode(self, command: C) -> bytes:
         """Return the entry's data for `command`."""
         return self._prefixes[type(command)] + _encode(command)
+
+    def knows(self, data: Buffer) -> bool:
+        """Tell whether `data` has a kind and version that mean something here.
+
+        What is malformed beyond these is refused by every release alike, and so counts as known.
+        """
+        return len(data) < 2 or (data[1] == VERSION and data[0] in self._decoders)
 
     def decode(self, data: Buffer) -> C:
         """Return the command in `data`; raises `InvalidCommand`."""

@@ -77,6 +77,7 @@ class Leader:
         self.projection.confirm(Index(self.index), applied)
 
 
-def assert_refused(outcome: object, code: str) -> None:
-    """Check that an outcome is a refusal with this code."""
+def assert_refused(outcome: object, code: str, words: str = "") -> None:
+    """Check that an outcome is a refusal with this code, and has these words in its message."""
     assert getattr(outcome, "code", outcome) == code
+    assert words in getattr(outcome, "message", "")

@@ -128,11 +128,36 @@ def test_the_level_is_raised_when_every_node_can() -> None:
     catalog = Catalog()
     for number, level in ((1, 3), (2, 2)):
         catalog.do(NodeRegister(incarnation=Incarnation(number), addresses=(), level_max=level))
-    assert_refused(catalog.do(LevelRaise(level=3)), "PRECONDITION_FAILED")
+    assert_refused(catalog.do(LevelRaise(level=3)), "PRECONDITION_FAILED", "node 2")
+    assert catalog.machine.nodes.level == 1
     assert catalog.do(LevelRaise(level=2)) == LevelRaised(2)
-    assert_refused(catalog.do(LevelRaise(level=1)), "PRECONDITION_FAILED")
+    assert_refused(catalog.do(LevelRaise(level=1)), "PRECONDITION_FAILED", "does not go down")
+    again = NodeRegister(node=NodeId(2), incarnation=Incarnation(2), addresses=(), level_max=3)
+    catalog.do(again)
+    assert catalog.do(LevelRaise(level=3)) == LevelRaised(3)
+
+
+def test_a_node_of_a_release_too_old_or_too_new_is_told_what_to_do() -> None:
+    catalog = Catalog()
+    catalog.do(NodeRegister(incarnation=Incarnation(1), addresses=(), level_max=2))
+    catalog.do(LevelRaise(level=2))
     old = NodeRegister(incarnation=Incarnation(3), addresses=(), level_max=1)
-    assert_refused(catalog.do(old), "PRECONDITION_FAILED")
+    assert_refused(catalog.do(old), "PRECONDITION_FAILED", "start the node with a newer release")
+    new = NodeRegister(incarnation=Incarnation(4), addresses=(), level_min=3, level_max=4)
+    assert_refused(catalog.do(new), "PRECONDITION_FAILED", "upgrade the other nodes")
+    downgraded = NodeRegister(node=NodeId(1), incarnation=Incarnation(1), addresses=())
+    assert_refused(catalog.do(downgraded), "PRECONDITION_FAILED", "newer release")
+    assert [one.level_max for one in catalog.machine.nodes.by_id.values()] == [2]
+
+
+def test_a_cluster_begins_at_the_level_it_is_formed_with() -> None:
+    machine = CatalogMachine()
+    machine.apply(Index(1), Term(1), encode(Form(cluster="c", level=0)))
+    assert not machine.cluster
+    machine.apply(Index(2), Term(1), encode(Form(cluster="c", level=3)))
+    assert (machine.cluster, machine.nodes.level) == ("c", 3)
+    machine.apply(Index(3), Term(1), encode(Form(cluster="c", level=4)))
+    assert machine.nodes.level == 3
 
 
 # --- topics ------------------------------------------------------------------------------------

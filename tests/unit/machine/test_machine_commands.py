@@ -25,6 +25,7 @@ from angarium.machine import (
     Limits,
     PartitionMachine,
     ProducerDelete,
+    Refused,
     Reserve,
     SeriesDelete,
     Stage,
@@ -33,6 +34,7 @@ from angarium.machine import (
     decode,
     encode,
     encode_append,
+    knows,
 )
 from angarium.machine.changes import (
     Ack,
@@ -49,6 +51,7 @@ from angarium.machine.changes import (
     Set,
 )
 from angarium.machine.changes import GroupSettings as Settings
+from angarium.machine.forms import VERSION
 
 E, S = Epoch(2), Sequence(7)
 EXAMPLES: list[Command] = [
@@ -100,6 +103,29 @@ def test_batches_in_an_append_stay_aligned_and_apart() -> None:
     views = batches_of(data)
     assert [len(one) % 8 for one in views] == [0, 0, 0]
     assert b"".join(views) == data[8:]
+
+
+def test_kinds_and_versions_of_a_newer_release_are_not_known_and_change_nothing() -> None:
+    later = VERSION + 1
+    unknown = [
+        bytes((63, VERSION)),
+        bytes((Kind.APPEND, later)) + encode_append([batch(2)])[2:],
+        *(bytes((one[0], later)) + one[2:] for one in map(encode, EXAMPLES)),
+    ]
+    machine = PartitionMachine()
+    for index, data in enumerate(unknown, 1):
+        assert not knows(data)
+        before = machine.numbering
+        (outcome,) = machine.apply(Index(index), Term(1), data).outcomes
+        assert isinstance(outcome, Refused)
+        assert outcome.code == InvalidCommand.code
+        assert (machine.next_offset, machine.clock, machine.numbering) == (0, 0, before)
+
+
+def test_what_this_release_writes_is_known_and_so_is_what_is_malformed_anyway() -> None:
+    written = [*map(encode, EXAMPLES), encode_append([batch(2)])]
+    malformed = [b"", b"\x01", bytes((Kind.TRIM, VERSION)), bytes((Kind.APPEND, VERSION))]
+    assert all(map(knows, [*written, *malformed]))
 
 
 @settings(max_examples=300, deadline=None)

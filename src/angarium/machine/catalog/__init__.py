@@ -20,6 +20,7 @@ from angarium.machine.catalog.commands import (
     TopicDelete,
     decode,
     encode,
+    knows,
 )
 from angarium.machine.catalog.machine import CatalogMachine
 from angarium.machine.catalog.topics import name_fault
@@ -74,5 +75,6 @@ __all__ = [
     "TopicSettings",
     "decode",
     "encode",
+    "knows",
     "name_fault",
 ]

@@ -39,6 +39,8 @@ class Form(_Command, frozen=True, kw_only=True, array_like=True):
     """Make the cluster. Once, explicitly, by an operator."""
 
     cluster: str
+    level: int = 1
+    """The feature level it begins with: the highest that its first node knows."""
 
 
 class NodeRegister(_Command, frozen=True, kw_only=True, array_like=True):
@@ -167,3 +169,6 @@ encode = _FORMS.encode
 
 decode = _FORMS.decode
 """Return the command in an entry's data; raises `InvalidCommand`."""
+
+knows = _FORMS.knows
+"""Tell whether an entry's data is of a kind and version that this release has a meaning for."""

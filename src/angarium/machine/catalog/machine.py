@@ -177,7 +177,10 @@ class CatalogMachine:
             return refused(AlreadyExists, f"this is cluster {self.cluster}, for ever")
         if self.cluster:
             return Done(changed=False)
+        if command.level < 1:
+            return refused(InvalidArgument, "feature levels begin at 1")
         self.cluster = command.cluster
+        self.nodes.level = command.level
         return Formed(self.cluster)
 
     def _issue(self, command: commands.ProducerBlock) -> CatalogOutcome:

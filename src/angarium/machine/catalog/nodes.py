@@ -22,6 +22,9 @@ ADDRESSES_MAX: Final = 16
 ADDRESS_CHARACTERS_MAX: Final = 256
 LABEL_CHARACTERS_MAX: Final = 64
 
+NAMED_NODES_MAX: Final = 8
+"""Nodes a refusal names; the operator will have enough to do with these."""
+
 
 class Nodes:
     """The members of the cluster, and the feature level they have agreed on."""
@@ -85,13 +88,24 @@ class Nodes:
 
     def raise_level(self, command: LevelRaise) -> LevelRaised | Refused:
         """Work at a higher level from here on, if every node can."""
-        possible = min((node.level_max for node in self.by_id.values()), default=self.level)
+        possible = self.level_possible
         if command.level > possible:
-            return refused(PreconditionFailed, f"some node knows only level {possible}")
+            lagging = [one for one in self.by_id.values() if one.level_max < command.level]
+            named = ", ".join(f"node {one.id}" for one in lagging[:NAMED_NODES_MAX])
+            return refused(
+                PreconditionFailed,
+                f"level {command.level} is not known to every node, {possible} is; upgrade first, "
+                f"or remove: {named or 'no node is registered'}",
+            )
         if command.level < self.level:
             return refused(PreconditionFailed, f"the level is {self.level} and does not go down")
         self.level = command.level
         return LevelRaised(self.level)
+
+    @property
+    def level_possible(self) -> int:
+        """The highest level that every node knows."""
+        return min((node.level_max for node in self.by_id.values()), default=self.level)
 
     def _known(self, command: NodeRegister) -> Node | None:
         if command.node is not None:
@@ -104,10 +118,15 @@ class Nodes:
     def _judge(self, command: NodeRegister) -> Refused | None:
         labels = command.labels
         if not command.level_min <= self.level <= command.level_max:
+            remedy = (
+                "start the node with a newer release"
+                if command.level_max < self.level
+                else "upgrade the other nodes and raise the level, or start an older release"
+            )
             return refused(
                 PreconditionFailed,
-                f"the cluster works at level {self.level}, the node at "
-                f"{command.level_min} to {command.level_max}",
+                f"the cluster works at feature level {self.level}, the node knows levels "
+                f"{command.level_min} to {command.level_max}; {remedy}",
             )
         if len(command.addresses) > ADDRESSES_MAX or any(
             len(part) > ADDRESS_CHARACTERS_MAX for pair in command.addresses for part in pair
