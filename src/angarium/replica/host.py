@@ -356,6 +356,7 @@ class Host:
         """Let out the answers that waited for this sync."""
         assert sync is self._sync, "syncs finish in the order they began, one at a time"
         self._sync = None
+        self.outbox.sync_done()
         if sync.group is not None:
             self.wal.synced(sync.group)
         for group in sync.leaving:

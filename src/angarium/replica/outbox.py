@@ -21,6 +21,9 @@ class Outbox:
     """Messages to send now, and answers that wait for the next sync."""
 
     __slots__ = (
+        "_syncs_begun",
+        "_syncs_done",
+        "_under_way",
         "chores",
         "hurt",
         "peer_messages",
@@ -34,6 +37,9 @@ class Outbox:
         self.raft_messages: list[tuple[GroupId, Message]] = []
         self.peer_messages: list[PeerMessage] = []
         self.waiting_for_sync: list[tuple[Replica, tuple[Message, ...]]] = []
+        self._under_way: list[tuple[Replica, tuple[Message, ...]]] = []
+        self._syncs_begun = 0
+        self._syncs_done = 0
         self.chores: list[Generator[Work, None, None]] = []
         """Work that blocks and that somebody waits for: to be done soon, each in its own time."""
         self.hurt: set[GroupId] = set()
@@ -51,9 +57,29 @@ class Outbox:
         """Send a message outside of Raft."""
         self.peer_messages.append(message)
 
-    def after_sync(self, replica: Replica, responses: tuple[Message, ...]) -> None:
-        """Ask for a sync, and let `replica` deliver `responses` once it has happened."""
+    def after_sync(self, replica: Replica, responses: tuple[Message, ...]) -> int:
+        """Ask for a sync, and let `replica` deliver `responses` once it has happened.
+
+        Returns the number of that sync.
+        """
         self.waiting_for_sync.append((replica, responses))
+        return self.next_sync
+
+    @property
+    def next_sync(self) -> int:
+        """The number of the sync that covers whatever is handed to the WAL now."""
+        return self._syncs_begun + 1
+
+    def once_synced(self, sync: int, replica: Replica, responses: tuple[Message, ...]) -> bool:
+        """Let `replica` deliver `responses` with those of `sync`; False if that is done already.
+
+        For answers that promise nothing beyond what `sync` covers, so that they cost no other.
+        """
+        if sync <= self._syncs_done:
+            return False
+        with_those = self._under_way if sync <= self._syncs_begun else self.waiting_for_sync
+        with_those.append((replica, responses))
+        return True
 
     def take_raft_messages(self) -> list[tuple[GroupId, Message]]:
         """Empty the outbox of Raft messages."""
@@ -71,6 +97,12 @@ class Outbox:
         return taken
 
     def take_waiting(self) -> list[tuple[Replica, tuple[Message, ...]]]:
-        """Take the answers that the sync about to start will allow."""
-        taken, self.waiting_for_sync = self.waiting_for_sync, []
-        return taken
+        """Take the answers that the sync about to start will allow; more may join them."""
+        self._under_way, self.waiting_for_sync = self.waiting_for_sync, []
+        self._syncs_begun += 1
+        return self._under_way
+
+    def sync_done(self) -> None:
+        """Hear that the sync under way is done."""
+        self._syncs_done = self._syncs_begun
+        self._under_way = []

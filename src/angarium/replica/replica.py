@@ -101,6 +101,9 @@ class Replica:
         self._leading: Term | None = None
         self._ballot = (raft.term, NO_REPLICA)
         """The term and vote last handed to the WAL."""
+        # How the group began, or was repaired, may not be on disk yet.
+        self._sync = outbox.next_sync
+        """The sync that covers all this replica has handed to the WAL, commit indexes apart."""
         self._reads: dict[bytes, Callable[[AngariumError | None], None]] = {}
         self._reads_ready: list[tuple[Index, Callable[[AngariumError | None], None]]] = []
         self._read_number = 0
@@ -244,9 +247,14 @@ class Replica:
             self._wal.append(self.group, message.entries, hard_state, reserve=True)
         # A new commit index alone is only a hint to a restarted replica and may wait for company.
         ballot = (message.term, message.vote) if message.term else self._ballot
-        if message.responses or message.entries or message.snapshot or ballot != self._ballot:
+        if message.entries or message.snapshot or ballot != self._ballot:
             self._ballot = ballot
-            self._outbox.after_sync(self, message.responses)
+            self._sync = self._outbox.after_sync(self, message.responses)
+        elif message.responses and not self._outbox.once_synced(
+            self._sync, self, message.responses
+        ):
+            # Whatever these answers promise has been on disk before the core gave them.
+            self.persisted(message.responses)
 
     def persisted(self, responses: tuple[Message, ...]) -> None:
         """Let answers out whose promises are on disk now."""
