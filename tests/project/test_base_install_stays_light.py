@@ -11,7 +11,7 @@ import angarium
 EXTRAS: Final = ("pyarrow", "numpy", "pandas", "pyspark", "grpc_tools", "pytest", "hypothesis")
 """What a base install lacks: here each import of one fails, as it would there."""
 
-NEED_AN_EXTRA: Final = ("angarium.batch.arrow",)
+NEED_AN_EXTRA: Final = ("angarium.batch.arrow", "angarium.testing.pytest_plugin")
 
 IMPORT_EVERYTHING: Final = f"""
 import importlib, pkgutil, sys
