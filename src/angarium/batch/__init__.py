@@ -14,6 +14,7 @@ from angarium.batch.layout import AT_ONCE, HEADER_BYTES, NEVER, NO_TIMESTAMP, TI
 from angarium.batch.limits import Limits
 from angarium.batch.reading import Batch, BatchSlice, Record
 from angarium.batch.section import Headers
+from angarium.batch.single import encode_one
 from angarium.batch.stamping import batch_length, clear_stamp, split, stamp
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "clear_stamp",
     "crc32c",
     "encode",
+    "encode_one",
     "key_hash",
     "split",
     "stamp",

@@ -142,7 +142,7 @@ def assembled(
     codec: Codec,
 ) -> bytearray:
     """Return an unstamped batch from laid-out columns; `flags` speak of the section only."""
-    _check_producer(producer_id, epoch, sequence, span)
+    check_producer(producer_id, epoch, sequence, span)
     fixed: list[Buffer] = []
     for flag, column in zip((TIMESTAMPS, EXPIRES_AT, DELIVER_AT), times, strict=True):
         if column.data:
@@ -182,7 +182,8 @@ def _check_length(column: SequenceOf[object] | None, count: int, name: str) -> N
         raise InvalidBatch(f"{len(column)} {name} were given for {count} records")
 
 
-def _check_producer(producer_id: int, epoch: int, sequence: int, span: int) -> None:
+def check_producer(producer_id: int, epoch: int, sequence: int, span: int) -> None:
+    """Raise `InvalidBatch` unless a batch may bear these numbers."""
     if not (0 <= producer_id <= INT64_MAX and 0 <= epoch <= UINT32_MAX):
         raise InvalidBatch(f"no producer has id {producer_id} and epoch {epoch}")
     if not 0 <= sequence <= INT64_MAX - span:

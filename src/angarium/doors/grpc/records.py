@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from angarium.batch import AT_ONCE, NEVER, Batch, encode
+from angarium.batch import AT_ONCE, NEVER, Batch, encode, encode_one
 from angarium.errors import CorruptData, InvalidArgument, InvalidBatch
 from angarium.ids import NO_PRODUCER, Epoch, ProducerId, Sequence
 
@@ -42,18 +42,31 @@ class Times(NamedTuple):
 
 def single_batch(record: pb.NewRecord, identity: Identity = NOBODY) -> bytearray:
     """Return a batch of this one record."""
-    times = times_of(record)
-    headers = record.headers
-    return encode(
-        (record.value if record.HasField("value") else None,),
-        keys=(record.key,) if record.HasField("key") else None,
-        headers=(_pairs(record),) if headers else None,
-        timestamps=times.timestamp or None,
-        expires_at=None if times.expires_at == NEVER else times.expires_at,
-        deliver_at=times.deliver_at or None,
-        producer_id=identity.producer_id,
-        epoch=identity.epoch,
-        sequence=identity.sequence,
+    value = record.value if record.HasField("value") else None
+    key = record.key if record.HasField("key") else None
+    timestamp, expires_at, deliver_at = times_of(record)
+    producer_id, epoch, sequence = identity
+    if record.headers:
+        return encode(
+            (value,),
+            keys=(key,),
+            headers=(_pairs(record),),
+            timestamps=timestamp,
+            expires_at=expires_at,
+            deliver_at=deliver_at,
+            producer_id=producer_id,
+            epoch=epoch,
+            sequence=sequence,
+        )
+    return encode_one(
+        value,
+        key=key,
+        timestamp=timestamp,
+        expires_at=expires_at,
+        deliver_at=deliver_at,
+        producer_id=producer_id,
+        epoch=epoch,
+        sequence=sequence,
     )
 
 
