@@ -194,3 +194,13 @@ class CorruptData(StorageError):
 
     code = "CORRUPT_DATA"
     fault = Fault.DATA
+
+
+class NewerRelease(StorageError):
+    """A newer release wrote this and gives it a meaning that this one does not know.
+
+    Nothing is wrong with the data: start the newer release on them.
+    """
+
+    code = "NEWER_RELEASE"
+    fault = Fault.CALLER

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from angarium.errors import AngariumError, NotLeader, OutcomeUnknown
-from angarium.machine.catalog import CatalogMachine, encode
+from angarium.machine.catalog import CatalogMachine, encode, knows
 from angarium.raft.messages import EntryKind
 
 if TYPE_CHECKING:
@@ -67,6 +67,10 @@ class Catalog:
         waiting, self._waiting = self._waiting, {}
         for _, reply in waiting.values():
             reply(OutcomeUnknown("leadership was lost before the entry was known committed"))
+
+    def understands(self, data: Buffer) -> bool:
+        """Tell whether the catalog of this release has a meaning for an entry's data."""
+        return knows(data)
 
     def apply(self, entry: Entry) -> None:
         """Take a committed entry."""

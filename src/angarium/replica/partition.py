@@ -18,7 +18,7 @@ from angarium.errors import AngariumError, CorruptData, LimitExceeded, NotLeader
 from angarium.ids import Index, Micros, Offset, Term
 from angarium.log.segments import Manifest, PartitionLog
 from angarium.log.stages import StageStore
-from angarium.machine import Appended, PartitionMachine, Projection, PublishedStage
+from angarium.machine import Appended, PartitionMachine, Projection, PublishedStage, knows
 from angarium.machine.place import spans
 from angarium.modes import DeliveryMode
 from angarium.raft.messages import EntryKind
@@ -211,6 +211,10 @@ class Partition:
         self._term = Term(0)
         self._projection = None
         self.acks.abandon()
+
+    def understands(self, data: Buffer) -> bool:
+        """Tell whether the machine of this release has a meaning for an entry's data."""
+        return knows(data)
 
     def apply(self, entry: Entry) -> None:
         """Take a committed entry: into the machine, the segments, and to whoever waits for it."""

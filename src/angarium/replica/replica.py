@@ -13,7 +13,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
-from angarium.errors import AngariumError, CorruptData, DiskFull, NotLeader
+from angarium.errors import AngariumError, CorruptData, DiskFull, NewerRelease, NotLeader
 from angarium.ids import NO_REPLICA, Index
 from angarium.raft import (
     Compacted,
@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 
 class State(Protocol):
     """What committed entries are for."""
+
+    def understands(self, data: Buffer) -> bool:
+        """Tell whether this release has a meaning for an entry's data."""
 
     def apply(self, entry: Entry) -> None:
         """Take one committed entry, in order, exactly once."""
@@ -267,6 +270,13 @@ class Replica:
     def _apply(self, message: Message) -> None:
         state = self._state
         for entry in message.entries:
+            if entry.kind is EntryKind.NORMAL and not state.understands(entry.data):
+                # The replicas of a newer release make something of it. Passing over it would make
+                # another state out of the same log, so this is as far as this release goes.
+                raise NewerRelease(
+                    f"entry {entry.index} of group {self.group} was written by a newer release; "
+                    "start that one on this data directory"
+                )
             self.applied, self._applied_term = entry.index, entry.term
             if entry.kind is not EntryKind.NORMAL:
                 # One that does not fit is refused alike by every replica.
