@@ -9,9 +9,6 @@ many frames of which kind follow and which indexes they carry; so a frame whose 
 unreadable is still known by name. The first sync group of a file ends in a table of how all groups
 stand after it, twice, because older files may be gone.
 
-A long sync group is filled up to a page, so that the next one does not write that page again; a
-short one is not, because syncing a page for the second time is cheaper than for the first.
-
 Nothing that was written reads as 512 zeros by itself: headers begin and end in bytes that are not
 zero, so does every group. Only a payload can hold such a stretch, and the group header counts how
 many whole sectors of it do. More zero sectors than that mean sectors that never reached the disk.
@@ -67,8 +64,6 @@ class FrameKind(IntEnum):
     REMOVED = 5
     DIRECTORY = 6
     TABLE = 7
-    FILLER = 8
-    """Nothing, up to the end of a page. It does not count among the frames of a group."""
 
 
 class FrameFlag(IntFlag):

@@ -21,7 +21,6 @@ from angarium.log.wal.format import (
     FRAME,
     FRAME_HEADER_BYTES,
     GROUP_HEADER_BYTES,
-    FrameKind,
     GroupFlag,
     GroupHeader,
     count_zero_sectors,
@@ -33,9 +32,8 @@ from angarium.log.wal.format import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_KINDS: Final = range(1, 9)
+_KINDS: Final = range(1, 8)
 _FIRST: Final = int(GroupFlag.FIRST)
-_FILLER: Final = int(FrameKind.FILLER)
 _HEADER_NONZERO_MIN: Final = 8
 """A group header that was written has more bytes than this that are not zero: 8 in its magic, at
 least one each in its length and its mark or flags. A flipped byte in unwritten space is one."""
@@ -185,9 +183,6 @@ class FileScan:
                     break
                 group.is_damaged = True
                 position += 8
-                continue
-            if kind == _FILLER:
-                position = end
                 continue
             is_intact = crc32c_of_bytes(content[payload_at:end]) == crc
             if not is_intact:

@@ -5,13 +5,11 @@ Entry data is never copied, unless it is so short that naming it to the system w
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from angarium.batch.checksum import crc32c, crc32c_of_bytes, extend
 from angarium.log.disk import SECTOR_BYTES
 from angarium.log.wal.format import (
-    BARE_GROUP_BYTES,
     CONTENTS,
     CRC,
     END_BYTES,
@@ -20,11 +18,9 @@ from angarium.log.wal.format import (
     FRAME_HEADER_BYTES,
     GROUP_HEADER_BYTES,
     PADDING,
-    PAGE_BYTES,
     ROW_BYTES,
     FrameKind,
     directory_frame,
-    frame_header,
     group_header,
     small_frame,
     zero_sectors,
@@ -43,12 +39,7 @@ if TYPE_CHECKING:
 COPIED_BYTES_MAX: Final = 1024
 """Data up to this length is copied into one piece with its header."""
 
-FILLED_BYTES_MIN: Final = 32 * 1024
-"""From this length on a sync group is filled up to a page, which then costs an eighth at most."""
-
-
 _ENTRY: Final = int(FrameKind.ENTRY)
-_FILLER: Final = int(FrameKind.FILLER)
 
 
 class Touch:
@@ -190,11 +181,6 @@ class FrameBuffer:
         # The table comes twice: nothing else says what it says once the older files are gone.
         last, frames = (table + table, self.frames + 3) if table else (b"", self.frames + 1)
         end = base + self.size + len(last) + END_BYTES
-        if end - position >= FILLED_BYTES_MIN:
-            size = -end % PAGE_BYTES
-            if size >= FRAME_HEADER_BYTES and end + size + BARE_GROUP_BYTES <= file.length:
-                last += filler_frame(self._seed, size)
-                end += size
         zeros = 0
         for offset, data in self.long:
             zeros += zero_sectors(data, base + offset)
@@ -234,16 +220,6 @@ class FrameBuffer:
             if log.snapshot_index < index <= log.last:
                 log.fill(index, term, base + offset, size)
         log.damaged = log.damage()
-
-
-@lru_cache(maxsize=PAGE_BYTES // 8)
-def filler_frame(seed: int, size: int) -> bytes:
-    """Return a frame of `size` bytes that says nothing.
-
-    It is not made of zeros, which would look like sectors that are missing.
-    """
-    payload = b"\xff" * (size - FRAME_HEADER_BYTES)
-    return frame_header(seed, _FILLER, payload=payload) + payload
 
 
 def table_frame(seed: int, rows: Iterable[bytes]) -> bytes:

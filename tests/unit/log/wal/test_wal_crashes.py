@@ -182,7 +182,7 @@ class Story:
     def data(self) -> bytes | bytearray | memoryview:
         size = self.rng.choice([0, 1, 7, 8, 30, 100, 500, 505, 512, 700, 1100, 2500])
         if self.rng.random() < 0.02:
-            size = self.rng.randrange(32_000, 40_000)  # long enough to be filled up to a page
+            size = self.rng.randrange(32_000, 40_000)
         fill = self.rng.random()
         data = bytes(size) if fill < 0.2 else self.rng.randbytes(size)
         if fill > 0.9 and size > 1000:

@@ -41,8 +41,8 @@ def group(number: int) -> GroupId:
     return GroupId(number)
 
 
-def opened(disk: MemoryDisk, config: WalConfig = CONFIG) -> Wal:
-    return Wal.open(disk, incarnation=INCARNATION, config=config)
+def opened(disk: MemoryDisk) -> Wal:
+    return Wal.open(disk, incarnation=INCARNATION, config=CONFIG)
 
 
 def state_of(wal: Wal) -> State:
@@ -230,27 +230,6 @@ def test_two_files_swapped_are_told() -> None:
     first, second, *_ = sorted(contents)
     swapped = {**contents, first: contents[second], second: contents[first]}
     assert check_told(opened(disk_of(swapped)), after)
-
-
-def test_a_long_sync_group_ends_with_its_page_and_its_filling_is_nobodys() -> None:
-    disk = MemoryDisk()
-    wal = opened(disk, WalConfig(file_bytes=256 * 1024))
-    wal.add_group(group(1))
-    for index in range(1, 4):
-        wal.append(group(1), [entry(index, 1, b"%d" % index * 33_000)], hard_state(1, 1, index))
-        wal.sync()
-    after = state_of(wal)
-    contents = {name: data for name, data in content_of(disk).items() if name.endswith(".log")}
-    name = max(contents)
-    content = contents[name]
-    end = len(content.rstrip(b"\0"))
-    assert end % 4096 == 0
-    filling = len(content[:end]) - len(content[: end - 8].rstrip(b"\xff"))
-    for position in [*range(end - filling - 60, end, 29), *range(0, end - filling, 4999)]:
-        damaged = bytearray(content)
-        damaged[position] ^= 0x20
-        told = check_told(opened(disk_of({**contents, name: bytes(damaged)})), after)
-        assert not told or position < end - filling - 40
 
 
 def repaired(wal: Wal, truth: State) -> bool:
