@@ -61,7 +61,7 @@ def free_port_base() -> int:
     """Return a port from which on three nodes have room."""
     while True:
         base = random.randrange(20_000, 32_000, 10)  # below what the kernel hands out itself
-        if all(is_free(base + 10 * node + door) for node in range(3) for door in range(3)):
+        if all(is_free(base + 10 * node + door) for node in range(3) for door in range(10)):
             return base
 
 

@@ -47,6 +47,46 @@ def test_a_node_serves_switches_its_log_level_and_stops_on_sigterm(tmp_path: Pat
     assert lines[-1]["message"] == "stopped"
 
 
+def test_a_node_that_comes_back_at_another_address_is_found_again(tmp_path: Path) -> None:
+    base = free_port_base()
+    members = [f"127.0.0.1:{base + 10 * number}" for number in range(3)]
+    join = ",".join(members)
+
+    def start(number: int, port: int, *words: str) -> subprocess.Popen[bytes]:
+        doors = ["--wire-port", str(port), "--grpc-port", str(port + 1)]
+        with (tmp_path / f"{number}.log").open("ab") as log:
+            return subprocess.Popen(
+                [*COMMAND, "serve", "--data", f"node-{number}", *doors, *words],
+                cwd=tmp_path,
+                env=environment(),
+                stderr=log,
+            )
+
+    def alive() -> list[str]:
+        done = angarium(
+            tmp_path, "cluster", "status", "--servers", members[0], "--format", "json", status=None
+        )
+        nodes = json.loads(done.stdout)["nodes"] if done.returncode == 0 else []
+        return [node["addresses"]["wire"] for node in nodes if node["alive"]]
+
+    nodes = [start(0, base, "--form")]
+    try:
+        eventually(lambda: alive() == members[:1], seconds=60)
+        nodes.append(start(1, base + 10, "--join", join))
+        eventually(lambda: alive() == members[:2], seconds=60)
+        nodes.append(start(2, base + 20, "--join", join))
+        eventually(lambda: alive() == members, seconds=60)
+        nodes[2].kill()
+        nodes[2].wait()
+        nodes[2] = start(2, base + 25, "--join", join)
+        eventually(lambda: alive() == [*members[:2], f"127.0.0.1:{base + 25}"], seconds=60)
+    finally:
+        for node in nodes:
+            node.terminate()
+        for node in nodes:
+            node.wait(timeout=30)
+
+
 def test_an_open_listener_is_refused_because_there_is_no_authentication(tmp_path: Path) -> None:
     refused = angarium(tmp_path, "serve", "--form", "--listen", "0.0.0.0", status=2)
     assert "no authentication yet" in refused.stderr

@@ -1,8 +1,8 @@
-"""Finding the others again after all of them have moved.
+"""Finding the others again after addresses have changed.
 
-A node remembers where the others were. That is enough as long as some majority stays where it is:
-it tells everybody else's new addresses. When all addresses change at once, say with the ports of a
-local cluster, nobody finds anybody; then the addresses in `join` are where to look.
+A node remembers where the others were, and they where it was. When it comes back elsewhere, nobody
+speaks to it, so it has to speak up; when all come back elsewhere at once, as with the ports of a
+local cluster, nobody finds anybody. In both cases the addresses in `join` are where to look.
 """
 
 from __future__ import annotations
@@ -15,15 +15,24 @@ from angarium.errors import AngariumError
 from angarium.ids import CATALOG_GROUP, NodeId
 from angarium.node.joining import cluster_name
 from angarium.wire import Hello, Role, dial
+from angarium.wire.operations import JoinAnswer, JoinHeader, Operation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from angarium.app.addresses import Address
     from angarium.node.node import Node
+    from angarium.wire import Connection
 
 ROUND_SECONDS: Final = 0.5
 """How often to look, until somebody leads."""
+
+PATIENT_ROUNDS: Final = 4
+"""So often a node only looks. Where nothing has moved a leader has shown by then; from here on it
+tells whom it finds where it is, which is an entry in the catalog."""
+
+ANSWER_SECONDS_MAX: Final = 2.0
+"""Whoever takes longer is asked again in the next round."""
 
 _log = logging.getLogger(__name__)
 
@@ -34,24 +43,48 @@ class Seeds:
     def __init__(self, node: Node, addresses: Sequence[Address]) -> None:
         self._node = node
         self._addresses = addresses
+        self._rounds = 0
 
     async def run(self) -> None:
         """Look, as long as that can help."""
         while self._node.leader_of(CATALOG_GROUP) is None:
             await asyncio.gather(*(self._look_at(address) for address in self._addresses))
+            self._rounds += 1
             await asyncio.sleep(ROUND_SECONDS)
 
     async def _look_at(self, address: Address) -> None:
-        """Ask who is at `address`; a member of our cluster is linked to from now on."""
         try:
             connection = await dial(
-                host=address.host, port=address.port, hello=Hello(role=Role.CLIENT), timeout_s=1.0
+                host=address.host,
+                port=address.port,
+                hello=Hello(role=Role.CLIENT),
+                timeout_s=ANSWER_SECONDS_MAX,
             )
+            try:
+                await self._meet(connection, address)
+            finally:
+                await connection.close(timeout_s=ANSWER_SECONDS_MAX)
         except AngariumError as error:
-            _log.debug("nobody found", extra={"address": str(address), "reason": str(error)})
+            _log.debug("no help", extra={"address": str(address), "reason": str(error)})
+
+    async def _meet(self, connection: Connection, address: Address) -> None:
+        """Keep a link to a member of our cluster, and have it tell where we are."""
+        node, hello = self._node, connection.peer.hello
+        is_ours = hello.cluster == cluster_name(node.identity)
+        if not is_ours or not hello.node or hello.node == node.id:
             return
-        hello = connection.peer.hello
-        await connection.close(timeout_s=0.5)
-        is_ours = hello.cluster == cluster_name(self._node.identity)
-        if is_ours and hello.node and hello.node != self._node.id:
-            self._node.peers.know(NodeId(hello.node), str(address))
+        node.peers.know(NodeId(hello.node), str(address))
+        if self._rounds < PATIENT_ROUNDS:
+            return
+        config = node.config
+        header = JoinHeader(
+            node.id,
+            node.identity.incarnation,
+            tuple(sorted(node.addresses.items())),
+            config.region,
+            config.zone,
+            config.host,
+        )
+        answer = await connection.request(Operation.JOIN, header, timeout_s=ANSWER_SECONDS_MAX)
+        for peer, where in answer.read(JoinAnswer).peers:
+            node.peers.know(peer, where)

@@ -94,6 +94,11 @@ def test_what_is_wrong_is_said_in_a_sentence_with_status_2(
     assert len(told.splitlines()) <= 3
 
 
+def test_an_age_is_not_taken_for_a_flag() -> None:
+    options = grammar().parse_args(["sub", "t", "--from", "-15m"])
+    assert options.start.place == "timestamp"
+
+
 def test_a_family_without_a_word_shows_its_words(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cluster"]) == 0
     assert "transfer" in capsys.readouterr().out

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import re
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+_NEGATIVE = re.compile(r"-[0-9][0-9.]*[a-z]{0,2}")
 
 USAGE_ERROR = 2
 """The exit status for something that was written wrongly."""
@@ -17,6 +20,8 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(allow_abbrev=False, **options)
+        # argparse takes what this fits for a value and not for a flag. `--from -15m` is one.
+        self._negative_number_matcher = _NEGATIVE
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong in a sentence, and where help is; leave with status 2."""
