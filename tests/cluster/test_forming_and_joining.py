@@ -13,6 +13,8 @@ from angarium.testing.cluster.processes import HOST
 if TYPE_CHECKING:
     from tests.cluster.running import ClusterOf, Run
 
+    from angarium.ids import NodeId
+
 
 def test_nodes_that_join_belong_to_the_cluster_that_was_formed(
     run: Run, cluster_of: ClusterOf
@@ -97,8 +99,8 @@ def test_a_publish_through_a_follower_is_forwarded_and_read_from_every_node(
                 assert (ack.base_offset, ack.topic, ack.partition) == (number, "orders", 0)
             for node in cluster.ids:
 
-                async def everything(contact: Contact = cluster.contact(node)) -> list[bytes]:
-                    result = await contact.fetch("orders", 0, Offset(0))
+                async def everything(node: NodeId = node) -> list[bytes]:
+                    result = await cluster.contact(node).fetch("orders", 0, Offset(0))
                     values = [one.value for data in result.batches for one in Batch.parse(data)]
                     return [one for one in values if one] if len(values) == 3 else []
 

@@ -34,6 +34,7 @@ from angarium.machine.catalog.values import (
 )
 from angarium.machine.outcomes import Done, Refused
 from angarium.node.joining import cluster_name
+from angarium.wire import Unreachable
 from angarium.wire.error_codec import Failure, error_of
 from angarium.wire.operations import Operation
 
@@ -85,7 +86,8 @@ class CatalogDesk:
     def machine(self) -> CatalogMachine:
         """The catalog as of the last entry applied here."""
         replica = self._node.host.catalog
-        assert replica is not None, "every node has a replica of the catalog"
+        if replica is None:
+            raise Unreachable("this node's catalog is being repaired")
         return replica.catalog.machine
 
     @property

@@ -29,7 +29,7 @@ from angarium.node.steering import CAUGHT_UP_ENTRIES
 from angarium.node.syncing import Syncer
 from angarium.replica.host import Host
 from angarium.replica.peers import decode_peer_message
-from angarium.wire import Hello, Role, Server
+from angarium.wire import Hello, Role, Server, Unreachable
 from angarium.wire.raft_codec import unpacked_messages
 
 if TYPE_CHECKING:
@@ -100,8 +100,9 @@ class Node:
 
     @property
     def host(self) -> Host:
-        """The replicas of this node."""
-        assert self._host is not None, "the node has not started"
+        """The replicas of this node; raises `Unreachable` while it is coming up."""
+        if self._host is None:
+            raise Unreachable("the node is starting and serves nobody yet")
         return self._host
 
     @property

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from angarium.raft.messages import MessageKind
 from angarium.replica.replica import Replica
 
 if TYPE_CHECKING:
-    from angarium.ids import GroupId, Micros
+    from angarium.ids import GroupId, Micros, ReplicaId
     from angarium.log.wal import Wal
     from angarium.machine.catalog import CatalogCommand
     from angarium.raft import RaftNode
+    from angarium.raft.messages import Message
     from angarium.replica.catalog import Catalog, CatalogReply
     from angarium.replica.config import ReplicaConfig
     from angarium.replica.outbox import Outbox
@@ -41,7 +43,24 @@ class CatalogReplica(Replica):
             config=config,
         )
         self.catalog = catalog
+        self._waited: dict[ReplicaId, int] = {}
+        """Ticks since a snapshot was sent to each peer that has not answered yet."""
         catalog.attach(self)
+
+    def tick(self) -> None:
+        """Let one tick pass; a snapshot of which nothing was heard for long is sent again."""
+        super().tick()
+        waiting = self.raft.snapshot_receivers() if self.raft.is_leader else ()
+        self._waited = {peer: self._waited.get(peer, 0) + 1 for peer in waiting}
+        for peer, ticks in self._waited.items():
+            if ticks > self._config.transfer_patience_ticks:
+                self.raft.report_snapshot(peer, ok=False)
+
+    def receive(self, message: Message) -> None:
+        """Take a Raft message; no snapshot while one of our own is being written."""
+        if message.kind is MessageKind.SNAPSHOT and self.is_busy:
+            return  # as if it had been lost on the way
+        super().receive(message)
 
     def submit(self, command: CatalogCommand, *, now: Micros, reply: CatalogReply) -> None:
         """Propose a catalog command; `reply` gets its outcome when it is applied."""

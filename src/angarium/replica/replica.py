@@ -345,6 +345,7 @@ class Replica:
         """
         applied, term = self.applied, self._applied_term
         conf_state: ConfState = self.raft.conf_state
+        as_of = self._storage.outdated_count
         if applied <= self.snapshot_index:
             return
         self.is_busy = True
@@ -354,7 +355,7 @@ class Replica:
             yield lambda: self._storage.write(snapshot)
         finally:
             self.is_busy = False
-        self._storage.adopt(snapshot)
+        self._storage.adopt(snapshot, as_of=as_of)
         self._state.saved(applied)
         self._forget_entries(applied)
 
@@ -366,7 +367,7 @@ class Replica:
     def _install(self, snapshot: Snapshot) -> None:
         """Replace log and state by a leader's snapshot, whose segments are here already."""
         self._storage.write(snapshot)
-        self._storage.adopt(snapshot)
+        self._storage.adopt(snapshot, as_of=self._storage.outdated_count)
         self._wal.compact(self.group, snapshot.index, snapshot.term)
         self._state.restore(snapshot.data, snapshot.index)
         self.applied, self._applied_term = snapshot.index, snapshot.term

@@ -18,7 +18,16 @@ if TYPE_CHECKING:
 class ReplicaStorage:
     """Implements the core's `Storage` over the files of one replica."""
 
-    __slots__ = ("_group", "_hard_state", "_log", "_outdated", "_snapshot", "_store", "is_wanted")
+    __slots__ = (
+        "_fresh_at",
+        "_group",
+        "_hard_state",
+        "_log",
+        "_snapshot",
+        "_store",
+        "is_wanted",
+        "outdated_count",
+    )
 
     def __init__(
         self,
@@ -34,7 +43,10 @@ class ReplicaStorage:
         self._store = store
         self._snapshot = snapshot
         self._hard_state = hard_state
-        self._outdated = False
+        self.outdated_count = 0
+        """How often a snapshot of that moment became useless for peers."""
+        self._fresh_at = 0
+        """The count when the newest snapshot began to be taken."""
         self.is_wanted = False
         """True when a peer needs a snapshot and the newest one will not do."""
 
@@ -65,24 +77,29 @@ class ReplicaStorage:
 
     def snapshot(self) -> Snapshot:
         """Return the newest snapshot for a peer; if that would be of no use, ask for a new one."""
-        if self._outdated:
+        if self.outdated_count != self._fresh_at:
             self.is_wanted = True
             raise SnapshotTemporarilyUnavailable("a newer snapshot is being made")
         return self._snapshot
 
     def outdate(self) -> None:
-        """Say that the newest snapshot is no good for peers any more.
+        """Say that the newest snapshot, and one being taken, are no good for peers any more.
 
         Either the membership has changed, and a newcomer would not find itself in it, or segments
         it lists are gone.
         """
-        self._outdated = True
+        self.outdated_count += 1
 
     def write(self, snapshot: Snapshot) -> None:
         """Make `snapshot` durable; only then may the entries it replaces be forgotten. Blocks."""
         self._store.save(self._group, snapshot)
 
-    def adopt(self, snapshot: Snapshot) -> None:
-        """Let `snapshot`, which is durable, be the newest."""
+    def adopt(self, snapshot: Snapshot, *, as_of: int) -> None:
+        """Let `snapshot`, which is durable, be the newest.
+
+        `as_of` is what `outdated_count` was when it was taken: writing it takes time, and the
+        membership may have changed meanwhile.
+        """
         self._snapshot = snapshot
-        self._outdated = self.is_wanted = False
+        self._fresh_at = as_of
+        self.is_wanted = False

@@ -195,6 +195,12 @@ class ProcessCluster:
 
         Only then may another node be taken down without taking a majority of some group.
         """
+        try:
+            await self._settled(topics, within_s)
+        except TimeoutError as late:
+            raise TimeoutError(f"{late}\n{await self._views()}") from late
+
+    async def _settled(self, topics: Sequence[str] | None, within_s: float) -> None:
         await eventually(self._all_see_all, within_s=within_s, what="all nodes see all nodes")
         await eventually(
             self._catalog_in_sync, within_s=within_s, what="all voters of the catalog in sync"
@@ -204,6 +210,26 @@ class ProcessCluster:
             topics = [topic.name for topic in known]
         for topic in topics:
             await self._topic_settled(topic, within_s)
+
+    async def _views(self) -> str:
+        """Return what every running node says about the cluster, for a person."""
+        lines = []
+        for node in self.running:
+            try:
+                status = await self.contact(node).status()
+                topics = await self.contact(node).topics()
+            except AngariumError as error:
+                lines.append(f"node {node} does not answer: {error}")
+                continue
+            alive = [int(one.id) for one in status.nodes if one.alive]
+            lines.append(
+                f"node {node} sees {alive}, catalog led by {status.catalog_leader} at "
+                f"{status.catalog_index}, in sync {status.catalog_in_sync}"
+            )
+            lines += [
+                f"  {topic.name} {partition}" for topic in topics for partition in topic.partitions
+            ]
+        return "\n".join(lines)
 
     async def _topic_settled(self, topic: str, within_s: float) -> None:
         info = await (await self.someone()).describe(topic)

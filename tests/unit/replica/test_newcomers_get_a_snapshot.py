@@ -1,0 +1,79 @@
+"""A newcomer is brought up by a snapshot that has it as a member, however often that fails."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.replica.several_hosts import SeveralHosts
+
+from angarium.ids import CATALOG_GROUP, GroupId, NodeId
+from angarium.raft import Change, ChangeKind, ConfChange, SnapshotTemporarilyUnavailable
+from angarium.raft.messages import Message, MessageKind
+from angarium.replica.config import ReplicaConfig
+
+FIRST, SECOND = NodeId(1), NodeId(2)
+TICKS_MAX = 200
+SOON = ReplicaConfig(snapshot_entries=1, snapshot_keep_entries=0)
+
+
+def a_leader_and_a_newcomer(group: GroupId) -> SeveralHosts:
+    """Return hosts of which the first leads `group` alone and the second knows nothing of it."""
+    two = SeveralHosts([FIRST, SECOND], SOON)
+    two.form(group, [FIRST])
+    two.hosts[SECOND].join_group(group)
+    for _ in range(TICKS_MAX):
+        two.tick()
+        if two.replica(FIRST, group).may_serve:
+            return two
+    pytest.fail("nobody leads")
+
+
+def add_second(two: SeveralHosts, group: GroupId) -> None:
+    leader = two.replica(FIRST, group)
+    newcomer = Change(ChangeKind.ADD_LEARNER, two.hosts[SECOND].id)
+    leader.propose_conf_change(ConfChange((newcomer,)))
+    leader.process()
+
+
+def test_a_snapshot_taken_before_a_change_of_membership_is_no_good_for_the_newcomer() -> None:
+    group = GroupId(1)
+    two = a_leader_and_a_newcomer(group)
+    leader = two.replica(FIRST, group)
+    leader.propose(b"")
+    leader.process()
+    two.is_lost = lambda _: True
+    two._carry()
+    taking = leader.take_snapshot()
+    work = next(taking)
+    # While it is being written somebody joins.
+    add_second(two, group)
+    two._carry()
+    for _ in range(TICKS_MAX):
+        work()
+        try:
+            work = next(taking)
+        except StopIteration:
+            break
+    with pytest.raises(SnapshotTemporarilyUnavailable):
+        leader._storage.snapshot()
+    assert leader.wants_snapshot()
+
+
+@pytest.mark.parametrize("group", [CATALOG_GROUP, GroupId(1)])
+def test_a_newcomer_whose_snapshot_was_lost_gets_another(group: GroupId) -> None:
+    two = a_leader_and_a_newcomer(group)
+    lost: list[Message] = []
+
+    def lose_three(message: Message) -> bool:
+        if message.kind is MessageKind.SNAPSHOT and len(lost) < 3:
+            lost.append(message)
+            return True
+        return False
+
+    two.is_lost = lose_three
+    add_second(two, group)
+    for _ in range(TICKS_MAX):
+        two.tick()
+        if two.replica(SECOND, group).applied == two.replica(FIRST, group).applied:
+            break
+    assert len(lost) == 3
+    assert two.replica(SECOND, group).applied == two.replica(FIRST, group).applied
