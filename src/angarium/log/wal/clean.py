@@ -25,10 +25,10 @@ from angarium.log.wal.format import (
     ROW_BYTES,
     Row,
     RowFlag,
-    is_zero,
     parse_group_header,
     parse_table,
     row_bytes,
+    written_end,
 )
 from angarium.log.wal.group_log import GroupLog
 from angarium.log.wal.index import HOLE
@@ -140,7 +140,7 @@ def _ends_here(last: WalFile) -> bool:
     if parse_group_header(header, 0, seed=last.seed, origin=mark) is None:
         return False
     return all(
-        is_zero(last.file.pread(_READ_BYTES, position), 0, _READ_BYTES)
+        written_end(last.file.pread(_READ_BYTES, position)) == 0
         for position in range(last.end, last.length, _READ_BYTES)
     )
 

@@ -45,6 +45,8 @@ PAGE_BYTES: Final = 4096
 the length alone."""
 
 ZERO_SECTOR: Final = bytes(SECTOR_BYTES)
+_STRIDE_BYTES: Final = 64 * 1024
+_ZEROS: Final = bytes(_STRIDE_BYTES)
 PADDING: Final = tuple(bytes(count) for count in range(8))
 """What follows a payload: `PADDING[-size & 7]`."""
 _NO_TERM: Final = (1 << 64) - 1
@@ -332,13 +334,22 @@ def parse_group_header(
     return GroupHeader(*_GROUP.unpack(body)[1:])
 
 
-def next_group(content: bytes, position: int, *, seed: int) -> int | None:
-    """Return where the first group header at or after `position` lies."""
-    found = content.find(GROUP_MAGIC, position)
+def written_end(content: bytes) -> int:
+    """Return where the zeros begin that nothing but zeros follows."""
+    end = len(content)
+    while end and content[max(0, end - _STRIDE_BYTES) : end] == _ZEROS[-end:]:
+        end = max(0, end - _STRIDE_BYTES)
+    start = max(0, end - _STRIDE_BYTES)
+    return start + len(content[start:end].rstrip(b"\0"))
+
+
+def next_group(content: bytes, position: int, *, end: int, seed: int) -> int | None:
+    """Return where the first group header from `position` to `end` lies."""
+    found = content.find(GROUP_MAGIC, position, end)
     while found >= 0:
         if found % 8 == 0 and parse_group_header(content, found, seed=seed) is not None:
             return found
-        found = content.find(GROUP_MAGIC, found + 1)
+        found = content.find(GROUP_MAGIC, found + 1, end)
     return None
 
 

@@ -19,7 +19,6 @@ from angarium.log.wal.format import (
     FileHeader,
     GroupFlag,
     file_seed,
-    is_zero,
     parse_file_header,
     parse_group_header,
 )
@@ -184,5 +183,5 @@ def _continue_after(files: WalFiles, last: _Found, scan: FileScan | None) -> Non
     # synced, so it has to be.
     last.file.datasync()
     files.last_sequence, files.last_end = last.sequence, scan.end
-    if not last.is_cut and is_zero(scan.content, scan.end, len(scan.content)):
+    if not last.is_cut and scan.end >= scan.written_end:
         files.current = files.files[last.sequence]

@@ -27,6 +27,7 @@ from angarium.log.wal.format import (
     is_zero,
     next_group,
     parse_group_header,
+    written_end,
 )
 
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ class FileScan:
         self.end = FILE_HEADER_BYTES
         """The end of the last group that counts, once the walk is over."""
         self.cut_bytes = 0
+        self.written_end: Final = written_end(content)
+        """Behind it there is nothing but zeros."""
 
     def groups(self) -> Iterator[ScannedGroup]:
         """Yield the groups in order, damaged ones included, up to where nothing was written."""
@@ -109,14 +112,17 @@ class FileScan:
         """Tell whether somebody recorded that the byte at `position` had been synced."""
         if self._known_end is not None:
             return position < self._known_end
-        found = next_group(self.content, position, seed=self._file_seed)
+        found = self._next_group(position)
         while found is not None:
             header = parse_group_header(self.content, found, seed=self._file_seed)
             assert header is not None
             if header.mark > position and not header.flags & _FIRST:
                 return True
-            found = next_group(self.content, found + 8, seed=self._file_seed)
+            found = self._next_group(found + 8)
         return False
+
+    def _next_group(self, position: int) -> int | None:
+        return next_group(self.content, position, end=self.written_end, seed=self._file_seed)
 
     def _is_torn(self, start: int, header: GroupHeader) -> bool:
         """Tell whether part of a group with a good header never reached the disk."""
@@ -136,7 +142,7 @@ class FileScan:
         if len(header.replace(b"\0", b"")) < _HEADER_NONZERO_MIN:
             return True
         # A whole group has at least its end mark after the header.
-        if is_zero(self.content, end, len(self.content)):
+        if end >= self.written_end:
             return True
         # A header may lie across two sectors, of which one is missing.
         second = end - end % SECTOR_BYTES
@@ -147,15 +153,15 @@ class FileScan:
 
     def _cut(self, start: int) -> None:
         self.end = start
-        self.cut_bytes = len(self.content[start:].rstrip(b"\0"))
+        self.cut_bytes = max(0, self.written_end - start)
 
     # --- frames -----------------------------------------------------------------------------
 
     def _headless(self, start: int) -> ScannedGroup:
         """Read what follows an unreadable group header; frames can be told without it."""
-        following = next_group(self.content, start + 8, seed=self._file_seed)
+        following = self._next_group(start + 8)
         limits = [limit for limit in (following, self._known_end) if limit is not None]
-        limit = min(limits) if limits else len(self.content.rstrip(b"\0")) + 7 & ~7
+        limit = min(limits) if limits else self.written_end + 7 & ~7
         group = self._read_frames(start + GROUP_HEADER_BYTES, limit, None)
         # Between a bare mark's header and its end there is no room for anything to be lost.
         group.is_damaged = limit - start >= BARE_GROUP_BYTES + FRAME_HEADER_BYTES

@@ -22,6 +22,7 @@ from angarium.log.wal.format import (
     parse_group_header,
     parse_table,
     row_bytes,
+    written_end,
     zero_sectors,
 )
 
@@ -66,8 +67,14 @@ def test_a_group_header_is_good_only_where_it_was_written() -> None:
     assert parse_group_header(file, 200, seed=seed) is None, "a copy at another place"
     assert parse_group_header(file, 160, seed=file_seed(7, 4)) is None, "of another file"
     assert parse_group_header(file, 160, seed=file_seed(8, 3)) is None, "of another node"
-    assert next_group(file, 8, seed=seed) == 160
-    assert next_group(file, 168, seed=seed) is None
+    assert next_group(file, 8, end=len(file), seed=seed) == 160
+    assert next_group(file, 168, end=len(file), seed=seed) is None
+
+
+@given(st.binary(max_size=3), st.sampled_from([0, 1, 7, 65_535, 65_536, 65_537, 200_000]))
+def test_the_end_of_what_was_written_is_found(data: bytes, zeros: int) -> None:
+    assert written_end(data + bytes(zeros)) == len(data.rstrip(b"\0"))
+    assert written_end(bytes(zeros) + b"x" + bytes(zeros)) == zeros + 1
 
 
 @given(st.lists(st.tuples(NUMBERS, NUMBERS, st.none() | NUMBERS, st.integers(1, 7)), max_size=5))
