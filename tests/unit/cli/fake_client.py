@@ -122,6 +122,10 @@ class FakeClient:
     async def transfer_leader(self, topic: str, partition: int, to: NodeId) -> None:
         self._cluster.calls.append(("transfer", topic, partition, to))
 
+    async def raise_level(self, level: int | None) -> int:
+        self._cluster.calls.append(("raise_level", level))
+        return level or 1
+
     # --- records ------------------------------------------------------------------------------
 
     async def publish_batch(

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -75,6 +76,8 @@ class LocalCluster:
         self._stop = asyncio.Event()
         self._dashboard = Dashboard(title=f"Angarium {angarium.__version__}")
         self._last: Overview | None = None
+        self._refusal = ""
+        """What the cluster said last to what it was asked to do."""
 
     async def run(self) -> int:
         """Start everything, show it, and stop everything."""
@@ -86,13 +89,19 @@ class LocalCluster:
             if await self._unless_stopped(self._start()):
                 await self._unless_stopped(self._watch())
         finally:
-            self._dashboard.say("stopping all nodes")
-            for probe in self._probes.values():
-                await probe.close()
-            stop_all(self._children.values())
+            try:
+                self._say_if_possible("stopping all nodes")
+                await asyncio.gather(*(probe.close() for probe in self._probes.values()))
+            finally:
+                stop_all(self._children.values())
             self._write_state()
-            self._dashboard.say(f"stopped; the data stay in {self._folder.path}")
+            self._say_if_possible(f"stopped; the data stay in {self._folder.path}")
         return 0
+
+    def _say_if_possible(self, sentence: str) -> None:
+        """Tell something at the end, when the terminal may have been closed already."""
+        with suppress(OSError):
+            self._dashboard.say(sentence)
 
     # --- starting ---------------------------------------------------------------------------
 
@@ -129,6 +138,7 @@ class LocalCluster:
             await asyncio.sleep(EAGER_SECONDS)
 
     async def _create_demo(self) -> None:
+        """Create the topic; a cluster that is just being formed may refuse at first."""
         while True:
             try:
                 await self._probes[1].create_topic(
@@ -137,10 +147,11 @@ class LocalCluster:
             except AlreadyExists:
                 return
             except AngariumError as error:
-                if not error.retriable:
-                    raise
+                self._refusal = f"the topic {DEMO} cannot be created: {error}"
+                self._check_children()
                 await asyncio.sleep(EAGER_SECONDS)
             else:
+                self._refusal = ""
                 return
 
     def _is_ready(self, now: Overview) -> bool:
@@ -163,7 +174,7 @@ class LocalCluster:
             for node in (self._last.nodes if self._last else ())
             if not node.is_alive
         ]
-        why = (
+        why = self._refusal or (
             f"no answer from {', '.join(silent)}" if silent else "not every partition has a leader"
         )
         return (
