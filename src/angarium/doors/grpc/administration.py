@@ -93,3 +93,8 @@ class Administration:
             request.topic, partition_of(request.partition), NodeId(request.to)
         )
         return pb.TransferLeaderResponse()
+
+    async def raise_level(self, request: pb.RaiseLevelRequest, _: Context) -> pb.RaiseLevelResponse:
+        """Let the cluster work at a higher feature level."""
+        level = request.level if request.HasField("level") else None
+        return pb.RaiseLevelResponse(level=await self._broker.raise_level(level))

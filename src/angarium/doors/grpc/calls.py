@@ -54,9 +54,9 @@ def streaming(
         try:
             await handler(requests, context)
         except Exception as error:  # each becomes an answer
-            # A write to a client that has just gone fails before we hear that it has gone. There
-            # is nobody to tell, and nothing is wrong.
-            if not isinstance(expected(error), grpc.aio.InternalError):
+            # Reads and writes of a call that has just ended, by the client or by a closing door,
+            # fail before we hear of the end. There is nobody to tell, and nothing is wrong.
+            if not isinstance(expected(error), grpc.aio.BaseError):
                 await refusals.refuse(context, error)
 
     return grpc.stream_stream_rpc_method_handler(call)

@@ -153,6 +153,7 @@ class GrpcDoor:
             "DrainNode": unary(pb.DrainNodeRequest, admin.drain_node, refusals),
             "RemoveNode": unary(pb.RemoveNodeRequest, admin.remove_node, refusals),
             "TransferLeader": unary(pb.TransferLeaderRequest, admin.transfer_leader, refusals),
+            "RaiseLevel": unary(pb.RaiseLevelRequest, admin.raise_level, refusals),
         }
 
     async def _address_of(self, node: NodeId) -> str | None:

@@ -13,7 +13,10 @@ from angarium.modes import DeliveryMode
 from angarium.proto.v1 import broker_pb2 as pb
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from angarium.api import Ack, NodeInfo, PartitionInfo
+    from angarium.ids import NodeId
 
 _DEFAULT_BATCH_BYTES_MAX: Final = TopicConfig().batch_bytes_max
 _MODES: Final[tuple[DeliveryMode | None, ...]] = (None, *DeliveryMode)
@@ -159,6 +162,7 @@ def cluster_message(status: ClusterStatus) -> pb.GetClusterStatusResponse:
         partitions=status.partitions,
         feature_level=status.feature_level,
         version=status.version,
+        catalog_in_sync=_nodes(status.catalog_in_sync),
     )
 
 
@@ -169,6 +173,7 @@ def _partition_message(partition: PartitionInfo) -> pb.PartitionInfo:
         leader=partition.leader,
         start_offset=partition.start_offset,
         end_offset=partition.end_offset,
+        in_sync=_nodes(partition.in_sync),
     )
 
 
@@ -183,4 +188,10 @@ def _node_message(node: NodeInfo) -> pb.NodeInfo:
         alive=node.alive,
         leads=node.leads,
         replicas=node.replicas,
+        level_max=node.level_max,
     )
+
+
+def _nodes(ids: Iterable[NodeId] | None) -> pb.Nodes | None:
+    """Return nodes, or nothing where they are not known: none at all is something else."""
+    return None if ids is None else pb.Nodes(ids=ids)

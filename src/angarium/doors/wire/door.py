@@ -23,10 +23,12 @@ from angarium.wire.operations import (
     FindOffsetHeader,
     JoinAnswer,
     JoinHeader,
+    LevelAnswer,
     OpenProducerHeader,
     Operation,
     PublishAnswer,
     PublishHeader,
+    RaiseLevelHeader,
     RemoveNodeHeader,
     TopicHeader,
     TopicsAnswer,
@@ -64,6 +66,7 @@ class WireDoor:
             Operation.DRAIN_NODE: self._drain_node,
             Operation.REMOVE_NODE: self._remove_node,
             Operation.TRANSFER_LEADER: self._transfer_leader,
+            Operation.RAISE_LEVEL: self._raise_level,
             Operation.JOIN: self._join,
         }
         streams = {Operation.SUBSCRIBE: self._subscribe}
@@ -86,9 +89,12 @@ class WireDoor:
         )
 
     def welcome(self, connection: Connection) -> Handlers:
-        """Return what whoever connected may do here."""
-        role = connection.peer.hello.role
-        return self._for_peers if role in {Role.PEER, Role.PEER_BULK} else self._for_clients
+        """Return what whoever connected may do here; raises why nothing at all."""
+        hello = connection.peer.hello
+        if hello.role not in {Role.PEER, Role.PEER_BULK}:
+            return self._for_clients
+        self._node.levels.check_peer(hello)
+        return self._for_peers
 
     # --- records ----------------------------------------------------------------------------
 
@@ -207,6 +213,10 @@ class WireDoor:
         await self._broker.transfer_leader(header.topic, header.partition, header.to)
         request.answer()
 
+    async def _raise_level(self, request: Request) -> None:
+        level = await self._broker.raise_level(request.read(RaiseLevelHeader).level)
+        request.answer(LevelAnswer(level))
+
     async def _join(self, request: Request) -> None:
         header = request.read(JoinHeader)
         if "wire" not in dict(header.addresses):
@@ -218,6 +228,8 @@ class WireDoor:
                 incarnation=header.incarnation,
                 addresses=header.addresses,
                 labels=Labels(header.region, header.zone, header.host),
+                level_min=header.level_min,
+                level_max=header.level_max,
             )
         )
         assert isinstance(registered, NodeRegistered)

@@ -352,18 +352,26 @@ class TopicConfig(_message.Message):
     def __init__(self, replication: _Optional[int] = ..., mode: _Optional[_Union[DeliveryMode, str]] = ..., retention_ms: _Optional[int] = ..., retention_bytes: _Optional[int] = ..., batch_bytes_max: _Optional[int] = ...) -> None: ...
 
 class PartitionInfo(_message.Message):
-    __slots__ = ("number", "replicas", "leader", "start_offset", "end_offset")
+    __slots__ = ("number", "replicas", "leader", "start_offset", "end_offset", "in_sync")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     REPLICAS_FIELD_NUMBER: _ClassVar[int]
     LEADER_FIELD_NUMBER: _ClassVar[int]
     START_OFFSET_FIELD_NUMBER: _ClassVar[int]
     END_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    IN_SYNC_FIELD_NUMBER: _ClassVar[int]
     number: int
     replicas: _containers.RepeatedScalarFieldContainer[int]
     leader: int
     start_offset: int
     end_offset: int
-    def __init__(self, number: _Optional[int] = ..., replicas: _Optional[_Iterable[int]] = ..., leader: _Optional[int] = ..., start_offset: _Optional[int] = ..., end_offset: _Optional[int] = ...) -> None: ...
+    in_sync: Nodes
+    def __init__(self, number: _Optional[int] = ..., replicas: _Optional[_Iterable[int]] = ..., leader: _Optional[int] = ..., start_offset: _Optional[int] = ..., end_offset: _Optional[int] = ..., in_sync: _Optional[_Union[Nodes, _Mapping]] = ...) -> None: ...
+
+class Nodes(_message.Message):
+    __slots__ = ("ids",)
+    IDS_FIELD_NUMBER: _ClassVar[int]
+    ids: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, ids: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class TopicInfo(_message.Message):
     __slots__ = ("id", "name", "config", "partitions", "created_at_us")
@@ -444,7 +452,7 @@ class DescribeTopicResponse(_message.Message):
     def __init__(self, topic: _Optional[_Union[TopicInfo, _Mapping]] = ...) -> None: ...
 
 class NodeInfo(_message.Message):
-    __slots__ = ("id", "addresses", "region", "zone", "host", "draining", "alive", "leads", "replicas")
+    __slots__ = ("id", "addresses", "region", "zone", "host", "draining", "alive", "leads", "replicas", "level_max")
     class AddressesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -461,6 +469,7 @@ class NodeInfo(_message.Message):
     ALIVE_FIELD_NUMBER: _ClassVar[int]
     LEADS_FIELD_NUMBER: _ClassVar[int]
     REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_MAX_FIELD_NUMBER: _ClassVar[int]
     id: int
     addresses: _containers.ScalarMap[str, str]
     region: str
@@ -470,14 +479,15 @@ class NodeInfo(_message.Message):
     alive: bool
     leads: int
     replicas: int
-    def __init__(self, id: _Optional[int] = ..., addresses: _Optional[_Mapping[str, str]] = ..., region: _Optional[str] = ..., zone: _Optional[str] = ..., host: _Optional[str] = ..., draining: _Optional[bool] = ..., alive: _Optional[bool] = ..., leads: _Optional[int] = ..., replicas: _Optional[int] = ...) -> None: ...
+    level_max: int
+    def __init__(self, id: _Optional[int] = ..., addresses: _Optional[_Mapping[str, str]] = ..., region: _Optional[str] = ..., zone: _Optional[str] = ..., host: _Optional[str] = ..., draining: _Optional[bool] = ..., alive: _Optional[bool] = ..., leads: _Optional[int] = ..., replicas: _Optional[int] = ..., level_max: _Optional[int] = ...) -> None: ...
 
 class GetClusterStatusRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class GetClusterStatusResponse(_message.Message):
-    __slots__ = ("cluster_id", "node", "catalog_leader", "catalog_index", "nodes", "topics", "partitions", "feature_level", "version")
+    __slots__ = ("cluster_id", "node", "catalog_leader", "catalog_index", "nodes", "topics", "partitions", "feature_level", "version", "catalog_in_sync")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]
     CATALOG_LEADER_FIELD_NUMBER: _ClassVar[int]
@@ -487,6 +497,7 @@ class GetClusterStatusResponse(_message.Message):
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     FEATURE_LEVEL_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    CATALOG_IN_SYNC_FIELD_NUMBER: _ClassVar[int]
     cluster_id: str
     node: int
     catalog_leader: int
@@ -496,7 +507,8 @@ class GetClusterStatusResponse(_message.Message):
     partitions: int
     feature_level: int
     version: str
-    def __init__(self, cluster_id: _Optional[str] = ..., node: _Optional[int] = ..., catalog_leader: _Optional[int] = ..., catalog_index: _Optional[int] = ..., nodes: _Optional[_Iterable[_Union[NodeInfo, _Mapping]]] = ..., topics: _Optional[int] = ..., partitions: _Optional[int] = ..., feature_level: _Optional[int] = ..., version: _Optional[str] = ...) -> None: ...
+    catalog_in_sync: Nodes
+    def __init__(self, cluster_id: _Optional[str] = ..., node: _Optional[int] = ..., catalog_leader: _Optional[int] = ..., catalog_index: _Optional[int] = ..., nodes: _Optional[_Iterable[_Union[NodeInfo, _Mapping]]] = ..., topics: _Optional[int] = ..., partitions: _Optional[int] = ..., feature_level: _Optional[int] = ..., version: _Optional[str] = ..., catalog_in_sync: _Optional[_Union[Nodes, _Mapping]] = ...) -> None: ...
 
 class DrainNodeRequest(_message.Message):
     __slots__ = ("node", "undo")
@@ -533,3 +545,15 @@ class TransferLeaderRequest(_message.Message):
 class TransferLeaderResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class RaiseLevelRequest(_message.Message):
+    __slots__ = ("level",)
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    level: int
+    def __init__(self, level: _Optional[int] = ...) -> None: ...
+
+class RaiseLevelResponse(_message.Message):
+    __slots__ = ("level",)
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    level: int
+    def __init__(self, level: _Optional[int] = ...) -> None: ...

@@ -115,6 +115,11 @@ class BrokerStub:
                 request_serializer=angarium_dot_v1_dot_broker__pb2.TransferLeaderRequest.SerializeToString,
                 response_deserializer=angarium_dot_v1_dot_broker__pb2.TransferLeaderResponse.FromString,
                 _registered_method=True)
+        self.RaiseLevel = channel.unary_unary(
+                '/angarium.v1.Broker/RaiseLevel',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.RaiseLevelRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.RaiseLevelResponse.FromString,
+                _registered_method=True)
 
 
 class BrokerServicer:
@@ -236,6 +241,14 @@ class BrokerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RaiseLevel(self, request, context):
+        """Lets the cluster work at a higher feature level: the end of an upgrade. Releases that do not
+        know the level can no longer take part.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_BrokerServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -318,6 +331,11 @@ def add_BrokerServicer_to_server(servicer, server):
                     servicer.TransferLeader,
                     request_deserializer=angarium_dot_v1_dot_broker__pb2.TransferLeaderRequest.FromString,
                     response_serializer=angarium_dot_v1_dot_broker__pb2.TransferLeaderResponse.SerializeToString,
+            ),
+            'RaiseLevel': grpc.unary_unary_rpc_method_handler(
+                    servicer.RaiseLevel,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.RaiseLevelRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.RaiseLevelResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -753,6 +771,33 @@ class Broker:
             '/angarium.v1.Broker/TransferLeader',
             angarium_dot_v1_dot_broker__pb2.TransferLeaderRequest.SerializeToString,
             angarium_dot_v1_dot_broker__pb2.TransferLeaderResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RaiseLevel(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/RaiseLevel',
+            angarium_dot_v1_dot_broker__pb2.RaiseLevelRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.RaiseLevelResponse.FromString,
             options,
             channel_credentials,
             insecure,

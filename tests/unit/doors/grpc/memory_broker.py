@@ -87,6 +87,7 @@ class MemoryTopic:
                     leader=NodeId(1 + number % 3) if number != 2 else None,
                     start_offset=Offset(0) if number != 2 else None,
                     end_offset=partition.end if number != 2 else None,
+                    in_sync=(NodeId(1), NodeId(3)) if number == 0 else None,
                 )
                 for number, partition in enumerate(self.partitions)
             ),
@@ -350,6 +351,7 @@ class MemoryBroker:
                     alive=number != 3,
                     leads=number,
                     replicas=3,
+                    level_max=1 + number,
                 )
                 for number in (1, 2, 3)
             ),
@@ -357,6 +359,7 @@ class MemoryBroker:
             partitions=sum(len(topic.partitions) for topic in self.topics.values()),
             feature_level=1,
             version="0.1.0",
+            catalog_in_sync=(NodeId(2),),
         )
 
     async def drain_node(self, node: NodeId, *, draining: bool) -> None:
@@ -370,3 +373,8 @@ class MemoryBroker:
     async def transfer_leader(self, topic: str, partition: int, to: NodeId) -> None:
         await self._meet_trouble()
         self.calls.append(("transfer_leader", topic, partition, to))
+
+    async def raise_level(self, level: int | None = None) -> int:
+        await self._meet_trouble()
+        self.calls.append(("raise_level", level))
+        return 2 if level is None else level

@@ -53,9 +53,10 @@ def test_a_topic_is_made_as_it_was_asked_for() -> None:
             one, _, three, _ = answer.topic.partitions
             assert (one.number, list(one.replicas), one.leader) == (0, [1, 2, 3], 1)
             assert (one.start_offset, one.end_offset) == (0, 0)
+            assert list(one.in_sync.ids) == [1, 3]
             # Where the answering node does not know, it does not pretend to.
             assert not any(
-                three.HasField(name) for name in ("leader", "start_offset", "end_offset")
+                three.HasField(name) for name in ("leader", "start_offset", "end_offset", "in_sync")
             )
 
     run(check())
@@ -148,6 +149,8 @@ def test_the_cluster_is_shown_as_the_broker_sees_it() -> None:
             assert dict(last.addresses) == {"wire": "10.0.0.3:7400", "grpc": "10.0.0.3:7401"}
             assert (last.region, last.zone, last.host) == ("eu", "z3", "h3")
             assert (last.draining, last.alive, last.leads, last.replicas) == (True, False, 3, 3)
+            assert last.level_max == 4
+            assert list(answer.catalog_in_sync.ids) == [2]
 
     run(check())
 
@@ -172,5 +175,15 @@ def test_nodes_are_drained_and_removed_and_leaders_moved() -> None:
                 it.stub.TransferLeader(pb.TransferLeaderRequest(topic="orders", partition=-1, to=2))
             )
             assert refused.code == "INVALID_ARGUMENT"
+
+    run(check())
+
+
+def test_the_feature_level_is_raised_to_what_was_asked_for_or_to_what_all_know() -> None:
+    async def check() -> None:
+        async with opened() as it:
+            assert (await it.stub.RaiseLevel(pb.RaiseLevelRequest(level=5))).level == 5
+            assert (await it.stub.RaiseLevel(pb.RaiseLevelRequest())).level == 2
+            assert it.broker.calls[1:] == [("raise_level", 5), ("raise_level", None)]
 
     run(check())

@@ -33,6 +33,7 @@ EMPTY_CALLS = {
     "DrainNode": pb.DrainNodeRequest(node=1),
     "RemoveNode": pb.RemoveNodeRequest(node=1),
     "TransferLeader": pb.TransferLeaderRequest(topic="orders", to=1),
+    "RaiseLevel": pb.RaiseLevelRequest(),
 }
 
 

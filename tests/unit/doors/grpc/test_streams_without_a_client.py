@@ -33,9 +33,10 @@ def refused_after(error: Exception) -> list[Exception]:
 
 
 GONE = grpc.aio.InternalError("Failed execute_batch")
+STOPPED = grpc.aio.BaseError("Server already stopped")
 
 
-@pytest.mark.parametrize("error", [GONE, ExceptionGroup("tasks", [GONE])])
+@pytest.mark.parametrize("error", [GONE, STOPPED, ExceptionGroup("tasks", [GONE])])
 def test_nobody_is_told_that_nobody_is_there(error: Exception) -> None:
     assert refused_after(error) == []
 
