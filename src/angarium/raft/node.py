@@ -333,6 +333,22 @@ class RaftNode:
         members = self._core.tracker.progress.items()
         return tuple(replica for replica, one in members if one.state is ProgressState.SNAPSHOT)
 
+    def slowest_index(self) -> Index | None:
+        """Return up to where every member that was heard of lately has, or is getting, the log.
+
+        What a snapshot on its way brings counts. None where nobody else is known to listen: on a
+        follower, and on a leader that hears of nobody.
+        """
+        core = self._core
+        if core.role is not LEADER:
+            return None
+        reached = [
+            max(one.match, one.pending_snapshot)
+            for replica, one in core.tracker.progress.items()
+            if replica != core.id and one.recently_active
+        ]
+        return min(reached, default=None)
+
     def status(self) -> Status:
         """Return everything that may be of interest, as a copy."""
         return status_of(self._core)

@@ -35,6 +35,10 @@ class ReplicaConfig:
     snapshot_keep_entries: int = 1_000
     """Entries kept before a snapshot, so that a follower slightly behind needs none."""
 
+    snapshot_wait_entries: int = 100_000
+    """Entries kept at most for a member that is still copying what a snapshot lists, or catching
+    up behind it. One that is further behind has to start over with a newer snapshot."""
+
     transfer_chunk_bytes: int = 1 << 20
     """Segment bytes a catching-up replica asks for at a time."""
 
@@ -61,6 +65,8 @@ class ReplicaConfig:
             raise ValueError("an election takes longer than a heartbeat, and both at least a tick")
         if self.snapshot_keep_entries < 0 or self.snapshot_entries < 1:
             raise ValueError("a snapshot replaces at least one entry and keeps none or more")
+        if self.snapshot_wait_entries < self.snapshot_keep_entries:
+            raise ValueError("nobody is waited for with fewer entries than are kept anyway")
         if (
             min(self.transfer_chunk_bytes, self.transfer_chunks_per_tick) < 1
             or self.transfer_patience_ticks < 1

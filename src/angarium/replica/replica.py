@@ -361,6 +361,11 @@ class Replica:
 
     def _forget_entries(self, applied: Index) -> None:
         index = Index(max(applied - self._config.snapshot_keep_entries, 0))
+        waited_for = self.raft.slowest_index()
+        if waited_for is not None:
+            # Else a member under steady load would need the next snapshot as soon as it has one.
+            bound = applied - self._config.snapshot_wait_entries
+            index = min(index, Index(max(waited_for, bound, 0)))
         if index >= self._storage.first_index():
             self._wal.compact(self.group, index, self._storage.term(index))
 

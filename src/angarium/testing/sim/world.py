@@ -53,6 +53,7 @@ def small_host() -> HostConfig:
         replica=ReplicaConfig(
             snapshot_entries=60,
             snapshot_keep_entries=15,
+            snapshot_wait_entries=600,
             transfer_chunk_bytes=1_024,
             transfer_patience_ticks=15,
             message_bytes_max=4_096,

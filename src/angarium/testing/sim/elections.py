@@ -1,0 +1,128 @@
+"""Schedules around elections: situations in which Raft's rules about votes and terms matter.
+
+Chance meets them too seldom. Each is the shortest way to one of them, and harmless as long as the
+rule holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from angarium.testing.sim.script import (
+    THREE,
+    begun,
+    isolate,
+    leader,
+    leads,
+    let_pass,
+    replica_on,
+    strike,
+    until,
+)
+from angarium.testing.sim.world import START, small_host
+
+if TYPE_CHECKING:
+    from angarium.testing.sim.node import SimNode
+    from angarium.testing.sim.world import Report, World
+
+
+def forgetful_voter(seed: int) -> Report:
+    """Two candidates that do not see each other ask the same voter, which restarts in between."""
+    world = begun(seed)
+    let_pass(world, 400)
+    first = leader(world)
+    second, voter = (node for node in world.nodes.values() if node is not first)
+    world.network.cut_between({first.name}, {second.name})
+    strike(world, "crash", first, first.crash)
+    first.boot()
+    until(world, lambda: any(map(leads, world.nodes.values())))
+    elected = next(filter(leads, world.nodes.values()))
+    # The voter does not hear from whom it has elected, so another may ask in the same term.
+    # (If it was elected itself, this is just another crash.)
+    isolate(world, [elected])
+    strike(world, "crash", voter, voter.crash)
+    voter.boot()
+    let_pass(world, 1_000)
+    world.network.heal()
+    let_pass(world, 500)
+    world.conclude()
+    return world.report()
+
+
+def late_loser(seed: int) -> Report:
+    """A leader with a tail that nobody else has is away while two others are elected."""
+    world = begun(seed)
+    let_pass(world, 400)
+    loser = leader(world)
+    strike(world, "partition", loser, lambda: _isolate_with_clients(world, [loser]))
+    until(world, lambda: _tail(loser) >= 5 or not leads(loser))
+    world.quiet_until = world.scheduler.now + 60_000_000
+    others = [node for node in world.nodes.values() if node is not loser]
+    second = _next_leader(world, others)
+    (third,) = (node for node in others if node is not second)
+    world.operator.transfer(world.groups[0], third.id)
+    until(world, lambda: replica_on(third).may_serve)
+    world.network.heal()
+    world.quiet_until = START
+    let_pass(world, 1_000)
+    world.conclude()
+    return world.report()
+
+
+def figure_8(seed: int) -> Report:
+    """Figure 8 of the Raft paper: an entry of an old term, on a majority, is not committed yet."""
+    replica = replace(small_host().replica, message_bytes_max=100)
+    host = replace(small_host(), replica=replica)
+    world = begun(seed, replace(THREE, nodes=5, replicas=5, host=host))
+    let_pass(world, 400)
+    # (a) The leader's tail reaches one other node only.
+    one = leader(world)
+    two = next(node for node in world.nodes.values() if node is not one)
+    strike(world, "partition", one, lambda: _isolate_with_clients(world, [one, two]))
+    until(world, lambda: _tail(one) >= 3 or not leads(one))
+    world.quiet_until = world.scheduler.now + 60_000_000
+    # (b) Both are gone; another is elected, and is gone before anybody has its first entry.
+    for node in (one, two):
+        strike(world, "crash", node, node.crash)
+    world.network.heal()
+    others = [node for node in world.nodes.values() if node not in (one, two)]
+    until(world, lambda: any(map(leads, others)))
+    five = next(filter(leads, others))
+    isolate(world, [five])
+    let_pass(world, 10)
+    strike(world, "crash", five, five.crash)
+    world.network.heal()
+    # (c) The first two come back. One of them leads, and copies its old tail to the others.
+    one.boot()
+    two.boot()
+    known = max(replica_on(node).raft.commit for node in (one, two))
+    until(world, lambda: any(replica_on(node).raft.commit > known for node in (one, two)))
+    # (d) Both are gone again, and the one that was elected in between is back.
+    isolate(world, [one, two])
+    for node in (one, two):
+        strike(world, "crash", node, node.crash)
+    five.boot()
+    let_pass(world, 1_000)
+    world.network.heal()
+    one.boot()
+    two.boot()
+    world.quiet_until = START
+    let_pass(world, 500)
+    world.conclude()
+    return world.report()
+
+
+def _isolate_with_clients(world: World, nodes: list[SimNode]) -> None:
+    isolate(world, nodes, clients=world.client_names())
+
+
+def _tail(node: SimNode) -> int:
+    """Return how many entries of a leader are not committed."""
+    raft = replica_on(node).raft
+    return raft.last_index - raft.commit
+
+
+def _next_leader(world: World, nodes: list[SimNode]) -> SimNode:
+    until(world, lambda: any(replica_on(node).may_serve for node in nodes))
+    return next(node for node in nodes if replica_on(node).may_serve)

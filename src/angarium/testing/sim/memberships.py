@@ -1,0 +1,69 @@
+"""Schedules around changes of membership: the network is cut where old and new voters differ."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from angarium.testing.sim.script import (
+    GROUP,
+    THREE,
+    begun,
+    leader,
+    let_pass,
+    spare_takes_over,
+    strike,
+    until,
+)
+
+if TYPE_CHECKING:
+    from angarium.ids import NodeId
+    from angarium.testing.sim.world import Report, World
+
+
+def split_change(seed: int) -> Report:
+    """The moment a joint change is in force, its leader and the newcomer are cut off together."""
+    world = begun(seed, replace(THREE, nodes=4))
+    let_pass(world, 500)
+    newcomer = spare_takes_over(world)
+    until(world, lambda: _is_joint(world))
+    return _split(world, newcomer)
+
+
+def lonely_learner(seed: int) -> Report:
+    """A leader is left alone with a learner that has everything, and with no other voter."""
+    world = begun(seed, replace(THREE, nodes=4))
+    let_pass(world, 500)
+    newcomer = spare_takes_over(world)
+    until(world, lambda: _listens(world, newcomer))
+    return _split(world, newcomer)
+
+
+def _split(world: World, newcomer: NodeId) -> Report:
+    """Cut the leader and the newcomer off together, each side with half of the clients."""
+    leading = leader(world)
+    together = {leading.name, world.nodes[newcomer].name}
+    others = {node.name for node in world.nodes.values()} - together
+    for number, client in enumerate(world.client_names()):
+        (together if number % 2 else others).add(client)
+    strike(world, "partition", leading, lambda: world.network.cut_between(together, others))
+    let_pass(world, 2_000)
+    world.network.heal()
+    let_pass(world, 500)
+    world.conclude()
+    return world.report()
+
+
+def _is_joint(world: World) -> bool:
+    leading = world.operator.leader(GROUP)
+    return leading is not None and bool(leading.raft.conf_state.voters_outgoing)
+
+
+def _listens(world: World, newcomer: NodeId) -> bool:
+    """Tell whether the newcomer is a learner with nearly the whole log."""
+    leading = world.operator.leader(GROUP)
+    learner = world.nodes[newcomer].replica
+    if leading is None or learner not in leading.raft.conf_state.learners:
+        return False
+    match = leading.raft.match(learner)
+    return match is not None and 0 < leading.raft.last_index - 5 <= match

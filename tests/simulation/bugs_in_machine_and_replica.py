@@ -1,0 +1,238 @@
+"""Bugs planted where entries get their meaning, and where clients get their answers."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from angarium.errors import AngariumError, NotLeader
+from angarium.ids import Term
+from angarium.log.stages import StageStore
+from angarium.machine import partition_state, producers
+from angarium.machine.numbering import Numbering
+from angarium.machine.outcomes import Refused
+from angarium.machine.producers import Producers
+from angarium.machine.snapshots import Part
+from angarium.modes import DeliveryMode
+from angarium.replica.acks import Acks
+from angarium.replica.partition import Partition
+from tests.simulation.planting import Replaced, bug
+from tests.simulation.variants import transacting, usual
+
+if TYPE_CHECKING:
+    from collections import deque
+    from collections.abc import Iterator, Sequence
+
+    from angarium.ids import Index, Micros
+    from angarium.machine import PartitionMachine, Prepared
+    from angarium.machine.outcomes import Appended, Duplicate, Outcome
+    from angarium.replica.acks import Published, Publishing, Reply
+
+
+# --- the machine ----------------------------------------------------------------------------
+
+
+@bug(seeds_max=20, known_seed=1, run=usual)
+def dedup_lost_at_snapshot() -> Iterator[Replaced]:
+    """A snapshot does not hold which producers have sent what."""
+    original = partition_state._tables
+
+    def tables(machine: PartitionMachine) -> dict[Part, dict[Any, Any]]:
+        return {**original(machine), Part.PRODUCERS: {}}
+
+    yield Replaced(partition_state, "_tables", tables)
+
+
+@bug(seeds_max=20, known_seed=1, run=usual)
+def stale_offsets_in_snapshot() -> Iterator[Replaced]:
+    """A restored machine numbers on from a place before the one it had reached."""
+    original = partition_state._read_header
+
+    def read_header(machine: PartitionMachine, header: Any) -> None:
+        original(machine, header)
+        machine.numbering.next_offset = max(machine.numbering.next_offset - 1, 0)
+
+    yield Replaced(partition_state, "_read_header", read_header)
+
+
+@bug(seeds_max=60, known_seed=1, run=transacting)
+def start_forgotten_at_snapshot() -> Iterator[Replaced]:
+    """A restored machine has forgotten what was trimmed away."""
+    original = partition_state._read_header
+
+    def read_header(machine: PartitionMachine, header: Any) -> None:
+        original(machine, header)
+        machine.numbering.start_offset = 0
+
+    yield Replaced(partition_state, "_read_header", read_header)
+
+
+@bug(seeds_max=20, known_seed=1, run=usual)
+def duplicates_accepted() -> Iterator[Replaced]:
+    """A batch that was stored before is stored again."""
+    original = producers._judge_repetition
+
+    def judge_repetition(row: producers.Producer, first: int, past: int) -> Any:
+        verdict = original(row, first, past)
+        return verdict if isinstance(verdict, Refused) else None
+
+    yield Replaced(producers, "_judge_repetition", judge_repetition)
+
+
+@bug(seeds_max=20, known_seed=1, run=usual)
+def sequence_gap_accepted() -> Iterator[Replaced]:
+    """A batch is stored although the one before it is missing."""
+    original = Producers.admit
+
+    def admit(self: Producers, producer: int, *, epoch: int, first: int, **rest: int) -> Any:
+        row = self.find(producer)
+        if row is not None and row.epoch == epoch and first > row.next_sequence:
+            self.rows[producer] = msgspec.structs.replace(row, next_sequence=first)
+        return original(self, producer, epoch=epoch, first=first, **rest)  # type: ignore[arg-type]
+
+    yield Replaced(Producers, "admit", admit)
+
+
+@bug(seeds_max=20, known_seed=1, run=usual)
+def machine_throws_dice() -> Iterator[Replaced]:
+    """Whether a batch is taken depends on something that is not in the entry."""
+    original = Numbering.number
+    dice = random.Random(6)
+
+    def number(self: Numbering, **place: int) -> Appended | Duplicate | Refused:
+        if dice.random() < 0.001:
+            return Refused("RESOURCE_EXHAUSTED", "no luck today")
+        return original(self, **place)
+
+    yield Replaced(Numbering, "number", number)
+
+
+# --- stages ---------------------------------------------------------------------------------
+
+
+@bug(seeds_max=60, known_seed=1, run=transacting)
+def stages_left_out_of_snapshots() -> Iterator[Replaced]:
+    """A snapshot for a peer lacks what open transactions have staged."""
+
+    def contents(self: StageStore) -> dict[int, list[bytes]]:
+        return {}
+
+    yield Replaced(StageStore, "contents", contents)
+
+
+@bug(seeds_max=60, known_seed=1, run=transacting)
+def stages_dropped_before_their_batches_are_safe() -> Iterator[Replaced]:
+    """A stage goes when its commit is applied, not when its batches are synced in the segments."""
+
+    def drop_published_stages(self: Partition) -> None:
+        while self._drops:
+            for slot in self._drops.popleft()[1]:
+                self._stages.drop(slot)
+
+    original = Partition._write
+
+    def write(self: Partition, applied: Any) -> None:
+        original(self, applied)
+        self._drop_published_stages()
+
+    yield Replaced(Partition, "_drop_published_stages", drop_published_stages)
+    yield Replaced(Partition, "_write", write)
+
+
+# --- answers --------------------------------------------------------------------------------
+
+
+@bug(seeds_max=20, known_seed=1, run=usual)
+def consistent_answered_at_append() -> Iterator[Replaced]:
+    """A CONSISTENT publish is answered when only its leader has it."""
+
+    def answer_at(self: Partition, index: Index, answer: Published, reply: Reply) -> None:
+        reply(answer)
+
+    yield Replaced(Partition, "_answer_at", answer_at)
+
+
+@bug(seeds_max=20, known_seed=1, run=usual)
+def projection_kept_across_leaders() -> Iterator[Replaced]:
+    """A leader that was deposed and elected again goes on numbering where it had stopped."""
+
+    def lead(self: Partition, term: Term) -> None:
+        self._term = term
+
+    def follow(self: Partition) -> None:
+        self._term = Term(0)
+        self.acks.abandon()
+
+    yield Replaced(Partition, "lead", lead)
+    yield Replaced(Partition, "follow", follow)
+
+
+@bug(seeds_max=20, known_seed=1, run=usual)
+def another_leaders_entry_confirms_mine() -> Iterator[Replaced]:
+    """A publish waits on when leadership is lost, and whatever comes at its index confirms it."""
+
+    def applied(
+        self: Acks, index: Index, term: Term, outcomes: tuple[Outcome, ...] = ()
+    ) -> None:
+        waiting: deque[Any] = self._waiting
+        while waiting and waiting[0].index <= index:
+            done = waiting.popleft()
+            done.reply(done.published)
+
+    def abandon(self: Acks) -> None:
+        self._oldest.clear()
+
+    yield Replaced(Acks, "applied", applied)
+    yield Replaced(Acks, "abandon", abandon)
+
+
+@bug(seeds_max=60, known_seed=1, run=usual)
+def unknown_called_no() -> Iterator[Replaced]:
+    """A leader that loses its place says no to publishes of which nobody knows the fate."""
+
+    def abandon(self: Acks) -> None:
+        waiting, self._waiting = self._waiting, type(self._waiting)()
+        self._oldest.clear()
+        for one in waiting:
+            one.reply(NotLeader())
+
+    yield Replaced(Acks, "abandon", abandon)
+
+
+@bug(seeds_max=60, known_seed=1, run=usual)
+def eventual_answered_before_the_log_took_it() -> Iterator[Replaced]:
+    """An EVENTUAL publish is answered although its entry was refused by the leader's own log."""
+    original = Partition.publish
+    proposed = Partition._proposed
+    refusals: list[AngariumError] = []
+
+    def note_refusal(self: Partition, prepared: Prepared, now: Micros) -> Index | AngariumError:
+        index = proposed(self, prepared, now)
+        if isinstance(index, AngariumError):
+            refusals.append(index)
+            assert self._log_entries is not None
+            return self._log_entries.last_index
+        return index
+
+    def publish(self: Partition, requests: Sequence[Publishing], *, now: Micros) -> None:
+        refusals.clear()
+        original(
+            self,
+            [
+                request._replace(reply=_honest(request, refusals))
+                for request in requests
+            ],
+            now=now,
+        )
+
+    def _honest(request: Publishing, refusals: list[AngariumError]) -> Reply:
+        def reply(answer: Published | AngariumError) -> None:
+            is_eventual = request.mode is DeliveryMode.EVENTUAL
+            request.reply(refusals[0] if refusals and not is_eventual else answer)
+
+        return reply
+
+    yield Replaced(Partition, "_proposed", note_refusal)
+    yield Replaced(Partition, "publish", publish)

@@ -1,0 +1,229 @@
+"""Bugs planted where replicas agree: votes, quorums, replication, membership, reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from angarium.ids import NO_REPLICA, Index
+from angarium.log.wal import Wal
+from angarium.raft import leading, quorum, reading, reconfiguration, replication, stepping, tracker
+from angarium.raft.core import LEADER
+from angarium.raft.log import RaftLog
+from angarium.raft.messages import HardState, MessageKind
+from angarium.raft.quorum import vote_result
+from angarium.raft.tracker import Tracker
+from angarium.replica.outbox import Outbox
+from angarium.replica.replica import Replica
+from angarium.replica.storage import ReplicaStorage
+from tests.simulation.planting import Replaced, bug
+from tests.simulation.variants import contested, moving, scripted, usual
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from angarium.ids import GroupId, ReplicaId, Term
+    from angarium.raft.core import Core
+    from angarium.raft.messages import Entry, Message, Snapshot
+    from angarium.raft.quorum import VoteResult
+
+
+def _leader_does(kind: MessageKind, handler: Any) -> Replaced:
+    """Let leaders treat messages of `kind` by another rule."""
+    tables = [list(table) for table in stepping._HANDLERS]
+    tables[LEADER][kind] = handler
+    return Replaced(stepping, "_HANDLERS", tuple(map(tuple, tables)))
+
+
+# --- votes ----------------------------------------------------------------------------------
+
+
+@bug(seeds_max=200, known_seed=1, run=contested)
+def vote_not_persisted() -> Iterator[Replaced]:
+    """The vote is not written down, so that a voter may vote twice in one term."""
+    original = Wal.append
+
+    def append(
+        self: Wal,
+        group: GroupId,
+        entries: Sequence[Entry] = (),
+        hard_state: HardState | None = None,
+        *,
+        reserve: bool = False,
+    ) -> None:
+        if hard_state is not None:
+            hard_state = HardState(hard_state.term, NO_REPLICA, hard_state.commit)
+        original(self, group, entries, hard_state, reserve=reserve)
+
+    yield Replaced(Wal, "append", append)
+
+
+@bug(seeds_max=20, known_seed=1, run=usual)
+def up_to_date_check_skipped() -> Iterator[Replaced]:
+    """A voter grants its vote to a candidate whose log ends earlier than its own."""
+
+    def is_up_to_date(self: RaftLog, *, last_index: Index, last_term: Term) -> bool:
+        return True
+
+    yield Replaced(RaftLog, "is_up_to_date", is_up_to_date)
+
+
+# --- replication ----------------------------------------------------------------------------
+
+
+@bug(seeds_max=20, known_seed=1, run=usual)
+def append_without_previous_entry() -> Iterator[Replaced]:
+    """A follower takes entries without comparing the term of the entry before them."""
+    original = RaftLog.accept
+
+    def accept(
+        self: RaftLog, entries: Sequence[Entry], *, prev_index: Index, prev_term: Term, commit: Index
+    ) -> bool:
+        own = self.term_at(prev_index)
+        term = prev_term if own is None else own
+        return original(self, entries, prev_index=prev_index, prev_term=term, commit=commit)
+
+    yield Replaced(RaftLog, "accept", accept)
+
+
+@bug(seeds_max=20, known_seed=1, run=usual)
+def conflicting_suffix_kept() -> Iterator[Replaced]:
+    """A follower keeps its own entries where the leader has others, and takes only longer ones."""
+
+    def beyond_agreement(self: RaftLog, entries: Sequence[Entry]) -> Sequence[Entry]:
+        return [entry for entry in entries if entry.index > self.last_index]
+
+    yield Replaced(RaftLog, "_beyond_agreement", beyond_agreement)
+
+
+@bug(seeds_max=300, known_seed=1, run=contested)
+def old_term_committed_by_counting() -> Iterator[Replaced]:
+    """A leader counts replicas for entries of earlier terms, too (figure 8 of the paper)."""
+
+    def advance_commit(core: Core) -> bool:
+        index = core.tracker.committed()
+        if index <= core.log.committed:
+            return False
+        core.log.commit_to(index)
+        return True
+
+    for module in (replication, leading, reconfiguration):
+        yield Replaced(module, "advance_commit", advance_commit)
+
+
+@bug(seeds_max=20, known_seed=1, run=usual)
+def quorum_off_by_one() -> Iterator[Replaced]:
+    """An entry counts as committed when one replica too few has it."""
+
+    def majority_index(indexes: list[Index]) -> Index:
+        indexes.sort()
+        return indexes[min((len(indexes) + 1) // 2, len(indexes) - 1)]
+
+    yield Replaced(quorum, "majority_index", majority_index)
+    yield Replaced(tracker, "majority_index", majority_index)
+
+
+@bug(seeds_max=60, known_seed=1, run=usual)
+def leader_counts_itself_before_its_fsync() -> Iterator[Replaced]:
+    """A leader takes its own entries for stored before they are on its own disk."""
+    original = Outbox.after_sync
+
+    def after_sync(self: Outbox, replica: Replica, responses: tuple[Message, ...]) -> None:
+        own = tuple(one for one in responses if one.to == replica.id)
+        others = tuple(one for one in responses if one.to != replica.id)
+        original(self, replica, others)
+        replica.persisted(own)
+
+    yield Replaced(Outbox, "after_sync", after_sync)
+
+
+@bug(seeds_max=60, known_seed=1, run=usual)
+def paused_follower_never_probed_again() -> Iterator[Replaced]:
+    """A leader whose probe was lost waits for its answer for ever."""
+
+    def on_heartbeat_response(core: Core, m: Message) -> None:
+        progress = core.tracker.progress.get(m.sender)
+        if progress is not None:
+            progress.recently_active = True
+            if m.context:
+                reading.acknowledge(core, m)
+
+    yield _leader_does(MessageKind.HEARTBEAT_RESPONSE, on_heartbeat_response)
+
+
+# --- reads ----------------------------------------------------------------------------------
+
+
+@bug(seeds_max=60, known_seed=1, run=usual)
+def serving_before_an_own_entry_is_committed() -> Iterator[Replaced]:
+    """A new leader serves at once, though it does not know yet what its predecessors committed."""
+
+    def watch_leadership(self: Replica) -> None:
+        raft = self.raft
+        if self._leading is not None and not (raft.is_leader and raft.term == self._leading):
+            self._leading = None
+            self._state.follow()
+            self._drop_reads()
+        if self._leading is None and raft.is_leader:
+            self._leading = raft.term
+            self._state.lead(raft.term)
+
+    yield Replaced(Replica, "_watch_leadership", watch_leadership)
+    yield _leader_does(MessageKind.READ_INDEX, reading._confirm)
+
+
+@bug(seeds_max=60, known_seed=1, run=usual)
+def read_index_without_a_quorum() -> Iterator[Replaced]:
+    """A leader answers reads without asking whether it still leads."""
+
+    def confirm(core: Core, request: Message) -> None:
+        reading._answer(core, request, core.log.committed)
+
+    yield Replaced(reading, "_confirm", confirm)
+
+
+# --- membership -----------------------------------------------------------------------------
+
+
+@bug(seeds_max=10, known_seed=1, run=scripted("split-change"))
+def joint_change_decided_by_the_new_half() -> Iterator[Replaced]:
+    """While the membership changes only the new voters are asked, not the old ones as well."""
+
+    def committed(self: Tracker) -> Index:
+        return quorum.majority_index([self.progress[voter].match for voter in self._incoming])
+
+    def agreed(self: Tracker, numbers: dict[ReplicaId, Index]) -> Index:
+        return quorum.committed_index(self._incoming, numbers)
+
+    def result_of(self: Tracker, votes: dict[ReplicaId, bool]) -> VoteResult:
+        return vote_result(self._incoming, votes)
+
+    yield Replaced(Tracker, "committed", committed)
+    yield Replaced(Tracker, "agreed", agreed)
+    yield Replaced(Tracker, "result_of", result_of)
+
+
+@bug(seeds_max=200, known_seed=1, run=moving)
+def learner_counted_as_voter() -> Iterator[Replaced]:
+    """What learners have acknowledged counts towards the majority of the voters."""
+
+    def committed(self: Tracker) -> Index:
+        matches = sorted((one.match for one in self.progress.values()), reverse=True)
+        return matches[len(self._incoming) // 2]
+
+    yield Replaced(Tracker, "committed", committed)
+
+
+@bug(seeds_max=60, known_seed=1, run=moving)
+def snapshot_with_the_membership_of_the_one_before() -> Iterator[Replaced]:
+    """A snapshot is saved with the membership that was in force when the last one was."""
+    original = ReplicaStorage.write
+
+    def write(self: ReplicaStorage, snapshot: Snapshot) -> None:
+        stale = self.newest.conf_state
+        if stale.voters:
+            snapshot = msgspec.structs.replace(snapshot, conf_state=stale)
+        original(self, snapshot)
+
+    yield Replaced(ReplicaStorage, "write", write)

@@ -1,0 +1,270 @@
+"""Bugs planted where things are kept: syncs, recovery, damage, snapshots, segments, identity."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from angarium.errors import SyncFailed
+from angarium.ids import Index
+from angarium.log.segments import PartitionLog
+from angarium.log.segments import reader as segment_reader
+from angarium.log.segments.reader import SegmentReader
+from angarium.log.snapshots import SnapshotStore, SnapshotWriter
+from angarium.log.wal.pipeline import Pipeline
+from angarium.log.wal.replay import Replay
+from angarium.log.wal.scan import FileScan
+from angarium.raft.messages import HardState
+from angarium.replica import host
+from angarium.replica.host import Host
+from angarium.replica.outbox import Outbox
+from angarium.replica.partition import Partition
+from angarium.replica.partition_replica import PartitionReplica
+from angarium.replica.replica import Replica
+from angarium.testing.disk import SimulatedDisk
+from angarium.testing.sim.node import SimNode
+from tests.simulation.planting import Replaced, bug
+from tests.simulation.variants import crowded, dark, moving, rotten, scripted, usual
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+    from angarium.ids import GroupId, Offset
+    from angarium.log.disk import File
+    from angarium.log.segments.segment import Segment
+    from angarium.log.wal import SyncGroup
+    from angarium.log.wal.report import Damage
+    from angarium.log.wal.scan import Frame, ScannedGroup
+    from angarium.raft.messages import Message, Snapshot
+    from angarium.replica.work import Work
+
+
+# --- syncs ----------------------------------------------------------------------------------
+
+
+@bug(seeds_max=20, known_seed=1, run=usual)
+def ack_before_fsync() -> Iterator[Replaced]:
+    """Answers leave before the sync that makes them true."""
+    original = Outbox.after_sync
+
+    def after_sync(self: Outbox, replica: Replica, responses: tuple[Message, ...]) -> None:
+        original(self, replica, ())
+        replica.persisted(responses)
+
+    yield Replaced(Outbox, "after_sync", after_sync)
+
+
+@bug(seeds_max=60, known_seed=1, run=dark)
+def fsync_error_ignored() -> Iterator[Replaced]:
+    """A node goes on after a failed sync, as if the disk had what it was given."""
+    original = Pipeline.write
+
+    def write(self: Pipeline, group: SyncGroup) -> None:
+        try:
+            original(self, group)
+        except SyncFailed:
+            self.failure = None
+            group.is_written = True
+
+    yield Replaced(Pipeline, "write", write)
+
+
+# --- recovery -------------------------------------------------------------------------------
+
+
+@bug(seeds_max=200, known_seed=1, run=usual)
+def hard_state_lost_by_truncation() -> Iterator[Replaced]:
+    """Recovery drops entries that were superseded together with the votes written after them."""
+    original_entry, original_other = Replay._apply_entry, Replay._apply_other
+    written: dict[tuple[Replay, int], list[tuple[int, HardState]]] = {}
+
+    def apply_entry(self: Replay, frame: Frame, base: int) -> None:
+        log = self.logs.get(frame.group)  # type: ignore[call-overload]
+        if log is not None and frame.entry_index <= log.last:
+            votes = written.get((self, frame.group), [])
+            while votes and votes[-1][0] >= frame.entry_index:
+                votes.pop()
+            log.hard_state = votes[-1][1] if votes else HardState()
+        original_entry(self, frame, base)
+
+    def apply_other(self: Replay, frame: Frame, content: bytes) -> None:
+        original_other(self, frame, content)
+        log = self.logs.get(frame.group)  # type: ignore[call-overload]
+        if log is not None:
+            votes = written.setdefault((self, frame.group), [])
+            votes.append((log.last, log.hard_state))
+
+    yield Replaced(Replay, "_apply_entry", apply_entry)
+    yield Replaced(Replay, "_apply_other", apply_other)
+
+
+@bug(seeds_max=60, known_seed=1, run=usual)
+def superseded_entries_come_back() -> Iterator[Replaced]:
+    """Recovery keeps the first entry it meets at an index, not the last."""
+    original = Replay._apply_entry
+
+    def apply_entry(self: Replay, frame: Frame, base: int) -> None:
+        log = self.logs.get(frame.group)  # type: ignore[call-overload]
+        if log is None or frame.entry_index > log.last:
+            original(self, frame, base)
+
+    yield Replaced(Replay, "_apply_entry", apply_entry)
+
+
+@bug(seeds_max=60, known_seed=1, run=rotten)
+def damage_cut_silently() -> Iterator[Replaced]:
+    """A damaged place in the log is taken for its end, and the replica votes on."""
+    original = FileScan.groups
+
+    def groups(self: FileScan) -> Iterator[ScannedGroup]:
+        start = self.end
+        for group in original(self):
+            if group.is_damaged or group.header is None:
+                self._cut(start)
+                return
+            start = self.end
+            yield group
+
+    yield Replaced(FileScan, "groups", groups)
+
+
+@bug(seeds_max=60, known_seed=1, run=rotten)
+def recovering_replica_goes_on() -> Iterator[Replaced]:
+    """A replica that has lost part of its log votes and acknowledges as if nothing had happened."""
+
+    def entries_to_refetch(
+        damage: Damage | None, *, known_commit: Index
+    ) -> tuple[Index, Index] | None:
+        return None
+
+    yield Replaced(host, "entries_to_refetch", entries_to_refetch)
+
+
+# --- identity -------------------------------------------------------------------------------
+
+
+@bug(seeds_max=20, known_seed=1, run=usual)
+def wiped_node_keeps_its_identity() -> Iterator[Replaced]:
+    """A node with an empty disk comes back as the voter it was."""
+
+    def wipe(self: SimNode) -> None:
+        if self.host is not None:
+            self._die()
+        self.disk = SimulatedDisk(self.rng)
+
+    yield Replaced(SimNode, "wipe", wipe)
+
+
+@bug(seeds_max=20, known_seed=1, run=usual)
+def messages_to_an_older_incarnation_accepted() -> Iterator[Replaced]:
+    """A wiped node acts upon messages that were meant for the one it was before."""
+    original = Host.deliver
+
+    def deliver(self: Host, group: GroupId, message: Message) -> None:
+        mine = self.id
+        try:
+            self.id = message.to
+            original(self, group, message)
+        finally:
+            self.id = mine
+
+    yield Replaced(Host, "deliver", deliver)
+
+
+# --- snapshots ------------------------------------------------------------------------------
+
+
+@bug(seeds_max=60, known_seed=1, run=dark)
+def segments_not_synced_before_the_log_is_freed() -> Iterator[Replaced]:
+    """A snapshot is saved, and the log before it freed, while segments are not on disk yet."""
+    original = Partition.save
+
+    def save(self: Partition) -> Generator[Work, None, bytes]:
+        steps = original(self)
+        while True:
+            try:
+                next(steps)  # the work is never done, and counts as if it were
+            except StopIteration as finished:
+                return finished.value  # type: ignore[no-any-return]
+        yield
+
+    yield Replaced(Partition, "save", save)
+
+
+@bug(seeds_max=60, known_seed=1, run=usual)
+def log_forgets_before_the_snapshot_is_saved() -> Iterator[Replaced]:
+    """Entries leave the log before the snapshot that stands for them is durable."""
+    original = Replica.take_snapshot
+
+    def take_snapshot(self: Replica) -> Generator[Work, None, None]:
+        if self.applied > self.snapshot_index:
+            self._forget_entries(self.applied)
+        yield from original(self)
+
+    yield Replaced(Replica, "take_snapshot", take_snapshot)
+
+
+@bug(seeds_max=60, known_seed=1, run=dark)
+def snapshot_not_synced() -> Iterator[Replaced]:
+    """A snapshot counts as saved when it has been written, not when it has been synced."""
+    original = SnapshotWriter._write_head
+
+    class Unsynced:
+        def __init__(self, file: File) -> None:
+            self._file = file
+
+        def datasync(self) -> None:
+            pass
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._file, name)
+
+    def write_head(self: SnapshotWriter, file: File) -> None:
+        original(self, Unsynced(file))  # type: ignore[arg-type]
+
+    def publish(self: SnapshotStore, group: GroupId, index: Index) -> None:
+        self._disk.rename(self._draft_name(group), self._name(group, index))
+        self._remove_below(group, index)
+
+    yield Replaced(SnapshotWriter, "_write_head", write_head)
+    yield Replaced(SnapshotStore, "publish", publish)
+
+
+@bug(seeds_max=60, known_seed=1, run=moving)
+def state_installed_without_its_segments() -> Iterator[Replaced]:
+    """A replica that catches up installs the leader's state before the segments are here."""
+
+    def consider(self: PartitionReplica, offer: Message, snapshot: Snapshot) -> None:
+        self.step(offer)
+
+    yield Replaced(PartitionReplica, "_consider", consider)
+
+
+# --- segments -------------------------------------------------------------------------------
+
+
+@bug(seeds_max=60, known_seed=1, run=rotten)
+def corrupt_segment_served() -> Iterator[Replaced]:
+    """Readers get bytes from a segment without a look at their checksum."""
+
+    def read(
+        self: SegmentReader, segment: Segment, offset: Offset, bytes_max: int, *, gaps: bool = False
+    ) -> list[memoryview]:
+        index = self.index(segment)
+        place = index.place_of_offset(offset)
+        start = index[place].position
+        chunk = self.raw(segment, start, segment.written.position - start)
+        batches: list[memoryview] = []
+        segment_reader._cut(chunk, index.offset(place), offset, bytes_max, gaps, batches)
+        return batches
+
+    yield Replaced(SegmentReader, "read", read)
+
+
+@bug(seeds_max=5, known_seed=1, run=scripted("damaged-leader"))
+def damaged_segment_sent_for_ever() -> Iterator[Replaced]:
+    """A leader that is told of its damaged segment sends it again without a look."""
+
+    def verify_segment(self: PartitionLog, segment: Offset) -> None:
+        pass
+
+    yield Replaced(PartitionLog, "verify_segment", verify_segment)

@@ -1,0 +1,91 @@
+"""Runs with other settings than the usual ones, for bugs that hide in rare situations.
+
+Each is a way to run a seed. The faults are the simulator's own; only their mix, the size of the
+cluster or the size of its messages differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from angarium.testing.sim.faults import USUAL, FaultProfile
+from angarium.testing.sim.scenarios import SCENARIOS
+from angarium.testing.sim.world import Settings, World, small_host
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from angarium.testing.sim.world import Report
+
+
+def usual(seed: int) -> Report:
+    """What `make sim` runs."""
+    return World(seed).run()
+
+
+def _run(settings: Settings) -> Callable[[int], Report]:
+    return lambda seed: World(seed, settings).run()
+
+
+def _more(**weights: int) -> FaultProfile:
+    return FaultProfile(weights={**USUAL, **weights})
+
+
+rotten: Final = _run(
+    Settings(
+        faults=FaultProfile(
+            weights={"bit_flip": 10, "crash": 3, "power_loss": 3, "isolate_leader": 2, "wipe": 1},
+            gaps_ms=(250, 500),
+            lasting_ms=(20, 300),
+        )
+    )
+)
+"""Disks that rot: most faults are flipped bits, with time to recover in between."""
+
+dark: Final = _run(
+    Settings(faults=_more(power_loss_of_all=15, sync_failure=8, slow_disk=6, bit_flip=0, wipe=0))
+)
+"""The power fails everywhere, again and again, and syncs are slow or fail."""
+
+moving: Final = _run(
+    Settings(nodes=5, faults=_more(move_replica=20, wipe=15, partition=8, isolate_leader=8))
+)
+"""Replicas move and are replaced all the time."""
+
+crowded: Final = _run(Settings(faults=_more(full_disk=20, crash=10, power_loss=10)))
+"""Disks are full half of the time."""
+
+contested: Final = _run(
+    Settings(
+        nodes=5,
+        replicas=5,
+        faults=FaultProfile(
+            weights={
+                "crash": 8,
+                "power_loss": 8,
+                "isolate_leader": 8,
+                "partition": 6,
+                "one_way_cut": 6,
+                "bad_weather": 6,
+                "transfer": 8,
+            },
+            gaps_ms=(60, 100),
+            lasting_ms=(10, 300),
+        ),
+        host=replace(
+            small_host(), replica=replace(small_host().replica, message_bytes_max=200)
+        ),
+    )
+)
+"""Five replicas that hardly agree on a leader, and send entries one by one."""
+
+transacting: Final = _run(
+    Settings(groups=2, transactors=3, stewards=1, producers=3, faults=_more(crash=10, wipe=6))
+)
+"""Mostly transactions and trims."""
+
+
+def scripted(name: str) -> Callable[[int], Report]:
+    """Return the schedule called `name`."""
+    return SCENARIOS[name]
