@@ -214,6 +214,8 @@ class NodeInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the answering node hears from it."""
     leads: int = 0
     replicas: int = 0
+    level_max: int = 1
+    """The highest feature level its release knows."""
 
 
 class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -283,3 +285,10 @@ class Broker(Protocol):
 
     async def transfer_leader(self, topic: str, partition: int, to: NodeId) -> None:
         """Ask a partition's leader to hand over."""
+
+    async def raise_level(self, level: int | None = None) -> int:
+        """Let the cluster work at a higher feature level; None: the highest that every node knows.
+
+        The end of an upgrade: releases that do not know the level can no longer take part. Returns
+        the level; `PreconditionFailed` names the nodes that are too old for it.
+        """

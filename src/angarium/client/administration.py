@@ -10,8 +10,10 @@ from angarium.wire.operations import (
     AlterTopicHeader,
     CreateTopicHeader,
     DrainNodeHeader,
+    LevelAnswer,
     OpenProducerHeader,
     Operation,
+    RaiseLevelHeader,
     RemoveNodeHeader,
     TopicHeader,
     TransferLeaderHeader,
@@ -82,6 +84,14 @@ class Administration(ABC):
         await self._reach.calls.ask(
             Operation.TRANSFER_LEADER, TransferLeaderHeader(topic, partition, to)
         )
+
+    async def raise_level(self, level: int | None = None) -> int:
+        """Let the cluster work at a higher feature level, the end of an upgrade; see `api.Broker`.
+
+        None stands for the highest level that every node knows.
+        """
+        frame = await self._reach.calls.ask(Operation.RAISE_LEVEL, RaiseLevelHeader(level))
+        return frame.read(LevelAnswer).level
 
     async def _topic(
         self, operation: Operation, header: CreateTopicHeader | AlterTopicHeader

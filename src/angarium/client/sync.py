@@ -293,6 +293,10 @@ class SyncClient:
         """Ask a partition's leader to hand over."""
         self._thread.call(self._client.transfer_leader(topic, partition, to))
 
+    def raise_level(self, level: int | None = None) -> int:
+        """Let the cluster work at a higher feature level, the end of an upgrade."""
+        return self._thread.call(self._client.raise_level(level))
+
     # --- in the other thread ----------------------------------------------------------------------
 
     def _empty_outbox(self) -> None:

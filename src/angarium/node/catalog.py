@@ -13,6 +13,7 @@ from angarium.errors import (
     InvalidArgument,
     NotFound,
     NotLeader,
+    OutcomeUnknown,
 )
 from angarium.ids import CATALOG_GROUP, Index, NodeId
 from angarium.machine.catalog import (
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
     from angarium.ids import Buffer
     from angarium.machine.catalog import CatalogApplied, CatalogCommand, CatalogOutcome
+    from angarium.machine.catalog.values import Node as Member
     from angarium.machine.catalog.values import Partition, Topic
     from angarium.node.node import Node
 
@@ -115,6 +117,7 @@ class CatalogDesk:
 
     def changed(self, applied: CatalogApplied | None) -> None:
         """Hear that an entry was applied; None: a snapshot, so anything may be different."""
+        self._node.levels.note(self.machine)
         self._advanced.set()
         self._advanced = asyncio.Event()
         if applied is None or applied.nodes or applied.groups or applied.topics:
@@ -169,7 +172,10 @@ class CatalogDesk:
             timeout_s=node.config.request_timeout_s,
         )
         answer = frame.read(_Answer)
-        return msgspec.msgpack.decode(answer.content, type=_KINDS[answer.kind]), answer.applied
+        kind = _KINDS.get(answer.kind)
+        if kind is None:
+            raise OutcomeUnknown(f"a leader of a newer release answered with a {answer.kind}")
+        return msgspec.msgpack.decode(answer.content, type=kind), answer.applied
 
     async def _here(self, command: CatalogCommand | None) -> tuple[CatalogOutcome, Index]:
         """Carry out a command on this leader; None only makes sure that it still leads."""
@@ -213,11 +219,12 @@ class CatalogDesk:
     async def _introduce(self) -> None:
         node = self._node
         if not self.machine.cluster and node.leader_of(CATALOG_GROUP) == node.id:
-            await self.submit(Form(cluster=cluster_name(node.identity)))
+            release = node.config.release
+            await self.submit(Form(cluster=cluster_name(node.identity), level=release.level_max))
         await self.catch_up()
         known = self.machine.nodes.by_id.get(node.id)
         mine = self.registration(node.id if known is not None else None)
-        if known is None or (known.addresses, known.labels) != (mine.addresses, mine.labels):
+        if known is None or _as_registered(known) != _as_registered(mine):
             await self.submit(mine)
 
     def registration(self, known_as: NodeId | None) -> NodeRegister:
@@ -228,7 +235,13 @@ class CatalogDesk:
             incarnation=node.identity.incarnation,
             addresses=tuple(sorted(node.addresses.items())),
             labels=Labels(config.region, config.zone, config.host),
+            level_min=config.release.level_min,
+            level_max=config.release.level_max,
         )
+
+
+def _as_registered(one: Member | NodeRegister) -> tuple[object, ...]:
+    return one.addresses, one.labels, one.level_min, one.level_max
 
 
 def _leader(node: Node) -> NodeId | None:

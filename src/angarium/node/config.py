@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from angarium.node.release import Release
 from angarium.replica.host import HostConfig
 
 if TYPE_CHECKING:
@@ -57,6 +58,9 @@ class NodeConfig:
     """Bytes of publishes accepted and not yet proposed. At the limit more are refused."""
 
     host_config: HostConfig = field(default_factory=HostConfig)
+
+    release: Release = field(default_factory=Release)
+    """What this software understands. Only tests set it, to stand in for a neighbouring release."""
 
     def __post_init__(self) -> None:
         if self.form and self.join:

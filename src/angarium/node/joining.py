@@ -49,11 +49,13 @@ async def ask_to_join(
         config.region,
         config.zone,
         config.host,
+        config.release.level_min,
+        config.release.level_max,
     )
     refusal: AngariumError = Unreachable("nobody to ask")
     for address in config.join:
         try:
-            answer = await _ask(address, request, config.request_timeout_s)
+            answer = await _ask(address, request, config)
         except AngariumError as error:
             _log.warning("%s did not let us in: %s", address, error)
             refusal = error
@@ -65,9 +67,11 @@ async def ask_to_join(
     raise refusal
 
 
-async def _ask(address: str, request: JoinHeader, timeout_s: float) -> JoinAnswer:
+async def _ask(address: str, request: JoinHeader, config: NodeConfig) -> JoinAnswer:
     host, _, port = address.rpartition(":")
-    connection = await dial(host=host, port=int(port), hello=Hello(role=Role.CLIENT))
+    timeout_s = config.request_timeout_s
+    hello = config.release.introduced(Hello(role=Role.CLIENT))
+    connection = await dial(host=host, port=int(port), hello=hello)
     try:
         answer = await connection.request(Operation.JOIN, request, timeout_s=timeout_s)
         return answer.read(JoinAnswer)

@@ -22,6 +22,7 @@ from angarium.log.os_disk import OsDisk
 from angarium.node.catalog import CatalogDesk
 from angarium.node.joining import ask_to_join, cluster_name, new_cluster
 from angarium.node.lag import LoopLag
+from angarium.node.levels import Levels
 from angarium.node.peers import Peers
 from angarium.node.placement import Placement
 from angarium.node.retention import Retention
@@ -48,10 +49,6 @@ _log = logging.getLogger(__name__)
 HOUSEKEEPING_S = 0.1
 """How often segments are written behind and snapshots are considered."""
 
-FEATURES = {"machine": 1}
-"""Feature levels this software understands; negotiated in the handshake and in the catalog."""
-
-
 class Node:
     """One member of a cluster. `start`, then serve, then `stop`."""
 
@@ -69,6 +66,7 @@ class Node:
         """Why the node had to stop, if it had to."""
         self.stopped = asyncio.Event()
         self._disk = OsDisk(config.data_directory)
+        self.levels = Levels(config.release, self._disk)
         self._identity: identities.Identity | None = None
         self._host: Host | None = None
         self._server: Server | None = None
@@ -180,6 +178,8 @@ class Node:
                 "join; a node never forms one by itself"
             )
         self._attach_catalog()
+        self.levels.note(self.catalog.machine)
+        self.levels.check_support(self.catalog.machine)
         for run in (
             self._tick,
             self._keep_house,
@@ -239,6 +239,7 @@ class Node:
     def _open(self) -> None:
         loop = asyncio.get_running_loop()
         identity = self.identity
+        self.levels.check_data()
         self._host = Host(
             self._disk,
             node=identity.node_id,
@@ -274,15 +275,15 @@ class Node:
 
     def _greeting(self, role: Role) -> Hello:
         identity = self._identity
-        if identity is None:
-            return Hello(role=role, features=FEATURES)
-        return Hello(
-            role=role,
-            cluster=cluster_name(identity),
-            node=identity.node_id,
-            incarnation=identity.incarnation,
-            features=FEATURES,
-        )
+        hello = Hello(role=role)
+        if identity is not None:
+            hello = Hello(
+                role=role,
+                cluster=cluster_name(identity),
+                node=identity.node_id,
+                incarnation=identity.incarnation,
+            )
+        return self.config.release.introduced(hello)
 
     def _hello(self) -> Hello:
         return self._greeting(Role.PEER)

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from angarium import __version__
 from angarium.api import ClusterStatus, FetchResult, NodeInfo, Producer
 from angarium.errors import InvalidArgument
 from angarium.ids import CATALOG_GROUP, Epoch, NodeId, Offset, ProducerId
 from angarium.machine.catalog import (
+    LevelRaise,
+    LevelRaised,
     NodeDrain,
     NodeRemove,
     ProducerBlock,
@@ -138,6 +139,7 @@ class Service:
                 alive=one.id == node.id or node.peers.is_up(one.id),
                 leads=leads.get(one.id, 0),
                 replicas=loads.replicas.get(one.id, 0),
+                level_max=one.level_max,
             )
             for one in sorted(machine.nodes.by_id.values(), key=lambda one: one.id)
         )
@@ -150,7 +152,7 @@ class Service:
             topics=len(machine.topics.by_id),
             partitions=len(machine.topics.partitions),
             feature_level=machine.nodes.level,
-            version=__version__,
+            version=node.config.release.software,
             catalog_in_sync=node.in_sync(CATALOG_GROUP),
         )
 
@@ -161,6 +163,15 @@ class Service:
     async def remove_node(self, node: NodeId) -> None:
         """Forget a node that holds nothing any more."""
         await self._node.catalog.submit(NodeRemove(node=node))
+
+    async def raise_level(self, level: int | None = None) -> int:
+        """Let the cluster use what a newer release brings; there is no way back."""
+        if level is None:
+            await self._node.catalog.catch_up()
+            level = self._node.catalog.machine.nodes.level_possible
+        raised = await self._node.catalog.submit(LevelRaise(level=level))
+        assert isinstance(raised, LevelRaised)
+        return raised.level
 
     async def transfer_leader(self, topic: str, partition: int, to: NodeId) -> None:
         """Ask a partition's leader to hand over."""

@@ -41,6 +41,7 @@ class Operation(IntEnum):
     DRAIN_NODE = 31
     REMOVE_NODE = 32
     TRANSFER_LEADER = 33
+    RAISE_LEVEL = 34
     JOIN = 40
     PEER = 41
     """Between nodes: segments, repairs (`replica.peers`)."""
@@ -209,6 +210,19 @@ class TransferLeaderHeader(msgspec.Struct, frozen=True, array_like=True):
     to: NodeId
 
 
+class RaiseLevelHeader(msgspec.Struct, frozen=True, array_like=True):
+    """Answered with `LevelAnswer`."""
+
+    level: int | None = None
+    """None: the highest that every node knows."""
+
+
+class LevelAnswer(msgspec.Struct, frozen=True, array_like=True):
+    """The feature level the cluster works at."""
+
+    level: int
+
+
 class JoinHeader(msgspec.Struct, frozen=True, array_like=True):
     """A node asks to become, or to be again, a member. Answered with `JoinAnswer`."""
 
@@ -219,6 +233,9 @@ class JoinHeader(msgspec.Struct, frozen=True, array_like=True):
     region: str = ""
     zone: str = ""
     host: str = ""
+    level_min: int = 1
+    level_max: int = 1
+    """The feature levels it can work at."""
 
 
 class JoinAnswer(msgspec.Struct, frozen=True, array_like=True):
@@ -244,11 +261,13 @@ __all__ = [
     "FindOffsetHeader",
     "JoinAnswer",
     "JoinHeader",
+    "LevelAnswer",
     "OpenProducerHeader",
     "Operation",
     "Producer",
     "PublishAnswer",
     "PublishHeader",
+    "RaiseLevelHeader",
     "RemoveNodeHeader",
     "Told",
     "TopicHeader",

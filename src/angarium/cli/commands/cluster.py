@@ -1,4 +1,4 @@
-"""`angarium cluster status | add | drain | remove | transfer`"""
+"""`angarium cluster status | add | drain | remove | transfer | raise-level`"""
 
 from __future__ import annotations
 
@@ -118,6 +118,23 @@ def transfer(options: Namespace) -> int:
     return talk(options, work)
 
 
+def raise_level(options: Namespace) -> int:
+    """Let the cluster work at a higher feature level."""
+
+    async def work(client: Client, chosen: Choices) -> int:
+        before = (await client.cluster_status()).feature_level
+        level = await client.raise_level(options.level)
+        if chosen.is_json:
+            print_json({"feature_level": level, "before": before})
+        elif level == before:
+            print(f"the cluster works at feature level {level}, the highest that every node knows")
+        else:
+            print(f"the cluster works at feature level {level} from now on; it was {before}")
+        return 0
+
+    return talk(options, work)
+
+
 async def _replicas_of(client: Client, node: NodeId) -> int:
     seen = await client.cluster_status()
     return next((one.replicas for one in seen.nodes if one.id == node), 0)
@@ -132,7 +149,7 @@ def _print_status(seen: ClusterStatus) -> None:
     print(f"version         {seen.version}, feature level {seen.feature_level}")
     print()
     print_table(
-        ("node", "state", "wire", "grpc", "place", "leads", "replicas"),
+        ("node", "state", "wire", "grpc", "place", "leads", "replicas", "level"),
         [
             (
                 one.id,
@@ -142,6 +159,7 @@ def _print_status(seen: ClusterStatus) -> None:
                 "/".join(filter(None, (one.region, one.zone, one.host))) or None,
                 one.leads,
                 one.replicas,
+                one.level_max,
             )
             for one in seen.nodes
         ],

@@ -1,4 +1,4 @@
-"""`angarium cluster status | add | drain | remove | transfer`"""
+"""`angarium cluster status | add | drain | remove | transfer | raise-level`"""
 
 from __future__ import annotations
 
@@ -35,3 +35,12 @@ def add(words: Words) -> None:
     transfer.add_argument("topic", metavar="TOPIC")
     transfer.add_argument("partition", metavar="PARTITION", type=natural)
     transfer.add_argument("node", metavar="NODE", type=positive)
+
+    raise_level = family.add(
+        "raise-level",
+        "end an upgrade: use what the new release brings, with no way back",
+        run="cluster:raise_level",
+    )
+    raise_level.add_argument(
+        "level", metavar="LEVEL", type=positive, nargs="?", help="default: the highest all know"
+    )

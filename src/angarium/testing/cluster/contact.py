@@ -18,10 +18,12 @@ from angarium.wire.operations import (
     DrainNodeHeader,
     FetchAnswer,
     FetchHeader,
+    LevelAnswer,
     OpenProducerHeader,
     Operation,
     PublishAnswer,
     PublishHeader,
+    RaiseLevelHeader,
     RemoveNodeHeader,
     TopicHeader,
     TopicsAnswer,
@@ -160,3 +162,8 @@ class Contact:
     async def transfer(self, topic: str, partition: int, to: NodeId) -> None:
         """Have a partition led by `to`."""
         await self.ask(Operation.TRANSFER_LEADER, TransferLeaderHeader(topic, partition, to))
+
+    async def raise_level(self, level: int | None = None) -> int:
+        """Have the cluster work at a higher feature level; return the one it works at."""
+        frame = await self.ask(Operation.RAISE_LEVEL, RaiseLevelHeader(level), timeout_s=5.0)
+        return frame.read(LevelAnswer).level

@@ -1,0 +1,50 @@
+"""What one release of the software understands: wire versions, and feature levels.
+
+A wire version is agreed on per connection, a feature level by the whole cluster, in the catalog.
+docs/reference/versions.md says what each of them covers and how to raise it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+import angarium
+from angarium.wire.handshake import WIRE_VERSION_MAX, WIRE_VERSION_MIN
+
+if TYPE_CHECKING:
+    from angarium.wire import Hello
+
+LEVEL_MIN: Final = 1
+LEVEL_MAX: Final = 1
+"""The feature levels this software can work at."""
+
+FEATURE: Final = "machine"
+"""Under this name a node tells its highest level in the handshake."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """This release, unless a test says otherwise."""
+
+    software: str = angarium.__version__
+    wire_min: int = WIRE_VERSION_MIN
+    wire_max: int = WIRE_VERSION_MAX
+    level_min: int = LEVEL_MIN
+    level_max: int = LEVEL_MAX
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.wire_min <= self.wire_max or not 1 <= self.level_min <= self.level_max:
+            raise ValueError("versions and levels begin at 1 and go upward")
+
+    def introduced(self, hello: Hello) -> Hello:
+        """Return `hello` with what this release understands."""
+        return msgspec.structs.replace(
+            hello,
+            software=self.software,
+            version_min=self.wire_min,
+            version_max=self.wire_max,
+            features={**hello.features, FEATURE: self.level_max},
+        )
