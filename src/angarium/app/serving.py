@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import uvloop
 
+from angarium.app.stopping import done_before
 from angarium.errors import AngariumError
 from angarium.telemetry.logs import Logs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable, Sequence
 
     from angarium.app.settings import LogSettings
 
@@ -80,7 +81,7 @@ async def run_until_stopped(parts: Callable[[Signals], Sequence[Part]], signals:
             for part in parts(signals):
                 # Pushed first: a part that failed half-way through its start is stopped, too.
                 running.push_async_callback(part.stop)
-                if not await signals.unless_stopped(part.start()):
+                if not await done_before(signals.stop, _started(part)):
                     break
             else:
                 # All that exists by now lives as long as the process, so the garbage collector
@@ -98,6 +99,10 @@ async def run_until_stopped(parts: Callable[[Signals], Sequence[Part]], signals:
     _log.info("stopped")
     if signals.failure is not None:
         raise signals.failure
+
+
+async def _started(part: Part) -> None:
+    await part.start()
 
 
 class Signals:
@@ -121,21 +126,6 @@ class Signals:
         """Stop the process because a part of it cannot go on."""
         self.failure = self.failure or failure
         self.stop.set()
-
-    async def unless_stopped(self, work: Coroutine[object, object, object]) -> bool:
-        """Wait for `work` and return True; if told to stop before, cancel it and return False."""
-        doing = asyncio.ensure_future(work)
-        told = asyncio.ensure_future(self.stop.wait())
-        try:
-            await asyncio.wait((doing, told), return_when=asyncio.FIRST_COMPLETED)
-            if not doing.done():
-                return False
-            doing.result()
-            return True
-        finally:
-            for task in (doing, told):
-                task.cancel()
-            await asyncio.gather(doing, told, return_exceptions=True)
 
     def _stop(self) -> None:
         loop = asyncio.get_running_loop()
