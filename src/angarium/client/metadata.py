@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from angarium.api import ClusterStatus, TopicInfo
+from angarium.client.shared import heard, shared
 from angarium.errors import NotFound
 from angarium.wire.operations import Operation, TopicHeader, TopicsAnswer
 
@@ -46,7 +47,7 @@ class Metadata:
             asking = asyncio.get_running_loop().create_task(self._describe(name))
             self._asking[name] = asking
             asking.add_done_callback(lambda done: self._asked(name, done))
-        return await asyncio.shield(asking)
+        return await shared(asking)
 
     async def close(self) -> None:
         """Stop asking."""
@@ -58,8 +59,7 @@ class Metadata:
 
     def _asked(self, name: str, done: asyncio.Task[TopicInfo]) -> None:
         del self._asking[name]
-        if not done.cancelled():
-            done.exception()  # whoever waits still gets it; nobody has to
+        heard(done)
 
     async def _describe(self, name: str) -> TopicInfo:
         try:

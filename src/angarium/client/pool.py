@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from angarium.client.shared import heard, shared
 from angarium.errors import AngariumError
 from angarium.wire import Hello, Role, Unreachable, dial
 
@@ -50,9 +51,8 @@ class Pool:
             self._check_rest(address)
             dialling = asyncio.get_running_loop().create_task(self._dial(address))
             self._dialling[address] = dialling
-            dialling.add_done_callback(_noticed)
-        # Several callers may wait for it; the one that gives up must not end it for the others.
-        return await asyncio.shield(dialling)
+            dialling.add_done_callback(heard)
+        return await shared(dialling)
 
     async def close(self, *, timeout_s: float) -> None:
         """Say goodbye to every node."""
@@ -85,6 +85,7 @@ class Pool:
             del self._dialling[address]
         self._refused.pop(address, None)
         self.cluster = self.cluster or connection.peer.hello.cluster
+        self._open = {where: one for where, one in self._open.items() if one.is_open}
         self._open[address] = connection
         return connection
 
@@ -94,8 +95,3 @@ class Pool:
             since, error = refused
             if asyncio.get_running_loop().time() < since + REST_S:
                 raise Unreachable(f"{address} was tried a moment ago: {error}")
-
-
-def _noticed(done: asyncio.Task[Connection]) -> None:
-    if not done.cancelled():
-        done.exception()  # whoever waits still gets it; nobody has to

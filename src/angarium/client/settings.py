@@ -46,6 +46,10 @@ class ClientSettings:
     batches_in_flight_max: int = REMEMBERED_BATCHES
     """Unanswered batches per partition. At the bound further records gather into the next ones."""
 
+    gather_from_in_flight: int = 1
+    """With so many unanswered batches in a partition, further records gather instead of leaving at
+    once. More means smaller batches sooner, and more of them."""
+
     buffered_bytes_max: int = 64 * 1024 * 1024
     """What was published and is not answered yet. At the bound `publish` waits and
     `publish_nowait` raises `LimitExceeded`. One record may overdraw it."""
@@ -72,8 +76,9 @@ class ClientSettings:
     """How batches are compressed; nodes pass them on as they are."""
 
     idempotent: bool = True
-    """Number batches, so that repeating one never stores it twice. Without it a publish whose
-    outcome is unknown is not repeated and fails."""
+    """Number batches, so that repeating one never stores it twice, and none overtakes another.
+    Without it a publish whose outcome is unknown fails at once, and a batch that was refused and
+    repeated may end up behind later ones."""
 
     wire: WireLimits = field(default=WireLimits())
 
@@ -91,6 +96,7 @@ class ClientSettings:
         assert self.batch_bytes > 0
         assert self.batch_records_max > 0
         assert 0 < self.batches_in_flight_max <= REMEMBERED_BATCHES
+        assert 0 < self.gather_from_in_flight <= self.batches_in_flight_max
         assert self.buffered_bytes_max > 0
         assert self.delivery_bytes_max > 0
         assert self.fetch_bytes > 0

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from angarium.api import Producer
 from angarium.client.publishing.packs import Identity
+from angarium.client.shared import shared
 from angarium.wire.operations import OpenProducerHeader, Operation
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Identities:
         """Return the identity that all lanes begin with."""
         if self._first is None or _has_failed(self._first):
             self._first = asyncio.get_running_loop().create_task(self.fresh())
-        return await asyncio.shield(self._first)
+        return await shared(self._first)
 
     async def fresh(self) -> Identity:
         """Return an identity nobody has used."""

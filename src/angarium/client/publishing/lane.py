@@ -5,9 +5,8 @@ at once, up to a small window. When something does go wrong, the lane stops send
 every attempt under way has ended, and repeats what is unanswered in its order (`_recover`).
 
 Why that is exactly once: a partition takes a producer's batches only in sequence, so a repeated
-batch is recognised, and one behind a missing batch is refused. A batch gets another number only
-under a new identity, and only if it is certain that it is not stored under the old one; otherwise
-its publisher hears `OutcomeUnknown`.
+batch is recognised, and one behind a missing batch is refused. `Numbers` says when a batch may get
+another number; where it may not, its publisher hears `OutcomeUnknown`.
 """
 
 from __future__ import annotations
@@ -19,8 +18,6 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from angarium.batch import BatchBuilder
-from angarium.client.publishing.losses import Acknowledged
-from angarium.client.publishing.packs import Identity, Pack
 from angarium.client.publishing.verdicts import Verdict, refusal, unknown_after, verdict_of
 from angarium.errors import (
     AngariumError,
@@ -30,13 +27,14 @@ from angarium.errors import (
     SequenceGap,
     UnknownProducer,
 )
-from angarium.ids import NO_PRODUCER, Epoch
 from angarium.wire import DeadlineExceeded, Unreachable
 from angarium.wire.operations import Operation, PublishAnswer, PublishHeader
 
 if TYPE_CHECKING:
     from angarium.api import Ack
     from angarium.batch.columns import HeadersOf
+    from angarium.client.publishing.numbers import Numbers
+    from angarium.client.publishing.packs import Pack
     from angarium.client.publishing.sending import Sending
     from angarium.ids import Buffer
     from angarium.modes import DeliveryMode
@@ -49,27 +47,21 @@ before it were lost: a deposed leader that does not know it yet says the same.""
 NOT_FOUND_MAX: Final = 3
 """So often a topic may be unknown before we believe it: a node may not have heard of it yet."""
 
-NOBODY: Final = Identity(NO_PRODUCER, Epoch(0))
-
 _log = logging.getLogger(__name__)
 
 
 class Lane:
-    """Batches of one partition. Not numbered: PERFORMANCE mode, or a client that wants it so."""
+    """Batches of one partition, from the records that publishers add to their answers."""
 
     def __init__(
-        self, sending: Sending, topic: str, partition: int, *, is_numbered: bool, bytes_max: int
+        self, sending: Sending, topic: str, partition: int, numbers: Numbers, *, bytes_max: int
     ) -> None:
         self.topic = topic
         self.partition = partition
         self._sending = sending
         self._settings = sending.settings
-        self._is_numbered = is_numbered
+        self._numbers = numbers
         self._bytes_max = bytes_max
-        self._identity = None if is_numbered else NOBODY
-        self._next_sequence = 0
-        self._has_published = False
-        self._acknowledged = Acknowledged()
         self._gathering: Pack | None = None
         self._builder = self._new_builder()
         self._waiting: deque[Pack] = deque()
@@ -86,6 +78,12 @@ class Lane:
     def is_gathering(self) -> bool:
         """Tell whether a record added now would join others."""
         return self._gathering is not None
+
+    @property
+    def is_idle(self) -> bool:
+        """Tell whether nothing waits here and nothing is under way."""
+        is_empty = self._gathering is None and not self._waiting and not self._sent
+        return is_empty and not self._attempts and self._recovery is None
 
     def add(
         self,
@@ -156,7 +154,7 @@ class Lane:
         self._is_scheduled = False
         while self._recovery is None and self._has_next():
             connection = self._way()
-            if self._identity is None or connection is None or connection.is_congested:
+            if connection is None or connection.is_congested or not self._numbers.are_known:
                 self._begin_recovery()
                 return
             pack = self._take_next()
@@ -180,7 +178,8 @@ class Lane:
         if self._waiting:
             return True
         # A batch on its way is time for the next one to grow.
-        return self._gathering is not None and not self._sent
+        is_gathering = self._gathering is not None
+        return is_gathering and len(self._sent) < self._settings.gather_from_in_flight
 
     def _new_builder(self) -> BatchBuilder:
         return BatchBuilder(
@@ -196,13 +195,11 @@ class Lane:
 
     def _numbered(self, pack: Pack) -> bool:
         """Give `pack` the next number; False if its records make no batch."""
-        assert self._identity is not None
         try:
-            pack.number(self._identity, self._next_sequence if self._is_numbered else 0)
+            self._numbers.number(pack)
         except Exception as error:
             self._finish(pack, error)
             return False
-        self._next_sequence += pack.count
         return True
 
     def _send(self, pack: Pack, connection: Connection, patience_s: float) -> None:
@@ -235,8 +232,7 @@ class Lane:
     def _acked(self, pack: Pack, ack: Ack) -> None:
         if pack in self._sent:
             self._sent.remove(pack)
-        if self._is_numbered:
-            self._acknowledged.note(pack, ack)
+        self._numbers.note(pack, ack)
         self._finish(pack, ack)
         self._pump()
 
@@ -257,7 +253,7 @@ class Lane:
             self._sending.routes.distrust(connection)
         if verdict is Verdict.UNKNOWN:
             pack.may_be_stored = True
-            if not self._is_numbered:
+            if not self._numbers.is_numbered:
                 verdict = Verdict.FINAL
         if verdict is Verdict.FINAL:
             self._give_up(pack, error)
@@ -267,8 +263,7 @@ class Lane:
         """Fail one pack. What comes behind it needs other numbers, and so another identity."""
         if pack in self._sent:
             self._sent.remove(pack)
-            if self._is_numbered:
-                self._identity = None
+            self._numbers.spoil()
         elif pack in self._waiting:
             self._waiting.remove(pack)
         else:
@@ -304,7 +299,11 @@ class Lane:
             is_ready = False
             await self._pause(failures)
             try:
-                connection = await self._prepare(failures)
+                async with asyncio.timeout_at(self._first_deadline()):
+                    connection = await self._prepare(failures)
+            except TimeoutError:
+                # What has had its time is told why it was refused, if it ever was.
+                self._note(Unreachable("the partition's leader was not found in time"))
             except AngariumError as error:
                 self._hindered(error, failures)
             else:
@@ -320,6 +319,13 @@ class Lane:
             await self._quiet
         self._quiet = None
 
+    def _first_deadline(self) -> float:
+        """Return when the first of all that waits has had its time."""
+        waiting = [*self._sent, *self._waiting]
+        if self._gathering is not None:
+            waiting.append(self._gathering)
+        return min(pack.deadline for pack in waiting)
+
     def _expire(self) -> None:
         """Fail what has had its time, and what cannot be repeated since another one failed."""
         if self._sending.fenced is not None:
@@ -329,7 +335,7 @@ class Lane:
             self.seal()
         for pack in [pack for pack in (*self._sent, *self._waiting) if pack.deadline <= now]:
             self._give_up(pack, self._last_word(pack))
-        if self._identity is None:
+        if not self._numbers.are_known:
             for pack in [pack for pack in self._sent if pack.may_be_stored]:
                 self._give_up(pack, self._last_word(pack))
 
@@ -357,54 +363,29 @@ class Lane:
             await self._sending.metadata.refresh(self.topic)
         if self._sent:
             await self._judge_head(self._sent[0])
-        if self._identity is None:
-            await self._take_identity()
+        if not self._numbers.are_known:
+            self._expire()  # gives up what may be stored under the identity we had
+            await self._numbers.renew()
+            for pack in self._sent:
+                pack.gaps = 0
+                self._numbers.number(pack)
         connection = await self._sending.routes.connection_for(self.topic, self.partition)
-        try:
-            async with asyncio.timeout(self._settings.attempt_timeout_s):
-                await connection.room()
-        except TimeoutError:
-            raise Unreachable(f"{connection.address} does not take our bytes") from None
+        await connection.room()
         self._detour = connection
         return connection
 
     async def _judge_head(self, head: Pack) -> None:
         """Look whether the first batch in line can ever be taken under its present number."""
         if isinstance(head.error, UnknownProducer):
-            self._identity = None
+            self._numbers.spoil()
         elif isinstance(head.error, SequenceGap):
             head.gaps += 1
             if head.gaps >= GAPS_MAX:
-                await self._look_for_loss()
+                await self._numbers.look_for_loss(self._sent)
 
-    async def _look_for_loss(self) -> None:
-        assert self._identity is not None
-        loss = await self._acknowledged.missing(
-            self._sending.calls, self.topic, self.partition, self._identity
-        )
-        if loss is None and any(pack.may_be_stored for pack in self._sent):
-            return  # whoever refuses it is wrong, or we cannot tell: its deadline decides
-        if loss is not None:
-            # What was acknowledged before is gone, so what came behind it was never stored.
-            for pack in self._sent:
-                pack.may_be_stored = False
-            if loss.records:
-                self._sending.note_loss(loss)
-        self._identity = None
-
-    async def _take_identity(self) -> None:
-        self._expire()  # what may be stored under the old identity must not be sent under another
-        if self._has_published:
-            identity = await self._sending.identities.fresh()
-        else:
-            identity = await self._sending.identities.first()
-        self._has_published = True
-        self._next_sequence = 0
-        self._acknowledged.clear()
-        self._identity = identity
-        for pack in self._sent:
-            pack.gaps = 0
-            self._numbered(pack)
+    def _note(self, error: AngariumError) -> None:
+        for pack in (*self._sent, *self._waiting):
+            pack.error = error if pack.error is None else pack.error
 
     def _hindered(self, error: AngariumError, failures: int) -> None:
         """Note why nothing could be sent, and fail everything if that will not change."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from angarium.client.publishing.columns import cut, dealt_out
 from angarium.client.publishing.topic_lanes import TopicLanes
+from angarium.client.shared import heard, shared
 from angarium.errors import AngariumError, InvalidArgument, LimitExceeded, NotFound
 from angarium.wire import Unreachable
 from angarium.wire.operations import Operation, PublishHeader
@@ -31,6 +32,8 @@ class Publisher:
         self._topics: dict[str, TopicLanes] = {}
         self._finding: dict[str, asyncio.Task[TopicLanes]] = {}
         self._unrouted: dict[str, deque[Outgoing]] = {}
+        self._has_forgotten = False
+        """Whether lanes were forgotten; from then on each new one takes an identity of its own."""
 
     async def publish(self, topic: str, record: Outgoing) -> Receipt:
         """Send a record and wait for its acknowledgement."""
@@ -116,13 +119,24 @@ class Publisher:
             return None
         lanes = self._topics.get(topic)
         if lanes is None or lanes.info.id != info.id:
-            lanes = self._topics[topic] = TopicLanes(sending, info)
+            self._make_room()
+            lanes = TopicLanes(sending, info, may_share=not self._has_forgotten)
+            self._topics[topic] = lanes
         elif lanes.info is not info:
             lanes.learn(info)
         return lanes
 
+    def _make_room(self) -> None:
+        """Forget idle topics at the bound, and with them which numbers were used there."""
+        if len(self._topics) < self.sending.settings.topics_max:
+            return
+        for name, lanes in list(self._topics.items()):
+            if all(lane.is_idle for lane in lanes.lanes):
+                del self._topics[name]
+                self._has_forgotten = True
+
     async def _find(self, topic: str) -> TopicLanes:
-        return await asyncio.shield(self._start_finding(topic))
+        return await shared(self._start_finding(topic))
 
     def _start_finding(self, topic: str) -> asyncio.Task[TopicLanes]:
         finding = self._finding.get(topic)
@@ -160,8 +174,7 @@ class Publisher:
 
     def _found(self, topic: str, done: asyncio.Task[TopicLanes]) -> None:
         del self._finding[topic]
-        if not done.cancelled():
-            done.exception()  # whoever waits still gets it; nobody has to
+        heard(done)
 
     def _drop_unrouted(self, topic: str, error: BaseException) -> None:
         unrouted = self._unrouted.pop(topic, ())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from angarium.client.publishing.packs import Pack
 from angarium.client.publishing.room import Room
 from angarium.errors import AngariumError
+from angarium.wire import Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -59,11 +60,14 @@ class Sending:
         """Records nobody waited for that failed since the last `flush`."""
         self.first_failure: Exception | None = None
         self._on_loss = on_loss
+        self._is_stopped = False
         self._refreshed: dict[str, float] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def new_pack(self, content: Content, mode: DeliveryMode) -> Pack:
-        """Return a new pack, its time running from now."""
+        """Return a new pack, its time running from now; `Unreachable` once the client is closed."""
+        if self._is_stopped:
+            raise Unreachable("the client is closed")
         deadline = self.loop.time() + self.settings.publish_timeout_s
         pack = Pack(content, mode=mode, deadline=deadline)
         self.pending.add(pack)
@@ -101,6 +105,8 @@ class Sending:
         """Ask who leads a topic whose records take a detour, if nobody has done so just now."""
         now = self.loop.time()
         if self._refreshed.get(topic, 0.0) + REFRESH_AGAIN_S <= now:
+            if len(self._refreshed) >= self.settings.topics_max:
+                self._refreshed.clear()
             self._refreshed[topic] = now
             self.start(self._refresh(topic))
 
@@ -116,7 +122,8 @@ class Sending:
             await self.metadata.refresh(topic)
 
     async def stop(self) -> None:
-        """Cancel every task."""
+        """Cancel every task, and take nothing more."""
+        self._is_stopped = True
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()

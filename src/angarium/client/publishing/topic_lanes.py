@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from angarium.batch import key_hash
 from angarium.client.publishing.lane import Lane
+from angarium.client.publishing.numbers import Numbers
 from angarium.errors import InvalidArgument
 from angarium.modes import DeliveryMode
 
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
 class TopicLanes:
     """Lanes by partition, made when they are first needed."""
 
-    def __init__(self, sending: Sending, info: TopicInfo) -> None:
+    def __init__(self, sending: Sending, info: TopicInfo, *, may_share: bool) -> None:
+        """Begin without lanes; `may_share`: nothing was published to this topic before."""
         self._sending = sending
+        self._may_share = may_share
         self.learn(info)
         self._stored: dict[int, Lane] = {}
         self._passing: dict[int, Lane] = {}
@@ -45,12 +48,11 @@ class TopicLanes:
         lanes = self._passing if is_passing else self._stored
         lane = lanes.get(partition)
         if lane is None:
+            place = (self._sending, self.info.name, partition)
+            is_numbered = self._sending.settings.idempotent and not is_passing
+            numbers = Numbers(*place, is_numbered=is_numbered, may_share=self._may_share)
             lane = lanes[partition] = Lane(
-                self._sending,
-                self.info.name,
-                partition,
-                is_numbered=self._sending.settings.idempotent and not is_passing,
-                bytes_max=self.info.config.batch_bytes_max,
+                *place, numbers, bytes_max=self.info.config.batch_bytes_max
             )
         return lane
 
