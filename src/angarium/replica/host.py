@@ -252,6 +252,10 @@ class Host:
             del self._awake[group]
         self._sleepers.tick()
         self._wake()
+        if self._sync is None:
+            # Idle: write down that the last sync group is synced, so that later damage to it can
+            # be told from a write that never finished.
+            self.wal.mark()
         self._mend_resting()
         for repair in self.repairs.values():
             request = repair.request()
