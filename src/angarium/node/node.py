@@ -12,7 +12,6 @@ import logging
 import random
 import time
 from collections import defaultdict
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from angarium.errors import LimitExceeded, NotFound, NotLeader, StorageError
@@ -34,7 +33,7 @@ from angarium.wire import Hello, Role, Server, Unreachable
 from angarium.wire.raft_codec import unpacked_messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator, Iterator
+    from collections.abc import Callable, Coroutine, Generator
 
     from angarium.ids import GroupId
     from angarium.node.config import NodeConfig
@@ -48,6 +47,12 @@ _log = logging.getLogger(__name__)
 
 HOUSEKEEPING_S = 0.1
 """How often segments are written behind and snapshots are considered."""
+
+COMMIT_NEWS_S = 0.002
+"""How long a leader waits for an append that tells its followers what is committed, before it says
+so by itself. A publisher that waits for each answer is back before that with its next record; a
+reader at a follower sees a record at most this much later."""
+
 
 class Node:
     """One member of a cluster. `start`, then serve, then `stop`."""
@@ -81,6 +86,8 @@ class Node:
         self._gathered_bytes = 0
         self._visible: set[GroupId] = set()
         self._is_awake = False
+        self._has_news = False
+        self._or_stop = _OrStop(self)
         self._is_closing = False
 
     # --- what is known ----------------------------------------------------------------------
@@ -293,7 +300,7 @@ class Node:
     def take_raft(self, _: Connection, frame: Frame) -> None:
         """Take Raft messages of many groups from another node."""
         messages = unpacked_messages(bytes(frame.header), frame.payload)
-        with self._or_stop():
+        with self._or_stop:
             host = self.host
             for group, message in messages:
                 host.deliver(group, message)
@@ -302,7 +309,7 @@ class Node:
     def take_peer_message(self, _: Connection, frame: Frame) -> None:
         """Take a message outside of Raft."""
         message = decode_peer_message(frame.payload)
-        with self._or_stop():
+        with self._or_stop:
             self.host.deliver_from_peer(message)
         self.wake()
 
@@ -331,19 +338,11 @@ class Node:
             self._is_awake = True
             asyncio.get_running_loop().call_soon(self._drive)
 
-    @contextmanager
-    def _or_stop(self) -> Iterator[None]:
-        """Stop the node at whatever goes wrong below: a host that broke off half-way is no host."""
-        try:
-            yield
-        except Exception as failure:
-            self.fail(failure)
-
     def _drive(self) -> None:
         self._is_awake = False
         if self.failure is not None or self._host is None:
             return
-        with self._or_stop():
+        with self._or_stop:
             self._propose_gathered()
             self._send_and_sync()
         if self._visible:
@@ -371,6 +370,9 @@ class Node:
         messages = host.outbox.take_raft_messages()
         if messages:
             self.peers.send_raft(messages)
+        if host.outbox.commit_news and not self._has_news:
+            self._has_news = True
+            asyncio.get_running_loop().call_later(COMMIT_NEWS_S, self._tell_commits)
         for told in host.outbox.take_peer_messages():
             self.peers.tell(told)
         for chore in host.outbox.take_chores():
@@ -382,11 +384,16 @@ class Node:
             assert self._syncer is not None
             self._syncer.submit(sync)
 
+    def _tell_commits(self) -> None:
+        self._has_news = False
+        self.host.outbox.release_commit_news()
+        self._drive()
+
     def _do_chore(self, chore: Generator[Work, None, None]) -> None:
         """Do work that blocks in a thread, and carry out what follows from it."""
 
         async def do() -> None:
-            with self._or_stop():
+            with self._or_stop:
                 await _in_threads(chore)
             self.wake()
 
@@ -399,7 +406,7 @@ class Node:
             self.fail(failure)
             return
         if self.failure is None and self._host is not None:
-            with self._or_stop():
+            with self._or_stop:
                 self._host.finish_sync(sync)
             self._drive()
 
@@ -412,14 +419,14 @@ class Node:
             self.lag.record(loop.time() - due)
             # A loop that was held up does not make up for lost ticks: peers were silent as well.
             due = max(due + interval, loop.time())
-            with self._or_stop():
+            with self._or_stop:
                 self.host.tick()
             self._drive()
 
     async def _keep_house(self) -> None:
         while self.failure is None:
             await asyncio.sleep(HOUSEKEEPING_S)
-            with self._or_stop():
+            with self._or_stop:
                 await _in_threads(self.host.maintain())
             self.wake()
 
@@ -437,6 +444,26 @@ async def _in_threads(steps: Generator[Work, None, None]) -> None:
             await asyncio.to_thread(work)
         except Exception as error:
             failure = error
+
+
+class _OrStop:
+    """Stops the node at whatever goes wrong inside: a host that broke off half-way is no host."""
+
+    __slots__ = ("_node",)
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        self._node.fail(error)
+        return True
 
 
 def _ignore(_: GroupId) -> None:

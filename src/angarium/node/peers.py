@@ -132,6 +132,8 @@ class Peers:
             try:
                 for frame in packed_messages(addressed, frame_bytes_max=_LIMITS.frame_bytes_max):
                     peer.control.send(RAFT_OPERATION, frame[0], frame[1])
+                # Now, not at the end of the turn: the disk's thread is about to take its share.
+                peer.control.flush()
             except LimitExceeded as too_large:
                 _log.warning("a Raft message for node %d cannot travel: %s", node, too_large)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from angarium.ids import GroupId
+    from angarium.ids import GroupId, ReplicaId
     from angarium.raft.messages import Message
     from angarium.replica.peers import PeerMessage
     from angarium.replica.replica import Replica
@@ -25,6 +25,7 @@ class Outbox:
         "_syncs_done",
         "_under_way",
         "chores",
+        "commit_news",
         "hurt",
         "peer_messages",
         "raft_messages",
@@ -35,6 +36,9 @@ class Outbox:
 
     def __init__(self) -> None:
         self.raft_messages: list[tuple[GroupId, Message]] = []
+        self.commit_news: dict[tuple[GroupId, ReplicaId], Message] = {}
+        """Appends without entries, by whom they are for: they only tell how far is committed, and
+        the next append with entries tells the same. They may wait for it a moment, no longer."""
         self.peer_messages: list[PeerMessage] = []
         self.waiting_for_sync: list[tuple[Replica, tuple[Message, ...]]] = []
         self._under_way: list[tuple[Replica, tuple[Message, ...]]] = []
@@ -52,6 +56,20 @@ class Outbox:
     def send(self, group: GroupId, message: Message) -> None:
         """Send a Raft message to the replica it names."""
         self.raft_messages.append((group, message))
+
+    def send_append(self, group: GroupId, message: Message) -> None:
+        """Send an append; one without entries may wait, and is dropped if another one comes."""
+        if not message.entries:
+            self.commit_news[group, message.to] = message
+            return
+        if self.commit_news:
+            self.commit_news.pop((group, message.to), None)
+        self.raft_messages.append((group, message))
+
+    def release_commit_news(self) -> None:
+        """Send the appends without entries that have waited long enough."""
+        news, self.commit_news = self.commit_news, {}
+        self.raft_messages += [(group, message) for (group, _), message in news.items()]
 
     def tell(self, message: PeerMessage) -> None:
         """Send a message outside of Raft."""

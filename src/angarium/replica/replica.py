@@ -13,7 +13,14 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
-from angarium.errors import AngariumError, CorruptData, DiskFull, NewerRelease, NotLeader
+from angarium.errors import (
+    AngariumError,
+    CorruptData,
+    DiskFull,
+    NewerRelease,
+    NotLeader,
+    StorageError,
+)
 from angarium.ids import NO_REPLICA, Index
 from angarium.raft import (
     Compacted,
@@ -28,6 +35,7 @@ from angarium.raft.messages import (
     APPLY_THREAD,
     EntryKind,
     HardState,
+    MessageKind,
     Snapshot,
 )
 from angarium.replica.peers import EntriesReply, EntriesRequest
@@ -44,6 +52,8 @@ if TYPE_CHECKING:
     from angarium.replica.peers import PeerMessage
     from angarium.replica.storage import ReplicaStorage
     from angarium.replica.work import Work
+
+_APPEND = MessageKind.APPEND
 
 
 class State(Protocol):
@@ -104,6 +114,8 @@ class Replica:
         self._leading: Term | None = None
         self._ballot = (raft.term, NO_REPLICA)
         """The term and vote last handed to the WAL."""
+        self._unwritten: HardState | None = None
+        """The newest hard state, while the WAL has an older one: only the commit index differs."""
         # How the group began, or was repaired, may not be on disk yet.
         self._sync = outbox.next_sync
         """The sync that covers all this replica has handed to the WAL, commit indexes apart."""
@@ -227,6 +239,8 @@ class Replica:
                     self._append(message)
                 elif message.to == APPLY_THREAD:
                     self._apply(message)
+                elif message.kind is _APPEND:
+                    self._outbox.send_append(self.group, message)
                 else:
                     self._outbox.send(self.group, message)
             for read in ready.read_states:
@@ -241,23 +255,27 @@ class Replica:
         """Hand what the core wants remembered to the WAL; its answers wait for the sync."""
         if message.snapshot is not None:
             self._install(message.snapshot)
-        hard_state = None
+        ballot = self._ballot
         if message.term:
-            hard_state = HardState(message.term, message.vote, message.commit)
-        if message.entries or hard_state is not None:
-            # Whoever lets entries in looks at the disk first (`publish`, `Host.deliver`), so what
-            # comes here is let through even if that takes the reserve.
-            self._wal.append(self.group, message.entries, hard_state, reserve=True)
-        # A new commit index alone is only a hint to a restarted replica and may wait for company.
-        ballot = (message.term, message.vote) if message.term else self._ballot
+            ballot = (message.term, message.vote)
+            self._unwritten = HardState(message.term, message.vote, message.commit)
+        # A new commit index alone is only a hint to a restarted replica and waits for company.
         if message.entries or message.snapshot or ballot != self._ballot:
             self._ballot = ballot
+            self._write(message.entries)
             self._sync = self._outbox.after_sync(self, message.responses)
         elif message.responses and not self._outbox.once_synced(
             self._sync, self, message.responses
         ):
             # Whatever these answers promise has been on disk before the core gave them.
             self.persisted(message.responses)
+
+    def _write(self, entries: Sequence[Entry]) -> None:
+        # Whoever lets entries in looks at the disk first (`publish`, `Host.deliver`), so what
+        # comes here is let through even if that takes the reserve.
+        if entries or self._unwritten is not None:
+            self._wal.append(self.group, entries, self._unwritten, reserve=True)
+            self._unwritten = None
 
     def persisted(self, responses: tuple[Message, ...]) -> None:
         """Let answers out whose promises are on disk now."""
@@ -380,6 +398,8 @@ class Replica:
     def close(self) -> None:
         """Let go of everything: whoever still waits is told that nothing more is known."""
         self.is_closed = True
+        with suppress(StorageError):  # a log that is dead takes no hints
+            self._write(())
         self._state.follow()
 
     # --- housekeeping -----------------------------------------------------------------------

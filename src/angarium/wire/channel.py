@@ -108,6 +108,10 @@ class Channel(asyncio.BufferedProtocol):
         """Tell whether one-way messages would be dropped now, because the peer does not keep up."""
         return self._outgoing.is_full
 
+    def flush(self) -> None:
+        """Hand what was put to the transport now, instead of at the end of the loop's turn."""
+        self._outgoing.flush()
+
     async def room(self) -> None:
         """Wait until the peer has taken enough for more to be sent, or is gone."""
         await self._outgoing.room()

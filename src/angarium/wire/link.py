@@ -113,6 +113,11 @@ class Link:
             return False
         return self._connection.send(operation, header, payload)
 
+    def flush(self) -> None:
+        """Hand what was sent to the system now, instead of at the end of the loop's turn."""
+        if self._connection is not None:
+            self._connection.flush()
+
     async def request(
         self,
         operation: int,

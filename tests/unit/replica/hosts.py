@@ -79,6 +79,7 @@ class Hosts:
                     busy = True
 
     def _deliver(self, node: NodeId, host: Host) -> bool:
+        host.outbox.release_commit_news()
         raft, peer = host.outbox.take_raft_messages(), host.outbox.take_peer_messages()
         for group, message in raft:
             if self._reaches(node, node_of(message.to)):

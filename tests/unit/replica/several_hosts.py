@@ -76,6 +76,7 @@ class SeveralHosts:
             while (sync := host.begin_sync()) is not None:
                 host.write(sync)
                 host.finish_sync(sync)
+            host.outbox.release_commit_news()
             for group, message in host.outbox.take_raft_messages():
                 carried = True
                 if node_of(message.to) not in self.deaf and not self.is_lost(message):

@@ -282,6 +282,7 @@ class SimNode:
         send, name = self.world.network.send, self.name
         for chore in host.outbox.take_chores():
             do_now(chore)
+        host.outbox.release_commit_news()
         for group, message in host.outbox.take_raft_messages():
             send(name, f"node-{node_of(message.to)}", (group, message))
         for told in host.outbox.take_peer_messages():
