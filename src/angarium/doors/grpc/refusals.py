@@ -14,7 +14,7 @@ from google.protobuf import any_pb2
 from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
-from angarium.doors.status import status_of
+from angarium.doors.status import INTERNAL, status_of
 from angarium.errors import AngariumError, InvalidArgument
 from angarium.proto.v1 import broker_pb2 as pb
 from angarium.wire.error_codec import Failure, error_of, failure_of
@@ -63,7 +63,8 @@ class Refusals:
             hint = await self._address_of(leader)
         message = _cut(failure.message)
         info = _error_info(failure, hint)
-        code = _CODES[int(status_of(known).grpc) if isinstance(known, AngariumError) else 13]
+        status = status_of(known) if isinstance(known, AngariumError) else INTERNAL
+        code = _CODES[status.grpc]
         trailing: list[tuple[str, str | bytes]] = [
             (DETAILS_KEY, _details(code, message, [info, *extra])),
             (CODE_KEY, failure.code),

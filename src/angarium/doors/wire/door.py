@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from angarium.api import FetchRequest, Interest, PublishRequest
+from angarium.api import Broker, FetchRequest, Interest, PublishRequest
 from angarium.batch import split
 from angarium.errors import AngariumError, InvalidArgument
 from angarium.ids import NodeId
@@ -40,16 +40,27 @@ from angarium.wire.operations import (
 from angarium.wire.raft_codec import RAFT_OPERATION
 
 if TYPE_CHECKING:
-    from angarium.api import Broker, Subscription
+    from collections.abc import Callable, Coroutine
+
+    from angarium.api import Ack, Subscription
     from angarium.node.node import Node
     from angarium.service.dispatching import Dispatcher
     from angarium.wire import Connection, Request, Stream
 
 
+class PromptBroker(Broker, Protocol):
+    """A broker in the same process: it answers most publishes without a task for each."""
+
+    def begin_publish(
+        self, request: PublishRequest, answer: Callable[[tuple[Ack, ...] | AngariumError], None]
+    ) -> bool:
+        """Take a publish and call `answer` later; False, with nothing done, if it has to wait."""
+
+
 class WireDoor:
     """Serves clients and other nodes on the wire port."""
 
-    def __init__(self, node: Node, broker: Broker, dispatcher: Dispatcher) -> None:
+    def __init__(self, node: Node, broker: PromptBroker, dispatcher: Dispatcher) -> None:
         self._node = node
         self._broker = broker
         requests = {
@@ -98,17 +109,27 @@ class WireDoor:
 
     # --- records ----------------------------------------------------------------------------
 
-    async def _publish(self, request: Request) -> None:
+    def _publish(self, request: Request) -> Coroutine[None, None, None] | None:
         header = request.read(PublishHeader)
-        acks = await self._broker.publish(
-            PublishRequest(
-                topic=header.topic,
-                partition=header.partition,
-                batches=tuple(split(request.payload)),
-                mode=header.mode,
-            )
+        publish = PublishRequest(
+            topic=header.topic,
+            partition=header.partition,
+            batches=tuple(split(request.payload)),
+            mode=header.mode,
         )
-        request.answer(PublishAnswer(acks))
+
+        def answer(outcome: tuple[Ack, ...] | AngariumError) -> None:
+            if isinstance(outcome, AngariumError):
+                request.fail(outcome)
+            else:
+                request.answer(PublishAnswer(outcome))
+
+        if self._broker.begin_publish(publish, answer):
+            return None
+        return self._publish_elsewhere(request, publish)
+
+    async def _publish_elsewhere(self, request: Request, publish: PublishRequest) -> None:
+        request.answer(PublishAnswer(await self._broker.publish(publish)))
 
     async def _fetch(self, request: Request) -> None:
         header = request.read(FetchHeader)
