@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         TopicInfo,
     )
     from angarium.node.node import Node
+    from angarium.service.publishing import Answer
 
 PRODUCER_BLOCK = 1_000
 """Producer ids a node takes from the catalog at a time, to hand out one by one."""
@@ -65,6 +66,10 @@ class Service:
     async def publish(self, request: PublishRequest) -> tuple[Ack, ...]:
         """Store or hand over batches; one answer per batch, in their order."""
         return await self.publishing.publish(request)
+
+    def begin_publish(self, request: PublishRequest, answer: Answer) -> bool:
+        """Do the same without a task, where nobody else has to be asked; else return False."""
+        return self.publishing.begin(request, answer)
 
     async def fetch(self, request: FetchRequest) -> FetchResult:
         """Return committed batches."""

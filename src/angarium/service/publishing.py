@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from angarium.api import Ack
 from angarium.batch import Batch
-from angarium.errors import AngariumError, InvalidArgument, LimitExceeded, NotLeader
+from angarium.errors import (
+    AngariumError,
+    InvalidArgument,
+    LimitExceeded,
+    NotFound,
+    NotLeader,
+)
 from angarium.machine.outcomes import Appended, Duplicate, Refused
 from angarium.modes import DeliveryMode
 from angarium.replica.acks import Publishing
 from angarium.wire.operations import Operation, PublishAnswer, PublishHeader
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from angarium.api import PublishRequest
     from angarium.ids import Buffer
     from angarium.machine.catalog import Partition
@@ -22,6 +30,9 @@ if TYPE_CHECKING:
     from angarium.replica.acks import Published
     from angarium.service.dispatching import Dispatcher
     from angarium.service.topics import TopicDesk
+
+Answer: TypeAlias = "Callable[[tuple[Ack, ...] | AngariumError], None]"
+"""Told once what became of a publish: an acknowledgement for each batch, or why there is none."""
 
 
 class PublishDesk:
@@ -34,26 +45,9 @@ class PublishDesk:
 
     async def publish(self, request: PublishRequest) -> tuple[Ack, ...]:
         """Store batches here if this node leads their partition, else through its leader."""
-        topic = await self._topics.find_or_make(request.topic)
-        place = self._node.catalog.partition(request.topic, request.partition)
-        mode = topic.settings.mode if request.mode is None else request.mode
-        if not request.batches:
-            raise InvalidArgument("a publish carries at least one batch")
-        replica = self._node.host.replicas.get(place.group)
-        if replica is None or not replica.may_serve:
-            return await self._forward(request, place)
-        batches = [_checked(one, topic.settings.batch_bytes_max) for one in request.batches]
-        if mode is DeliveryMode.PERFORMANCE:
-            return tuple(self._dispatcher.publish(request, batches, replica.raft.term))
-        published = await self._store(place, batches, mode)
-        return tuple(_ack(request, published, outcome) for outcome in published.outcomes)
+        future: asyncio.Future[tuple[Ack, ...]] = asyncio.get_running_loop().create_future()
 
-    async def _store(
-        self, place: Partition, batches: list[bytearray], mode: DeliveryMode
-    ) -> Published:
-        future: asyncio.Future[Published] = asyncio.get_running_loop().create_future()
-
-        def settle(answer: Published | AngariumError) -> None:
+        def settle(answer: tuple[Ack, ...] | AngariumError) -> None:
             if future.done():
                 return  # the caller has gone; what was stored stays stored
             if isinstance(answer, AngariumError):
@@ -61,8 +55,50 @@ class PublishDesk:
             else:
                 future.set_result(answer)
 
-        self._node.publish(place.group, Publishing(batches, mode, settle))
+        if not self.begin(request, settle):
+            await self._topics.find_or_make(request.topic)
+            if not self.begin(request, settle):
+                place = self._node.catalog.partition(request.topic, request.partition)
+                return await self._forward(request, place)
         return await future
+
+    def begin(self, request: PublishRequest, answer: Answer) -> bool:
+        """Take batches if this node leads their partition; `answer` is called when the mode says.
+
+        False, with nothing done, where somebody else has to be asked first. Raises what is wrong
+        with the request. No task is made on this way, for most publishes take it.
+        """
+        topics = self._node.catalog.machine.topics
+        known = topics.by_name.get(request.topic)
+        if known is None:
+            return False
+        topic = topics.by_id[known]
+        if not 0 <= request.partition < len(topic.groups):
+            raise NotFound(
+                f"topic {topic.name!r} has the partitions 0 to {len(topic.groups) - 1},"
+                f" not {request.partition}"
+            )
+        if not request.batches:
+            raise InvalidArgument("a publish carries at least one batch")
+        group = topic.groups[request.partition]
+        replica = self._node.host.replicas.get(group)
+        if replica is None or not replica.may_serve:
+            return False
+        settings = topic.settings
+        mode = settings.mode if request.mode is None else request.mode
+        batches = [_checked(one, settings.batch_bytes_max) for one in request.batches]
+        if mode is DeliveryMode.PERFORMANCE:
+            answer(tuple(self._dispatcher.publish(request, batches, replica.raft.term)))
+            return True
+
+        def reply(published: Published | AngariumError) -> None:
+            if isinstance(published, AngariumError):
+                answer(published)
+            else:
+                answer(tuple([_ack(request, published, one) for one in published.outcomes]))
+
+        self._node.publish(group, Publishing(batches, mode, reply))
+        return True
 
     async def _forward(self, request: PublishRequest, place: Partition) -> tuple[Ack, ...]:
         leader = await self._topics.leader(place)
