@@ -34,12 +34,10 @@ def cluster_name(identity: Identity) -> str:
     return f"{identity.cluster_id:032x}"
 
 
-async def ask_to_join(
-    config: NodeConfig, addresses: dict[str, str]
-) -> tuple[Identity, tuple[tuple[NodeId, str], ...]]:
+async def ask_to_join(config: NodeConfig, addresses: dict[str, str]) -> tuple[Identity, JoinAnswer]:
     """Ask the nodes named in the configuration, one after the other, to be let in.
 
-    Returns who this node is from now on, and where the others are.
+    Returns who this node is from now on, and what else it was told.
     """
     incarnation = draw_incarnation(secrets.randbits)
     request = JoinHeader(
@@ -63,7 +61,7 @@ async def ask_to_join(
         identity = Identity(
             cluster_id=int(answer.cluster_id, 16), node_id=answer.node, incarnation=incarnation
         )
-        return identity, answer.peers
+        return identity, answer
     raise refusal
 
 

@@ -34,20 +34,23 @@ class Levels:
         """The level in force, as far as this node has heard."""
         return self._marked
 
-    def check_data(self) -> None:
-        """Raise `NewerRelease` if the data were written at a level that is not known here.
+    def begin(self, level: int) -> None:
+        """Mark a new data directory with the level of the cluster that it belongs to."""
+        if level > level_mark.FIRST_LEVEL:
+            level_mark.save(self._disk, level)
 
-        To be called before anything else is opened.
+    def check_data(self) -> None:
+        """Look at the mark before anything else is opened.
+
+        Raises `NewerRelease` if the data are of a level that this release does not know yet, and
+        `PreconditionFailed` if they are of one that it does not know any more.
         """
         self._marked = level_mark.load(self._disk)
         self._check_known(self._marked)
-
-    def check_support(self, catalog: CatalogMachine) -> None:
-        """Raise `PreconditionFailed` if this release no longer works at the cluster's level."""
         release = self.release
-        if catalog.cluster and self._marked < release.level_min:
+        if self._marked < release.level_min:
             raise PreconditionFailed(
-                f"the cluster works at feature level {self._marked}, angarium {release.software} "
+                f"the data are of feature level {self._marked}, angarium {release.software} works "
                 f"at {release.level_min} or higher; go back to the release before, upgrade every "
                 "node to that and raise the level, then come again"
             )

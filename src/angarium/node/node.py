@@ -170,14 +170,14 @@ class Node:
         if self._identity is not None:
             self._open()
         elif config.form:
-            self._become(new_cluster())
+            self._become(new_cluster(), level=config.release.level_max)
             self.host.form_group(CATALOG_GROUP, [self.host.id])
             self.campaign(CATALOG_GROUP)
         elif config.join:
-            identity, peers = await ask_to_join(config, self.addresses)
-            self._become(identity)
+            identity, joined = await ask_to_join(config, self.addresses)
+            self._become(identity, level=joined.level)
             self.host.join_group(CATALOG_GROUP)
-            for peer, address in peers:
+            for peer, address in joined.peers:
                 self.peers.know(peer, address)
         else:
             raise StorageError(
@@ -186,7 +186,6 @@ class Node:
             )
         self._attach_catalog()
         self.levels.note(self.catalog.machine)
-        self.levels.check_support(self.catalog.machine)
         for run in (
             self._tick,
             self._keep_house,
@@ -238,8 +237,9 @@ class Node:
             self._host.link_changed(node)
             self.wake()
 
-    def _become(self, identity: identities.Identity) -> None:
+    def _become(self, identity: identities.Identity, *, level: int) -> None:
         identities.create(self._disk, identity)
+        self.levels.begin(level)
         self._identity = identity
         self._open()
 

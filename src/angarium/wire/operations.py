@@ -245,6 +245,8 @@ class JoinAnswer(msgspec.Struct, frozen=True, array_like=True):
     node: NodeId
     peers: tuple[tuple[NodeId, str], ...]
     """Nodes and their wire addresses."""
+    level: int = 1
+    """The feature level the cluster works at."""
 
 
 __all__ = [

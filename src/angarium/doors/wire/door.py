@@ -259,7 +259,8 @@ class WireDoor:
             for one in catalog.machine.nodes.by_id.values()
             if one.id != registered.node
         )
-        request.answer(JoinAnswer(catalog.machine.cluster, registered.node, peers))
+        level = catalog.machine.nodes.level
+        request.answer(JoinAnswer(catalog.machine.cluster, registered.node, peers, level))
 
     async def _catalog(self, request: Request) -> None:
         request.answer(await self._node.catalog.serve(request.payload))

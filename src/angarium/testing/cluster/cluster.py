@@ -39,13 +39,14 @@ class ProcessCluster:
         *,
         nodes: int = 3,
         program: Sequence[str] = ANGARIUM,
+        programs: Mapping[str, Sequence[str]] | None = None,
         settings: Mapping[str, int | str] | None = None,
         parted: bool = False,
         data: Mapping[str, Path] | None = None,
     ) -> None:
         """Prepare `nodes` nodes; `parted` puts a network between them that can be cut.
 
-        `data` may name, by a node's name, another folder for its data.
+        `data` may name, by a node's name, another folder for its data, `programs` another program.
         """
         self.nodes: dict[NodeId, NodeProcess] = {}
         """Every member that was started here, by its id."""
@@ -53,6 +54,7 @@ class ProcessCluster:
         self._folder = folder
         self._count = nodes
         self._program = tuple(program)
+        self._programs = dict(programs or {})
         self._settings = dict(settings or {})
         self._data = dict(data or {})
         self._made: list[NodeProcess] = []
@@ -284,7 +286,7 @@ class ProcessCluster:
             name=name,
             folder=self._folder,
             data=data or self._data.get(name),
-            program=self._program,
+            program=self._programs.get(name, self._program),
             settings=self._settings,
             advertised_port=advertised_port,
         )

@@ -74,7 +74,8 @@ class NodeProcess:
         self.advertised_port = advertised_port
         self.data = data or folder / name
         self._folder = folder
-        self._program = tuple(program)
+        self.program = tuple(program)
+        """What the next start runs."""
         self._settings = dict(settings or {})
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -96,7 +97,7 @@ class NodeProcess:
         settings = self._write_settings(join=join, form=form)
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*self._program, "--config", str(settings), "--parent", str(os.getpid())],
+                [*self.program, "--config", str(settings), "--parent", str(os.getpid())],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

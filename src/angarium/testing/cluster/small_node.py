@@ -12,6 +12,7 @@ import dataclasses
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from angarium.app import composition
 from angarium.app.parent import die_with
@@ -21,18 +22,27 @@ from angarium.log.segments import SegmentConfig
 from angarium.log.wal import WalConfig
 from angarium.replica.host import HostConfig
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def main() -> int:
+    from angarium.node.release import Release
+
+
+def main(release: Release | None = None, arguments: Sequence[str] | None = None) -> int:
     """Run a node until it is told to stop."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--config", type=Path, required=True)
     parser.add_argument("--parent", type=int)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if options.parent is not None and not die_with(options.parent):
         return 1
     settings = load_settings(file=options.config, environment=os.environ, flags={})
     config = composition.config_of(settings)
-    small = dataclasses.replace(config, host_config=small_files(config.host_config))
+    small = dataclasses.replace(
+        config,
+        host_config=small_files(config.host_config),
+        release=release or config.release,
+    )
     return serve(lambda signals: [composition.NodePart(small, signals)], settings.log)
 
 
