@@ -75,16 +75,20 @@ class Placement:
         led = [one for one in (host.catalog, *host.replicas.values()) if one is not None]
         for replica in led:
             if replica.raft.is_leader:
-                target = self._successor(replica)
-                if target is not None:
-                    replica.raft.transfer_leader(target)
-                    replica.process()
-        self._node.wake()
+                self._give_away(replica)
         with suppress(TimeoutError):
             async with asyncio.timeout(1.0):
                 # Leadership changes inside the cores, which tell nobody: look, briefly and often.
                 while any(one.raft.is_leader and self._successor(one) for one in led):  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
+
+    def _give_away(self, replica: Replica) -> None:
+        """Let another voter lead: this node stops, or its disk is full."""
+        target = self._successor(replica)
+        if target is not None:
+            replica.raft.transfer_leader(target)
+            replica.process()
+            self._node.wake()
 
     def _successor(self, replica: Replica) -> ReplicaId | None:
         """Return another voter that is reachable and has nearly everything."""
@@ -182,6 +186,9 @@ class Placement:
         if replica is None or not replica.may_serve:
             self._led.pop(partition.group, None)
             return
+        if self._node.host.wal.is_full:
+            self._give_away(replica)
+            return
         self._led[partition.group] = self._led.get(partition.group, 0) + 1
         target = partition.target or partition.replicas
         wanted = [self._id_of(machine, one) for one in target]
@@ -213,6 +220,9 @@ class Placement:
         """Let the first few nodes vote on the catalog, and all others listen."""
         replica = self._node.host.catalog
         if replica is None or not replica.may_serve or not machine.nodes.by_id:
+            return
+        if self._node.host.wal.is_full:
+            self._give_away(replica)
             return
         nodes = sorted(machine.nodes.by_id.values(), key=lambda one: (one.draining, one.id))
         count = min(self._node.config.catalog_voters, len(nodes))

@@ -32,6 +32,10 @@ class ReplicaConfig:
     snapshot_entries: int = 10_000
     """Applied entries after which the machine's state is saved and the log shortened."""
 
+    snapshot_bytes: int = 64 << 20
+    """Applied bytes after which the same happens, so that few large entries do not fill the disk
+    with a log that nobody needs."""
+
     snapshot_keep_entries: int = 1_000
     """Entries kept before a snapshot, so that a follower slightly behind needs none."""
 
@@ -63,7 +67,7 @@ class ReplicaConfig:
             raise ValueError("the patience covers at least two words that vouch")
         if self.heartbeat_ticks < 1 or self.election_ticks <= self.heartbeat_ticks:
             raise ValueError("an election takes longer than a heartbeat, and both at least a tick")
-        if self.snapshot_keep_entries < 0 or self.snapshot_entries < 1:
+        if self.snapshot_keep_entries < 0 or min(self.snapshot_entries, self.snapshot_bytes) < 1:
             raise ValueError("a snapshot replaces at least one entry and keeps none or more")
         if self.snapshot_wait_entries < self.snapshot_keep_entries:
             raise ValueError("nobody is waited for with fewer entries than are kept anyway")

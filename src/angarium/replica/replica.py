@@ -122,6 +122,8 @@ class Replica:
         self._reads: dict[bytes, Callable[[AngariumError | None], None]] = {}
         self._reads_ready: list[tuple[Index, Callable[[AngariumError | None], None]]] = []
         self._read_number = 0
+        self._unsaved_bytes = 0
+        """Bytes of the entries applied since the newest snapshot."""
 
     @property
     def id(self) -> ReplicaId:
@@ -296,6 +298,7 @@ class Replica:
                     "start that one on this data directory"
                 )
             self.applied, self._applied_term = entry.index, entry.term
+            self._unsaved_bytes += len(entry.data)
             if entry.kind is not EntryKind.NORMAL:
                 # One that does not fit is refused alike by every replica.
                 with suppress(InvalidConfChange):
@@ -353,8 +356,12 @@ class Replica:
 
     def wants_snapshot(self) -> bool:
         """Tell whether enough has been applied since the last snapshot, or a peer needs one."""
-        due = self.applied - self.snapshot_index >= self._config.snapshot_entries
-        return due or self._storage.is_wanted
+        config = self._config
+        return (
+            self.applied - self.snapshot_index >= config.snapshot_entries
+            or self._unsaved_bytes >= config.snapshot_bytes
+            or self._storage.is_wanted
+        )
 
     def take_snapshot(self) -> Generator[Work, None, None]:
         """Save the state, then let the log forget what it covers, but for a small margin.
@@ -364,6 +371,7 @@ class Replica:
         applied, term = self.applied, self._applied_term
         conf_state: ConfState = self.raft.conf_state
         as_of = self._storage.outdated_count
+        saved_bytes = self._unsaved_bytes
         if applied <= self.snapshot_index:
             return
         self.is_busy = True
@@ -374,6 +382,7 @@ class Replica:
         finally:
             self.is_busy = False
         self._storage.adopt(snapshot, as_of=as_of)
+        self._unsaved_bytes -= saved_bytes
         self._state.saved(applied)
         self._forget_entries(applied)
 
@@ -391,6 +400,7 @@ class Replica:
         """Replace log and state by a leader's snapshot, whose segments are here already."""
         self._storage.write(snapshot)
         self._storage.adopt(snapshot, as_of=self._storage.outdated_count)
+        self._unsaved_bytes = 0
         self._wal.compact(self.group, snapshot.index, snapshot.term)
         self._state.restore(snapshot.data, snapshot.index)
         self.applied, self._applied_term = snapshot.index, snapshot.term

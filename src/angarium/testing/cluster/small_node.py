@@ -53,6 +53,7 @@ def small_files(usual: HostConfig) -> HostConfig:
             usual.replica,
             snapshot_entries=300,
             snapshot_keep_entries=50,
+            snapshot_bytes=1 << 20,
             transfer_chunk_bytes=16 << 10,
         ),
         wal=WalConfig(file_bytes=1 << 20, reserve_bytes=64 << 10, cache_bytes=256 << 10),

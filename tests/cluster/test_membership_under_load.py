@@ -1,0 +1,60 @@
+"""Nodes are added, drained and removed while everybody publishes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from angarium.errors import PreconditionFailed
+from angarium.testing.cluster import Load, eventually
+from angarium.testing.cluster.waiting import now_micros
+
+if TYPE_CHECKING:
+    from tests.cluster.running import ClusterOf, Run
+
+
+def test_a_node_is_added_and_another_drained_and_removed_under_load(
+    run: Run, cluster_of: ClusterOf
+) -> None:
+    async def scenario() -> None:
+        async with cluster_of(3) as cluster:
+            await cluster.create_topic("orders", partitions=3)
+            async with Load(cluster, topic="orders", partitions=3, producers=6) as load:
+                newcomer = await cluster.add()
+                await cluster.settled(topics=["orders"])
+                leaving = await cluster.leader("orders")
+                helper = cluster.contact(newcomer)
+                await helper.drain(leaving)
+
+                async def is_empty() -> bool:
+                    (info,) = [one for one in (await helper.status()).nodes if one.id == leaving]
+                    return info.draining and info.replicas == 0 and info.leads == 0
+
+                await eventually(is_empty, within_s=60.0, what="the drained node is empty")
+
+                async def is_removed() -> bool:
+                    await helper.remove(leaving)
+                    return True
+
+                await eventually(is_removed, within_s=20.0, what="the node is removed")
+                cluster.nodes.pop(leaving).end()
+                assert {one.id for one in (await helper.status()).nodes} == set(cluster.ids)
+                await load.acknowledged_after(now_micros())
+                for partition in (await helper.describe("orders")).partitions:
+                    assert sorted(partition.replicas) == cluster.ids
+                verdict = await load.conclude()
+            assert verdict.violations == []
+
+    run(scenario())
+
+
+def test_a_node_that_is_still_needed_cannot_be_removed(run: Run, cluster_of: ClusterOf) -> None:
+    async def scenario() -> None:
+        async with cluster_of(3) as cluster:
+            await cluster.create_topic("orders")
+            with pytest.raises(PreconditionFailed):
+                await cluster.contact(cluster.ids[0]).remove(cluster.ids[2])
+            assert len((await cluster.contact(cluster.ids[0]).status()).nodes) == 3
+
+    run(scenario())
