@@ -125,7 +125,7 @@ class Placement:
         for partition in list(machine.topics.partitions.values()):
             await self._keep(partition)
         for group in [one for one in host.replicas if one not in machine.topics.partitions]:
-            host.remove_group(group)
+            self._remove(group)
 
     def _know_nodes(self, machine: CatalogMachine) -> None:
         node = self._node
@@ -158,7 +158,12 @@ class Placement:
             replica = host.replicas.get(partition.group)
             # It may still be needed as a voter until its leader has let it go.
             if replica is not None and host.id not in replica.raft.conf_state.voters:
-                host.remove_group(partition.group)
+                self._remove(partition.group)
+
+    def _remove(self, group: GroupId) -> None:
+        self._node.host.remove_group(group)
+        # Whoever waits for records here learns that none will come.
+        self._node.on_visible(group)
 
     def _elect_first_leaders(self, machine: CatalogMachine) -> None:
         """Where this node is the preferred leader of a new partition, do not wait for a timeout."""
