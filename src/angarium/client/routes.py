@@ -15,7 +15,7 @@ from angarium.ids import NodeId, ReplicaId, node_of
 from angarium.wire import Unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from angarium.api import ClusterStatus, TopicInfo
     from angarium.client.addresses import Address
@@ -32,6 +32,8 @@ class Routes:
     def __init__(self, pool: Pool, bootstrap: tuple[Address, ...], *, topics_max: int) -> None:
         self.topics: dict[str, TopicInfo] = {}
         self.nodes: dict[NodeId, Address] = {}
+        self.watchers: set[Callable[[], None]] = set()
+        """Called when somebody has learned that a partition is led by another node than before."""
         self._pool = pool
         self._bootstrap = bootstrap
         self._topics_max = topics_max
@@ -68,6 +70,9 @@ class Routes:
             self._leaders.pop((topic, partition), None)
             return
         node = NodeId(leader) if leader < 1 << 15 else node_of(ReplicaId(leader))
+        if self._leaders.get((topic, partition), node) != node:
+            for watcher in list(self.watchers):
+                watcher()
         self._leaders[topic, partition] = node
 
     def distrust(self, connection: Connection) -> None:

@@ -24,7 +24,7 @@ class ClientSettings:
     request_timeout_s: float = 10.0
     """The same for every other call; a call that failed all along raises its last error."""
 
-    attempt_timeout_s: float = 2.0
+    attempt_timeout_s: float = 1.0
     """How long a node may take before the same request is sent again, elsewhere if the leader has
     changed. Doubles with each repetition, so that a slow cluster is not asked ever faster."""
 

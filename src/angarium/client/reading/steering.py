@@ -16,7 +16,6 @@ from angarium.client.reading.cursor import Cursor
 from angarium.client.reading.link import Link
 from angarium.client.reading.starts import start_in
 from angarium.errors import AngariumError, OffsetOutOfRange
-from angarium.wire import Unreachable
 from angarium.wire.operations import FindOffsetAnswer, FindOffsetHeader, Operation, TopicHeader
 
 if TYPE_CHECKING:
@@ -54,7 +53,9 @@ class Steering:
 
     async def run(self) -> None:
         """Work until cancelled, or until an error that no repetition will help against."""
-        error: AngariumError = Unreachable("the subscription was closed")
+        error: AngariumError | None = None
+        watchers = self._reach.routes.watchers
+        watchers.add(self.look_again)
         try:
             while True:
                 await self._round_and_rest()
@@ -63,6 +64,8 @@ class Steering:
             self._mailbox.fail(ended)
         finally:
             self._is_over = True
+            watchers.discard(self.look_again)
+            # Closed while somebody waited for it to begin: they go on, and see its end.
             _tell(self._waiting, error)
             for link in list(self._links.values()):
                 await link.close()
