@@ -25,7 +25,7 @@ async def started(folder: Path) -> tuple[Node, Service]:
     node.welcome = WireDoor(node, service, service.dispatcher).welcome
     await node.start()
     async with asyncio.timeout(10):
-        while not node.catalog.machine.nodes.by_id:
+        while not node.catalog.machine.nodes.by_id:  # noqa: ASYNC110 - nobody is told
             await asyncio.sleep(0.01)
     return node, service
 
