@@ -51,8 +51,7 @@ def serve(pipe: Pipe) -> None:
             for name in ("bulk", "keyed", "workers", "nowait", "bare", "single", "stored", "live"):
                 cluster.add_topic(name, partitions=3 if name == "keyed" else 1)
             pipe.send(cluster.nodes[0].port)
-            while not pipe.poll():
-                await asyncio.sleep(0.05)
+            await asyncio.to_thread(pipe.recv)
 
     uvloop.run(main())
 
@@ -67,6 +66,7 @@ async def measured(port: int, seconds: float) -> list[Line]:
             await _bare_workers(port, seconds),
             await _workers(client, seconds),
             await _nowait(client, seconds),
+            await _bare_one_by_one(port, seconds),
             await _one_by_one(client, seconds),
             *await _reading(client),
             await _passing(client, seconds),
@@ -149,6 +149,21 @@ async def _nowait(client: Client, seconds: float) -> Line:
         return 20_000
 
     return await _rate("publish_nowait and flush", once, seconds)
+
+
+async def _bare_one_by_one(port: int, seconds: float) -> Line:
+    connection = await dial(host="127.0.0.1", port=port, hello=Hello(role=Role.CLIENT))
+    header = PublishHeader("bare", 0, DeliveryMode.CONSISTENT)
+
+    async def once() -> int:
+        for _ in range(100):
+            batch = encode([VALUE])
+            await connection.request(Operation.PUBLISH, header, (batch,), timeout_s=10)
+        return 100
+
+    line = await _rate("baseline: bare requests, one by one", once, seconds)
+    await connection.close()
+    return line
 
 
 async def _one_by_one(client: Client, seconds: float) -> Line:
