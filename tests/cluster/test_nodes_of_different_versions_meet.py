@@ -121,6 +121,7 @@ def test_a_release_put_back_before_the_level_was_raised_goes_on(
             for program, version in ((NEW_NODE, "2.0"), (OLD_NODE, "1.0")):
                 await change_release(cluster.nodes[only], program)
                 await cluster.back(only)
+                await cluster.settled(topics=["orders"])
                 assert (await contact.status()).version == version
                 await eventually(partial(registered, contact, version))
                 await contact.publish("orders", 0, [bytes(encode([version.encode()]))])
