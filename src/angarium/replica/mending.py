@@ -23,12 +23,14 @@ ASK_AGAIN_TICKS = 4
 class Mending:
     """One damaged stretch, being replaced. At most a segment's worth of frames is held."""
 
-    __slots__ = ("_next", "_quiet", "_turn", "damage", "frames")
+    __slots__ = ("_next", "_quiet", "_turn", "damage", "frames", "gone_at")
 
     def __init__(self, damage: SegmentDamage) -> None:
         self.damage = damage
         self.frames: list[Buffer] = []
         """What has come so far, without a hole from the beginning of the damage."""
+        self.gone_at: set[ReplicaId] = set()
+        """Peers that no longer have what is damaged here."""
         self._next: Offset = damage.from_offset
         self._turn = 0
         self._quiet = 0

@@ -10,7 +10,14 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from angarium.errors import AngariumError, CorruptData, DiskFull, InvalidArgument, NotFound
+from angarium.errors import (
+    AngariumError,
+    CorruptData,
+    DiskFull,
+    InvalidArgument,
+    NotFound,
+    OffsetOutOfRange,
+)
 from angarium.log.segments import SegmentImport
 from angarium.raft.messages import MessageKind, Snapshot
 from angarium.replica.mending import Mending
@@ -21,6 +28,7 @@ from angarium.replica.peers import (
     FramesReply,
     FramesRequest,
 )
+from angarium.replica.repair import IdentityLost
 from angarium.replica.replica import Replica
 from angarium.replica.transfer import SegmentCopy
 
@@ -318,7 +326,12 @@ class PartitionReplica(Replica):
 
     def _take_frames(self, reply: FramesReply) -> None:
         mending = self._mending
-        if mending is None or not mending.receive(reply):
+        if mending is None:
+            return
+        if reply.gone and reply.offset == mending.damage.from_offset:
+            self._note_gone(mending, reply.sender)
+            return
+        if not mending.receive(reply):
             return
         if not mending.is_complete:
             self._ask_for_frames(mending)
@@ -328,9 +341,22 @@ class PartitionReplica(Replica):
         with suppress(CorruptData, InvalidArgument, DiskFull):
             self.partition.log.repair(mending.damage, mending.frames)
 
+    def _note_gone(self, mending: Mending, peer: ReplicaId) -> None:
+        """Give up this replica if nobody has what would make its segments whole again."""
+        mending.gone_at.add(peer)
+        others = {one for one in self.raft.conf_state.voters if one != self.id}
+        if mending.gone_at >= others:
+            raise IdentityLost(
+                f"segment {mending.damage.segment} is damaged, and the others have trimmed it away"
+            )
+
     def _serve_frames(self, request: FramesRequest) -> None:
+        frames: list[memoryview] = []
+        gone = False
         try:
             frames = self.partition.log.read(request.offset, request.bytes_max, gaps=True)
+        except OffsetOutOfRange as out:
+            gone = out.offset < out.start
         except AngariumError:
             return
         self._outbox.tell(
@@ -340,6 +366,7 @@ class PartitionReplica(Replica):
                 request.sender,
                 request.offset,
                 tuple(bytes(frame) for frame in frames),
+                gone,
             )
         )
 

@@ -115,6 +115,8 @@ class FramesReply(msgspec.Struct, frozen=True, tag=True):
     to: ReplicaId
     offset: Offset
     frames: tuple[bytes, ...]
+    gone: bool = False
+    """True if the sender has deleted what was asked for: it lay below a trim."""
 
 
 PeerMessage = (

@@ -164,10 +164,12 @@ class PartitionLog:
         """Return whole batches from the one that holds `offset` on, up to `bytes_max`.
 
         There is at least one, however large, unless nothing but declared gaps follows; with
-        `gaps` the frames that declare them are returned, too, for a peer that repairs itself.
+        `gaps` the frames that declare them are returned, too, for a peer that repairs itself, and
+        also what lies below the start but has not been deleted yet: its segment may need it.
         Raises `OffsetOutOfRange`, or `CorruptData` if the batch at `offset` is damaged.
         """
-        self._check_range(offset)
+        if not (gaps and self._held_from <= offset < self._start):
+            self._check_range(offset)
         end = self._end
         while offset < end.written_offset:
             segment = self.segments.at(offset)
@@ -203,6 +205,11 @@ class PartitionLog:
         if time is None:
             raise OffsetOutOfRange(offset=offset, start=self._start, end=self.end_offset)
         return time
+
+    @property
+    def _held_from(self) -> Offset:
+        """The first offset of which there still is a file."""
+        return next((segment.base_offset for segment in self.segments), self._start)
 
     def _check_range(self, offset: Offset) -> None:
         if not self._start <= offset <= self._end.offset:
