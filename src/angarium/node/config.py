@@ -37,6 +37,9 @@ class NodeConfig:
     node_id: NodeId | None = None
     """With `join`: come back as this node, whose data are gone."""
 
+    join_patience_s: float = 10.0
+    """How long to ask again to be let in while nobody can say yes; then the start fails."""
+
     region: str = ""
     zone: str = ""
     host: str = ""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 from angarium.errors import AngariumError
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 FIRST_NODE = NodeId(1)
+
+PAUSE_S = 0.2
+"""Between two requests to be let in."""
 
 
 def new_cluster() -> Identity:
@@ -37,7 +42,9 @@ def cluster_name(identity: Identity) -> str:
 async def ask_to_join(config: NodeConfig, addresses: dict[str, str]) -> tuple[Identity, JoinAnswer]:
     """Ask the nodes named in the configuration, one after the other, to be let in.
 
-    Returns who this node is from now on, and what else it was told.
+    They are asked again for a while: the cluster may be electing a leader, not least because this
+    node, before its data were lost, was it. Asking twice does no harm, for the incarnation is the
+    same. Returns who this node is from now on, and what else it was told.
     """
     incarnation = draw_incarnation(secrets.randbits)
     request = JoinHeader(
@@ -51,17 +58,21 @@ async def ask_to_join(config: NodeConfig, addresses: dict[str, str]) -> tuple[Id
         config.release.level_max,
     )
     refusal: AngariumError = Unreachable("nobody to ask")
-    for address in config.join:
+    deadline = asyncio.get_running_loop().time() + config.join_patience_s
+    for address in cycle(config.join):
         try:
             answer = await _ask(address, request, config)
         except AngariumError as error:
             _log.warning("%s did not let us in: %s", address, error)
             refusal = error
-            continue
-        identity = Identity(
-            cluster_id=int(answer.cluster_id, 16), node_id=answer.node, incarnation=incarnation
-        )
-        return identity, answer
+        else:
+            identity = Identity(
+                cluster_id=int(answer.cluster_id, 16), node_id=answer.node, incarnation=incarnation
+            )
+            return identity, answer
+        if not refusal.retriable or asyncio.get_running_loop().time() >= deadline:
+            break
+        await asyncio.sleep(PAUSE_S)
     raise refusal
 
 
