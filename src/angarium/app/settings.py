@@ -21,6 +21,12 @@ LABEL_CHARACTERS_MAX: Final = 64
 NODE_ID_END: Final = 1 << 15
 """Node ids are below it."""
 
+PROCESSES_MAX: Final = 64
+"""More processes on one machine are refused: each is a member that all others keep a link to."""
+
+PROCESS_PORT_STEP: Final = 10
+"""Ports between one process of a machine and the next: wire, gRPC, and room for more doors."""
+
 
 class Problem(NamedTuple):
     """One thing that is wrong with the settings, and what to do about it."""
@@ -73,9 +79,15 @@ class NodeSettings:
 
     host: str = ""
     """The machine. Two nodes of one host never hold replicas of the same partition; empty: every
-    node counts as a machine of its own."""
+    node counts as a machine of its own, or, with several processes, the machine's name."""
+
+    processes: int = 1
+    """How many nodes to run on this machine, each a process that keeps one core busy. With more
+    than one, process i has its data in process-i of the folder and its ports 10 (i - 1) higher."""
 
     def __post_init__(self) -> None:
+        if not 1 <= self.processes <= PROCESSES_MAX:
+            raise ValueError(f"processes: from 1 to {PROCESSES_MAX}")
         if self.id is not None and not 0 < self.id < NODE_ID_END:
             raise ValueError(f"id: a node's id is a number from 1 to {NODE_ID_END - 1}")
         for name in ("region", "zone", "host"):
@@ -211,12 +223,48 @@ def problems(settings: Settings) -> list[Problem]:
         found.append(Problem("listen.grpc_port", "is the wire's own; each door needs a port"))
     if settings.node.form and settings.node.join:
         found.append(Problem("node.join", _FORM_OR_JOIN))
-    if listen.host in _EVERYWHERE and not settings.advertise.host:
+    if listen.host in EVERYWHERE and not settings.advertise.host:
         found.append(Problem("advertise.host", _NOWHERE.format(host=listen.host)))
+    if settings.node.processes > 1:
+        found += _problems_of_several(settings)
     return found
 
 
-_EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104  (recognised here, not listened on)
+def _problems_of_several(settings: Settings) -> list[Problem]:
+    """Return what stands in the way of running more than one process with these settings."""
+    found = []
+    node, listen, told = settings.node, settings.listen, settings.advertise
+    shifts = range(0, PROCESS_PORT_STEP * node.processes, PROCESS_PORT_STEP)
+    if node.id is not None:
+        found.append(Problem("node.id", _WHICH_PROCESS))
+    if listen.wire_port == 0:
+        found.append(Problem("listen.wire_port", _NO_FREE_PORT))
+    for section, ports in (("listen", listen), ("advertise", told)):
+        for name in ("wire_port", "grpc_port"):
+            port = getattr(ports, name)
+            if port and port + shifts[-1] > PORT_MAX:
+                what = f"{node.processes} processes would need ports above {PORT_MAX}"
+                found.append(Problem(f"{section}.{name}", what))
+    apart = (listen.grpc_port or 0) - listen.wire_port
+    if listen.grpc_port and listen.wire_port and apart and abs(apart) in shifts:
+        found.append(Problem("listen.grpc_port", _SAME_STEP))
+    return found
+
+
+EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104  (recognised here, not listened on)
+"""Hosts that mean every interface of the machine."""
+
+_WHICH_PROCESS: Final = (
+    "names one node, and there are several processes; bring the one whose data are gone back by"
+    " itself, with its own folder and ports, and let it join the others again afterwards"
+)
+
+_NO_FREE_PORT: Final = "several processes find each other by their ports; choose one other than 0"
+
+_SAME_STEP: Final = (
+    f"is where another process has its wire: process i has its ports {PROCESS_PORT_STEP} (i - 1)"
+    " higher; the port after the wire's is free"
+)
 
 _FORM_OR_JOIN: Final = "a node forms a new cluster or joins one; take `form` or `join` away"
 

@@ -81,6 +81,26 @@ def variable(section: str, name: str) -> str:
     return f"{PREFIX}{section}_{name}".upper()
 
 
+def environment_of(settings: Settings) -> dict[str, str]:
+    """Return the variables that give exactly these settings to a process started with them."""
+    return {
+        variable(section, name): _written(getattr(getattr(settings, section), name))
+        for section, name in known_settings()
+    }
+
+
+def _written(value: object) -> str:
+    match value:
+        case None:
+            return "off"
+        case bool():
+            return "true" if value else "false"
+        case tuple():
+            return ",".join(map(str, value))
+        case _:
+            return str(value)
+
+
 # --- the sources -------------------------------------------------------------------------------
 
 

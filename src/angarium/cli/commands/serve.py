@@ -1,4 +1,4 @@
-"""`angarium serve`: one node in this process."""
+"""`angarium serve`: one node in this process, or several, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from angarium.app.parent import die_with
+from angarium.app.processes import check_folder, machine_name, processes_of
 from angarium.app.sources import Given, load_settings, variable
 from angarium.cli.complaints import Refusal
 from angarium.cli.output import print_table
@@ -21,6 +22,8 @@ _FLAGS: Final = {
     "data": ("node", "data"),
     "form": ("node", "form"),
     "join": ("node", "join"),
+    "processes": ("node", "processes"),
+    "host": ("node", "host"),
     "listen": ("listen", "host"),
     "advertise": ("advertise", "host"),
     "wire_port": ("listen", "wire_port"),
@@ -33,7 +36,7 @@ _FLAGS: Final = {
 
 
 def run(options: Namespace) -> int:
-    """Run a node until it is told to stop."""
+    """Run a node, or several, until told to stop."""
     if options.parent is not None and not die_with(options.parent):
         raise Refusal(f"process {options.parent}, which this node was to end with, is gone")
     settings = load_settings(
@@ -44,6 +47,11 @@ def run(options: Namespace) -> int:
     if options.check:
         _print(settings)
         return 0
+    check_folder(settings)
+    if settings.node.processes > 1:
+        from angarium.cli.local.supervisor import supervise  # noqa: PLC0415
+
+        return supervise(processes_of(settings, machine=machine_name()), settings.log)
     # A mistake in the settings is found without loading the node and everything below it.
     from angarium.app.composition import parts  # noqa: PLC0415
     from angarium.app.serving import serve  # noqa: PLC0415

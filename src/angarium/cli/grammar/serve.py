@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from angarium.cli.grammar.words import natural, port
+from angarium.cli.grammar.words import natural, port, positive
 
 if TYPE_CHECKING:
     from angarium.cli.grammar.words import Words
@@ -19,7 +19,9 @@ node gracefully, SIGUSR2 switches debug logging on and off."""
 
 def add(words: Words) -> None:
     """Add the word."""
-    parser = words.add("serve", "run one node", run="serve:run", more=_MORE, connects=False)
+    parser = words.add(
+        "serve", "run one node, or one per core", run="serve:run", more=_MORE, connects=False
+    )
     parser.add_argument("--config", metavar="FILE", help="a node.toml")
     parser.add_argument("--data", metavar="DIR", help="the folder for everything the node keeps")
     entry = parser.add_mutually_exclusive_group()
@@ -27,6 +29,18 @@ def add(words: Words) -> None:
         "--form", action="store_true", default=None, help="form a new cluster with this node"
     )
     entry.add_argument("--join", metavar="HOST:PORT,...", help="join the cluster of these nodes")
+    parser.add_argument(
+        "--processes",
+        type=positive,
+        metavar="N",
+        help="nodes to run on this machine, a core each; their ports are 10 apart (default: 1)",
+    )
+    parser.add_argument(
+        "--host",
+        metavar="LABEL",
+        help="the machine's label: no two replicas of a partition share one"
+        " (default with several processes: the machine's name)",
+    )
     parser.add_argument("--listen", metavar="HOST", help="the interface for all doors")
     parser.add_argument("--advertise", metavar="HOST", help="the host that others dial")
     parser.add_argument("--wire-port", type=port, metavar="PORT", help="for nodes and clients")
@@ -42,5 +56,5 @@ def add(words: Words) -> None:
     parser.add_argument(
         "--check", action="store_true", help="only say what the settings are, or what is wrong"
     )
-    # For `angarium up`: the node ends when the process with this id does.
+    # For `angarium up` and --processes: the node ends when the process with this id does.
     parser.add_argument("--parent", type=natural, help=argparse.SUPPRESS)
