@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from angarium.errors import AngariumError
 from angarium.ids import CATALOG_GROUP, GroupId, Index, NodeId, ReplicaId, node_of, replica_id
 from angarium.machine.catalog import Reassign, Reassigned
-from angarium.node.steering import next_change
+from angarium.node.steering import electors, next_change
 
 if TYPE_CHECKING:
     from angarium.machine.catalog import CatalogApplied, CatalogMachine
@@ -222,14 +222,14 @@ class Placement:
             self._node.wake()
 
     def _steer_catalog(self, machine: CatalogMachine) -> None:
-        """Let the first few nodes vote on the catalog, and all others listen."""
+        """Let a few nodes, of different hosts, vote on the catalog, and all others listen."""
         replica = self._node.host.catalog
         if replica is None or not replica.may_serve or not machine.nodes.by_id:
             return
         if self._node.host.wal.is_full:
             self._give_away(replica)
             return
-        nodes = sorted(machine.nodes.by_id.values(), key=lambda one: (one.draining, one.id))
+        nodes = electors(machine.nodes.by_id.values())
         count = min(self._node.config.catalog_voters, len(nodes))
         count -= 1 - count % 2  # an even number of voters only costs availability
         ids = [replica_id(one.id, one.incarnation) for one in nodes]

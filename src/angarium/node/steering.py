@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
+from angarium.machine.catalog.placement import host_of
 from angarium.raft import Change, ChangeKind, ConfChange
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterable
 
     from angarium.ids import Index, ReplicaId
+    from angarium.machine.catalog.values import Node
     from angarium.raft.messages import ConfState
 
 CAUGHT_UP_ENTRIES = 64
 """A learner this close to the end of the log may vote."""
+
+
+def electors(nodes: Iterable[Node]) -> list[Node]:
+    """Return all nodes, those first that are to vote on the catalog.
+
+    The oldest node of every host comes before the second of any, so that losing one machine does
+    not cost a majority as long as there are machines enough. Draining nodes come last.
+    """
+    seen: Counter[str] = Counter()
+    ranked = []
+    for node in sorted(nodes, key=lambda one: (one.draining, one.id)):
+        ranked.append((node.draining, seen[host_of(node)], node.id, node))
+        seen[host_of(node)] += 1
+    return [node for *_, node in sorted(ranked, key=lambda one: one[:3])]
 
 
 def next_change(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from angarium.ids import Index, ReplicaId
-from angarium.node.steering import next_change
+from angarium.ids import Incarnation, Index, NodeId, ReplicaId
+from angarium.machine.catalog import Labels
+from angarium.machine.catalog.values import Node
+from angarium.node.steering import electors, next_change
 from angarium.raft import Change, ChangeKind, ConfChange
 from angarium.raft.messages import ConfState
 
@@ -65,3 +67,30 @@ def test_a_voter_that_should_only_listen_is_demoted() -> None:
 def test_a_joint_change_under_way_is_left_alone() -> None:
     state = ConfState(voters=(A, B, D), voters_outgoing=(A, B, C), auto_leave=True)
     assert step(state, voters={A, B, C}) is None
+
+
+def member(number: int, host: str = "", *, draining: bool = False) -> Node:
+    return Node(
+        id=NodeId(number),
+        incarnation=Incarnation(number),
+        addresses=(),
+        labels=Labels(host=host),
+        level_min=1,
+        level_max=1,
+        draining=draining,
+    )
+
+
+def test_the_first_to_vote_on_the_catalog_are_of_different_hosts() -> None:
+    nodes = [member(number, host) for number, host in enumerate("aabbcc", 1)]
+    assert [one.id for one in electors(nodes)] == [1, 3, 5, 2, 4, 6]
+
+
+def test_without_host_labels_the_oldest_nodes_vote_and_draining_ones_last() -> None:
+    nodes = [member(4), member(2), member(1, draining=True), member(3)]
+    assert [one.id for one in electors(nodes)] == [2, 3, 4, 1]
+
+
+def test_a_draining_node_does_not_hold_its_sibling_back() -> None:
+    nodes = [member(1, "a", draining=True), member(2, "a"), member(3, "b"), member(4, "b")]
+    assert [one.id for one in electors(nodes)] == [2, 3, 4, 1]
