@@ -12,7 +12,15 @@ from angarium.machine.decisions import Decision
 from angarium.machine.group_frames import continue_group, group_frames, restore_groups
 from angarium.machine.limits import Limits
 from angarium.machine.producers import Producer
-from angarium.machine.snapshots import FORMAT, Part, decoded, frame, frames, table_frames
+from angarium.machine.snapshots import (
+    FORMAT,
+    Part,
+    check_format,
+    decoded,
+    frame,
+    frames,
+    table_frames,
+)
 from angarium.machine.transactions import OpenStage, Series, StageKey
 
 if TYPE_CHECKING:
@@ -113,8 +121,7 @@ def read_state(machine: PartitionMachine, data: Buffer) -> Iterator[None]:
 
 
 def _read_header(machine: PartitionMachine, header: _Header) -> None:
-    if header.format != FORMAT:
-        raise CorruptData(f"version {header.format} of a snapshot is not known here")
+    check_format(header.format)
     numbering = machine.numbering
     machine.applied_index = Index(header.applied_index)
     machine.running_hash = header.running_hash

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
-from angarium.errors import CorruptData
+from angarium.errors import CorruptData, NewerRelease
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -99,6 +99,16 @@ def decoded(decoder: msgspec.msgpack.Decoder[T], payload: Buffer) -> T:
         return decoder.decode(payload)
     except (msgspec.MsgspecError, ValueError) as error:
         raise CorruptData(f"a snapshot's frame is damaged: {error}") from None
+
+
+def check_format(version: int) -> None:
+    """Raise unless a snapshot of this version can be read: `NewerRelease`, or `CorruptData`."""
+    if version > FORMAT:
+        raise NewerRelease(
+            f"a state of version {version}, written by a newer release; this one knows {FORMAT}"
+        )
+    if version != FORMAT:
+        raise CorruptData(f"no state of a machine has version {version}")
 
 
 def joined(slices: Iterable[bytes]) -> bytes:

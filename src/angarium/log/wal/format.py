@@ -21,7 +21,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from angarium.batch.checksum import crc32c, crc32c_of_bytes, extend
-from angarium.errors import StorageError
+from angarium.errors import NewerRelease
 from angarium.log.disk import SECTOR_BYTES
 
 if TYPE_CHECKING:
@@ -314,7 +314,10 @@ def parse_file_header(content: bytes) -> FileHeader | None:
         return None
     _, version, _, sequence, incarnation, length, previous_end, _ = _FILE.unpack(body)
     if version != VERSION:
-        raise StorageError(f"a write-ahead log of version {version}; this program knows {VERSION}")
+        raise NewerRelease(
+            f"a write-ahead log of version {version}, written by a newer release; this one knows "
+            f"{VERSION}"
+        )
     return FileHeader(sequence, incarnation, length, previous_end)
 
 

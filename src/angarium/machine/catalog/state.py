@@ -10,7 +10,15 @@ from angarium.errors import CorruptData
 from angarium.ids import Index, Micros
 from angarium.machine.catalog.placement import Loads
 from angarium.machine.catalog.values import NamedProducer, Node, Partition, Topic
-from angarium.machine.snapshots import FORMAT, Part, decoded, frame, frames, table_frames
+from angarium.machine.snapshots import (
+    FORMAT,
+    Part,
+    check_format,
+    decoded,
+    frame,
+    frames,
+    table_frames,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,8 +110,7 @@ def read_catalog(machine: CatalogMachine, data: Buffer) -> None:
 
 
 def _read_header(machine: CatalogMachine, header: _Header) -> None:
-    if header.format != FORMAT:
-        raise CorruptData(f"version {header.format} of a snapshot is not known here")
+    check_format(header.format)
     machine.applied_index = Index(header.applied_index)
     machine.running_hash = header.running_hash
     machine.clock = Micros(header.clock)
