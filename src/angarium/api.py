@@ -166,7 +166,7 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What can be chosen about a topic. None stands for "no limit"."""
 
     replication: int | None = None
-    """None: three, or as many as the cluster has nodes."""
+    """None: three, or as many as the cluster has hosts."""
     mode: DeliveryMode = DeliveryMode.CONSISTENT
     retention_ms: int | None = None
     retention_bytes: int | None = None

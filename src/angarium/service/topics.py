@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from angarium.api import PartitionInfo, TopicConfig, TopicInfo
 from angarium.errors import AlreadyExists, NotFound, NotLeader
 from angarium.machine.catalog import TopicAlter, TopicCreate, TopicDelete, TopicSettings
+from angarium.machine.catalog.placement import host_of
 
 if TYPE_CHECKING:
     from angarium.ids import NodeId
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 MILLISECOND_MICROS = 1_000
 REPLICATION = 3
-"""Replicas of a topic whose maker did not say how many, if there are enough nodes."""
+"""Replicas of a topic whose maker did not say how many, if there are hosts enough."""
 
 
 class TopicDesk:
@@ -144,8 +145,8 @@ class TopicDesk:
     def _settings(self, config: TopicConfig) -> TopicSettings:
         replication = config.replication
         if replication is None:
-            nodes = len(self._node.catalog.machine.nodes.placeable())
-            replication = max(1, min(REPLICATION, nodes))
+            nodes = self._node.catalog.machine.nodes.placeable()
+            replication = max(1, min(REPLICATION, len(set(map(host_of, nodes)))))
         return TopicSettings(
             replication=replication,
             mode=config.mode,

@@ -28,7 +28,7 @@ def add(words: Words) -> None:
         "--replication",
         type=positive,
         metavar="N",
-        help="copies of each partition (default: 3, or as many as there are nodes)",
+        help="copies of each partition (default: 3, or as many as there are hosts)",
     )
     _add_settings(create)
     create.add_argument(

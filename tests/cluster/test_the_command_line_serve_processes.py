@@ -1,0 +1,135 @@
+"""`angarium serve --processes`: several nodes on a machine, which live and end together.
+
+Two "machines" here are two supervisors with different host labels.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from tests.cluster.command_line import (
+    COMMAND,
+    READY_SECONDS,
+    angarium,
+    environment,
+    eventually,
+    free_port_base,
+    is_alive,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+class Machine:
+    """A supervisor with two processes."""
+
+    def __init__(self, folder: Path, name: str, port: int, *entry: str) -> None:
+        self.servers = f"127.0.0.1:{port}"
+        self._log = folder / f"{name}.log"
+        doors = ("--wire-port", str(port), "--grpc-port", str(port + 1))
+        words = ("serve", "--processes", "2", "--host", name, "--data", name, *doors, *entry)
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [*COMMAND, *words], cwd=folder, env=environment(), stderr=log
+            )
+
+    def lines(self, message: str) -> list[dict[str, Any]]:
+        """Return what it has logged under a message."""
+        text = self._log.read_text(encoding="utf-8")
+        whole = [line for line in text.splitlines() if f'"message":"{message}"' in line]
+        return [json.loads(line) for line in whole]
+
+    def wait_until_it_runs(self) -> None:
+        """Wait until both nodes are members."""
+        eventually(self._runs, seconds=READY_SECONDS)
+
+    def _runs(self) -> bool:
+        assert self.process.poll() is None, self._log.read_text(encoding="utf-8")
+        return bool(self.lines("all processes run"))
+
+    @property
+    def pids(self) -> list[int]:
+        return [line["pid"] for line in self.lines("process started")]
+
+    def leaves_nobody(self) -> None:
+        eventually(lambda: not any(map(is_alive, self.pids)), seconds=30)
+
+
+@contextmanager
+def machine(folder: Path, name: str, port: int, *entry: str) -> Iterator[Machine]:
+    """Run one until the end of the block, whatever happens in it."""
+    running = Machine(folder, name, port, *entry)
+    try:
+        yield running
+    finally:
+        running.process.kill()
+        running.process.wait()
+        running.leaves_nobody()
+
+
+def two_bases() -> tuple[int, int]:
+    """Return ports from which on two machines of two processes have room."""
+    first = free_port_base()
+    while abs((second := free_port_base()) - first) < 30:
+        pass
+    return first, second
+
+
+def test_no_two_replicas_share_a_machine_and_a_stop_leaves_nobody(tmp_path: Path) -> None:
+    first, second = two_bases()
+    with machine(tmp_path, "a", first, "--form") as a:
+        a.wait_until_it_runs()
+        with machine(tmp_path, "b", second, "--join", a.servers) as b:
+            b.wait_until_it_runs()
+            servers = ("--servers", a.servers, "--format", "json")
+            wide = ("topic", "create", "wide", "--partitions", "12", "--replication")
+            refused = angarium(tmp_path, *wide, "3", *servers, status=None)
+            assert refused.returncode != 0, "three replicas do not fit on two machines"
+            angarium(tmp_path, *wide, "2", *servers)
+
+            status = json.loads(angarium(tmp_path, "cluster", "status", *servers).stdout)
+            host = {node["id"]: node["host"] for node in status["nodes"]}
+            assert sorted(host.values()) == ["a", "a", "b", "b"]
+            topic = json.loads(angarium(tmp_path, "topic", "describe", "wide", *servers).stdout)
+            replicas = [one["replicas"] for one in topic["partitions"]]
+            assert all({host[one] for one in pair} == {"a", "b"} for pair in replicas)
+            assert {one for pair in replicas for one in pair} == set(host), "all nodes are used"
+
+            angarium(tmp_path, "pub", "wide", "x", "--partition", "7", *servers)
+            b.process.terminate()
+            assert b.process.wait(timeout=40) == 0
+            assert len(b.pids) == 2
+            assert not any(map(is_alive, b.pids))
+        a.process.send_signal(signal.SIGINT)
+        assert a.process.wait(timeout=40) == 0
+        assert not any(map(is_alive, a.pids))
+
+
+def test_a_process_that_dies_ends_its_machine_which_then_comes_back_whole(tmp_path: Path) -> None:
+    port = free_port_base()
+    with machine(tmp_path, "a", port, "--form") as a:
+        a.wait_until_it_runs()
+        angarium(tmp_path, "pub", "kept", "x", "--servers", a.servers)
+        subprocess.run(["kill", "-9", str(a.pids[1])], check=True)
+        assert a.process.wait(timeout=40) == 1
+        assert not any(map(is_alive, a.pids))
+    with machine(tmp_path, "a", port, "--form") as a:
+        a.wait_until_it_runs()
+        servers = ("--servers", a.servers)
+        eventually(
+            lambda: (
+                "x" in angarium(tmp_path, "fetch", "kept", "0", "0", *servers, status=None).stdout
+            )
+        )
+        # Not even kill -9 on the supervisor leaves a process behind.
+        a.process.kill()
+        a.process.wait()
+        a.leaves_nobody()
+    refused = angarium(tmp_path, "serve", "--data", "a", "--form", status=2)
+    assert "start with --processes 2" in refused.stderr
