@@ -6,6 +6,8 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from tests.simulation.planting import Replaced, bug
+from tests.simulation.variants import scripted, transacting, usual
 
 from angarium.errors import AngariumError, NotLeader
 from angarium.ids import Term
@@ -18,23 +20,22 @@ from angarium.machine.snapshots import Part
 from angarium.modes import DeliveryMode
 from angarium.replica.acks import Acks
 from angarium.replica.partition import Partition
-from tests.simulation.planting import Replaced, bug
-from tests.simulation.variants import transacting, usual
 
 if TYPE_CHECKING:
     from collections import deque
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from angarium.ids import Index, Micros
+    from angarium.ids import Buffer, Index, Micros
     from angarium.machine import PartitionMachine, Prepared
     from angarium.machine.outcomes import Appended, Duplicate, Outcome
+    from angarium.raft.messages import Entry
     from angarium.replica.acks import Published, Publishing, Reply
 
 
 # --- the machine ----------------------------------------------------------------------------
 
 
-@bug(seeds_max=20, known_seed=1, run=usual)
+@bug(seeds_max=20, run=usual)
 def dedup_lost_at_snapshot() -> Iterator[Replaced]:
     """A snapshot does not hold which producers have sent what."""
     original = partition_state._tables
@@ -45,7 +46,7 @@ def dedup_lost_at_snapshot() -> Iterator[Replaced]:
     yield Replaced(partition_state, "_tables", tables)
 
 
-@bug(seeds_max=20, known_seed=1, run=usual)
+@bug(seeds_max=20, run=usual)
 def stale_offsets_in_snapshot() -> Iterator[Replaced]:
     """A restored machine numbers on from a place before the one it had reached."""
     original = partition_state._read_header
@@ -57,7 +58,7 @@ def stale_offsets_in_snapshot() -> Iterator[Replaced]:
     yield Replaced(partition_state, "_read_header", read_header)
 
 
-@bug(seeds_max=60, known_seed=1, run=transacting)
+@bug(seeds_max=60, run=transacting)
 def start_forgotten_at_snapshot() -> Iterator[Replaced]:
     """A restored machine has forgotten what was trimmed away."""
     original = partition_state._read_header
@@ -69,7 +70,7 @@ def start_forgotten_at_snapshot() -> Iterator[Replaced]:
     yield Replaced(partition_state, "_read_header", read_header)
 
 
-@bug(seeds_max=20, known_seed=1, run=usual)
+@bug(seeds_max=20, run=usual)
 def duplicates_accepted() -> Iterator[Replaced]:
     """A batch that was stored before is stored again."""
     original = producers._judge_repetition
@@ -81,7 +82,7 @@ def duplicates_accepted() -> Iterator[Replaced]:
     yield Replaced(producers, "_judge_repetition", judge_repetition)
 
 
-@bug(seeds_max=20, known_seed=1, run=usual)
+@bug(seeds_max=20, run=usual)
 def sequence_gap_accepted() -> Iterator[Replaced]:
     """A batch is stored although the one before it is missing."""
     original = Producers.admit
@@ -95,7 +96,7 @@ def sequence_gap_accepted() -> Iterator[Replaced]:
     yield Replaced(Producers, "admit", admit)
 
 
-@bug(seeds_max=20, known_seed=1, run=usual)
+@bug(seeds_max=20, run=usual)
 def machine_throws_dice() -> Iterator[Replaced]:
     """Whether a batch is taken depends on something that is not in the entry."""
     original = Numbering.number
@@ -112,39 +113,33 @@ def machine_throws_dice() -> Iterator[Replaced]:
 # --- stages ---------------------------------------------------------------------------------
 
 
-@bug(seeds_max=60, known_seed=1, run=transacting)
+@bug(seeds_max=60, run=transacting)
 def stages_left_out_of_snapshots() -> Iterator[Replaced]:
     """A snapshot for a peer lacks what open transactions have staged."""
+    original = StageStore.replace
 
-    def contents(self: StageStore) -> dict[int, list[bytes]]:
-        return {}
+    def replace(self: StageStore, contents: Mapping[int, Sequence[Buffer]]) -> None:
+        original(self, {})
 
-    yield Replaced(StageStore, "contents", contents)
+    yield Replaced(StageStore, "replace", replace)
 
 
-@bug(seeds_max=60, known_seed=1, run=transacting)
+@bug(seeds_max=60, run=transacting)
 def stages_dropped_before_their_batches_are_safe() -> Iterator[Replaced]:
-    """A stage goes when its commit is applied, not when its batches are synced in the segments."""
+    """A stage goes when its commit is applied, not when its batches are safe in the segments."""
+    original = Partition.apply
 
-    def drop_published_stages(self: Partition) -> None:
-        while self._drops:
-            for slot in self._drops.popleft()[1]:
-                self._stages.drop(slot)
+    def apply(self: Partition, entry: Entry) -> None:
+        original(self, entry)
+        self.saved(entry.index)
 
-    original = Partition._write
-
-    def write(self: Partition, applied: Any) -> None:
-        original(self, applied)
-        self._drop_published_stages()
-
-    yield Replaced(Partition, "_drop_published_stages", drop_published_stages)
-    yield Replaced(Partition, "_write", write)
+    yield Replaced(Partition, "apply", apply)
 
 
 # --- answers --------------------------------------------------------------------------------
 
 
-@bug(seeds_max=20, known_seed=1, run=usual)
+@bug(seeds_max=20, run=usual)
 def consistent_answered_at_append() -> Iterator[Replaced]:
     """A CONSISTENT publish is answered when only its leader has it."""
 
@@ -154,7 +149,7 @@ def consistent_answered_at_append() -> Iterator[Replaced]:
     yield Replaced(Partition, "_answer_at", answer_at)
 
 
-@bug(seeds_max=20, known_seed=1, run=usual)
+@bug(seeds_max=20, run=usual)
 def projection_kept_across_leaders() -> Iterator[Replaced]:
     """A leader that was deposed and elected again goes on numbering where it had stopped."""
 
@@ -169,13 +164,11 @@ def projection_kept_across_leaders() -> Iterator[Replaced]:
     yield Replaced(Partition, "follow", follow)
 
 
-@bug(seeds_max=20, known_seed=1, run=usual)
+@bug(seeds_max=20, run=scripted("late-loser"))
 def another_leaders_entry_confirms_mine() -> Iterator[Replaced]:
     """A publish waits on when leadership is lost, and whatever comes at its index confirms it."""
 
-    def applied(
-        self: Acks, index: Index, term: Term, outcomes: tuple[Outcome, ...] = ()
-    ) -> None:
+    def applied(self: Acks, index: Index, term: Term, outcomes: tuple[Outcome, ...] = ()) -> None:
         waiting: deque[Any] = self._waiting
         while waiting and waiting[0].index <= index:
             done = waiting.popleft()
@@ -188,7 +181,7 @@ def another_leaders_entry_confirms_mine() -> Iterator[Replaced]:
     yield Replaced(Acks, "abandon", abandon)
 
 
-@bug(seeds_max=60, known_seed=1, run=usual)
+@bug(seeds_max=60, run=usual)
 def unknown_called_no() -> Iterator[Replaced]:
     """A leader that loses its place says no to publishes of which nobody knows the fate."""
 
@@ -201,7 +194,7 @@ def unknown_called_no() -> Iterator[Replaced]:
     yield Replaced(Acks, "abandon", abandon)
 
 
-@bug(seeds_max=60, known_seed=1, run=usual)
+@bug(seeds_max=60, run=usual)
 def eventual_answered_before_the_log_took_it() -> Iterator[Replaced]:
     """An EVENTUAL publish is answered although its entry was refused by the leader's own log."""
     original = Partition.publish
@@ -220,10 +213,7 @@ def eventual_answered_before_the_log_took_it() -> Iterator[Replaced]:
         refusals.clear()
         original(
             self,
-            [
-                request._replace(reply=_honest(request, refusals))
-                for request in requests
-            ],
+            [request._replace(reply=_honest(request, refusals)) for request in requests],
             now=now,
         )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from tests.simulation.planting import Replaced, bug
+from tests.simulation.variants import dark, scripted, usual, watched
 
 from angarium.ids import NO_REPLICA, Index
 from angarium.log.wal import Wal
@@ -14,18 +16,14 @@ from angarium.raft.log import RaftLog
 from angarium.raft.messages import HardState, MessageKind
 from angarium.raft.quorum import vote_result
 from angarium.raft.tracker import Tracker
-from angarium.replica.outbox import Outbox
 from angarium.replica.replica import Replica
-from angarium.replica.storage import ReplicaStorage
-from tests.simulation.planting import Replaced, bug
-from tests.simulation.variants import contested, moving, scripted, usual
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from angarium.ids import GroupId, ReplicaId, Term
     from angarium.raft.core import Core
-    from angarium.raft.messages import Entry, Message, Snapshot
+    from angarium.raft.messages import Entry, Message
     from angarium.raft.quorum import VoteResult
 
 
@@ -39,7 +37,7 @@ def _leader_does(kind: MessageKind, handler: Any) -> Replaced:
 # --- votes ----------------------------------------------------------------------------------
 
 
-@bug(seeds_max=200, known_seed=1, run=contested)
+@bug(seeds_max=20, run=scripted("forgetful-voter"))
 def vote_not_persisted() -> Iterator[Replaced]:
     """The vote is not written down, so that a voter may vote twice in one term."""
     original = Wal.append
@@ -59,7 +57,7 @@ def vote_not_persisted() -> Iterator[Replaced]:
     yield Replaced(Wal, "append", append)
 
 
-@bug(seeds_max=20, known_seed=1, run=usual)
+@bug(seeds_max=20, run=usual)
 def up_to_date_check_skipped() -> Iterator[Replaced]:
     """A voter grants its vote to a candidate whose log ends earlier than its own."""
 
@@ -72,13 +70,18 @@ def up_to_date_check_skipped() -> Iterator[Replaced]:
 # --- replication ----------------------------------------------------------------------------
 
 
-@bug(seeds_max=20, known_seed=1, run=usual)
+@bug(seeds_max=20, run=scripted("late-loser"))
 def append_without_previous_entry() -> Iterator[Replaced]:
     """A follower takes entries without comparing the term of the entry before them."""
     original = RaftLog.accept
 
     def accept(
-        self: RaftLog, entries: Sequence[Entry], *, prev_index: Index, prev_term: Term, commit: Index
+        self: RaftLog,
+        entries: Sequence[Entry],
+        *,
+        prev_index: Index,
+        prev_term: Term,
+        commit: Index,
     ) -> bool:
         own = self.term_at(prev_index)
         term = prev_term if own is None else own
@@ -87,7 +90,7 @@ def append_without_previous_entry() -> Iterator[Replaced]:
     yield Replaced(RaftLog, "accept", accept)
 
 
-@bug(seeds_max=20, known_seed=1, run=usual)
+@bug(seeds_max=20, run=scripted("late-loser"))
 def conflicting_suffix_kept() -> Iterator[Replaced]:
     """A follower keeps its own entries where the leader has others, and takes only longer ones."""
 
@@ -97,7 +100,7 @@ def conflicting_suffix_kept() -> Iterator[Replaced]:
     yield Replaced(RaftLog, "_beyond_agreement", beyond_agreement)
 
 
-@bug(seeds_max=300, known_seed=1, run=contested)
+@bug(seeds_max=20, run=scripted("figure-8"))
 def old_term_committed_by_counting() -> Iterator[Replaced]:
     """A leader counts replicas for entries of earlier terms, too (figure 8 of the paper)."""
 
@@ -112,7 +115,7 @@ def old_term_committed_by_counting() -> Iterator[Replaced]:
         yield Replaced(module, "advance_commit", advance_commit)
 
 
-@bug(seeds_max=20, known_seed=1, run=usual)
+@bug(seeds_max=20, run=scripted("late-loser"))
 def quorum_off_by_one() -> Iterator[Replaced]:
     """An entry counts as committed when one replica too few has it."""
 
@@ -124,21 +127,21 @@ def quorum_off_by_one() -> Iterator[Replaced]:
     yield Replaced(tracker, "majority_index", majority_index)
 
 
-@bug(seeds_max=60, known_seed=1, run=usual)
+@bug(seeds_max=20, run=dark)
 def leader_counts_itself_before_its_fsync() -> Iterator[Replaced]:
     """A leader takes its own entries for stored before they are on its own disk."""
-    original = Outbox.after_sync
+    original = Replica._append
 
-    def after_sync(self: Outbox, replica: Replica, responses: tuple[Message, ...]) -> None:
-        own = tuple(one for one in responses if one.to == replica.id)
-        others = tuple(one for one in responses if one.to != replica.id)
-        original(self, replica, others)
-        replica.persisted(own)
+    def append(self: Replica, message: Message) -> None:
+        own = tuple(one for one in message.responses if one.to == self.id)
+        others = tuple(one for one in message.responses if one.to != self.id)
+        original(self, msgspec.structs.replace(message, responses=others))
+        self.persisted(own)
 
-    yield Replaced(Outbox, "after_sync", after_sync)
+    yield Replaced(Replica, "_append", append)
 
 
-@bug(seeds_max=60, known_seed=1, run=usual)
+@bug(seeds_max=60, run=usual)
 def paused_follower_never_probed_again() -> Iterator[Replaced]:
     """A leader whose probe was lost waits for its answer for ever."""
 
@@ -155,7 +158,7 @@ def paused_follower_never_probed_again() -> Iterator[Replaced]:
 # --- reads ----------------------------------------------------------------------------------
 
 
-@bug(seeds_max=60, known_seed=1, run=usual)
+@bug(seeds_max=20, run=scripted("slow-handover"))
 def serving_before_an_own_entry_is_committed() -> Iterator[Replaced]:
     """A new leader serves at once, though it does not know yet what its predecessors committed."""
 
@@ -173,7 +176,7 @@ def serving_before_an_own_entry_is_committed() -> Iterator[Replaced]:
     yield _leader_does(MessageKind.READ_INDEX, reading._confirm)
 
 
-@bug(seeds_max=60, known_seed=1, run=usual)
+@bug(seeds_max=60, run=watched)
 def read_index_without_a_quorum() -> Iterator[Replaced]:
     """A leader answers reads without asking whether it still leads."""
 
@@ -186,7 +189,7 @@ def read_index_without_a_quorum() -> Iterator[Replaced]:
 # --- membership -----------------------------------------------------------------------------
 
 
-@bug(seeds_max=10, known_seed=1, run=scripted("split-change"))
+@bug(seeds_max=10, run=scripted("split-change"))
 def joint_change_decided_by_the_new_half() -> Iterator[Replaced]:
     """While the membership changes only the new voters are asked, not the old ones as well."""
 
@@ -204,7 +207,7 @@ def joint_change_decided_by_the_new_half() -> Iterator[Replaced]:
     yield Replaced(Tracker, "result_of", result_of)
 
 
-@bug(seeds_max=200, known_seed=1, run=moving)
+@bug(seeds_max=20, run=scripted("lonely-learner"))
 def learner_counted_as_voter() -> Iterator[Replaced]:
     """What learners have acknowledged counts towards the majority of the voters."""
 
@@ -213,17 +216,3 @@ def learner_counted_as_voter() -> Iterator[Replaced]:
         return matches[len(self._incoming) // 2]
 
     yield Replaced(Tracker, "committed", committed)
-
-
-@bug(seeds_max=60, known_seed=1, run=moving)
-def snapshot_with_the_membership_of_the_one_before() -> Iterator[Replaced]:
-    """A snapshot is saved with the membership that was in force when the last one was."""
-    original = ReplicaStorage.write
-
-    def write(self: ReplicaStorage, snapshot: Snapshot) -> None:
-        stale = self.newest.conf_state
-        if stale.voters:
-            snapshot = msgspec.structs.replace(snapshot, conf_state=stale)
-        original(self, snapshot)
-
-    yield Replaced(ReplicaStorage, "write", write)

@@ -1,15 +1,20 @@
-"""Every planted bug there is, in one table; `python -m tests.simulation.planted` searches for all.
+"""Every planted bug there is, in one table.
 
 The tester tested: a checker is only worth its name while it finds what was hidden for it.
 """
 
 from __future__ import annotations
 
-from tests.simulation import bugs_in_machine_and_replica as _machine
-from tests.simulation import bugs_in_raft as _raft
-from tests.simulation import bugs_in_the_log as _log
-from tests.simulation.planting import BUGS, PlantedBug
+from typing import TYPE_CHECKING
 
-__all__ = ["BUGS", "PlantedBug"]
+from tests.simulation import bugs_in_machine_and_replica, bugs_in_raft, bugs_in_the_log
+from tests.simulation.planting import bugs_of
 
-assert _machine and _raft and _log
+if TYPE_CHECKING:
+    from tests.simulation.planting import PlantedBug
+
+BUGS: dict[str, PlantedBug] = {
+    one.name: one
+    for room in (bugs_in_raft, bugs_in_the_log, bugs_in_machine_and_replica)
+    for one in bugs_of(room)
+}

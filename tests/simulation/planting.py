@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from types import ModuleType
 
     from angarium.testing.sim.world import Report
 
@@ -31,9 +32,7 @@ class PlantedBug:
     name: str
     sentence: str
     seeds_max: int
-    """Within so many seeds, counted from 1, a search has to find it."""
-    known_seed: int
-    """A seed that does; the tests begin here, the full search does not."""
+    """Within so many seeds, from wherever one begins, a search has to find it."""
     run: Callable[[int], Report]
     """What is run with each seed."""
     replacements: Callable[[], Iterator[Replaced]]
@@ -59,25 +58,25 @@ class PlantedBug:
         return [str(violation) for violation in report.violations]
 
 
-BUGS: dict[str, PlantedBug] = {}
-
-
 def bug(
-    *, seeds_max: int, known_seed: int, run: Callable[[int], Report]
-) -> Callable[[Callable[[], Iterator[Replaced]]], Callable[[], Iterator[Replaced]]]:
-    """Register a planted bug."""
+    *, seeds_max: int, run: Callable[[int], Report]
+) -> Callable[[Callable[[], Iterator[Replaced]]], PlantedBug]:
+    """Make a planted bug of a function that yields what to replace."""
 
-    def register(replacements: Callable[[], Iterator[Replaced]]) -> Callable[[], Iterator[Replaced]]:
+    def make(replacements: Callable[[], Iterator[Replaced]]) -> PlantedBug:
         name = replacements.__name__.replace("_", "-")
         assert replacements.__doc__, f"{name} says in a sentence what is wrong"
-        BUGS[name] = PlantedBug(
+        return PlantedBug(
             name=name,
             sentence=" ".join(replacements.__doc__.split()),
             seeds_max=seeds_max,
-            known_seed=known_seed,
             run=run,
             replacements=replacements,
         )
-        return replacements
 
-    return register
+    return make
+
+
+def bugs_of(room: ModuleType) -> list[PlantedBug]:
+    """Return the bugs that a module plants, in the order in which they are written there."""
+    return [one for one in vars(room).values() if isinstance(one, PlantedBug)]

@@ -6,12 +6,11 @@ cluster or the size of its messages differ.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from angarium.testing.sim.faults import USUAL, FaultProfile
 from angarium.testing.sim.scenarios import SCENARIOS
-from angarium.testing.sim.world import Settings, World, small_host
+from angarium.testing.sim.world import Settings, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,29 +55,17 @@ moving: Final = _run(
 crowded: Final = _run(Settings(faults=_more(full_disk=20, crash=10, power_loss=10)))
 """Disks are full half of the time."""
 
-contested: Final = _run(
+watched: Final = _run(
     Settings(
-        nodes=5,
-        replicas=5,
+        readers=8,
         faults=FaultProfile(
-            weights={
-                "crash": 8,
-                "power_loss": 8,
-                "isolate_leader": 8,
-                "partition": 6,
-                "one_way_cut": 6,
-                "bad_weather": 6,
-                "transfer": 8,
-            },
-            gaps_ms=(60, 100),
-            lasting_ms=(10, 300),
-        ),
-        host=replace(
-            small_host(), replica=replace(small_host().replica, message_bytes_max=200)
+            weights={"pause": 5, "isolate_leader": 10, "crash": 3, "transfer": 5, "bad_weather": 3},
+            gaps_ms=(300,),
+            lasting_ms=(200, 800),
         ),
     )
 )
-"""Five replicas that hardly agree on a leader, and send entries one by one."""
+"""Many readers ask where the log ends, while leaders are paused and cut off."""
 
 transacting: Final = _run(
     Settings(groups=2, transactors=3, stewards=1, producers=3, faults=_more(crash=10, wipe=6))

@@ -7,9 +7,11 @@ rule holds.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from angarium.testing.sim.script import (
+    GROUP,
     THREE,
     begun,
     isolate,
@@ -61,11 +63,30 @@ def late_loser(seed: int) -> Report:
     others = [node for node in world.nodes.values() if node is not loser]
     second = _next_leader(world, others)
     (third,) = (node for node in others if node is not second)
-    world.operator.transfer(world.groups[0], third.id)
+    world.operator.transfer(GROUP, third.id)
     until(world, lambda: replica_on(third).may_serve)
     world.network.heal()
     world.quiet_until = START
     let_pass(world, 1_000)
+    world.conclude()
+    return world.report()
+
+
+def slow_handover(seed: int) -> Report:
+    """Leadership is handed over again and again on slow disks, while readers ask for the end.
+
+    A new leader takes long to commit its first entry; until then it must not say where the log
+    ends, because its predecessor may have committed more than it knows of.
+    """
+    world = begun(seed, replace(THREE, readers=12))
+    let_pass(world, 400)
+    for node in world.nodes.values():
+        strike(world, "slow_disk", node, partial(setattr, node, "slow_syncs", True))
+    for _ in range(8):
+        before = leader(world)
+        after = world.faults.rng.choice([one for one in world.nodes.values() if one is not before])
+        strike(world, "transfer", after, partial(world.operator.transfer, GROUP, after.id))
+        let_pass(world, 600)
     world.conclude()
     return world.report()
 
@@ -80,7 +101,8 @@ def figure_8(seed: int) -> Report:
     one = leader(world)
     two = next(node for node in world.nodes.values() if node is not one)
     strike(world, "partition", one, lambda: _isolate_with_clients(world, [one, two]))
-    until(world, lambda: _tail(one) >= 3 or not leads(one))
+    begins = replica_on(one).last_index
+    until(world, lambda: replica_on(two).last_index >= begins + 3)
     world.quiet_until = world.scheduler.now + 60_000_000
     # (b) Both are gone; another is elected, and is gone before anybody has its first entry.
     for node in (one, two):

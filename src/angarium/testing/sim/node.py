@@ -134,13 +134,21 @@ class SimNode:
             action(*arguments)
 
     def _open(self) -> Host:
-        return Host(
+        host = Host(
             self.disk,
             node=self.id,
             incarnation=self.incarnation,
             config=self.world.settings.host,
             jitter=self.rng.randrange,
         )
+
+        def watch(group: GroupId) -> None:
+            self.world.watch.follow(self.name, host.replicas[group])
+
+        for group in host.replicas:
+            watch(group)
+        host.on_started = watch
+        return host
 
     def _join_missing(self) -> None:
         """Take part in every group there is, as an outsider where it is not a member yet."""
@@ -318,7 +326,7 @@ class SimNode:
     def _look(self, host: Host) -> None:
         """Let the world compare what this node believes with what others do."""
         for group, replica in host.replicas.items():
-            self.world.watch.look(self, group, replica)
+            self.world.watch.look(replica)
             term = replica.raft.term if replica.may_serve else None
             before = self._leading.get(group)
             if term != before:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.testing.history import Result
 from angarium.testing.sim.damages import damaged_at_rest, damaged_leader
-from angarium.testing.sim.elections import figure_8, forgetful_voter, late_loser
+from angarium.testing.sim.elections import figure_8, forgetful_voter, late_loser, slow_handover
 from angarium.testing.sim.memberships import lonely_learner, split_change
 from angarium.testing.sim.script import begun, isolate, let_pass, shuffled, strike
 
@@ -81,6 +81,7 @@ SCENARIOS: Final[dict[str, Callable[[int], Report]]] = {
     "lonely-learner": lonely_learner,
     "forgetful-voter": forgetful_voter,
     "late-loser": late_loser,
+    "slow-handover": slow_handover,
     "figure-8": figure_8,
 }
 

@@ -6,32 +6,42 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from angarium.ids import GroupId, Index, ReplicaId, Term
+    from angarium.raft.messages import Entry
     from angarium.replica.partition_replica import PartitionReplica
     from angarium.testing.history import History
-    from angarium.testing.sim.node import SimNode
 
 
 class Watch:
-    """Compares nodes with each other: one leader per term, one state per index (C9)."""
+    """Compares nodes with each other: one leader per term, one entry and state per index (C9)."""
 
     def __init__(self, history: History) -> None:
         self._history = history
         self._leaders: dict[tuple[GroupId, Term], ReplicaId] = {}
-        self._hashes: dict[tuple[GroupId, Index], tuple[int, str]] = {}
+        self._applied: dict[tuple[GroupId, Index], tuple[Term, int, str]] = {}
 
-    def look(self, node: SimNode, group: GroupId, replica: PartitionReplica) -> None:
-        """Note what `replica` believes, and whether it contradicts anybody."""
+    def follow(self, name: str, replica: PartitionReplica) -> None:
+        """Look at everything that `replica`, on the node called `name`, applies from now on."""
+        partition, group = replica.partition, replica.group
+        apply, applied = partition.apply, self._applied
+
+        def watched(entry: Entry) -> None:
+            apply(entry)
+            fact = (entry.term, partition.machine.running_hash, name)
+            before = applied.setdefault((group, entry.index), fact)
+            if before[:2] != fact[:2]:
+                self._incident(f"group {group} index {entry.index}: {name} and {before[2]} differ")
+
+        partition.apply = watched  # type: ignore[method-assign]
+
+    def look(self, replica: PartitionReplica) -> None:
+        """Note whether `replica` believes to lead, and whether somebody else does as well."""
         raft = replica.raft
         if raft.is_leader:
-            leader = self._leaders.setdefault((group, raft.term), raft.id)
+            leader = self._leaders.setdefault((replica.group, raft.term), raft.id)
             if leader != raft.id:
-                self._incident(f"group {group} term {raft.term}: {leader} and {raft.id} both lead")
-        digest = replica.partition.machine.running_hash
-        before = self._hashes.setdefault((group, replica.applied), (digest, node.name))
-        if before[0] != digest:
-            self._incident(
-                f"group {group} index {replica.applied}: {node.name} and {before[1]} differ"
-            )
+                self._incident(
+                    f"group {replica.group} term {raft.term}: {leader} and {raft.id} both lead"
+                )
 
     def _incident(self, sentence: str) -> None:
         if sentence not in self._history.incidents:
