@@ -157,6 +157,39 @@ def test_a_release_put_back_after_the_level_was_raised_does_not_touch_the_data(
     run(scenario())
 
 
+def test_a_release_put_back_while_the_level_was_raised_stops_when_it_hears_of_it(
+    run: Run, cluster_of: ClusterOf
+) -> None:
+    async def scenario() -> None:
+        async with cluster_of(3, program=NEW_NODE, programs={"a": OLD_NODE}) as cluster:
+            first, *_, last = cluster.ids
+            await change_release(cluster.nodes[first], NEW_NODE)
+            await cluster.back(first)
+            await cluster.settled()
+            process = cluster.nodes[last]
+            process.terminate()
+            assert await asyncio.to_thread(process.wait) == 0
+
+            async def raised() -> bool:
+                # The first node may not have told the catalog yet what it knows.
+                return await cluster.contact(first).raise_level() == 2
+
+            await eventually(raised)
+            process.program = OLD_NODE
+            cluster.restart(last)
+            # From whoever hangs up on it, or from the catalog: the first one counts.
+            words = await parting_words(process)
+            assert "the cluster works at feature level 2" in words
+            assert "knows only 1" in words
+            assert "newer release" in words
+            process.program = NEW_NODE
+            cluster.restart(last)
+            await cluster.back(last)
+            await cluster.settled()
+
+    run(scenario())
+
+
 async def change_release(process: NodeProcess, program: tuple[str, ...]) -> None:
     process.terminate()
     assert await asyncio.to_thread(process.wait) == 0

@@ -214,6 +214,11 @@ class CatalogDesk:
                 return
             except (AngariumError, TimeoutError) as error:
                 _log.debug("not introduced yet: %s", error)
+                outgrown = self._node.peers.outgrown
+                if outgrown is not None:
+                    # The catalog would tell the same, but nobody talks with us any more.
+                    self._node.fail(outgrown)
+                    return
                 await asyncio.sleep(0.1)
 
     async def _introduce(self) -> None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from angarium.errors import NewerRelease, PreconditionFailed
 from angarium.log import level_mark
 from angarium.node.release import FEATURE
-from angarium.wire import VersionMismatch
 
 if TYPE_CHECKING:
     from angarium.log.disk import Disk
@@ -67,10 +66,10 @@ class Levels:
             self._marked = level
 
     def check_peer(self, hello: Hello) -> None:
-        """Raise `VersionMismatch` for a node whose release does not know the level in force."""
+        """Raise `NewerRelease` for a node whose release does not know the level in force."""
         known = hello.features.get(FEATURE, level_mark.FIRST_LEVEL)
         if known < self._marked:
-            raise VersionMismatch(
+            raise NewerRelease(
                 f"the cluster works at feature level {self._marked}, node {hello.node} (angarium "
                 f"{hello.software}) knows only {known}; start it with a newer release"
             )

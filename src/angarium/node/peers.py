@@ -12,7 +12,7 @@ from collections import defaultdict
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from angarium.errors import LimitExceeded
+from angarium.errors import LimitExceeded, NewerRelease
 from angarium.ids import node_of
 from angarium.replica.peers import encode_peer_message
 from angarium.wire import Hello, Link, Role, Unreachable, WireLimits
@@ -92,6 +92,15 @@ class Peers:
         """Tell whether `node` can be reached now."""
         peer = self._peers.get(node)
         return peer is not None and peer.control.is_up
+
+    @property
+    def outgrown(self) -> NewerRelease | None:
+        """What a node said that hung up because this release does not know the cluster's level."""
+        for peer in self._peers.values():
+            error = peer.control.last_error
+            if isinstance(error, NewerRelease):
+                return error
+        return None
 
     def know(self, node: NodeId, address: str) -> None:
         """Keep a link to `node` at `address`."""

@@ -18,7 +18,7 @@ from angarium.machine.catalog import (
 )
 from angarium.node.levels import Levels
 from angarium.node.release import Release
-from angarium.wire import Hello, Role, VersionMismatch
+from angarium.wire import Hello, Role
 
 THIS = Release(software="1.0")
 NEXT = Release(software="2.0", wire_max=2, level_max=2)
@@ -85,9 +85,9 @@ def test_nodes_that_do_not_know_the_level_are_hung_up_on() -> None:
     node.check_peer(old)
     node.note(catalog(2))
     node.check_peer(NEXT.introduced(Hello(role=Role.PEER, node=7)))
-    with pytest.raises(VersionMismatch, match=r"node 7 \(angarium 1\.0\) knows only 1"):
+    with pytest.raises(NewerRelease, match=r"node 7 \(angarium 1\.0\) knows only 1"):
         node.check_peer(old)
-    with pytest.raises(VersionMismatch):
+    with pytest.raises(NewerRelease):
         node.check_peer(Hello(role=Role.PEER, node=7))
 
 
