@@ -48,6 +48,10 @@ _log = logging.getLogger(__name__)
 HOUSEKEEPING_S = 0.1
 """How often segments are written behind and snapshots are considered."""
 
+ENTRY_BYTES = 1 << 20
+"""Publishes of one turn share entries up to this size, so that a follower gets to work on the
+first while the rest is on its way; a larger single publish is an entry of its own."""
+
 COMMIT_NEWS_S = 0.002
 """How long a leader waits for an append that tells its followers what is committed, before it says
 so by itself. A publisher that waits for each answer is back before that with its next record; a
@@ -362,7 +366,8 @@ class Node:
                 for request in requests:
                     request.reply(NotLeader(f"group {group} is not here any more"))
                 continue
-            replica.publish(requests, now=now)
+            for shared in _shared_entries(requests):
+                replica.publish(shared, now=now)
             replica.process()
 
     def _send_and_sync(self) -> None:
@@ -444,6 +449,20 @@ async def _in_threads(steps: Generator[Work, None, None]) -> None:
             await asyncio.to_thread(work)
         except Exception as error:
             failure = error
+
+
+def _shared_entries(requests: list[Publishing]) -> list[list[Publishing]]:
+    """Return the publishes of one turn, in order, in groups that make an entry each."""
+    entries: list[list[Publishing]] = []
+    room = 0
+    for request in requests:
+        size = sum(map(len, request.batches))
+        if size > room or not entries:
+            entries.append([])
+            room = ENTRY_BYTES
+        entries[-1].append(request)
+        room -= size
+    return entries
 
 
 class _OrStop:

@@ -233,12 +233,16 @@ class Partition:
         """Do what the machine wants written."""
         for stage in applied.stage_appends:
             self._stages.append(stage.slot, stage.part, stage.batches)
-        if applied.visible:
-            for visible in applied.visible:
-                if isinstance(visible, PublishedStage):
-                    self._publish_stage(visible)
-                else:
-                    self.log.append([visible])
+        batches: list[Buffer] = []
+        for visible in applied.visible:
+            if isinstance(visible, PublishedStage):
+                self.log.append(batches)
+                batches = []
+                self._publish_stage(visible)
+            else:
+                batches.append(visible)
+        if batches:
+            self.log.append(batches)
         for _, end in applied.reserved:
             self.log.skip_to(end)
         if applied.visible or applied.reserved:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from angarium.api import Ack
 from angarium.batch import Batch
+from angarium.batch.plain import is_plain_and_sound
 from angarium.errors import (
     AngariumError,
     InvalidArgument,
@@ -120,8 +121,7 @@ def _checked(data: Buffer, bytes_max: int) -> bytearray:
         raise LimitExceeded(
             "batch_bytes_max", f"a batch of {len(data)} bytes; the topic takes {bytes_max}"
         )
-    batch = Batch.parse(data)
-    if batch.is_stamped:
+    if not is_plain_and_sound(data) and Batch.parse(data).is_stamped:
         raise InvalidArgument("a batch to publish carries no stamp; the leader stamps it")
     return bytearray(data)
 
