@@ -79,6 +79,9 @@ class CatalogDesk:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._advanced = asyncio.Event()
+        self.is_current = False
+        """Whether this node's catalog has caught up since its start. Until then it may lack what
+        this node itself took part in before: how far a log is committed is not synced."""
         self.watchers: list[Callable[[CatalogApplied | None], None]] = []
         """Called when something in the catalog has changed here."""
 
@@ -227,6 +230,7 @@ class CatalogDesk:
             release = node.config.release
             await self.submit(Form(cluster=cluster_name(node.identity), level=release.level_max))
         await self.catch_up()
+        self.is_current = True
         known = self.machine.nodes.by_id.get(node.id)
         mine = self.registration(node.id if known is not None else None)
         if known is None or _as_registered(known) != _as_registered(mine):

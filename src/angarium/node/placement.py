@@ -106,6 +106,11 @@ class Placement:
     async def _round(self) -> None:
         machine = self._node.catalog.machine
         self._rounds += 1
+        self._know_nodes(machine)
+        if not self._node.catalog.is_current:
+            # After a restart the catalog may be older than the replicas here: what it does not
+            # know yet is not what it does not want. Nothing is made, removed or steered by it.
+            return
         # Nothing to keep or know anew while the catalog stands still; look all the same at times.
         if machine.applied_index != self._seen or self._rounds % FULL_ROUNDS == 0:
             self._seen = machine.applied_index
@@ -121,7 +126,6 @@ class Placement:
 
     async def _keep_all(self, machine: CatalogMachine) -> None:
         host = self._node.host
-        self._know_nodes(machine)
         for partition in list(machine.topics.partitions.values()):
             await self._keep(partition)
         for group in [one for one in host.replicas if one not in machine.topics.partitions]:
@@ -133,7 +137,7 @@ class Placement:
             address = dict(one.addresses).get("wire")
             if one.id != node.id and address is not None:
                 node.peers.know(one.id, address)
-        if machine.nodes.by_id:
+        if self._node.catalog.is_current:
             for gone in set(node.peers.ids) - set(machine.nodes.by_id):
                 node.peers.forget(gone)
 
