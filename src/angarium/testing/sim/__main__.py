@@ -22,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Parse the command line and run; 1 if any promise was broken."""
     options = _parser().parse_args(arguments)
     if options.replay is not None:
-        return _replay(options.replay, lines=options.lines)
+        return _replay(options.schedule, options.replay, lines=options.lines)
     seeds = range(options.first, options.first + options.seeds)
     quiet = options.format == "json" or not sys.stderr.isatty()
     summary = run_many(
@@ -61,9 +61,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _replay(seed: int, *, lines: int) -> int:
-    world = World(seed)
-    report = world.run()
+def _replay(schedule: str, seed: int, *, lines: int) -> int:
+    if schedule == RANDOM:
+        world = World(seed)
+        report = world.run()
+    else:
+        world = World(seed, SCENARIOS[schedule].settings)
+        report = world.run(SCENARIOS[schedule].script)
     for line in world.trace.lines(lines):
         print(line)
     print(f"seed {seed}, trace {report.digest}, {report.steps:,} events")
@@ -78,11 +82,8 @@ def _explain(schedule: str, report: Report) -> None:
     print(f"\nseed {report.seed} breaks {len(report.violations)} promise(s):")
     for violation in report.violations[:5]:
         print(f"  {violation}")
-    if schedule == RANDOM:
-        print(f"  replay: python -m angarium.testing.sim --replay {report.seed}")
-    else:
-        command = f"--schedule {schedule} --first {report.seed} --seeds 1 --jobs 1"
-        print(f"  replay: python -m angarium.testing.sim {command}")
+    chosen = "" if schedule == RANDOM else f"--schedule {schedule} "
+    print(f"  replay: python -m angarium.testing.sim {chosen}--replay {report.seed}")
 
 
 def _progress(summary: Summary) -> None:

@@ -9,10 +9,10 @@ from angarium.testing.sim.script import (
     GROUP,
     THREE,
     TIME_MAX,
-    begun,
     leader,
     let_pass,
     replica_on,
+    schedule,
     spare_takes_over,
     strike,
     until,
@@ -21,27 +21,25 @@ from angarium.testing.sim.world import START
 
 if TYPE_CHECKING:
     from angarium.testing.sim.node import SimNode
-    from angarium.testing.sim.world import Report, World
+    from angarium.testing.sim.world import World
 
 
-def damaged_leader(seed: int) -> Report:
+@schedule(replace(THREE, nodes=4, readers=0))
+def damaged_leader(world: World) -> None:
     """A replica moves to a node that copies everything from a leader with a damaged segment."""
-    world = begun(seed, replace(THREE, nodes=4, readers=0))
     until(world, lambda: _leader_has_sealed_segments(world))
     source = leader(world)
     _damage(world, source)
     spare_takes_over(world)
     let_pass(world, 1_500)
-    world.conclude()
-    return world.report()
 
 
-def damaged_at_rest(seed: int) -> Report:
+@schedule(replace(THREE, readers=0))
+def damaged_at_rest(world: World) -> None:
     """A reader meets a damaged segment in a group that went to rest; peers are asked all the same.
 
     Nobody ticks a group at rest, so nothing that waits for ticks happens by itself.
     """
-    world = begun(seed, replace(THREE, readers=0))
     until(world, lambda: _leader_has_sealed_segments(world))
     world.quiet_until = START + TIME_MAX
     until(world, lambda: all(node.host and node.host.resting for node in world.nodes.values()))
@@ -53,8 +51,6 @@ def damaged_at_rest(seed: int) -> Report:
     let_pass(world, 2_000)
     if replica_on(node).is_mending:
         world.history.incidents.append("C10: damage was not mended within 2 s in a group at rest")
-    world.conclude()
-    return world.report()
 
 
 def _leader_has_sealed_segments(world: World) -> bool:

@@ -13,25 +13,31 @@ from typing import TYPE_CHECKING
 from angarium.testing.sim.script import (
     GROUP,
     THREE,
-    begun,
     isolate,
     leader,
     leads,
     let_pass,
     replica_on,
+    schedule,
     strike,
     until,
 )
 from angarium.testing.sim.world import START, small_host
 
 if TYPE_CHECKING:
+    from angarium.replica.host import HostConfig
     from angarium.testing.sim.node import SimNode
-    from angarium.testing.sim.world import Report, World
+    from angarium.testing.sim.world import World
 
 
-def forgetful_voter(seed: int) -> Report:
+def _one_by_one() -> HostConfig:
+    """Return settings under which an append carries one entry only."""
+    return replace(small_host(), replica=replace(small_host().replica, message_bytes_max=100))
+
+
+@schedule()
+def forgetful_voter(world: World) -> None:
     """Two candidates that do not see each other ask the same voter, which restarts in between."""
-    world = begun(seed)
     let_pass(world, 400)
     first = leader(world)
     second, voter = (node for node in world.nodes.values() if node is not first)
@@ -48,13 +54,11 @@ def forgetful_voter(seed: int) -> Report:
     let_pass(world, 1_000)
     world.network.heal()
     let_pass(world, 500)
-    world.conclude()
-    return world.report()
 
 
-def late_loser(seed: int) -> Report:
+@schedule()
+def late_loser(world: World) -> None:
     """A leader with a tail that nobody else has is away while two others are elected."""
-    world = begun(seed)
     let_pass(world, 400)
     loser = leader(world)
     strike(world, "partition", loser, lambda: _isolate_with_clients(world, [loser]))
@@ -68,17 +72,15 @@ def late_loser(seed: int) -> Report:
     world.network.heal()
     world.quiet_until = START
     let_pass(world, 1_000)
-    world.conclude()
-    return world.report()
 
 
-def slow_handover(seed: int) -> Report:
+@schedule(replace(THREE, readers=12))
+def slow_handover(world: World) -> None:
     """Leadership is handed over again and again on slow disks, while readers ask for the end.
 
     A new leader takes long to commit its first entry; until then it must not say where the log
     ends, because its predecessor may have committed more than it knows of.
     """
-    world = begun(seed, replace(THREE, readers=12))
     let_pass(world, 400)
     for node in world.nodes.values():
         strike(world, "slow_disk", node, partial(setattr, node, "slow_syncs", True))
@@ -87,15 +89,11 @@ def slow_handover(seed: int) -> Report:
         after = world.faults.rng.choice([one for one in world.nodes.values() if one is not before])
         strike(world, "transfer", after, partial(world.operator.transfer, GROUP, after.id))
         let_pass(world, 600)
-    world.conclude()
-    return world.report()
 
 
-def figure_8(seed: int) -> Report:
+@schedule(replace(THREE, nodes=5, replicas=5, host=_one_by_one()))
+def figure_8(world: World) -> None:
     """Figure 8 of the Raft paper: an entry of an old term, on a majority, is not committed yet."""
-    replica = replace(small_host().replica, message_bytes_max=100)
-    host = replace(small_host(), replica=replica)
-    world = begun(seed, replace(THREE, nodes=5, replicas=5, host=host))
     let_pass(world, 400)
     # (a) The leader's tail reaches one other node only.
     one = leader(world)
@@ -131,8 +129,6 @@ def figure_8(seed: int) -> Report:
     two.boot()
     world.quiet_until = START
     let_pass(world, 500)
-    world.conclude()
-    return world.report()
 
 
 def _isolate_with_clients(world: World, nodes: list[SimNode]) -> None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from angarium.testing.sim.script import (
     GROUP,
     THREE,
-    begun,
     leader,
     let_pass,
+    schedule,
     spare_takes_over,
     strike,
     until,
@@ -18,28 +18,28 @@ from angarium.testing.sim.script import (
 
 if TYPE_CHECKING:
     from angarium.ids import NodeId
-    from angarium.testing.sim.world import Report, World
+    from angarium.testing.sim.world import World
 
 
-def split_change(seed: int) -> Report:
+@schedule(replace(THREE, nodes=4))
+def split_change(world: World) -> None:
     """The moment a joint change is in force, its leader and the newcomer are cut off together."""
-    world = begun(seed, replace(THREE, nodes=4))
     let_pass(world, 500)
     newcomer = spare_takes_over(world)
     until(world, lambda: _is_joint(world))
-    return _split(world, newcomer)
+    _split(world, newcomer)
 
 
-def lonely_learner(seed: int) -> Report:
+@schedule(replace(THREE, nodes=4))
+def lonely_learner(world: World) -> None:
     """A leader is left alone with a learner that has everything, and with no other voter."""
-    world = begun(seed, replace(THREE, nodes=4))
     let_pass(world, 500)
     newcomer = spare_takes_over(world)
     until(world, lambda: _listens(world, newcomer))
-    return _split(world, newcomer)
+    _split(world, newcomer)
 
 
-def _split(world: World, newcomer: NodeId) -> Report:
+def _split(world: World, newcomer: NodeId) -> None:
     """Cut the leader and the newcomer off together, each side with half of the clients."""
     leading = leader(world)
     together = {leading.name, world.nodes[newcomer].name}
@@ -50,8 +50,6 @@ def _split(world: World, newcomer: NodeId) -> Report:
     let_pass(world, 2_000)
     world.network.heal()
     let_pass(world, 500)
-    world.conclude()
-    return world.report()
 
 
 def _is_joint(world: World) -> bool:

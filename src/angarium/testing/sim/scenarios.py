@@ -8,17 +8,16 @@ from angarium.testing.history import Result
 from angarium.testing.sim.damages import damaged_at_rest, damaged_leader
 from angarium.testing.sim.elections import figure_8, forgetful_voter, late_loser, slow_handover
 from angarium.testing.sim.memberships import lonely_learner, split_change
-from angarium.testing.sim.script import begun, isolate, let_pass, shuffled, strike
+from angarium.testing.sim.script import isolate, let_pass, schedule, shuffled, strike
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from angarium.testing.sim.script import Schedule
+    from angarium.testing.sim.world import World
 
-    from angarium.testing.sim.world import Report, World
 
-
-def pause_kill(seed: int) -> Report:
+@schedule()
+def pause_kill(world: World) -> None:
     """Pause A while writing, power-fail B, pause C and resume A, restart B, write, resume all."""
-    world = begun(seed)
     a, b, c = shuffled(world)
     let_pass(world, 500)
     strike(world, "pause", a, a.pause)
@@ -30,13 +29,11 @@ def pause_kill(seed: int) -> Report:
     let_pass(world, 1_500)
     c.resume()
     let_pass(world, 1_000)
-    world.conclude()
-    return world.report()
 
 
-def part_kill(seed: int) -> Report:
+@schedule()
+def part_kill(world: World) -> None:
     """The same with partitions instead of pauses; clients reach everybody."""
-    world = begun(seed)
     a, b, c = shuffled(world)
     let_pass(world, 500)
     strike(world, "partition", a, lambda: isolate(world, [a], clients=world.client_names()))
@@ -48,13 +45,11 @@ def part_kill(seed: int) -> Report:
     let_pass(world, 1_500)
     world.network.heal()
     let_pass(world, 1_000)
-    world.conclude()
-    return world.report()
 
 
-def minority_down(seed: int) -> Report:
+@schedule()
+def minority_down(world: World) -> None:
     """One of three nodes stays down for ten seconds; the others go on (C10, second half)."""
-    world = begun(seed)
     a = shuffled(world)[0]
     let_pass(world, 500)
     strike(world, "crash", a, a.crash)
@@ -67,11 +62,9 @@ def minority_down(seed: int) -> Report:
             world.history.incidents.append(
                 f"C10: no CONSISTENT ack in second {second} with one of three nodes down"
             )
-    world.conclude()
-    return world.report()
 
 
-SCENARIOS: Final[dict[str, Callable[[int], Report]]] = {
+SCENARIOS: Final[dict[str, Schedule]] = {
     "pause-kill": pause_kill,
     "part-kill": part_kill,
     "minority-down": minority_down,

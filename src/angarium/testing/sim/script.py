@@ -6,6 +6,7 @@ delays, which node is which, what the clients send.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from angarium.ids import GroupId
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from angarium.ids import NodeId
     from angarium.replica.partition_replica import PartitionReplica
     from angarium.testing.sim.node import SimNode
+    from angarium.testing.sim.world import Report
 
 GROUP: Final = GroupId(1)
 """The only group of a schedule."""
@@ -27,11 +29,21 @@ TIME_MAX: Final = 60 * SECOND
 """A schedule that takes longer does not do what its script says."""
 
 
-def begun(seed: int, settings: Settings = THREE) -> World:
-    """Return a world whose cluster is formed and whose clients are at work."""
-    world = World(seed, settings)
-    world.form()
-    return world
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A script, and the size of the cluster that it is for."""
+
+    script: Callable[[World], None]
+    settings: Settings
+
+    def __call__(self, seed: int) -> Report:
+        """Run it; what happens beside the script is up to the seed."""
+        return World(seed, self.settings).run(self.script)
+
+
+def schedule(settings: Settings = THREE) -> Callable[[Callable[[World], None]], Schedule]:
+    """Make a schedule of a script, which begins with a cluster at work."""
+    return lambda script: Schedule(script, settings)
 
 
 def shuffled(world: World) -> list[SimNode]:

@@ -257,17 +257,24 @@ class World:
         for client in self.clients:
             client.start()
 
-    def run(self) -> Report:
-        """Let everything happen, heal, and judge. A part that breaks down is a violation, too."""
+    def run(self, script: Callable[[World], None] | None = None) -> Report:
+        """Let everything happen, heal, and judge. A part that breaks down is a violation, too.
+
+        Faults come at random, or as the `script` says.
+        """
         try:
-            self._run()
+            self.form()
+            if script is None:
+                self._meet_faults()
+            else:
+                script(self)
+            self._conclude()
         except Exception as broken:
             self.broken = broken
             self.history.incidents.append(f"broke down: {type(broken).__name__}: {broken}")
         return self.report()
 
-    def _run(self) -> None:
-        self.form()
+    def _meet_faults(self) -> None:
         self.faults.start()
         self.scheduler.run_until(START + self.settings.time_max, stop=self._has_enough)
         if not self._has_enough():
@@ -275,13 +282,17 @@ class World:
                 f"C10: only {self._done} operations and {self.faults.overlapping} faults under "
                 f"load in {self.settings.time_max // SECOND} s"
             )
-        self.conclude()
 
     def _has_enough(self) -> bool:
         enough_faults = self.faults.overlapping >= self.settings.faults_min
-        return enough_faults and self._done >= OPERATIONS_MIN
+        return self._is_broken or (enough_faults and self._done >= OPERATIONS_MIN)
 
-    def conclude(self) -> None:
+    @property
+    def _is_broken(self) -> bool:
+        """True once a promise is known to be broken: there is nothing left to wait for."""
+        return bool(self.history.incidents)
+
+    def _conclude(self) -> None:
         """Heal everything, wait for the cluster to recover (C10), and read what is left."""
         self.heal()
         self._expect_acknowledgements()
@@ -382,7 +393,7 @@ class World:
 
     def _wait(self, patience: int, done: Callable[[], bool]) -> None:
         deadline = self.scheduler.now + patience
-        while not done() and self.scheduler.now < deadline:
+        while not done() and not self._is_broken and self.scheduler.now < deadline:
             self.scheduler.run_until(min(deadline, self.scheduler.now + 50 * MILLISECOND))
 
     def _read_final_logs(self) -> None:
