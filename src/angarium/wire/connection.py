@@ -128,19 +128,28 @@ class Connection(Channel):
         deadline = self.loop.time() + timeout_s
         if self._outgoing.is_full:
             await self._room_before(deadline)
-        self._check_open()
-        if len(self._calls.waiting) >= self._limits.requests_in_flight_max:
-            count = self._limits.requests_in_flight_max
-            raise LimitExceeded("requests_in_flight_max", f"{count} requests wait for an answer")
-        call_id = self._take_id()
-        self.put(_REQUEST, operation, call_id, header, payload)
-        answer = self._calls.add(call_id, deadline)
+        call_id, answer = self._ask(operation, header, payload, deadline)
         try:
             return await answer
         except asyncio.CancelledError:
             if self._calls.forget(call_id):
                 self._tell_cancelled(call_id)
             raise
+
+    def begin_request(
+        self,
+        operation: int,
+        header: Header = b"",
+        payload: Sequence[Buffer] = (),
+        *,
+        timeout_s: float,
+    ) -> asyncio.Future[Frame]:
+        """Send a request at once, and return what will hold its answer: no task is needed.
+
+        It does not wait for room; whoever uses it looks at `is_congested` before. Cancelling the
+        future only means that the answer is not looked at.
+        """
+        return self._ask(operation, header, payload, self.loop.time() + timeout_s)[1]
 
     def open_stream(
         self, operation: int, header: Header = b"", payload: Sequence[Buffer] = ()
@@ -340,6 +349,17 @@ class Connection(Channel):
     def _check_open(self) -> None:
         if self._state is not _State.OPEN:
             raise Unreachable(f"the connection to {self.address} is {self._state.value}")
+
+    def _ask(
+        self, operation: int, header: Header, payload: Sequence[Buffer], deadline: float
+    ) -> tuple[int, asyncio.Future[Frame]]:
+        self._check_open()
+        if len(self._calls.waiting) >= self._limits.requests_in_flight_max:
+            count = self._limits.requests_in_flight_max
+            raise LimitExceeded("requests_in_flight_max", f"{count} requests wait for an answer")
+        call_id = self._take_id()
+        self.put(_REQUEST, operation, call_id, header, payload)
+        return call_id, self._calls.add(call_id, deadline)
 
     def _take_id(self) -> int:
         taken = self._next_id

@@ -15,6 +15,7 @@ import asyncio
 import logging
 import random
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from angarium.batch import BatchBuilder
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from angarium.client.publishing.sending import Sending
     from angarium.ids import Buffer
     from angarium.modes import DeliveryMode
-    from angarium.wire import Connection
+    from angarium.wire import Connection, Frame
 
 GAPS_MAX: Final = 3
 """So often the first batch in line may be refused as too early before we look whether the ones
@@ -203,35 +204,46 @@ class Lane:
         return True
 
     def _send(self, pack: Pack, connection: Connection, patience_s: float) -> None:
-        self._attempts += 1
-        self._sending.start(self._attempt(pack, connection, patience_s))
-
-    async def _attempt(self, pack: Pack, connection: Connection, patience_s: float) -> None:
         assert pack.batch is not None
         left_s = max(pack.deadline - self._sending.loop.time(), 0.001)
-        header = PublishHeader(self.topic, self.partition, pack.mode)
         try:
-            frame = await connection.request(
-                Operation.PUBLISH, header, (pack.batch,), timeout_s=min(patience_s, left_s)
+            answer = connection.begin_request(
+                Operation.PUBLISH,
+                PublishHeader(self.topic, self.partition, pack.mode),
+                (pack.batch,),
+                timeout_s=min(patience_s, left_s),
             )
-            (ack,) = frame.read(PublishAnswer).acks
+        except AngariumError as error:
+            self._failed(pack, error, connection)
+            return
+        self._attempts += 1
+        answer.add_done_callback(partial(self._answered, pack, connection))
+
+    def _answered(self, pack: Pack, connection: Connection, answer: asyncio.Future[Frame]) -> None:
+        self._attempts -= 1
+        if pack in self._sent:
+            self._hear(pack, connection, answer)
+        elif not answer.cancelled():
+            answer.exception()  # the client was closed, and its publisher has been told so
+        if self._quiet is not None and not self._attempts and not self._quiet.done():
+            self._quiet.set_result(None)
+
+    def _hear(self, pack: Pack, connection: Connection, answer: asyncio.Future[Frame]) -> None:
+        try:
+            (ack,) = answer.result().read(PublishAnswer).acks
             if ack.code:
                 raise refusal(ack.code, ack.message)
         except AngariumError as error:
             self._failed(pack, error, connection)
         except Exception:  # a mistake of ours must not leave anybody waiting
             _log.exception("publishing to %s[%d] met a mistake", self.topic, self.partition)
-            self._failed(pack, unknown_after(None, patience_s), connection)
+            timeout_s = self._settings.attempt_timeout_s
+            self._failed(pack, unknown_after(None, timeout_s), connection)
         else:
             self._acked(pack, ack)
-        finally:
-            self._attempts -= 1
-            if self._quiet is not None and not self._attempts and not self._quiet.done():
-                self._quiet.set_result(None)
 
     def _acked(self, pack: Pack, ack: Ack) -> None:
-        if pack in self._sent:
-            self._sent.remove(pack)
+        self._sent.remove(pack)
         self._numbers.note(pack, ack)
         self._finish(pack, ack)
         self._pump()
@@ -303,13 +315,14 @@ class Lane:
                     connection = await self._prepare(failures)
             except TimeoutError:
                 # What has had its time is told why it was refused, if it ever was.
-                self._note(Unreachable("the partition's leader was not found in time"))
+                for pack in (*self._sent, *self._waiting):
+                    pack.error = pack.error or Unreachable("the leader was not found in time")
             except AngariumError as error:
                 self._hindered(error, failures)
             else:
                 is_ready = True
                 patience_s = self._settings.attempt_timeout_s * 2 ** min(failures, 6)
-                for pack in self._sent:
+                for pack in list(self._sent):
                     self._send(pack, connection, patience_s)
             failures += 1
 
@@ -382,10 +395,6 @@ class Lane:
             head.gaps += 1
             if head.gaps >= GAPS_MAX:
                 await self._numbers.look_for_loss(self._sent)
-
-    def _note(self, error: AngariumError) -> None:
-        for pack in (*self._sent, *self._waiting):
-            pack.error = error if pack.error is None else pack.error
 
     def _hindered(self, error: AngariumError, failures: int) -> None:
         """Note why nothing could be sent, and fail everything if that will not change."""
