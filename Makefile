@@ -16,9 +16,12 @@ INPUTS ?= 1000000
 PORT_BASE ?=
 NODES ?=
 ONLY ?=
+TIMES ?=
+HOURS ?=
+RATE ?=
 export PYTHON ?=
 
-.PHONY: help run test check format sim fuzz conformance bench golden proto system clean venv base
+.PHONY: help run test check format sim fuzz chaos soak conformance bench golden proto system clean venv base
 
 help:
 	@echo 'make WORD, where WORD is one of'
@@ -43,6 +46,12 @@ sim: venv  ## whole simulated clusters under faults, one per seed; SEEDS=10000 f
 
 fuzz: venv  ## hostile bytes for the batch decoder; INPUTS=1000000
 	@$(VENV_PYTHON) -m tests.fuzz.batch --inputs $(INPUTS)
+
+chaos: venv  ## a cluster of real processes under faults, many times over, and a table; TIMES=20 ONLY=kill,pause
+	@$(VENV_PYTHON) -m angarium.testing.cluster.chaos $(if $(TIMES),--times $(TIMES)) $(if $(ONLY),--only $(ONLY))
+
+soak: venv  ## steady load on a cluster for HOURS=0.5 at RATE=10000 records per second: does anything grow?
+	@$(VENV_PYTHON) -m angarium.testing.cluster.soak $(if $(HOURS),--hours $(HOURS)) $(if $(RATE),--rate $(RATE)) $(ARGS)
 
 conformance: venv  ## replay another Raft library's own scripts; ANGARIUM_RAFT_CONFORMANCE=DIR says where they are
 	@$(VENV_PYTHON) -m pytest tests/conformance $(ARGS)

@@ -18,6 +18,7 @@ from angarium.testing.cluster.faults import (
     pause_leader,
     restart_gracefully,
 )
+from angarium.testing.cluster.live import LiveLoad
 from angarium.testing.cluster.waiting import now_micros
 
 if TYPE_CHECKING:
@@ -72,6 +73,45 @@ def test_a_leader_killed_under_load_costs_two_seconds_and_no_record(
             assert verdict.violations == []
             assert verdict.lost_age_micros <= LOST_AGE_MICROS_MAX
             assert recovery.longest_s <= FAILOVER_SECONDS_MAX
+
+    run(scenario())
+
+
+def test_performance_mode_goes_on_within_two_seconds_and_repeats_nothing(
+    run: Run, cluster_of: ClusterOf
+) -> None:
+    async def scenario() -> None:
+        async with cluster_of(3) as cluster:
+            await cluster.create_topic("ticks")
+            async with LiveLoad(cluster, topic="ticks") as load:
+                await asyncio.sleep(1.0)
+                for _ in range(2):
+                    leader = await cluster.leader("ticks")
+                    moment = now_micros()
+                    cluster.nodes[leader].kill()
+                    answered = await load.acknowledged_after(moment)
+                    assert answered - moment <= FAILOVER_SECONDS_MAX * 1_000_000
+                    cluster.restart(leader)
+                    await cluster.back(leader)
+                    await cluster.settled(topics=["ticks"])
+                await load.stop()
+            assert load.incidents == []
+            assert min(load.delivered.values()) > 0
+
+    run(scenario())
+
+
+def test_performance_mode_without_a_fault_reaches_every_subscriber(
+    run: Run, cluster_of: ClusterOf
+) -> None:
+    async def scenario() -> None:
+        async with cluster_of(3) as cluster:
+            await cluster.create_topic("ticks")
+            async with LiveLoad(cluster, topic="ticks") as load:
+                await asyncio.sleep(1.0)
+                await load.stop()
+            assert load.incidents == []
+            assert set(load.delivered.values()) == {load.acknowledged}
 
     run(scenario())
 

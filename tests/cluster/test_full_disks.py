@@ -96,7 +96,7 @@ def test_a_full_disk_stops_one_node_and_nobody_else(
                 moment = now_micros()
                 await load.acknowledged_after(moment, within_s=10.0)
                 await asyncio.sleep(2.0)
-                assert load.availability(moment, now_micros()) >= 0.5
+                assert load.availability(moment, now_micros(), partition=0) >= 0.5
                 assert cluster.nodes[full].is_running, "a full disk is no reason to end"
                 ballast.unlink()
                 await cluster.settled(topics=["orders"], within_s=30.0)

@@ -77,7 +77,7 @@ def test_one_link_that_is_cut_stops_nobody(run: Run, cluster_of: ClusterOf) -> N
                 cluster.network.cut_off(leader, [follower])
                 moment = now_micros()
                 await asyncio.sleep(3.0)
-                assert load.availability(moment, now_micros()) >= 0.5
+                assert load.availability(moment, now_micros(), partition=0) >= 0.5
                 cluster.network.heal()
                 await cluster.settled(topics=["orders"])
                 verdict = await load.conclude()

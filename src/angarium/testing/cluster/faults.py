@@ -23,9 +23,11 @@ class Recovery:
     """How a cluster got over one fault or several."""
 
     gaps_s: list[float] = field(default_factory=list)
-    """From each fault to the first ack of a publish begun after it."""
+    """From each fault to the first ack of a publish begun after it, in the partition concerned;
+    for a graceful restart, the longest time between two acks of each partition."""
     available: list[float] = field(default_factory=list)
-    """The share of 100 ms windows with an ack, from each fault until the cluster was whole."""
+    """The share of 100 ms windows with an ack in that partition, from each fault until the
+    cluster was whole."""
 
     @property
     def longest_s(self) -> float:
@@ -44,7 +46,7 @@ async def kill_leader(
     cluster.restart(leader)
     await cluster.back(leader)
     await cluster.settled(topics=[load.topic])
-    recovery.available.append(load.availability(moment, now_micros()))
+    recovery.available.append(load.availability(moment, now_micros(), partition=partition))
     return leader
 
 
@@ -66,8 +68,53 @@ async def pause_leader(
     finally:
         cluster.nodes[leader].resume()
     await cluster.settled(topics=[load.topic])
-    recovery.available.append(load.availability(moment, now_micros()))
+    recovery.available.append(load.availability(moment, now_micros(), partition=partition))
     return leader
+
+
+async def part_leader(
+    cluster: ProcessCluster,
+    load: Load,
+    recovery: Recovery,
+    *,
+    partition: int = 0,
+    extra_s: float = 1.0,
+) -> NodeId:
+    """Cut a partition's leader off from the other nodes until they have taken over.
+
+    Clients still reach it. What it answers in EVENTUAL mode meanwhile may be lost, so the takeover
+    is an ack under a later term than the old leader's.
+    """
+    assert cluster.network is not None, "the cluster was started without a network to cut"
+    leader = await cluster.leader(load.topic, partition)
+    moment = now_micros()
+    term = load.term_now(partition)
+    cluster.network.cut_off(leader, cluster.ids)
+    try:
+        answered = await load.acknowledged_after(moment, partition=partition, above_term=term)
+        recovery.gaps_s.append((answered - moment) / 1_000_000)
+        await asyncio.sleep(extra_s)
+    finally:
+        cluster.network.heal()
+    await cluster.settled(topics=[load.topic])
+    recovery.available.append(load.availability(moment, now_micros(), partition=partition))
+    return leader
+
+
+async def wipe(cluster: ProcessCluster, load: Load, recovery: Recovery, node: NodeId) -> None:
+    """Kill a node, throw its data away, and let the others bring it back under its old id."""
+    moment = now_micros()
+    cluster.nodes[node].kill()
+    cluster.nodes[node].wipe()
+    for partition in load.groups:
+        await load.acknowledged_after(moment, partition=partition)
+    recovery.gaps_s.append((now_micros() - moment) / 1_000_000)
+    cluster.restart(node)
+    await cluster.back(node)
+    await cluster.settled(topics=[load.topic])
+    recovery.available += [
+        load.availability(moment, now_micros(), partition=partition) for partition in load.groups
+    ]
 
 
 async def restart_gracefully(
@@ -82,9 +129,11 @@ async def restart_gracefully(
     cluster.restart(node)
     await cluster.back(node)
     await cluster.settled(topics=[load.topic])
-    await load.acknowledged_after(now_micros())
-    recovery.gaps_s.append(load.longest_gap_s(moment, now_micros()))
-    recovery.available.append(load.availability(moment, now_micros()))
+    for partition in load.groups:
+        await load.acknowledged_after(now_micros(), partition=partition)
+        now = now_micros()
+        recovery.gaps_s.append(load.longest_gap_s(moment, now, partition=partition))
+        recovery.available.append(load.availability(moment, now, partition=partition))
 
 
 async def _recovered(load: Load, recovery: Recovery, moment: int, partition: int) -> None:

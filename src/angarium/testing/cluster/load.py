@@ -103,9 +103,17 @@ class Load:
     # --- while it runs ----------------------------------------------------------------------
 
     async def acknowledged_after(
-        self, moment: int, *, partition: int | None = None, within_s: float = 15.0
+        self,
+        moment: int,
+        *,
+        partition: int | None = None,
+        above_term: int = 0,
+        within_s: float = 15.0,
     ) -> int:
-        """Wait for a publish begun after `moment` to be acknowledged; return when it was."""
+        """Wait for a publish begun after `moment` to be acknowledged; return when it was.
+
+        Only one in `partition` counts, and one by a leader of a term above `above_term`.
+        """
         group = None if partition is None else self.groups[partition]
         seen = 0
 
@@ -116,34 +124,39 @@ class Load:
                 if one.completed is None:
                     continue
                 fits = one.invoked >= moment and group in (None, one.group)
-                if fits and one.result is Result.OK:
+                if fits and one.result is Result.OK and one.term > above_term:
                     return one.completed
             return 0
 
         what = f"a {self._mode.name} ack after {moment}"
         return await eventually(answered, within_s=within_s, what=what)
 
-    def longest_gap_s(self, start: int, end: int) -> float:
-        """Return the longest time between two acks within `[start, end)`, in seconds."""
-        answers = sorted(
-            one.completed
-            for one in self.history.publishes
-            if one.result is Result.OK and one.completed is not None and one.completed >= start
-        )
-        moments = [start, *(one for one in answers if one < end), end]
+    def term_now(self, partition: int) -> int:
+        """Return the term of a partition's latest answer."""
+        group = self.groups[partition]
+        return max((one.term for one in self.history.publishes if one.group == group), default=0)
+
+    def longest_gap_s(self, start: int, end: int, *, partition: int) -> float:
+        """Return the longest time between two acks of a partition, in seconds."""
+        moments = [start, *sorted(self._answers(start, end, partition)), end]
         return max(after - before for before, after in pairwise(moments)) / 1_000_000
 
-    def availability(self, start: int, end: int) -> float:
-        """Return the share of 100 ms windows in `[start, end)` with at least one ack."""
+    def availability(self, start: int, end: int, *, partition: int) -> float:
+        """Return the share of 100 ms windows in `[start, end)` with an ack of a partition."""
         windows = max(1, (end - start) // WINDOW_MICROS)
-        lit = {
-            (one.completed - start) // WINDOW_MICROS
+        answers = self._answers(start, start + windows * WINDOW_MICROS, partition)
+        return len({(one - start) // WINDOW_MICROS for one in answers}) / windows
+
+    def _answers(self, start: int, end: int, partition: int) -> list[int]:
+        group = self.groups[partition]
+        return [
+            one.completed
             for one in self.history.publishes
-            if one.result is Result.OK
+            if one.group == group
+            and one.result is Result.OK
             and one.completed is not None
-            and start <= one.completed < start + windows * WINDOW_MICROS
-        }
-        return len(lit) / windows
+            and start <= one.completed < end
+        ]
 
     def acknowledged_records(self, start: int, end: int) -> int:
         """Return how many records were acknowledged in `[start, end)`."""

@@ -59,15 +59,16 @@ class Gate:
             call.cancel()
         await asyncio.gather(*self._calls, return_exceptions=True)
 
-    async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        call = asyncio.current_task()
-        assert call is not None
+    def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        call = asyncio.create_task(self._serve(reader, writer))
         self._calls.add(call)
+        call.add_done_callback(self._calls.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             with suppress(OSError, asyncio.IncompleteReadError):
                 await self._join(reader, writer)
         finally:
-            self._calls.discard(call)
             writer.transport.abort()
 
     async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
