@@ -133,6 +133,30 @@ def test_a_paused_leader_is_replaced_and_comes_back_as_a_follower(
     run(scenario())
 
 
+def test_the_schedule_pause_kill_loses_nothing(run: Run, cluster_of: ClusterOf) -> None:
+    """It broke another broker: one minority sleeps through writes, then the other one does."""
+
+    async def scenario() -> None:
+        async with cluster_of(3) as cluster:
+            await cluster.create_topic("orders")
+            one, middle, other = cluster.ids
+            async with Load(cluster, topic="orders") as load:
+                cluster.nodes[one].pause()
+                await load.acknowledged_after(now_micros() + 500_000)
+                cluster.nodes[middle].kill()
+                cluster.nodes[other].pause()
+                cluster.nodes[one].resume()
+                cluster.restart(middle)
+                # The one that slept knows nothing of the writes, the middle one has them all.
+                await load.acknowledged_after(now_micros() + 500_000)
+                cluster.nodes[other].resume()
+                await cluster.settled(topics=["orders"])
+                verdict = await load.conclude()
+            assert verdict.violations == []
+
+    run(scenario())
+
+
 def test_a_rolling_restart_is_hardly_noticed(run: Run, cluster_of: ClusterOf) -> None:
     async def scenario() -> None:
         async with cluster_of(3) as cluster:
