@@ -181,7 +181,7 @@ def another_leaders_entry_confirms_mine() -> Iterator[Replaced]:
     yield Replaced(Acks, "abandon", abandon)
 
 
-@bug(seeds_max=60, run=usual)
+@bug(seeds_max=20, run=scripted("deaf-leader"))
 def unknown_called_no() -> Iterator[Replaced]:
     """A leader that loses its place says no to publishes of which nobody knows the fate."""
 

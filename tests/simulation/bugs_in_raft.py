@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from tests.simulation.planting import Replaced, bug
-from tests.simulation.variants import dark, scripted, usual, watched
+from tests.simulation.variants import scripted, usual, watched
 
 from angarium.ids import NO_REPLICA, Index
 from angarium.log.wal import Wal
@@ -127,7 +127,7 @@ def quorum_off_by_one() -> Iterator[Replaced]:
     yield Replaced(tracker, "majority_index", majority_index)
 
 
-@bug(seeds_max=20, run=dark)
+@bug(seeds_max=20, run=scripted("slow-leader"))
 def leader_counts_itself_before_its_fsync() -> Iterator[Replaced]:
     """A leader takes its own entries for stored before they are on its own disk."""
     original = Replica._append

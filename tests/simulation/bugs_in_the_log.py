@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from tests.simulation.planting import Replaced, bug
-from tests.simulation.variants import crowded, dark, moving, rotten, scripted, usual
+from tests.simulation.variants import dark, moving, rotten, scripted, usual
 
 from angarium.errors import SyncFailed
 from angarium.log.segments import PartitionLog
@@ -53,7 +53,7 @@ def ack_before_fsync() -> Iterator[Replaced]:
     yield Replaced(Replica, "_append", append)
 
 
-@bug(seeds_max=60, run=dark)
+@bug(seeds_max=20, run=scripted("lying-disk"))
 def fsync_error_ignored() -> Iterator[Replaced]:
     """A node goes on after a failed sync, as if the disk had what it was given."""
     original = Pipeline.write
@@ -71,7 +71,7 @@ def fsync_error_ignored() -> Iterator[Replaced]:
 # --- recovery -------------------------------------------------------------------------------
 
 
-@bug(seeds_max=200, run=usual)
+@bug(seeds_max=20, run=scripted("truncated-vote"))
 def hard_state_lost_by_truncation() -> Iterator[Replaced]:
     """Recovery drops entries that were superseded together with the votes written after them."""
     original_entry, original_other = Replay._apply_entry, Replay._apply_other
@@ -142,7 +142,7 @@ def recovering_replica_goes_on() -> Iterator[Replaced]:
 # --- identity -------------------------------------------------------------------------------
 
 
-@bug(seeds_max=20, run=moving)
+@bug(seeds_max=20, run=scripted("quick-wipe"))
 def wiped_node_keeps_its_identity() -> Iterator[Replaced]:
     """A node with an empty disk comes back as the voter it was."""
 
@@ -154,7 +154,7 @@ def wiped_node_keeps_its_identity() -> Iterator[Replaced]:
     yield Replaced(SimNode, "wipe", wipe)
 
 
-@bug(seeds_max=20, run=moving)
+@bug(seeds_max=20, run=scripted("quick-wipe"))
 def messages_to_an_older_incarnation_accepted() -> Iterator[Replaced]:
     """A wiped node acts upon messages that were meant for the one it was before."""
     original = Host.deliver
@@ -185,7 +185,7 @@ def segments_not_synced_before_the_log_is_freed() -> Iterator[Replaced]:
     yield Replaced(Partition, "save", save)
 
 
-@bug(seeds_max=60, run=crowded)
+@bug(seeds_max=20, run=scripted("interrupted-snapshot"))
 def log_forgets_before_the_snapshot_is_saved() -> Iterator[Replaced]:
     """Entries leave the log before the snapshot that stands for them is durable."""
     original = Replica.take_snapshot
@@ -258,7 +258,7 @@ def _nothing() -> None:
 # --- segments -------------------------------------------------------------------------------
 
 
-@bug(seeds_max=60, run=rotten)
+@bug(seeds_max=5, run=scripted("damaged-follower"))
 def corrupt_segment_served() -> Iterator[Replaced]:
     """Readers get bytes from a segment without a look at their checksum."""
 

@@ -1,18 +1,21 @@
-"""Schedules with damaged disks, where somebody must notice and somebody must help."""
+"""Schedules with bad disks: slow, lying, damaged, or new and empty."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from angarium.testing.sim.script import (
     GROUP,
     THREE,
     TIME_MAX,
+    isolate,
     leader,
     let_pass,
     replica_on,
     schedule,
+    shuffled,
     spare_takes_over,
     strike,
     until,
@@ -51,6 +54,77 @@ def damaged_at_rest(world: World) -> None:
     let_pass(world, 2_000)
     if replica_on(node).is_mending:
         world.history.incidents.append("C10: damage was not mended within 2 s in a group at rest")
+
+
+@schedule(replace(THREE, readers=0))
+def damaged_follower(world: World) -> None:
+    """A segment is damaged where nobody has looked yet; whoever reads it must not be served it."""
+    until(world, lambda: _leader_has_sealed_segments(world))
+    _damage(world, next(node for node in shuffled(world) if node is not leader(world)))
+
+
+@schedule()
+def slow_leader(world: World) -> None:
+    """A leader's disk is slow, one of its followers is away, and then the leader's power fails."""
+    let_pass(world, 400)
+    slow = leader(world)
+    near, far = (node for node in shuffled(world) if node is not slow)
+    strike(world, "slow_disk", slow, partial(setattr, slow, "slow_syncs", True))
+    strike(world, "partition", far, lambda: isolate(world, [far]))
+    let_pass(world, 190)
+    strike(world, "power_loss", slow, slow.lose_power)
+    _swap_minority(world, away=near, back=slow)
+
+
+@schedule()
+def lying_disk(world: World) -> None:
+    """Syncs fail on one of the two nodes that still work; it must not go on with what is left."""
+    let_pass(world, 400)
+    far, lying, near = shuffled(world)
+    strike(world, "partition", far, lambda: isolate(world, [far]))
+    for _ in range(10):
+        lying.disk.fail_syncs(1)
+        let_pass(world, 30)
+    lying.disk.fail_syncs(0)
+    world.faults.record("sync_failure", lying.name)
+    if lying.is_up:
+        strike(world, "power_loss", lying, lying.lose_power)
+    _swap_minority(world, away=near, back=lying)
+
+
+@schedule()
+def interrupted_snapshot(world: World) -> None:
+    """On slow disks, nodes crash in the middle of saving a snapshot, one after the other."""
+    for node in (*shuffled(world), *shuffled(world)):
+        node.slow_syncs = True
+        until(world, lambda: replica_on(node).is_busy)  # noqa: B023 - called at once
+        let_pass(world, world.faults.rng.randrange(20, 120))
+        strike(world, "crash", node, node.crash)
+        node.slow_syncs = False
+        node.boot()
+        let_pass(world, 300)
+
+
+@schedule()
+def quick_wipe(world: World) -> None:
+    """A node loses its disk and is back at once, while messages to what it was are under way."""
+    let_pass(world, 500)
+    for node in shuffled(world):
+        until(world, lambda: world.operator.is_settled(GROUP) and world.is_caught_up(GROUP))
+        strike(world, "wipe", node, node.wipe)
+        node.boot()
+        let_pass(world, 500)
+
+
+def _swap_minority(world: World, *, away: SimNode, back: SimNode) -> None:
+    """Let the one that was away and the one that failed go on without the third."""
+    world.network.heal()
+    strike(world, "partition", away, lambda: isolate(world, [away]))
+    if not back.is_up:
+        back.boot()
+    let_pass(world, 1_500)
+    world.network.heal()
+    let_pass(world, 500)
 
 
 def _leader_has_sealed_segments(world: World) -> bool:

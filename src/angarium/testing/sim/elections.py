@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from angarium.testing.sim.script import (
     GROUP,
     THREE,
+    TIME_MAX,
     isolate,
     leader,
     leads,
@@ -63,7 +64,7 @@ def late_loser(world: World) -> None:
     loser = leader(world)
     strike(world, "partition", loser, lambda: _isolate_with_clients(world, [loser]))
     until(world, lambda: _tail(loser) >= 5 or not leads(loser))
-    world.quiet_until = world.scheduler.now + 60_000_000
+    world.quiet_until = world.scheduler.now + TIME_MAX
     others = [node for node in world.nodes.values() if node is not loser]
     second = _next_leader(world, others)
     (third,) = (node for node in others if node is not second)
@@ -91,9 +92,59 @@ def slow_handover(world: World) -> None:
         let_pass(world, 600)
 
 
+@schedule()
+def deaf_leader(world: World) -> None:
+    """A leader is heard by all and hears nobody: what it gives up on is committed by the next."""
+    for _ in range(3):
+        let_pass(world, 400)
+        deaf = leader(world)
+        for node in world.nodes.values():
+            if node is not deaf:
+                world.network.cut(node.name, deaf.name)
+        strike(world, "one_way_cut", deaf, partial(let_pass, world, 700))
+        world.network.heal()
+
+
 @schedule(replace(THREE, nodes=5, replicas=5, host=_one_by_one()))
 def figure_8(world: World) -> None:
     """Figure 8 of the Raft paper: an entry of an old term, on a majority, is not committed yet."""
+    (one, two), five, _ = _until_figure_8b(world)
+    # (c) The first two come back. One of them leads, and copies its old tail to the others.
+    one.boot()
+    two.boot()
+    known = max(replica_on(node).raft.commit for node in (one, two))
+    until(world, lambda: any(replica_on(node).raft.commit > known for node in (one, two)))
+    # (d) Both are gone again, and the one that was elected in between is back.
+    _swap(world, out=[one, two], back=five)
+    let_pass(world, 1_000)
+    _back_to_work(world, [one, two])
+
+
+@schedule(replace(THREE, nodes=5, replicas=5, host=_one_by_one()))
+def truncated_vote(world: World) -> None:
+    """Voters give up a tail that is not committed, for whom they voted for, and restart at once."""
+    (one, two), five, others = _until_figure_8b(world)
+    one.boot()
+    two.boot()
+    # As in figure 8, but the old tail reaches the others only in part.
+    lengths = {node.id: replica_on(node).last_index for node in others}
+    until(world, lambda: all(replica_on(one).last_index > lengths[one.id] for one in others))
+    _swap(world, out=[one, two], back=five)
+    until(world, lambda: any(map(leads, (five, *others))))
+    term = replica_on(five).raft.term
+    until(world, lambda: any(_last_term(node) == term for node in others))
+    for node in others:
+        strike(world, "crash", node, node.crash)
+        node.boot()
+    let_pass(world, 1_000)
+    _back_to_work(world, [one, two])
+
+
+def _until_figure_8b(world: World) -> tuple[list[SimNode], SimNode, list[SimNode]]:
+    """Return who has a tail nobody else has, who was elected without it, and the others.
+
+    All of the first three are down.
+    """
     let_pass(world, 400)
     # (a) The leader's tail reaches one other node only.
     one = leader(world)
@@ -101,7 +152,7 @@ def figure_8(world: World) -> None:
     strike(world, "partition", one, lambda: _isolate_with_clients(world, [one, two]))
     begins = replica_on(one).last_index
     until(world, lambda: replica_on(two).last_index >= begins + 3)
-    world.quiet_until = world.scheduler.now + 60_000_000
+    world.quiet_until = world.scheduler.now + TIME_MAX
     # (b) Both are gone; another is elected, and is gone before anybody has its first entry.
     for node in (one, two):
         strike(world, "crash", node, node.crash)
@@ -113,22 +164,31 @@ def figure_8(world: World) -> None:
     let_pass(world, 10)
     strike(world, "crash", five, five.crash)
     world.network.heal()
-    # (c) The first two come back. One of them leads, and copies its old tail to the others.
-    one.boot()
-    two.boot()
-    known = max(replica_on(node).raft.commit for node in (one, two))
-    until(world, lambda: any(replica_on(node).raft.commit > known for node in (one, two)))
-    # (d) Both are gone again, and the one that was elected in between is back.
-    isolate(world, [one, two])
-    for node in (one, two):
+    others.remove(five)
+    return [one, two], five, others
+
+
+def _swap(world: World, *, out: list[SimNode], back: SimNode) -> None:
+    """Let some nodes crash with all that they have sent, and another one come back."""
+    isolate(world, out)
+    for node in out:
         strike(world, "crash", node, node.crash)
-    five.boot()
-    let_pass(world, 1_000)
+    back.boot()
+
+
+def _back_to_work(world: World, nodes: list[SimNode]) -> None:
     world.network.heal()
-    one.boot()
-    two.boot()
+    for node in nodes:
+        node.boot()
     world.quiet_until = START
     let_pass(world, 500)
+
+
+def _last_term(node: SimNode) -> int:
+    """Return the term of the last entry that a node has handed to its disk."""
+    assert node.host is not None
+    log = node.host.wal.log(GROUP)
+    return log.term(log.last_index())
 
 
 def _isolate_with_clients(world: World, nodes: list[SimNode]) -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from angarium.testing.history import Result
-from angarium.testing.sim.damages import damaged_at_rest, damaged_leader
-from angarium.testing.sim.elections import figure_8, forgetful_voter, late_loser, slow_handover
-from angarium.testing.sim.memberships import lonely_learner, split_change
+from angarium.testing.sim import damages, elections, memberships
 from angarium.testing.sim.script import isolate, let_pass, schedule, shuffled, strike
 
 if TYPE_CHECKING:
@@ -68,14 +66,21 @@ SCENARIOS: Final[dict[str, Schedule]] = {
     "pause-kill": pause_kill,
     "part-kill": part_kill,
     "minority-down": minority_down,
-    "damaged-leader": damaged_leader,
-    "damaged-at-rest": damaged_at_rest,
-    "split-change": split_change,
-    "lonely-learner": lonely_learner,
-    "forgetful-voter": forgetful_voter,
-    "late-loser": late_loser,
-    "slow-handover": slow_handover,
-    "figure-8": figure_8,
+    "forgetful-voter": elections.forgetful_voter,
+    "late-loser": elections.late_loser,
+    "slow-handover": elections.slow_handover,
+    "deaf-leader": elections.deaf_leader,
+    "figure-8": elections.figure_8,
+    "truncated-vote": elections.truncated_vote,
+    "split-change": memberships.split_change,
+    "lonely-learner": memberships.lonely_learner,
+    "slow-leader": damages.slow_leader,
+    "lying-disk": damages.lying_disk,
+    "interrupted-snapshot": damages.interrupted_snapshot,
+    "quick-wipe": damages.quick_wipe,
+    "damaged-leader": damages.damaged_leader,
+    "damaged-follower": damages.damaged_follower,
+    "damaged-at-rest": damages.damaged_at_rest,
 }
 
 
