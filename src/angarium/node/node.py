@@ -12,6 +12,7 @@ import logging
 import random
 import time
 from collections import defaultdict
+from itertools import count
 from typing import TYPE_CHECKING
 
 from angarium.errors import LimitExceeded, NotFound, NotLeader, StorageError
@@ -47,6 +48,9 @@ _log = logging.getLogger(__name__)
 
 HOUSEKEEPING_S = 0.1
 """How often segments are written behind and snapshots are considered."""
+
+THOROUGH_EVERY = 5
+"""In every so many-th round of housekeeping even a little is written; in the others only much."""
 
 ENTRY_BYTES = 1 << 20
 """Publishes of one turn share entries up to this size, so that a follower gets to work on the
@@ -429,10 +433,12 @@ class Node:
             self._drive()
 
     async def _keep_house(self) -> None:
-        while self.failure is None:
+        for number in count(1):
             await asyncio.sleep(HOUSEKEEPING_S)
+            if self.failure is not None:
+                return
             with self._or_stop:
-                await _in_threads(self.host.maintain())
+                await _in_threads(self.host.maintain(urgent_only=number % THOROUGH_EVERY != 0))
             self.wake()
 
 

@@ -374,14 +374,20 @@ class Host:
 
     # --- housekeeping -----------------------------------------------------------------------
 
-    def maintain(self) -> Generator[Work, None, None]:
-        """Do what may wait: write segments behind, take snapshots, free WAL files."""
+    def maintain(self, *, urgent_only: bool = False) -> Generator[Work, None, None]:
+        """Do what may wait: write segments behind, take snapshots, free WAL files.
+
+        With `urgent_only`, what can wait longer is left for later: writing a little of each of
+        many partitions costs as much as writing a lot.
+        """
         touched, self.outbox.touched = self.outbox.touched, set()
         for group in sorted(touched):
             replica = self._replica(group)
-            if replica is not None and replica.needs_care():
+            if replica is None or not replica.needs_care():
+                continue
+            self.outbox.touched.add(group)  # look again: it may not have been all
+            if not urgent_only or replica.is_care_urgent():
                 yield from replica.maintain()
-                self.outbox.touched.add(group)  # look again: it may not have been all
         self.wal.release()
 
 

@@ -8,7 +8,7 @@ segments, and committed entries to mend a damaged log.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from angarium.errors import (
     AngariumError,
@@ -46,6 +46,10 @@ if TYPE_CHECKING:
     from angarium.replica.peers import PeerMessage
     from angarium.replica.storage import ReplicaStorage
     from angarium.replica.work import Work
+
+URGENT_BYTES: Final = 1 << 20
+"""So much in memory that no segment has yet is written at the next occasion; less can wait for it a
+little longer."""
 
 
 class PartitionReplica(Replica):
@@ -380,6 +384,10 @@ class PartitionReplica(Replica):
     def needs_care(self) -> bool:
         """Tell whether there is something to write or remove, or a snapshot is due."""
         return self.partition.needs_care() or super().needs_care()
+
+    def is_care_urgent(self) -> bool:
+        """Tell whether much is to be written, or a snapshot is due."""
+        return self.partition.log.unflushed_bytes >= URGENT_BYTES or super().is_care_urgent()
 
     def maintain(self) -> Generator[Work, None, None]:
         """Do what may wait: write behind, and take a snapshot when it is due."""

@@ -418,6 +418,10 @@ class Replica:
         """Tell whether `maintain` may have something to do. Cheap: it is asked often."""
         return self.wants_snapshot()
 
+    def is_care_urgent(self) -> bool:
+        """Tell whether that had better be done soon."""
+        return self.wants_snapshot()
+
     def maintain(self) -> Generator[Work, None, None]:
         """Do what may wait: take a snapshot when it is due."""
         # On a full disk everything stays as it was, and is tried again next time.
