@@ -395,8 +395,9 @@ class Node:
 
     def _tell_commits(self) -> None:
         self._has_news = False
-        self.host.outbox.release_commit_news()
-        self._drive()
+        if self.host.outbox.commit_news:  # else they have travelled with entries
+            self.host.outbox.release_commit_news()
+            self._drive()
 
     def _do_chore(self, chore: Generator[Work, None, None]) -> None:
         """Do work that blocks in a thread, and carry out what follows from it."""
