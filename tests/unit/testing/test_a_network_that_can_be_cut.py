@@ -24,7 +24,9 @@ async def echo(request: Request) -> None:
 
 
 @asynccontextmanager
-async def a_call_from_one_to_two() -> AsyncIterator[tuple[Network, Connection, int]]:
+async def a_call_from_one_to_two(
+    *, named: bool = True
+) -> AsyncIterator[tuple[Network, Connection, int]]:
     network = Network()
     server = await Server.listen(
         host="127.0.0.1",
@@ -34,7 +36,8 @@ async def a_call_from_one_to_two() -> AsyncIterator[tuple[Network, Connection, i
     )
     gate = await network.open_gate()
     gate.lead_to(server.port)
-    network.name_gate(gate.port, TWO)
+    if named:
+        network.name_gate(gate.port, TWO)
     hello = Hello(role=Role.PEER, cluster="c", node=ONE)
     connection = await dial(host="127.0.0.1", port=gate.port, hello=hello)
     try:
@@ -63,6 +66,18 @@ def test_bytes_pass_until_the_network_is_cut_and_again_when_it_heals() -> None:
             assert not await is_answered(connection, b"meanwhile", within_s=0.1)
             network.heal()
             assert bytes((await held).payload) == b"held", "it was held back, not lost"
+
+    asyncio.run(scenario())
+
+
+def test_a_connection_made_before_its_gate_was_named_is_cut_as_well() -> None:
+    async def scenario() -> None:
+        async with a_call_from_one_to_two(named=False) as (network, connection, port):
+            assert await is_answered(connection, b"before", within_s=5.0)
+            network.name_gate(port, TWO)
+            network.cut_off(ONE, [TWO])
+            assert not await is_answered(connection, b"meanwhile", within_s=0.1)
+            network.heal()
 
     asyncio.run(scenario())
 

@@ -74,17 +74,17 @@ class Gate:
     async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         first = await _first_frame(reader)
         caller = _caller(first)
-        await self._network.passable(caller, self.node)
+        await self._passable(caller, inward=True)
         onward_reader, onward = await asyncio.open_connection(HOST, self._target)
         try:
             onward.write(first)
-            there = asyncio.create_task(self._pump(reader, onward, caller, self.node))
-            back = asyncio.create_task(self._pump(onward_reader, writer, self.node, caller))
+            there = asyncio.create_task(self._pump(reader, onward, caller, inward=True))
+            back = asyncio.create_task(self._pump(onward_reader, writer, caller, inward=False))
             try:
                 # Whichever side hangs up first, the other hears of it, unless that is cut off.
                 await asyncio.wait((there, back), return_when=asyncio.FIRST_COMPLETED)
-                await self._network.passable(caller, self.node)
-                await self._network.passable(self.node, caller)
+                await self._passable(caller, inward=True)
+                await self._passable(caller, inward=False)
             finally:
                 there.cancel()
                 back.cancel()
@@ -92,12 +92,22 @@ class Gate:
         finally:
             onward.transport.abort()
 
+    async def _passable(self, caller: int, *, inward: bool) -> None:
+        # Looked up each time: who is behind the gate is known only after the first connections.
+        source, target = (caller, self.node) if inward else (self.node, caller)
+        await self._network.passable(source, target)
+
     async def _pump(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, source: int, target: int
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        caller: int,
+        *,
+        inward: bool,
     ) -> None:
         with suppress(OSError):
             while data := await reader.read(_PIECE_BYTES):
-                await self._network.passable(source, target)
+                await self._passable(caller, inward=inward)
                 writer.write(data)
                 await writer.drain()
 
