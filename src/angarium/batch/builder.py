@@ -20,6 +20,7 @@ from angarium.batch.layout import (
     TIMESTAMPS,
     Codec,
 )
+from angarium.batch.single import encode_one
 from angarium.errors import InvalidBatch, LimitExceeded
 from angarium.ids import NO_PRODUCER, Epoch, ProducerId, Sequence
 
@@ -136,6 +137,20 @@ class BatchBuilder:
         if not self._values:
             raise InvalidBatch("a batch has at least one record")
         columns = self._columns
+        if len(self._values) == 1 and self._is_simple():
+            timestamp, expiry, delivery = self._times[0]
+            single = encode_one(
+                self._values[0],
+                key=self._keys[0],
+                timestamp=timestamp,
+                expires_at=expiry,
+                deliver_at=delivery,
+                producer_id=producer_id,
+                epoch=epoch,
+                sequence=sequence,
+            )
+            self.clear()
+            return single
         timestamps, expires_at, deliver_at = zip(*self._times, strict=True)
         batch = encode(
             self._values,
@@ -152,6 +167,11 @@ class BatchBuilder:
         )
         self.clear()
         return batch
+
+    def _is_simple(self) -> bool:
+        """Tell whether the one record is of the kind that needs no columns laid out."""
+        has_headers = self._columns & HEADERS
+        return self._values[0] is not None and not has_headers and self.codec is Codec.NONE
 
     def _time_columns(self, times: tuple[int, int, int]) -> int:
         """Return the columns that `times`, unlike the first record's, make necessary."""

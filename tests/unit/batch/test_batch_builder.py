@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from angarium.batch import NEVER, TIME_MAX, Batch, BatchBuilder, Codec
+from angarium.batch import NEVER, TIME_MAX, Batch, BatchBuilder, Codec, encode
 from angarium.errors import InvalidBatch, LimitExceeded
 from angarium.ids import Epoch, ProducerId, Sequence
 
@@ -120,3 +120,19 @@ def test_a_wrong_record_is_refused_at_once_and_spoils_nothing(
     with pytest.raises(error):
         builder.add(**wrong)
     assert Batch.parse(builder.build()).values() == [b"good"]
+
+
+@pytest.mark.parametrize("key", [None, b"k"])
+def test_a_builder_with_one_record_makes_the_same_batch_as_the_columns(key: bytes | None) -> None:
+    builder = BatchBuilder()
+    builder.add(b"value", key=key, timestamp=7)
+    built = builder.build(producer_id=ProducerId(3), epoch=Epoch(1), sequence=Sequence(9))
+    assert built == encode(
+        [b"value"],
+        keys=None if key is None else [key],
+        timestamps=7,
+        producer_id=ProducerId(3),
+        epoch=Epoch(1),
+        sequence=Sequence(9),
+    )
+    assert len(builder) == 0
