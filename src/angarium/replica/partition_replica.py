@@ -267,6 +267,7 @@ class PartitionReplica(Replica):
             data = log.read_segment(request.segment, request.position, length)
         except NotFound:
             gone = True
+            self._storage.outdate()  # the snapshot it was offered lists what is not there any more
         except CorruptData:
             return
         self._outbox.tell(

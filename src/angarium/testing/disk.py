@@ -86,6 +86,7 @@ class SimulatedFile(MemoryFile):
 
     def pwrite(self, buffers: Sequence[Buffer], position: int) -> None:
         self._check_open()
+        self._simulation.settle()
         data = buffers[0] if len(buffers) == 1 else b"".join(buffers)
         content = self._simulated
         end = position + len(data)
@@ -236,8 +237,18 @@ class SimulatedDisk(MemoryDisk):
     def defer(self, content: SimulatedContent) -> None:
         """Note that everything written to `content` so far is to become durable later."""
         assert self._deferred is not None
+        self.settle()
         if content.undo:
             self._deferred.append((content, content.undo[-1]))
+
+    def settle(self) -> None:
+        """Let deferred syncs take effect before anything that comes after them.
+
+        Whoever syncs waits for it: only the last sync of a block can still be under way.
+        """
+        if self._deferred:
+            self.complete(self._deferred)
+            self._deferred.clear()
 
     def complete(self, pending: list[tuple[SimulatedContent, _Undo]]) -> None:
         """Let the syncs of a `deferring` block take effect now."""
@@ -278,6 +289,7 @@ class SimulatedDisk(MemoryDisk):
             folder = folder_of(folder)
 
     def rename(self, old: str, new: str) -> None:
+        self.settle()
         super().rename(old, new)
         change = _NameChange(removed=old, added=new, content=self._simulated(new))
         self._unsynced_names.append(change)
@@ -296,6 +308,7 @@ class SimulatedDisk(MemoryDisk):
 
     def sync_directory(self, folder: str) -> None:
         super().sync_directory(folder)
+        self.settle()
         self.check_sync(None, folder)
         waiting: list[_NameChange] = []
         for change in self._unsynced_names:
