@@ -19,6 +19,7 @@ from angarium.errors import LimitExceeded, NotFound, NotLeader, StorageError
 from angarium.ids import CATALOG_GROUP, Micros, NodeId, node_of, replica_id
 from angarium.log import identity as identities
 from angarium.log.os_disk import OsDisk
+from angarium.modes import DeliveryMode
 from angarium.node.catalog import CatalogDesk
 from angarium.node.joining import ask_to_join, cluster_name, new_cluster
 from angarium.node.lag import LoopLag
@@ -92,6 +93,8 @@ class Node:
         self._chores: set[asyncio.Task[None]] = set()
         self._gathered: defaultdict[GroupId, list[Publishing]] = defaultdict(list)
         self._gathered_bytes = 0
+        self._is_hasty = False
+        """Whether what is gathered should not wait for the sync under way."""
         self._visible: set[GroupId] = set()
         self._is_awake = False
         self._has_news = False
@@ -322,13 +325,19 @@ class Node:
         self.wake()
 
     def publish(self, group: GroupId, publishing: Publishing) -> None:
-        """Store batches in a partition this node leads; those of one turn share an entry."""
+        """Store batches in a partition this node leads.
+
+        What comes while a sync is under way is gathered: it could not be synced before that one
+        is done, and shares entries, messages and the next sync.
+        """
         size = sum(map(len, publishing.batches))
         if self._gathered_bytes + size > self.config.gather_bytes_max:
             publishing.reply(LimitExceeded("gather_bytes_max", "too much waits to be stored"))
             return
         self._gathered_bytes += size
         self._gathered[group].append(publishing)
+        if publishing.mode is DeliveryMode.EVENTUAL or self._gathered_bytes >= ENTRY_BYTES:
+            self._is_hasty = True
         self.wake()
 
     def partition(self, group: GroupId) -> PartitionReplica:
@@ -359,8 +368,9 @@ class Node:
                 self.on_visible(group)
 
     def _propose_gathered(self) -> None:
-        if not self._gathered:
+        if not self._gathered or (self.host.is_syncing and not self._is_hasty):
             return
+        self._is_hasty = False
         gathered, self._gathered = self._gathered, defaultdict(list)
         self._gathered_bytes = 0
         now = self.now()

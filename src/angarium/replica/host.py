@@ -343,6 +343,11 @@ class Host:
 
     # --- what the driver does after each input ----------------------------------------------
 
+    @property
+    def is_syncing(self) -> bool:
+        """True while a sync is under way."""
+        return self._sync is not None
+
     def begin_sync(self) -> Sync | None:
         """Return the next sync to carry out, or None if one is under way or none is wanted."""
         if self._sync is not None or not (self.outbox.waiting_for_sync or self._leaving):
