@@ -21,7 +21,7 @@ HOURS ?=
 RATE ?=
 export PYTHON ?=
 
-.PHONY: help run test check format sim fuzz chaos soak conformance bench golden proto system clean venv base
+.PHONY: help run test check format sim planted fuzz chaos soak conformance bench golden proto system clean venv base
 
 help:
 	@echo 'make WORD, where WORD is one of'
@@ -43,6 +43,9 @@ run: base  ## a local cluster of three nodes with a live table, Ctrl-C stops it;
 ##@ Try to break it
 sim: venv  ## whole simulated clusters under faults, one per seed; SEEDS=10000 for a long night
 	@$(VENV_PYTHON) -m angarium.testing.sim $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
+
+planted: venv  ## search for every bug planted to test the simulator, and print a table; ARGS=NAME for one
+	@$(VENV_PYTHON) -m tests.simulation.search $(ARGS)
 
 fuzz: venv  ## hostile bytes for the batch decoder; INPUTS=1000000
 	@$(VENV_PYTHON) -m tests.fuzz.batch --inputs $(INPUTS)

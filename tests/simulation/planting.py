@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import ModuleType
 
-    from angarium.testing.sim.world import Report
+    from tests.simulation.variants import Variant
 
 
 class Replaced(NamedTuple):
@@ -33,7 +33,7 @@ class PlantedBug:
     sentence: str
     seeds_max: int
     """Within so many seeds, from wherever one begins, a search has to find it."""
-    run: Callable[[int], Report]
+    run: Variant
     """What is run with each seed."""
     replacements: Callable[[], Iterator[Replaced]]
 
@@ -59,7 +59,7 @@ class PlantedBug:
 
 
 def bug(
-    *, seeds_max: int, run: Callable[[int], Report]
+    *, seeds_max: int, run: Variant
 ) -> Callable[[Callable[[], Iterator[Replaced]]], PlantedBug]:
     """Make a planted bug of a function that yields what to replace."""
 

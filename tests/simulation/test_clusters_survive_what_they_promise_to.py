@@ -11,6 +11,9 @@ import pytest
 from angarium.testing.sim.scenarios import SCENARIOS
 from angarium.testing.sim.world import OPERATIONS_MIN, OVERLAPPING_FAULTS_MIN, World
 
+pytestmark = pytest.mark.timeout(600)
+"""Simulated time does not pass by itself: on a busy machine a run takes as long as it takes."""
+
 SLICES = 8
 SEEDS_PER_SLICE = 5
 

@@ -6,7 +6,7 @@ cluster or the size of its messages differ.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from angarium.testing.sim.faults import USUAL, FaultProfile
 from angarium.testing.sim.scenarios import SCENARIOS
@@ -18,44 +18,51 @@ if TYPE_CHECKING:
     from angarium.testing.sim.world import Report
 
 
-def usual(seed: int) -> Report:
-    """What `make sim` runs."""
-    return World(seed).run()
+class Variant(NamedTuple):
+    """A way to run a seed, and what it is called."""
 
+    name: str
+    settings: Settings | None
+    script: Callable[[World], None] | None = None
 
-def _run(settings: Settings) -> Callable[[int], Report]:
-    return lambda seed: World(seed, settings).run()
+    def __call__(self, seed: int) -> Report:
+        """Run it."""
+        return World(seed, self.settings).run(self.script)
 
 
 def _more(**weights: int) -> FaultProfile:
     return FaultProfile(weights={**USUAL, **weights})
 
 
-rotten: Final = _run(
+usual: Final = Variant("usual", None)
+"""What `make sim` runs."""
+
+rotten: Final = Variant(
+    "rotten",
     Settings(
         faults=FaultProfile(
             weights={"bit_flip": 10, "crash": 3, "power_loss": 3, "isolate_leader": 2, "wipe": 1},
             gaps_ms=(250, 500),
             lasting_ms=(20, 300),
         )
-    )
+    ),
 )
 """Disks that rot: most faults are flipped bits, with time to recover in between."""
 
-dark: Final = _run(
-    Settings(faults=_more(power_loss_of_all=15, sync_failure=8, slow_disk=6, bit_flip=0, wipe=0))
+dark: Final = Variant(
+    "dark",
+    Settings(faults=_more(power_loss_of_all=15, sync_failure=8, slow_disk=6, bit_flip=0, wipe=0)),
 )
 """The power fails everywhere, again and again, and syncs are slow or fail."""
 
-moving: Final = _run(
-    Settings(nodes=5, faults=_more(move_replica=20, wipe=15, partition=8, isolate_leader=8))
+moving: Final = Variant(
+    "moving",
+    Settings(nodes=5, faults=_more(move_replica=20, wipe=15, partition=8, isolate_leader=8)),
 )
 """Replicas move and are replaced all the time."""
 
-crowded: Final = _run(Settings(faults=_more(full_disk=20, crash=10, power_loss=10)))
-"""Disks are full half of the time."""
-
-watched: Final = _run(
+watched: Final = Variant(
+    "watched",
     Settings(
         readers=8,
         faults=FaultProfile(
@@ -63,16 +70,17 @@ watched: Final = _run(
             gaps_ms=(300,),
             lasting_ms=(200, 800),
         ),
-    )
+    ),
 )
 """Many readers ask where the log ends, while leaders are paused and cut off."""
 
-transacting: Final = _run(
-    Settings(groups=2, transactors=3, stewards=1, producers=3, faults=_more(crash=10, wipe=6))
+transacting: Final = Variant(
+    "transacting",
+    Settings(groups=2, transactors=3, stewards=1, producers=3, faults=_more(crash=10, wipe=6)),
 )
 """Mostly transactions and trims."""
 
 
-def scripted(name: str) -> Callable[[int], Report]:
+def scripted(name: str) -> Variant:
     """Return the schedule called `name`."""
-    return SCENARIOS[name]
+    return Variant(name, SCENARIOS[name].settings, SCENARIOS[name].script)

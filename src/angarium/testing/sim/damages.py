@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from angarium.testing.sim.clock import SECOND
 from angarium.testing.sim.script import (
     GROUP,
     THREE,
@@ -110,10 +111,17 @@ def quick_wipe(world: World) -> None:
     """A node loses its disk and is back at once, while messages to what it was are under way."""
     let_pass(world, 500)
     for node in shuffled(world):
-        until(world, lambda: world.operator.is_settled(GROUP) and world.is_caught_up(GROUP))
         strike(world, "wipe", node, node.wipe)
         node.boot()
-        let_pass(world, 500)
+        let_pass(world, 200)
+        world.wait(10 * SECOND, lambda: _is_whole(world))
+        if not _is_whole(world):
+            world.history.incidents.append("C10: a wiped node was not replaced within 10 s")
+            return
+
+
+def _is_whole(world: World) -> bool:
+    return world.operator.is_settled(GROUP) and world.is_caught_up(GROUP)
 
 
 def _swap_minority(world: World, *, away: SimNode, back: SimNode) -> None:
