@@ -8,6 +8,7 @@ start. SIGUSR2 switches debug logging on and off.
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import gc
 import logging
 import signal
@@ -54,6 +55,7 @@ class Part(Protocol):
 def serve(parts: Callable[[Signals], Sequence[Part]], log: LogSettings) -> int:
     """Run what `parts` builds until a signal says stop; return the process's exit status."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
+    faulthandler.enable()  # a crash in native code would else leave no word behind
     logs = Logs(level=log.level, stream=sys.stderr, style=log.format)
     logs.start()
     try:

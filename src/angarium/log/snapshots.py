@@ -32,6 +32,8 @@ _HEAD: Final = struct.Struct("<8sqqqQIII")
 """Magic, group, index, term, length of the data, length of the membership, checksum of membership
 and data, checksum of what precedes."""
 _CRC_START: Final = _HEAD.size - 4
+# Made on import: msgspec crashes where two threads are the first to decode a type.
+_decode_members: Final = msgspec.msgpack.Decoder(ConfState).decode
 _SUFFIX: Final = ".snapshot"
 _DRAFT: Final = ".draft"
 
@@ -217,5 +219,5 @@ def _decoded(content: bytes, group: GroupId, index: Index) -> Snapshot:
     if crc32c_of_bytes(content[_HEAD.size :]) != crc:
         raise ValueError("its contents fail the checksum")
     start = _HEAD.size + members_bytes
-    members = msgspec.msgpack.decode(content[_HEAD.size : start], type=ConfState)
+    members = _decode_members(content[_HEAD.size : start])
     return Snapshot(at, Term(term), members, content[start:])

@@ -230,11 +230,17 @@ class CatalogDesk:
             release = node.config.release
             await self.submit(Form(cluster=cluster_name(node.identity), level=release.level_max))
         await self.catch_up()
-        self.is_current = True
+        self._became_current()
         known = self.machine.nodes.by_id.get(node.id)
         mine = self.registration(node.id if known is not None else None)
         if known is None or _as_registered(known) != _as_registered(mine):
             await self.submit(mine)
+
+    def _became_current(self) -> None:
+        if not self.is_current:
+            self.is_current = True
+            for watcher in self.watchers:
+                watcher(None)
 
     def registration(self, known_as: NodeId | None) -> NodeRegister:
         """Return this node's entry as it should be."""

@@ -52,6 +52,10 @@ class PartitionSnapshot(msgspec.Struct, frozen=True):
     """Batches of open transactions, by slot: they are in no segment yet."""
 
 
+# Made on import: msgspec crashes where two threads are the first to decode a type.
+_decode: Final = msgspec.msgpack.Decoder(PartitionSnapshot).decode
+
+
 class LogEntries(Protocol):
     """The part of a replica that a partition proposes to."""
 
@@ -395,7 +399,7 @@ def manifest_in(data: Buffer) -> Manifest:
 
 def _decoded(data: Buffer) -> PartitionSnapshot:
     try:
-        return msgspec.msgpack.decode(data, type=PartitionSnapshot)
+        return _decode(data)
     except msgspec.MsgspecError as error:
         raise CorruptData(f"a partition's snapshot cannot be read: {error}") from error
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 from struct import Struct
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import msgspec
@@ -46,6 +47,9 @@ _NO_BYTES: Final = memoryview(b"")
 
 _pack: Final = msgspec.msgpack.Encoder().encode
 _unpackers: Final[dict[type, msgspec.msgpack.Decoder[Any]]] = {}
+# msgspec crashes where two threads are the first to decode a type, and every synchronous client
+# runs an event loop in a thread of its own.
+_making_unpacker: Final = Lock()
 
 
 class FrameKind(IntEnum):
@@ -147,5 +151,6 @@ def _checksum_on(checksum: int, buffer: Buffer) -> int:
 def _unpacker(header_type: type) -> msgspec.msgpack.Decoder[Any]:
     unpacker = _unpackers.get(header_type)
     if unpacker is None:
-        unpacker = _unpackers[header_type] = msgspec.msgpack.Decoder(header_type)
+        with _making_unpacker:
+            unpacker = _unpackers[header_type] = msgspec.msgpack.Decoder(header_type)
     return unpacker

@@ -57,7 +57,7 @@ class Manifest(msgspec.Struct, frozen=True, array_like=True):
         if data[: len(MAGIC)] != MAGIC or crc32c(body) != stored:
             raise CorruptData("a manifest of segments fails its checksum")
         try:
-            manifest = msgspec.msgpack.decode(body, type=cls)
+            manifest = _decode(body)
         except msgspec.MsgspecError as error:
             raise CorruptData(f"a manifest of segments cannot be read: {error}") from error
         if not manifest._is_sound():
@@ -77,3 +77,7 @@ class Manifest(msgspec.Struct, frozen=True, array_like=True):
                 return False
             expected = info.next_offset
         return expected == self.end_offset
+
+
+# Made on import: msgspec crashes where two threads are the first to decode a type.
+_decode: Final = msgspec.msgpack.Decoder(Manifest).decode
