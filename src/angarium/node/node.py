@@ -311,10 +311,12 @@ class Node:
     def take_raft(self, _: Connection, frame: Frame) -> None:
         """Take Raft messages of many groups from another node."""
         messages = unpacked_messages(bytes(frame.header), frame.payload)
-        with self._or_stop:
-            host = self.host
+        deliver = self.host.deliver
+        try:
             for group, message in messages:
-                host.deliver(group, message)
+                deliver(group, message)
+        except Exception as failure:
+            self.fail(failure)
         self.wake()
 
     def take_peer_message(self, _: Connection, frame: Frame) -> None:
@@ -357,25 +359,27 @@ class Node:
 
     def _drive(self) -> None:
         self._is_awake = False
-        if self.failure is not None or self._host is None:
+        host = self._host
+        if self.failure is not None or host is None:
             return
-        with self._or_stop:
-            self._propose_gathered()
-            self._send_and_sync()
+        try:
+            if self._gathered and (self._is_hasty or not host.is_syncing):
+                self._propose_gathered(host)
+            self._send_and_sync(host)
+        except Exception as failure:
+            self.fail(failure)
         if self._visible:
             visible, self._visible = self._visible, set()
             for group in visible:
                 self.on_visible(group)
 
-    def _propose_gathered(self) -> None:
-        if not self._gathered or (self.host.is_syncing and not self._is_hasty):
-            return
+    def _propose_gathered(self, host: Host) -> None:
         self._is_hasty = False
         gathered, self._gathered = self._gathered, defaultdict(list)
         self._gathered_bytes = 0
         now = self.now()
         for group, requests in gathered.items():
-            replica = self.host.replicas.get(group)
+            replica = host.replicas.get(group)
             if replica is None:
                 for request in requests:
                     request.reply(NotLeader(f"group {group} is not here any more"))
@@ -384,18 +388,19 @@ class Node:
                 replica.publish(shared, now=now)
             replica.process()
 
-    def _send_and_sync(self) -> None:
-        host = self.host
-        messages = host.outbox.take_raft_messages()
-        if messages:
-            self.peers.send_raft(messages)
-        if host.outbox.commit_news and not self._has_news:
+    def _send_and_sync(self, host: Host) -> None:
+        outbox = host.outbox
+        if outbox.raft_messages:
+            self.peers.send_raft(outbox.take_raft_messages())
+        if outbox.commit_news and not self._has_news:
             self._has_news = True
             asyncio.get_running_loop().call_later(COMMIT_NEWS_S, self._tell_commits)
-        for told in host.outbox.take_peer_messages():
-            self.peers.tell(told)
-        for chore in host.outbox.take_chores():
-            self._do_chore(chore)
+        if outbox.peer_messages:
+            for told in outbox.take_peer_messages():
+                self.peers.tell(told)
+        if outbox.chores:
+            for chore in outbox.take_chores():
+                self._do_chore(chore)
         if self._is_closing:
             return
         sync = host.begin_sync()
@@ -426,8 +431,10 @@ class Node:
             self.fail(failure)
             return
         if self.failure is None and self._host is not None:
-            with self._or_stop:
+            try:
                 self._host.finish_sync(sync)
+            except Exception as error:
+                self.fail(error)
             self._drive()
 
     async def _tick(self) -> None:

@@ -167,8 +167,10 @@ class Replica:
 
     def step(self, message: Message) -> None:
         """Take a message from a peer; one that the core refuses has changed nothing."""
-        with suppress(RaftError):
+        try:  # rather than `suppress`, for this is done for every message
             self.raft.step(message)
+        except RaftError:
+            return
 
     def receive(self, message: Message) -> None:
         """Take a Raft message from another node."""
@@ -229,12 +231,13 @@ class Replica:
         raft = self.raft
         if self.is_closed:
             return
-        if not raft.has_ready() and not self._reads_ready:
+        is_ready = raft.has_ready()
+        if not is_ready and not self._reads_ready:
             return
         self._outbox.touched.add(self.group)
         if self.is_resting:
             self._outbox.woken.append(self.group)
-        while raft.has_ready():
+        while is_ready:
             ready = raft.ready()
             for message in ready.messages:
                 if message.to == APPEND_THREAD:
@@ -250,6 +253,7 @@ class Replica:
                 if done is not None:
                     self._reads_ready.append((read.index, done))
             self._watch_leadership()
+            is_ready = raft.has_ready()
         if self._reads_ready:
             self._answer_reads()
 
