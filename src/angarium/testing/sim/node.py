@@ -19,7 +19,6 @@ from angarium.ids import Incarnation, NodeId, ReplicaId, node_of, replica_id
 from angarium.replica.acks import Publishing
 from angarium.replica.host import Host
 from angarium.replica.repair import IdentityLost
-from angarium.replica.work import do_now
 from angarium.testing.disk import SimulatedDisk
 from angarium.testing.sim.clock import MILLISECOND
 from angarium.testing.sim.requests import (
@@ -251,22 +250,26 @@ class SimNode:
         if self._paused:
             self._backlog.append((self._maintain, (life,)))
             return
-        self._go_on_maintaining(life, self.host.maintain(), None)
+        self._carry_on(life, self._housekeeping(life, self.host), None)
 
-    def _go_on_maintaining(
+    def _housekeeping(self, life: int, host: Host) -> Generator[Work, None, None]:
+        yield from host.maintain()
+        self.world.scheduler.after(MAINTENANCE, self._maintain, life)
+
+    def _carry_on(
         self, life: int, steps: Generator[Work, None, None], failure: Exception | None
     ) -> None:
-        """Let housekeeping run up to its next wait for the disk."""
+        """Let work that blocks go on up to its next wait for the disk."""
         if life != self.life or self.host is None:
             return
         if self._paused:
-            self._backlog.append((self._go_on_maintaining, (life, steps, failure)))
+            self._backlog.append((self._carry_on, (life, steps, failure)))
             return
         with self._surviving():
             try:
                 work = next(steps) if failure is None else steps.throw(failure)
             except StopIteration:
-                self.world.scheduler.after(MAINTENANCE, self._maintain, life)
+                pass
             else:
                 self.world.scheduler.after(self._latency(), self._work, life, steps, work)
             self._drive()
@@ -281,7 +284,7 @@ class SimNode:
         except StorageError as error:
             failure = error
         delay = self.rng.randrange(1_000)
-        self.world.scheduler.after(delay, self._go_on_maintaining, life, steps, failure)
+        self.world.scheduler.after(delay, self._carry_on, life, steps, failure)
 
     def _drive(self) -> None:
         """Do what the host wants after an input: send, sync, and let the world look."""
@@ -289,7 +292,7 @@ class SimNode:
         assert host is not None
         send, name = self.world.network.send, self.name
         for chore in host.outbox.take_chores():
-            do_now(chore)
+            self.world.scheduler.after(0, self._carry_on, self.life, chore, None)
         host.outbox.release_commit_news()
         for group, message in host.outbox.take_raft_messages():
             send(name, f"node-{node_of(message.to)}", (group, message))

@@ -295,8 +295,9 @@ class World:
     def _conclude(self) -> None:
         """Heal everything, wait for the cluster to recover (C10), and read what is left."""
         self.heal()
-        self._expect_acknowledgements()
-        self._expect_convergence()
+        for step in (self._expect_acknowledgements, self._expect_convergence):
+            if not self._is_broken:
+                step()
         # Replicas that have not come together would only show as many losses more.
         if not self._is_broken:
             self._read_final_logs()
@@ -354,6 +355,8 @@ class World:
             return all(probe.result is Result.OK for probe in probes)
 
         self.wait(5 * SECOND, answered)
+        if self._is_broken:
+            return
         for probe in probes:
             if probe.result is not Result.OK:
                 self.history.incidents.append(
@@ -369,6 +372,8 @@ class World:
             )
 
         self.wait(20 * SECOND, settled)
+        if self._is_broken:
+            return
         for group in self.groups:
             if not (self.operator.is_settled(group) and self._agree(group)):
                 self.history.incidents.append(
