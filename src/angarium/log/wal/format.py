@@ -293,6 +293,10 @@ def zero_sectors(data: Buffer, position: int) -> int:
     # One byte of each sector tells nearly always that the sector is not zero.
     firsts = bytes(data[start::SECTOR_BYTES])
     count, found = 0, firsts.find(0)
+    # Where zeros are many, yet never so many in a row, no sector needs to be looked at by itself.
+    # Up to seven of the last one's may be padding.
+    if found >= 0 and bytes(data).find(ZERO_SECTOR[7:]) < 0:
+        return 0
     while found >= 0:
         sector = start + found * SECTOR_BYTES
         if sector + SECTOR_BYTES <= size:
