@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from angarium.errors import (
@@ -32,7 +31,7 @@ from angarium.testing.sim.requests import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator
 
     from angarium.ids import GroupId
     from angarium.replica.acks import Published
@@ -43,6 +42,21 @@ if TYPE_CHECKING:
 
 TICK = 20 * MILLISECOND
 MAINTENANCE = 150 * MILLISECOND
+
+
+class _Surviving:
+    """A block in which errors are met as a process meets them. Entered for every event."""
+
+    __slots__ = ("_node",)
+
+    def __init__(self, node: SimNode) -> None:
+        self._node = node
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        return error is not None and self._node.survive(error)
 
 
 class SimNode:
@@ -61,6 +75,7 @@ class SimNode:
         """Counts starts and ends, so that nothing scheduled in one life happens in another."""
         self._paused = False
         self._backlog: list[tuple[Any, tuple[Any, ...]]] = []
+        self._surviving = _Surviving(self)
         self._leading: dict[GroupId, int] = {}
         self._sharing: dict[GroupId, list[Publishing]] = {}
         """Publishes that will go into one entry."""
@@ -99,7 +114,7 @@ class SimNode:
             return
         self.world.scheduler.after(self.rng.randrange(TICK), self._tick, self.life)
         self.world.scheduler.after(self.rng.randrange(MAINTENANCE), self._maintain, self.life)
-        with self._surviving():
+        with self._surviving:
             if self.world.is_formed:
                 self._join_missing()
             self._drive()
@@ -197,7 +212,7 @@ class SimNode:
         host = self.host
         if host is None or life != self.life:
             return
-        with self._surviving():
+        with self._surviving:
             match payload:
                 case (group, message):
                     host.deliver(group, message)
@@ -213,25 +228,26 @@ class SimNode:
                     host.deliver_from_peer(payload)
             self._drive()
 
-    @contextmanager
-    def _surviving(self) -> Iterator[None]:
-        """Do what a process does about errors that it must not live with."""
-        try:
-            yield
-        except IdentityLost as lost:
-            self.world.note(self.name, "loses its identity:", lost)
+    def survive(self, error: BaseException) -> bool:
+        """Do what a process does about an error that it must not live with; False if it may."""
+        is_over = True
+        if isinstance(error, IdentityLost):
+            self.world.note(self.name, "loses its identity:", error)
             self.wipe()
             self.boot()
-        except SyncFailed as failed:
+        elif isinstance(error, SyncFailed):
             # What is on disk is unknown: stop, and come back on what is really there.
-            self.world.note(self.name, "stops:", failed)
+            self.world.note(self.name, "stops:", error)
             self.lose_power()
             self.world.scheduler.after(300 * MILLISECOND, self._boot_again, self.life)
-        except (CorruptData, DiskFull) as trouble:
+        elif isinstance(error, CorruptData | DiskFull):
             # Opening the files again verifies them, and repairs what can be repaired.
-            self.world.note(self.name, "stops:", trouble)
+            self.world.note(self.name, "stops:", error)
             self.crash()
             self.world.scheduler.after(100 * MILLISECOND, self._boot_again, self.life)
+        else:
+            is_over = False
+        return is_over
 
     def _tick(self, life: int) -> None:
         if life != self.life or self.host is None:
@@ -240,7 +256,7 @@ class SimNode:
             self._backlog.append((self._tick, (life,)))
             return
         self.world.scheduler.after(TICK, self._tick, life)
-        with self._surviving():
+        with self._surviving:
             self.host.tick()
             self._drive()
 
@@ -265,7 +281,7 @@ class SimNode:
         if self._paused:
             self._backlog.append((self._carry_on, (life, steps, failure)))
             return
-        with self._surviving():
+        with self._surviving:
             try:
                 work = next(steps) if failure is None else steps.throw(failure)
             except StopIteration:
@@ -322,7 +338,7 @@ class SimNode:
     def _finish_sync(self, life: int, sync: Sync) -> None:
         if life != self.life or self.host is None:
             return
-        with self._surviving():
+        with self._surviving:
             self.host.finish_sync(sync)
             self._drive()
 
@@ -368,7 +384,7 @@ class SimNode:
         if self._paused:
             self._backlog.append((self._share, (life, group)))
             return
-        with self._surviving():
+        with self._surviving:
             self._admit(self.host.replicas[group], self._sharing.pop(group))
             self._drive()
 
@@ -422,6 +438,6 @@ class SimNode:
     def poke(self, replica: PartitionReplica) -> None:
         """Carry out what somebody else asked of a replica on this machine."""
         if self.host is not None and not self._paused:
-            with self._surviving():
+            with self._surviving:
                 replica.process()
                 self._drive()
