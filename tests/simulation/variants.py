@@ -40,11 +40,13 @@ usual: Final = Variant("usual", None)
 rotten: Final = Variant(
     "rotten",
     Settings(
+        producers=2,
+        faults_min=8,
         faults=FaultProfile(
             weights={"bit_flip": 10, "crash": 3, "power_loss": 3, "isolate_leader": 2, "wipe": 1},
             gaps_ms=(250, 500),
             lasting_ms=(20, 300),
-        )
+        ),
     ),
 )
 """Disks that rot: most faults are flipped bits, with time to recover in between."""
