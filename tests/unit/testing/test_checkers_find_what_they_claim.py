@@ -258,3 +258,19 @@ def test_an_eventual_record_may_go_only_with_its_leader() -> None:
 
 def test_what_the_run_noticed_itself_counts() -> None:
     assert broken(History(incidents=["two leaders in a term"])) == {"C9"}
+
+
+def test_a_provisional_offset_of_a_leader_that_was_replaced_may_be_anothers() -> None:
+    late = published(7, at=50, offset=0, mode=DeliveryMode.EVENTUAL, provisional=True)
+    history = History(
+        publishes=[published(0, at=0, offset=0), published(1, at=10, offset=1), late],
+        final=[log_of(0, 1)],
+        ended_tenures={(GROUP, NODE, 1)},
+    )
+    assert violations(history) == []
+
+
+def test_a_provisional_offset_that_holds_grows_with_time_like_any_other() -> None:
+    late = published(0, at=50, offset=0, mode=DeliveryMode.EVENTUAL, provisional=True)
+    history = History(publishes=[published(1, at=10, offset=1), late], final=[log_of(0, 1)])
+    assert broken(history) == {"C3"}

@@ -9,6 +9,7 @@ assert not verdict.violations
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Self
@@ -115,18 +116,20 @@ class Load:
         Only one in `partition` counts, and one by a leader of a term above `above_term`.
         """
         group = None if partition is None else self.groups[partition]
-        seen = 0
+        publishes = self.history.publishes
 
         async def answered() -> int:
-            nonlocal seen
-            for number in range(seen, len(self.history.publishes)):
-                one = self.history.publishes[number]
-                if one.completed is None:
-                    continue
-                fits = one.invoked >= moment and group in (None, one.group)
-                if fits and one.result is Result.OK and one.term > above_term:
-                    return one.completed
-            return 0
+            # They are written down in the order in which they began.
+            first = bisect_left(publishes, moment, key=lambda one: one.invoked)
+            answers = [
+                one.completed
+                for one in publishes[first:]
+                if one.completed is not None
+                and one.result is Result.OK
+                and one.term > above_term
+                and group in (None, one.group)
+            ]
+            return min(answers, default=0)
 
         what = f"a {self._mode.name} ack after {moment}"
         return await eventually(answered, within_s=within_s, what=what)
