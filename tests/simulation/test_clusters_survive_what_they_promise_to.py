@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
+from angarium.testing.sim.clock import SECOND
 from angarium.testing.sim.scenarios import SCENARIOS
+from angarium.testing.sim.script import GROUP, THREE, let_pass, spare_takes_over
 from angarium.testing.sim.world import OPERATIONS_MIN, OVERLAPPING_FAULTS_MIN, World
 
 pytestmark = pytest.mark.timeout(600)
@@ -35,6 +38,19 @@ def test_no_promise_is_broken_in_a_schedule(name: str) -> None:
         replay = f"python -m angarium.testing.sim --schedule {name} --replay {seed}"
         assert report.violations == [], replay
         assert report.acknowledged > 0
+
+
+@pytest.mark.parametrize("seed", [4, 5])
+def test_a_newcomer_catches_up_while_producers_write_without_a_pause(seed: int) -> None:
+    # It needs the entries behind the snapshot it copies; a leader that forgets them too early
+    # would have to begin with a newer snapshot again and again.
+    def script(world: World) -> None:
+        let_pass(world, 1_000)
+        spare_takes_over(world)
+        world.wait(10 * SECOND, lambda: world.operator.is_settled(GROUP))
+        assert world.operator.is_settled(GROUP)
+
+    assert World(seed, replace(THREE, nodes=4)).run(script).violations == []
 
 
 def test_a_seed_is_the_same_run_every_time() -> None:
