@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import uvloop
 
+from angarium.app.memory import keep_freed_memory
 from angarium.app.stopping import done_before
 from angarium.errors import AngariumError
 from angarium.telemetry.logs import Logs
@@ -55,6 +56,7 @@ class Part(Protocol):
 def serve(parts: Callable[[Signals], Sequence[Part]], log: LogSettings) -> int:
     """Run what `parts` builds until a signal says stop; return the process's exit status."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
+    keep_freed_memory()
     faulthandler.enable()  # a crash in native code would else leave no word behind
     logs = Logs(level=log.level, stream=sys.stderr, style=log.format)
     logs.start()
