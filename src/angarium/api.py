@@ -183,8 +183,9 @@ class PartitionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """None where the answering node has no replica."""
     end_offset: Offset | None = None
     in_sync: tuple[NodeId, ...] | None = None
-    """Replicas that vote, can be reached and have nearly everything; None if the answering node
-    does not lead the partition and so cannot know."""
+    """Replicas that vote, can be reached and have nearly everything; nobody while the membership
+    changes; None if the answering node does not lead the partition and so cannot know. As long as
+    all are in sync, any one of three may be taken down."""
 
 
 class TopicInfo(msgspec.Struct, frozen=True, kw_only=True):

@@ -47,6 +47,10 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+CONF_HEARD_TICKS = 4
+"""Ticks after which everybody has heard that a change of membership is done: a heartbeat says it,
+and goes out with every tick."""
+
 HOUSEKEEPING_S = 0.1
 """How often segments are written behind and snapshots are considered."""
 
@@ -147,11 +151,14 @@ class Node:
         """Return who votes in `group`, can be reached and has nearly everything.
 
         Only its leader knows; None elsewhere. A node whose data were wiped counts once its new
-        incarnation votes.
+        incarnation votes. While the membership changes nobody counts: until everybody has heard
+        that the change is done, those who leave are needed for a majority, too.
         """
         replica = self.host.catalog if group == CATALOG_GROUP else self.host.replicas.get(group)
         if replica is None or not replica.may_serve:
             return None
+        if replica.raft.conf_state.voters_outgoing or replica.conf_ticks < CONF_HEARD_TICKS:
+            return ()
         members = self.catalog.machine.nodes.by_id
         found = []
         for voter in replica.raft.conf_state.voters:

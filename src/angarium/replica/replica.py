@@ -109,6 +109,8 @@ class Replica:
         self.is_closed = False
         self._quiet_index = Index(0)
         self._quiet_ticks = 0
+        self.conf_ticks = 0
+        """Ticks since the membership last changed here."""
         self.is_busy = False
         """True while files are written that nothing else may touch meanwhile."""
         self._leading: Term | None = None
@@ -145,6 +147,7 @@ class Replica:
     def tick(self) -> None:
         """Let one tick pass."""
         self.raft.tick()
+        self.conf_ticks += 1
         if self.raft.last_index == self._quiet_index:
             self._quiet_ticks += 1
         else:
@@ -308,6 +311,7 @@ class Replica:
                 with suppress(InvalidConfChange):
                     self.raft.apply_conf_change(decode_conf_change(entry))
                 self._storage.outdate()
+                self.conf_ticks = 0
             state.apply(entry)
         for response in message.responses:
             self.raft.step(response)
