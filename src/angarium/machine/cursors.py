@@ -41,7 +41,8 @@ from angarium.machine.ranges import Ranges
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from angarium.machine.changes import Change, GroupKind, GroupSettings, Member, StagedAck
+    from angarium.kinds import GroupKind
+    from angarium.machine.changes import Change, GroupSettings, Member, StagedAck
 
 
 class Attempts(msgspec.Struct, frozen=True, gc=False, array_like=True):

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from angarium.errors import CorruptData
-from angarium.machine.changes import GroupKind, GroupSettings, Member
+from angarium.kinds import GroupKind
+from angarium.machine.changes import GroupSettings, Member
 from angarium.machine.cursors import Attempts, Group, Groups, Intent
 from angarium.machine.snapshots import ROWS_PER_FRAME, Part, decoded, frame, table_frames
 

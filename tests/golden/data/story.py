@@ -32,6 +32,7 @@ from angarium.ids import (
     Term,
     replica_id,
 )
+from angarium.kinds import GroupKind
 from angarium.log import identity
 from angarium.machine import (
     NAMED_FROM,
@@ -54,7 +55,7 @@ from angarium.machine import (
 )
 from angarium.machine import catalog as catalogs
 from angarium.machine import encode as encode_command
-from angarium.machine.changes import GroupKind, GroupSettings
+from angarium.machine.changes import GroupSettings
 from angarium.modes import DeliveryMode
 from angarium.raft.election import TRANSFER_CONTEXT
 from angarium.raft.messages import Entry, Message, MessageKind

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.unit.machine.leader import batch
 
 from angarium.ids import Epoch, GroupId, Index, Micros, Offset, ProducerId, Sequence
+from angarium.kinds import GroupKind
 from angarium.machine import (
     NAMED_FROM,
     Abort,
@@ -32,7 +33,6 @@ from angarium.machine.changes import (
     DeadLetter,
     DeadLettered,
     Delete,
-    GroupKind,
     Member,
     Members,
     Open,

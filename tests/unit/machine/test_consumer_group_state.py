@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tests.unit.machine.leader import Leader, assert_refused, batch
 
 from angarium.ids import Index, Micros, Offset, Sequence
+from angarium.kinds import Behind, GroupKind
 from angarium.machine import (
     Acknowledged,
     DeadLettering,
@@ -18,11 +19,9 @@ from angarium.machine import (
 )
 from angarium.machine.changes import (
     Ack,
-    Behind,
     DeadLetter,
     DeadLettered,
     Delete,
-    GroupKind,
     GroupSettings,
     Member,
     Members,

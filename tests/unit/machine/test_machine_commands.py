@@ -11,6 +11,7 @@ from tests.unit.machine.leader import batch
 
 from angarium.errors import InvalidCommand
 from angarium.ids import Epoch, GroupId, Index, Micros, Offset, ProducerId, Sequence, Term
+from angarium.kinds import GroupKind
 from angarium.machine import (
     Abort,
     Begin,
@@ -41,7 +42,6 @@ from angarium.machine.changes import (
     DeadLetter,
     DeadLettered,
     Delete,
-    GroupKind,
     Member,
     Members,
     Open,

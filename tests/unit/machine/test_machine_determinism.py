@@ -169,7 +169,8 @@ _PROGRAM = """
 from angarium.ids import Micros, NodeId, Offset, Index
 from angarium.machine.catalog import *
 from angarium.machine.catalog.commands import encode
-from angarium.machine.changes import Ack, GroupKind, Open
+from angarium.kinds import GroupKind
+from angarium.machine.changes import Ack, Open
 from tests.unit.machine.leader import Leader, batch
 
 leader = Leader()

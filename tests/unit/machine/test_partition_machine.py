@@ -11,6 +11,7 @@ from angarium.batch import Batch
 from angarium.batch import stamp as stamp_batch
 from angarium.errors import CorruptData
 from angarium.ids import Index, Micros, Offset, Term
+from angarium.kinds import GroupKind
 from angarium.machine import (
     Appended,
     Clock,
@@ -26,7 +27,7 @@ from angarium.machine import (
     encode,
     encode_append,
 )
-from angarium.machine.changes import Ack, DeadLetter, GroupKind, Open, Retry
+from angarium.machine.changes import Ack, DeadLetter, Open, Retry
 from angarium.machine.place import PLACE
 
 

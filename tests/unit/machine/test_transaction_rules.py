@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.unit.machine.leader import Leader, assert_refused, batch
 
 from angarium.ids import Epoch, GroupId, Index, Offset, Sequence
+from angarium.kinds import GroupKind
 from angarium.machine import (
     Abort,
     Appended,
@@ -18,7 +19,7 @@ from angarium.machine import (
     Stage,
     Staged,
 )
-from angarium.machine.changes import GroupKind, Open, Seek, StagedAck
+from angarium.machine.changes import Open, Seek, StagedAck
 
 HOME = GroupId(9)
 

@@ -1,0 +1,71 @@
+"""The contract: everything a client can ask of a broker, whichever door it comes through.
+
+Doors translate to these values and back, the Python client speaks them over the wire, and the
+service behind them is the only place where a rule is enforced. A request that fails raises an
+error of `angarium.errors`; there is no other way to fail.
+"""
+
+from angarium.api.broker import Broker
+from angarium.api.cluster import ClusterStatus, NodeInfo
+from angarium.api.groups import (
+    Checkpoint,
+    ConsumeRequest,
+    Consumption,
+    GroupBroker,
+    GroupConfig,
+    GroupInfo,
+    GroupMember,
+    GroupPosition,
+    Handed,
+    Moved,
+    Settled,
+    Settlement,
+    Verb,
+)
+from angarium.api.publishing import Ack, Producer, PublishRequest
+from angarium.api.reading import (
+    FETCH_BYTES_MAX,
+    FETCH_WAIT_MS_MAX,
+    Delivery,
+    FetchRequest,
+    FetchResult,
+    Interest,
+    Place,
+    Start,
+    Subscription,
+)
+from angarium.api.topics import PartitionInfo, TopicConfig, TopicInfo
+
+__all__ = [
+    "FETCH_BYTES_MAX",
+    "FETCH_WAIT_MS_MAX",
+    "Ack",
+    "Broker",
+    "Checkpoint",
+    "ClusterStatus",
+    "ConsumeRequest",
+    "Consumption",
+    "Delivery",
+    "FetchRequest",
+    "FetchResult",
+    "GroupBroker",
+    "GroupConfig",
+    "GroupInfo",
+    "GroupMember",
+    "GroupPosition",
+    "Handed",
+    "Interest",
+    "Moved",
+    "NodeInfo",
+    "PartitionInfo",
+    "Place",
+    "Producer",
+    "PublishRequest",
+    "Settled",
+    "Settlement",
+    "Start",
+    "Subscription",
+    "TopicConfig",
+    "TopicInfo",
+    "Verb",
+]

@@ -1,0 +1,43 @@
+"""The cluster, as one of its nodes sees it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from angarium.ids import Index, NodeId
+
+
+class NodeInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """One node."""
+
+    id: NodeId
+    addresses: dict[str, str]
+    """By door: "wire", "grpc", "http"."""
+    region: str = ""
+    zone: str = ""
+    host: str = ""
+    draining: bool = False
+    alive: bool = True
+    """Whether the answering node hears from it."""
+    leads: int = 0
+    replicas: int = 0
+    level_max: int = 1
+    """The highest feature level its release knows."""
+
+
+class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The cluster, as the answering node sees it."""
+
+    cluster_id: str
+    node: NodeId
+    """Who answers."""
+    catalog_leader: NodeId | None
+    catalog_index: Index
+    nodes: tuple[NodeInfo, ...]
+    topics: int
+    partitions: int
+    feature_level: int
+    version: str
+    catalog_in_sync: tuple[NodeId, ...] | None = None
+    """Nodes that vote on the catalog, can be reached and have nearly all of it; None if the
+    answering node does not lead the catalog."""

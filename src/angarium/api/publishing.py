@@ -1,0 +1,49 @@
+"""Publishing: batches for a partition, and what became of each."""
+
+from __future__ import annotations
+
+import msgspec
+
+from angarium.ids import Buffer, Epoch, Micros, Offset, ProducerId, Term
+from angarium.modes import DeliveryMode
+
+
+class PublishRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Batches for one partition, in this order."""
+
+    topic: str
+    partition: int
+    batches: tuple[Buffer, ...]
+    mode: DeliveryMode | None = None
+    """None: the topic's own."""
+
+
+class Ack(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one batch."""
+
+    mode: DeliveryMode
+    topic: str
+    partition: int
+    base_offset: Offset | None = None
+    """The offset of its first record; None in PERFORMANCE mode, which stores nothing, and for a
+    duplicate so old that its place is no longer remembered."""
+    next_offset: Offset | None = None
+    append_time: Micros | None = None
+    term: Term | None = None
+    """The leader's term; an EVENTUAL offset holds only as long as this leader's log does."""
+    id: str = ""
+    """In PERFORMANCE mode: the leader's epoch and a counter."""
+    subscribers: int = 0
+    """In PERFORMANCE mode: how many subscribers it was handed to."""
+    provisional: bool = False
+    duplicate: bool = False
+    code: str = ""
+    """Not empty if this batch was refused while its neighbours were not: the error's code."""
+    message: str = ""
+
+
+class Producer(msgspec.Struct, frozen=True, kw_only=True):
+    """An idempotent producer's identity: sequences start at 0 in each partition and epoch."""
+
+    id: ProducerId
+    epoch: Epoch

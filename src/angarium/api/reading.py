@@ -1,0 +1,96 @@
+"""Reading: fetches from an offset on, and subscriptions that go on with what comes."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, Protocol
+
+import msgspec
+
+from angarium.ids import Buffer, Offset
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+FETCH_BYTES_MAX: Final = 8 << 20
+"""Bytes one fetch returns at the most, whatever was asked for; a larger batch comes alone."""
+
+FETCH_WAIT_MS_MAX: Final = 30_000
+"""How long a fetch may wait for records to come, whatever was asked for."""
+
+
+class FetchRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Committed batches of one partition, from an offset on."""
+
+    topic: str
+    partition: int
+    offset: Offset
+    bytes_max: int = 1 << 20
+    wait_ms: int = 0
+    """At the end of the log, wait this long for more before answering with nothing."""
+    fresh: bool = False
+    """Ask the leader, and let it make sure that it still leads: never stale."""
+
+
+class FetchResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Whole batches; the first one may begin below the offset asked for."""
+
+    start_offset: Offset
+    """The first offset that can still be read."""
+    end_offset: Offset
+    """The end of what is committed, as far as the answering node knows."""
+    batches: tuple[Buffer, ...] = ()
+
+
+class Place(IntEnum):
+    """Where in a partition to begin."""
+
+    EARLIEST = 0
+    LATEST = 1
+    """At the end: only what comes after this request."""
+    OFFSET = 2
+    TIMESTAMP = 3
+    """At the first record appended at this time, in µs, or later."""
+
+
+class Start(msgspec.Struct, frozen=True, array_like=True):
+    """Where to begin: a place, and the offset or the time where it needs one."""
+
+    place: Place = Place.LATEST
+    value: int = 0
+
+
+class Interest(msgspec.Struct, frozen=True, kw_only=True):
+    """One partition that a subscriber wants, and from where."""
+
+    topic: str
+    partition: int
+    start: Start = Start()
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+    """Batches on their way to a subscriber."""
+
+    topic: str
+    partition: int
+    batches: tuple[Buffer, ...]
+    from_offset: Offset = Offset(0)
+    """Records below it are not part of the delivery: the first batch may begin earlier."""
+    live: bool = False
+    """True for PERFORMANCE batches: they have no offset and are stored nowhere."""
+
+
+class Subscription(Protocol):
+    """A subscriber's view of its partitions. Slow readers slow down nobody but themselves."""
+
+    def __aiter__(self) -> AsyncIterator[Delivery]:
+        """Yield deliveries until the subscription is closed; raises what broke it."""
+
+    async def add(self, interests: Sequence[Interest]) -> None:
+        """Deliver these partitions, too."""
+
+    async def drop(self, topic: str, partition: int) -> None:
+        """Deliver nothing more of a partition."""
+
+    async def close(self) -> None:
+        """End it."""

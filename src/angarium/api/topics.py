@@ -1,0 +1,44 @@
+"""Topics: what can be chosen about one, and how it stands."""
+
+from __future__ import annotations
+
+import msgspec
+
+from angarium.ids import Micros, NodeId, Offset, TopicId
+from angarium.modes import DeliveryMode
+
+
+class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What can be chosen about a topic. None stands for "no limit"."""
+
+    replication: int | None = None
+    """None: three, or as many as the cluster has hosts."""
+    mode: DeliveryMode = DeliveryMode.CONSISTENT
+    retention_ms: int | None = None
+    retention_bytes: int | None = None
+    batch_bytes_max: int = 4 << 20
+
+
+class PartitionInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """One partition, as the answering node sees it."""
+
+    number: int
+    replicas: tuple[NodeId, ...]
+    leader: NodeId | None = None
+    start_offset: Offset | None = None
+    """None where the answering node has no replica."""
+    end_offset: Offset | None = None
+    in_sync: tuple[NodeId, ...] | None = None
+    """Replicas that vote, can be reached and have nearly everything; nobody while the membership
+    changes; None if the answering node does not lead the partition and so cannot know. As long as
+    all are in sync, any one of three may be taken down."""
+
+
+class TopicInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """One topic."""
+
+    id: TopicId
+    name: str
+    config: TopicConfig
+    partitions: tuple[PartitionInfo, ...]
+    created_at: Micros
