@@ -1,0 +1,309 @@
+"""Drives a `Host`: what came in during one turn of the loop is carried out together.
+
+Publishes to one partition share a Raft entry, messages for one peer share a frame, and everything
+appended shares a sync. Whatever goes wrong in the host ends the node: one that broke off half-way
+is no host.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from itertools import count
+from typing import TYPE_CHECKING
+
+from angarium.errors import LimitExceeded, NotLeader
+from angarium.ids import Micros
+from angarium.modes import DeliveryMode
+from angarium.node.syncing import Syncer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable
+
+    from angarium.ids import GroupId
+    from angarium.node.config import NodeConfig
+    from angarium.node.lag import LoopLag
+    from angarium.node.peers import Peers
+    from angarium.raft.messages import Message
+    from angarium.replica.acks import Publishing
+    from angarium.replica.host import Host, Sync
+    from angarium.replica.peers import PeerMessage
+    from angarium.replica.work import Work
+
+HOUSEKEEPING_S = 0.1
+"""How often segments are written behind and snapshots are considered."""
+
+THOROUGH_EVERY = 5
+"""In every so many-th round of housekeeping even a little is written; in the others only much."""
+
+ENTRY_BYTES = 1 << 20
+"""Publishes of one turn share entries up to this size, so that a follower gets to work on the
+first while the rest is on its way; a larger single publish is an entry of its own."""
+
+COMMIT_NEWS_S = 0.002
+"""How long a leader waits for an append that tells its followers what is committed, before it says
+so by itself. A publisher that waits for each answer is back before that with its next record; a
+reader at a follower sees a record at most this much later."""
+
+
+class Driver:
+    """Brings a host's inputs to it and carries out what follows, until it is told to stop."""
+
+    def __init__(
+        self,
+        host: Host,
+        peers: Peers,
+        *,
+        config: NodeConfig,
+        lag: LoopLag,
+        on_visible: Callable[[GroupId], None],
+        fail: Callable[[BaseException], None],
+    ) -> None:
+        """Tell `on_visible` once per turn which partitions have new records; `fail` ends the node.
+
+        `fail` is expected to call `halt`.
+        """
+        self._host = host
+        self._peers = peers
+        self._config = config
+        self._lag = lag
+        self._on_visible = on_visible
+        self._fail = fail
+        self._loop = asyncio.get_running_loop()
+        self._syncer = Syncer(self._loop, host, done=self._synced)
+        self._chores: set[asyncio.Task[None]] = set()
+        self._gathered: defaultdict[GroupId, list[Publishing]] = defaultdict(list)
+        self._gathered_bytes = 0
+        self._is_hasty = False
+        """Whether what is gathered should not wait for the sync under way."""
+        self._visible: set[GroupId] = set()
+        self._is_awake = False
+        self._has_news = False
+        self._is_halted = False
+        self._is_closing = False
+        self._or_fail = _OrFail(fail)
+
+    # --- life -------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to write what is to be synced."""
+        self._syncer.start()
+
+    def halt(self) -> None:
+        """Do nothing more: the node has failed."""
+        self._is_halted = True
+
+    async def finish_chores(self) -> None:
+        """Wait for the work that threads are doing."""
+        await asyncio.gather(*self._chores, return_exceptions=True)
+
+    async def stop(self) -> None:
+        """Write what was asked for and end; nobody may be left to ask for more."""
+        self._is_closing = True
+        await asyncio.to_thread(self._syncer.stop)
+
+    # --- inputs -----------------------------------------------------------------------------
+
+    def watch(self, group: GroupId) -> None:
+        """Have readers told what becomes visible in a replica that has begun to work."""
+        self._host.replicas[group].partition.on_visible = lambda: self._visible.add(group)
+
+    def take_raft(self, messages: Iterable[tuple[GroupId, Message]]) -> None:
+        """Take Raft messages of many groups from another node."""
+        deliver = self._host.deliver
+        try:
+            for group, message in messages:
+                deliver(group, message)
+        except Exception as failure:
+            self._fail(failure)
+        self.wake()
+
+    def take_peer_message(self, message: PeerMessage) -> None:
+        """Take a message outside of Raft."""
+        with self._or_fail:
+            self._host.deliver_from_peer(message)
+        self.wake()
+
+    def publish(self, group: GroupId, publishing: Publishing) -> None:
+        """Store batches in a partition this node leads.
+
+        What comes while a sync is under way is gathered: it could not be synced before that one
+        is done, and shares entries, messages and the next sync.
+        """
+        size = sum(map(len, publishing.batches))
+        if self._gathered_bytes + size > self._config.gather_bytes_max:
+            publishing.reply(LimitExceeded("gather_bytes_max", "too much waits to be stored"))
+            return
+        self._gathered_bytes += size
+        self._gathered[group].append(publishing)
+        if publishing.mode is DeliveryMode.EVENTUAL or self._gathered_bytes >= ENTRY_BYTES:
+            self._is_hasty = True
+        self.wake()
+
+    # --- turns of the loop ------------------------------------------------------------------
+
+    def wake(self) -> None:
+        """Have everything that came in carried out, at the end of this turn of the loop."""
+        if not self._is_awake:
+            self._is_awake = True
+            self._loop.call_soon(self._drive)
+
+    def _drive(self) -> None:
+        self._is_awake = False
+        if self._is_halted:
+            return
+        host = self._host
+        try:
+            if self._gathered and (self._is_hasty or not host.is_syncing):
+                self._propose_gathered(host)
+            self._send_and_sync(host)
+        except Exception as failure:
+            self._fail(failure)
+        if self._visible:
+            visible, self._visible = self._visible, set()
+            for group in visible:
+                self._on_visible(group)
+
+    def _propose_gathered(self, host: Host) -> None:
+        self._is_hasty = False
+        gathered, self._gathered = self._gathered, defaultdict(list)
+        self._gathered_bytes = 0
+        now = wall_clock()
+        for group, requests in gathered.items():
+            replica = host.replicas.get(group)
+            if replica is None:
+                for request in requests:
+                    request.reply(NotLeader(f"group {group} is not here any more"))
+                continue
+            for shared in shared_entries(requests):
+                replica.publish(shared, now=now)
+            replica.process()
+
+    def _send_and_sync(self, host: Host) -> None:
+        outbox = host.outbox
+        if outbox.raft_messages:
+            self._peers.send_raft(outbox.take_raft_messages())
+        if outbox.commit_news and not self._has_news:
+            self._has_news = True
+            self._loop.call_later(COMMIT_NEWS_S, self._tell_commits)
+        if outbox.peer_messages:
+            for told in outbox.take_peer_messages():
+                self._peers.tell(told)
+        if outbox.chores:
+            for chore in outbox.take_chores():
+                self._do_chore(chore)
+        if self._is_closing:
+            return
+        sync = host.begin_sync()
+        if sync is not None:
+            self._syncer.submit(sync)
+
+    def _tell_commits(self) -> None:
+        self._has_news = False
+        if self._host.outbox.commit_news:  # else they have travelled with entries
+            self._host.outbox.release_commit_news()
+            self._drive()
+
+    def _do_chore(self, chore: Generator[Work, None, None]) -> None:
+        """Do work that blocks in a thread, and carry out what follows from it."""
+
+        async def do() -> None:
+            with self._or_fail:
+                await _in_threads(chore)
+            self.wake()
+
+        task = asyncio.create_task(do())
+        self._chores.add(task)
+        task.add_done_callback(self._chores.discard)
+
+    def _synced(self, sync: Sync, failure: BaseException | None) -> None:
+        if failure is not None:
+            self._fail(failure)
+            return
+        if not self._is_halted:
+            try:
+                self._host.finish_sync(sync)
+            except Exception as error:
+                self._fail(error)
+            self._drive()
+
+    # --- what runs as long as the node does -------------------------------------------------
+
+    async def tick(self) -> None:
+        """Let time pass for the host."""
+        interval = self._config.tick_ms / 1_000
+        loop = self._loop
+        due = loop.time() + interval
+        while not self._is_halted:
+            await asyncio.sleep(max(0.0, due - loop.time()))
+            self._lag.record(loop.time() - due)
+            # A loop that was held up does not make up for lost ticks: peers were silent as well.
+            due = max(due + interval, loop.time())
+            with self._or_fail:
+                self._host.tick()
+            self._drive()
+
+    async def keep_house(self) -> None:
+        """Write segments behind, take snapshots, free what is not needed any more."""
+        for number in count(1):
+            await asyncio.sleep(HOUSEKEEPING_S)
+            if self._is_halted:
+                return
+            with self._or_fail:
+                await _in_threads(self._host.maintain(urgent_only=number % THOROUGH_EVERY != 0))
+            self.wake()
+
+
+def wall_clock() -> Micros:
+    """Return the wall clock's time."""
+    return Micros(time.time_ns() // 1_000)
+
+
+def shared_entries(requests: list[Publishing]) -> list[list[Publishing]]:
+    """Return the publishes of one turn, in order, in groups that make an entry each."""
+    entries: list[list[Publishing]] = []
+    room = 0
+    for request in requests:
+        size = sum(map(len, request.batches))
+        if size > room or not entries:
+            entries.append([])
+            room = ENTRY_BYTES
+        entries[-1].append(request)
+        room -= size
+    return entries
+
+
+async def _in_threads(steps: Generator[Work, None, None]) -> None:
+    """Do the work that `steps` hands out in threads, one piece after the other."""
+    failure: BaseException | None = None
+    while True:
+        try:
+            work = next(steps) if failure is None else steps.throw(failure)
+        except StopIteration:
+            return
+        failure = None
+        try:
+            await asyncio.to_thread(work)
+        except Exception as error:
+            failure = error
+
+
+class _OrFail:
+    """Ends the node at whatever goes wrong inside."""
+
+    __slots__ = ("_fail",)
+
+    def __init__(self, fail: Callable[[BaseException], None]) -> None:
+        self._fail = fail
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        self._fail(error)
+        return True
