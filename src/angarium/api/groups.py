@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from angarium.api.reading import Place, Start
-from angarium.ids import Buffer, NodeId, Offset
+from angarium.ids import Buffer, Index, NodeId, Offset
 from angarium.kinds import Behind, GroupKind, Poison
 
 if TYPE_CHECKING:
@@ -43,6 +43,16 @@ class GroupConfig(msgspec.Struct, frozen=True, kw_only=True):
 # --- consuming ---------------------------------------------------------------------------------
 
 
+class Held(msgspec.Struct, frozen=True, array_like=True):
+    """Records that a consumer has from before it lost its connection, and has not settled."""
+
+    topic: str
+    partition: int
+    ranges: tuple[int, ...]
+    """First offset, past the last offset, and so on, ascending."""
+    attempt: int = 1
+
+
 class ConsumeRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Take part in a group."""
 
@@ -59,6 +69,9 @@ class ConsumeRequest(msgspec.Struct, frozen=True, kw_only=True):
     under the same name takes over from its earlier self, leases included."""
     credit: int = 1_000
     """Records that may be handed out to this consumer and not settled, over all partitions."""
+    held: tuple[Held, ...] = ()
+    """What a member that comes again still has: it is on loan to it again where nobody else got it
+    in between. What it does not name here goes back untried."""
 
 
 class Handed(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +88,8 @@ class Handed(msgspec.Struct, frozen=True, kw_only=True):
     """Which attempt this is, for all of them."""
     lease_ms: int = 30_000
     """How long the lease lasts, from when it was sent."""
+    generation: Index = Index(0)
+    """Of the group's position: a transaction that acknowledges them names it."""
 
 
 class Verb(IntEnum):

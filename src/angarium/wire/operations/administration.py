@@ -1,0 +1,96 @@
+"""Topics and the cluster as frames."""
+
+from __future__ import annotations
+
+import msgspec
+
+from angarium.api import TopicConfig, TopicInfo
+from angarium.ids import Incarnation, NodeId
+
+
+class CreateTopicHeader(msgspec.Struct, frozen=True, array_like=True):
+    """Answered with `api.TopicInfo`."""
+
+    name: str
+    partitions: int
+    config: TopicConfig
+
+
+class AlterTopicHeader(msgspec.Struct, frozen=True, array_like=True):
+    """Answered with `api.TopicInfo`."""
+
+    name: str
+    partitions: int | None
+    config: TopicConfig | None
+
+
+class TopicHeader(msgspec.Struct, frozen=True, array_like=True):
+    """A topic by name: to delete (answered with nothing) or describe (`api.TopicInfo`)."""
+
+    name: str
+
+
+class TopicsAnswer(msgspec.Struct, frozen=True, array_like=True):
+    """All topics."""
+
+    topics: tuple[TopicInfo, ...]
+
+
+class DrainNodeHeader(msgspec.Struct, frozen=True, array_like=True):
+    """Answered with nothing."""
+
+    node: NodeId
+    draining: bool
+
+
+class RemoveNodeHeader(msgspec.Struct, frozen=True, array_like=True):
+    """Answered with nothing."""
+
+    node: NodeId
+
+
+class TransferLeaderHeader(msgspec.Struct, frozen=True, array_like=True):
+    """Answered with nothing."""
+
+    topic: str
+    partition: int
+    to: NodeId
+
+
+class RaiseLevelHeader(msgspec.Struct, frozen=True, array_like=True):
+    """Answered with `LevelAnswer`."""
+
+    level: int | None = None
+    """None: the highest that every node knows."""
+
+
+class LevelAnswer(msgspec.Struct, frozen=True, array_like=True):
+    """The feature level the cluster works at."""
+
+    level: int
+
+
+class JoinHeader(msgspec.Struct, frozen=True, array_like=True):
+    """A node asks to become, or to be again, a member. Answered with `JoinAnswer`."""
+
+    node: NodeId | None
+    """The id it was given before; None for a newcomer."""
+    incarnation: Incarnation
+    addresses: tuple[tuple[str, str], ...]
+    region: str = ""
+    zone: str = ""
+    host: str = ""
+    level_min: int = 1
+    level_max: int = 1
+    """The feature levels it can work at."""
+
+
+class JoinAnswer(msgspec.Struct, frozen=True, array_like=True):
+    """Who the newcomer is from now on, and where the others are."""
+
+    cluster_id: str
+    node: NodeId
+    peers: tuple[tuple[NodeId, str], ...]
+    """Nodes and their wire addresses."""
+    level: int = 1
+    """The feature level the cluster works at."""

@@ -1,0 +1,47 @@
+"""Which operation a request or stream is about."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Operation(IntEnum):
+    """What a request or stream is about. Numbers are for ever; 1 is Raft traffic."""
+
+    PUBLISH = 10
+    FETCH = 11
+    FIND_OFFSET = 12
+    OPEN_PRODUCER = 13
+    SUBSCRIBE = 14
+    CREATE_TOPIC = 20
+    ALTER_TOPIC = 21
+    DELETE_TOPIC = 22
+    LIST_TOPICS = 23
+    DESCRIBE_TOPIC = 24
+    CLUSTER_STATUS = 30
+    DRAIN_NODE = 31
+    REMOVE_NODE = 32
+    TRANSFER_LEADER = 33
+    RAISE_LEVEL = 34
+    JOIN = 40
+    PEER = 41
+    """Between nodes: segments, repairs (`replica.peers`)."""
+    CATALOG = 42
+    """Between nodes: a catalog command for its leader."""
+    DISPATCH = 43
+    """Between nodes: PERFORMANCE batches for subscribers elsewhere."""
+    INTERESTS = 44
+    """Between nodes: what a node's subscribers want to be handed."""
+    ATTACH = 45
+    """Between nodes: a member of a group, to the leader of a partition; a stream."""
+    GROUP_WISH = 46
+    """Between nodes: what is wanted of a group in one partition, to its leader."""
+    CONSUME = 50
+    SETTLE = 51
+    LIST_GROUPS = 52
+    DESCRIBE_GROUP = 53
+    ALTER_GROUP = 54
+    SEEK_GROUP = 55
+    PAUSE_GROUP = 56
+    DELETE_GROUP = 57
+    REPORT_CHECKPOINTS = 58

@@ -1,0 +1,113 @@
+"""Publishing and reading as frames: the payload holds the batches."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from angarium.api import Ack, Start
+from angarium.ids import Offset
+from angarium.modes import DeliveryMode
+
+
+class PublishHeader(msgspec.Struct, frozen=True, array_like=True):
+    """The payload holds the batches. Answered with `PublishAnswer`."""
+
+    topic: str
+    partition: int
+    mode: DeliveryMode | None = None
+
+
+class PublishAnswer(msgspec.Struct, frozen=True, array_like=True):
+    """One ack per batch, in their order."""
+
+    acks: tuple[Ack, ...]
+
+
+class FetchHeader(msgspec.Struct, frozen=True, array_like=True):
+    """Answered with `FetchAnswer`, whose payload holds the batches."""
+
+    topic: str
+    partition: int
+    offset: Offset
+    bytes_max: int
+    wait_ms: int = 0
+    fresh: bool = False
+
+
+class FetchAnswer(msgspec.Struct, frozen=True, array_like=True):
+    """See `api.FetchResult`."""
+
+    start_offset: Offset
+    end_offset: Offset
+
+
+class FindOffsetHeader(msgspec.Struct, frozen=True, array_like=True):
+    """Answered with `FindOffsetAnswer`."""
+
+    topic: str
+    partition: int
+    start: Start
+
+
+class FindOffsetAnswer(msgspec.Struct, frozen=True, array_like=True):
+    """The offset that the start stands for."""
+
+    offset: Offset
+
+
+class OpenProducerHeader(msgspec.Struct, frozen=True, array_like=True):
+    """Answered with `api.Producer`."""
+
+    name: str | None = None
+
+
+# --- subscribe: a stream ------------------------------------------------------------------------
+#
+# The client opens the stream with `Wants` and may send further `Want` and `Drop` frames. The node
+# sends `Delivered` frames, whose payload holds batches, and `Ended` for a partition it cannot go
+# on with. Credit is the stream's own: whoever does not read is not sent more.
+
+
+class Want(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """Deliver this partition under a number that the client chooses and uses once."""
+
+    number: int
+    topic: str
+    partition: int
+    start: Start = Start()
+
+
+class Drop(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """Deliver nothing more under this number."""
+
+    number: int
+
+
+Wish: TypeAlias = Want | Drop
+
+
+class Wants(msgspec.Struct, frozen=True, array_like=True):
+    """How a subscription begins."""
+
+    wants: tuple[Want, ...]
+
+
+class Delivered(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """The payload holds batches; records below `from_offset` are not part of the delivery."""
+
+    number: int
+    from_offset: Offset = Offset(0)
+    live: bool = False
+
+
+class Ended(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """Nothing more comes under this number; the code says why (an `angarium.errors` code)."""
+
+    number: int
+    code: str
+    message: str
+
+
+Told: TypeAlias = Delivered | Ended
