@@ -34,7 +34,7 @@ def lies_within(column: Buffer, *, count: int, low: int, high: int) -> bool:
     """Tell whether each of the `count` int64 of `column` is in [`low`, `high`], with 0 <= low."""
     assert 0 <= low <= high < 1 << 63
     lanes = int.from_bytes(column, "little")
-    tops = _top_bits(64, count)
+    tops = top_bits(64, count)
     if lanes & tops:
         return False
     ones = tops >> 63
@@ -43,7 +43,7 @@ def lies_within(column: Buffer, *, count: int, low: int, high: int) -> bool:
 
 def _climbs(column: Buffer, count: int, *, step: int) -> bool:
     lanes = int.from_bytes(column, "little")
-    tops = _top_bits(32, count)
+    tops = top_bits(32, count)
     if lanes & tops:
         return False
     # Shifted by one lane, each number lies over the one before it. The last lane then faces
@@ -56,16 +56,17 @@ def _climbs(column: Buffer, count: int, *, step: int) -> bool:
     return (later - lanes) & verdicts == verdicts
 
 
-def _top_bits(width: int, count: int) -> int:
+def top_bits(width: int, count: int) -> int:
+    """Return `count` lanes of `width` bits in which only the top bits are set."""
     if count <= _READY_LANES:
-        return _ready_top_bits(width) >> width * (_READY_LANES - count)
-    return _made_top_bits(width, count)
+        return _ready_bits(width) >> width * (_READY_LANES - count)
+    return _made_bits(width, count)
 
 
 @lru_cache(maxsize=2)
-def _ready_top_bits(width: int) -> int:
-    return _made_top_bits(width, _READY_LANES)
+def _ready_bits(width: int) -> int:
+    return _made_bits(width, _READY_LANES)
 
 
-def _made_top_bits(width: int, count: int) -> int:
+def _made_bits(width: int, count: int) -> int:
     return int.from_bytes((1 << width - 1).to_bytes(width // 8, "little") * count, "little")
