@@ -33,6 +33,7 @@ from angarium.machine.catalog import (
     ProducerClose,
     ProducerOpen,
     ProducerOpened,
+    ProducerShare,
     ProducersIssued,
     Reassign,
     Reassigned,
@@ -350,6 +351,14 @@ def test_a_named_producer_keeps_its_id_and_gets_a_new_epoch() -> None:
     assert reopened.producer == NAMED_FROM + 1
 
 
+def test_a_shared_producer_is_made_once_and_keeps_its_epoch() -> None:
+    catalog = Catalog()
+    assert catalog.do(ProducerShare(name="p")) == ProducerOpened(NAMED_FROM, Epoch(0))
+    assert catalog.do(ProducerShare(name="p")) == ProducerOpened(NAMED_FROM, Epoch(0))
+    assert catalog.do(ProducerOpen(name="p")) == ProducerOpened(NAMED_FROM, Epoch(1))
+    assert catalog.do(ProducerShare(name="p")) == ProducerOpened(NAMED_FROM, Epoch(1))
+
+
 # --- the machine's own promises --------------------------------------------------------------
 
 
@@ -417,6 +426,7 @@ _commands: st.SearchStrategy[CatalogCommand] = st.one_of(
     st.builds(Reassigned, group=_group, replicas=st.lists(_node, max_size=3).map(tuple)),
     st.builds(ProducerBlock, count=st.integers(0, 50)),
     st.builds(ProducerOpen, name=st.sampled_from(["p", "q"])),
+    st.builds(ProducerShare, name=st.sampled_from(["p", "q"])),
     st.builds(ProducerClose, name=st.sampled_from(["p", "q"])),
     st.builds(LevelRaise, level=st.integers(0, 3)),
 )

@@ -28,6 +28,7 @@ class CatalogKind(IntEnum):
     PRODUCER_OPEN = 74
     PRODUCER_CLOSE = 75
     LEVEL_RAISE = 76
+    PRODUCER_SHARE = 77
 
 
 class _Command(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -119,6 +120,16 @@ class ProducerOpen(_Command, frozen=True, kw_only=True, array_like=True):
     name: str
 
 
+class ProducerShare(_Command, frozen=True, kw_only=True, array_like=True):
+    """Open a named producer without a new epoch: one after the other may go on where it stands.
+
+    For whoever repeats exactly what its predecessor may have sent, as the leaders of a partition
+    do with a group's dead letters: with a new epoch the partition could not tell the repetition.
+    """
+
+    name: str
+
+
 class ProducerClose(_Command, frozen=True, kw_only=True, array_like=True):
     """Forget a named producer. Its id is not issued again."""
 
@@ -143,6 +154,7 @@ CatalogCommand: TypeAlias = (
     | Reassigned
     | ProducerBlock
     | ProducerOpen
+    | ProducerShare
     | ProducerClose
     | LevelRaise
 )
@@ -159,6 +171,7 @@ _KINDS: Final[dict[type[Any], CatalogKind]] = {
     Reassigned: CatalogKind.REASSIGNED,
     ProducerBlock: CatalogKind.PRODUCER_BLOCK,
     ProducerOpen: CatalogKind.PRODUCER_OPEN,
+    ProducerShare: CatalogKind.PRODUCER_SHARE,
     ProducerClose: CatalogKind.PRODUCER_CLOSE,
     LevelRaise: CatalogKind.LEVEL_RAISE,
 }

@@ -153,7 +153,11 @@ class CatalogMachine:
     def _own_outcome(
         self,
         command: (
-            commands.Form | commands.ProducerBlock | commands.ProducerOpen | commands.ProducerClose
+            commands.Form
+            | commands.ProducerBlock
+            | commands.ProducerOpen
+            | commands.ProducerShare
+            | commands.ProducerClose
         ),
     ) -> CatalogOutcome:
         outcome: CatalogOutcome
@@ -163,7 +167,9 @@ class CatalogMachine:
             case commands.ProducerBlock():
                 outcome = self._issue(command)
             case commands.ProducerOpen():
-                outcome = self._open_producer(command)
+                outcome = self._open_producer(command.name, anew=True)
+            case commands.ProducerShare():
+                outcome = self._open_producer(command.name, anew=False)
             case commands.ProducerClose():
                 outcome = Done(self.named.pop(command.name, None) is not None)
             case _:
@@ -190,18 +196,18 @@ class CatalogMachine:
         self.next_producer += command.count
         return ProducersIssued(ProducerId(first), ProducerId(self.next_producer))
 
-    def _open_producer(self, command: commands.ProducerOpen) -> CatalogOutcome:
-        if not 0 < len(command.name) <= NAME_CHARACTERS_MAX:
+    def _open_producer(self, name: str, *, anew: bool) -> CatalogOutcome:
+        if not 0 < len(name) <= NAME_CHARACTERS_MAX:
             return refused(InvalidArgument, "a producer's name is too long or empty")
-        known = self.named.get(command.name)
+        known = self.named.get(name)
         if known is None:
             if len(self.named) >= NAMED_PRODUCERS_MAX:
                 return limited("NAMED_PRODUCERS_MAX", "no more producers can be named")
             producer, epoch = ProducerId(self.next_named), Epoch(0)
             self.next_named += 1
         else:
-            producer, epoch = known.id, Epoch(known.epoch + 1)
-        self.named[command.name] = NamedProducer(producer, epoch)
+            producer, epoch = known.id, Epoch(known.epoch + anew)
+        self.named[name] = NamedProducer(producer, epoch)
         return ProducerOpened(producer, epoch)
 
     def _topic_of(self, command: CatalogCommand) -> TopicId:
