@@ -58,9 +58,11 @@ class Driver:
         config: NodeConfig,
         lag: LoopLag,
         on_visible: Callable[[GroupId], None],
+        on_stir: Callable[[GroupId], None],
         fail: Callable[[BaseException], None],
     ) -> None:
-        """Tell `on_visible` once per turn which partitions have new records; `fail` ends the node.
+        """Tell once per turn which partitions have new records (`on_visible`), and in which
+        somebody else leads or groups have changed (`on_stir`); `fail` ends the node.
 
         `fail` is expected to call `halt`.
         """
@@ -69,6 +71,7 @@ class Driver:
         self._config = config
         self._lag = lag
         self._on_visible = on_visible
+        self._on_stir = on_stir
         self._fail = fail
         self._loop = asyncio.get_running_loop()
         self._syncer = Syncer(self._loop, host, done=self._synced)
@@ -78,6 +81,7 @@ class Driver:
         self._is_hasty = False
         """Whether what is gathered should not wait for the sync under way."""
         self._visible: set[GroupId] = set()
+        self._stirred: set[GroupId] = set()
         self._is_awake = False
         self._has_news = False
         self._is_halted = False
@@ -106,8 +110,10 @@ class Driver:
     # --- inputs -----------------------------------------------------------------------------
 
     def watch(self, group: GroupId) -> None:
-        """Have readers told what becomes visible in a replica that has begun to work."""
-        self._host.replicas[group].partition.on_visible = lambda: self._visible.add(group)
+        """Have others told what happens in a replica that has begun to work."""
+        partition = self._host.replicas[group].partition
+        partition.on_visible = lambda: self._visible.add(group)
+        partition.on_stir = lambda: self._stirred.add(group)
 
     def take_raft(self, messages: Iterable[tuple[GroupId, Message]]) -> None:
         """Take Raft messages of many groups from another node."""
@@ -164,6 +170,10 @@ class Driver:
             visible, self._visible = self._visible, set()
             for group in visible:
                 self._on_visible(group)
+        if self._stirred:
+            stirred, self._stirred = self._stirred, set()
+            for group in stirred:
+                self._on_stir(group)
 
     def _propose_gathered(self, host: Host) -> None:
         self._is_hasty = False

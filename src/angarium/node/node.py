@@ -57,6 +57,9 @@ class Node:
         self.on_visible: Callable[[GroupId], None] = _ignore
         """Told which partitions have new records to read, once per turn of the loop; set before
         `start`."""
+        self.on_stir: Callable[[GroupId], None] = _ignore
+        """Told once per turn in which partitions somebody else leads, or groups have changed; set
+        before `start`."""
         self.background: list[Callable[[], Coroutine[None, None, None]]] = []
         """What else runs as long as the node does; set before `start`."""
         self.failure: BaseException | None = None
@@ -254,6 +257,7 @@ class Node:
             config=self.config,
             lag=self.lag,
             on_visible=self.on_visible,
+            on_stir=self.on_stir,
             fail=self.fail,
         )
         for group in self._host.replicas:

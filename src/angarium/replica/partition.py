@@ -19,6 +19,7 @@ from angarium.ids import Index, Micros, Offset, Term
 from angarium.log.segments import Manifest, PartitionLog
 from angarium.log.stages import StageStore
 from angarium.machine import Appended, PartitionMachine, Projection, PublishedStage, knows
+from angarium.machine.commands import APPEND
 from angarium.machine.place import spans
 from angarium.modes import DeliveryMode
 from angarium.raft.messages import EntryKind
@@ -105,6 +106,9 @@ class Partition:
         self._log_entries: LogEntries | None = None
         self.on_visible: Callable[[], None] = _ignore
         """Told whenever there are new records to read."""
+        self.on_stir: Callable[[], None] = _ignore
+        """Told when this replica begins or ceases to lead, and when something other than an append
+        was applied: groups may have moved, records may have been trimmed."""
         self.on_damage: Callable[[], None] = _ignore
         """Told whenever damage is found in the segments."""
         self.log = self._open_log()
@@ -209,12 +213,14 @@ class Partition:
         """Begin to number and serve."""
         self._term = term
         self._projection = None
+        self.on_stir()
 
     def follow(self) -> None:
         """Stop serving; nobody can be told what becomes of the tail."""
         self._term = Term(0)
         self._projection = None
         self.acks.abandon()
+        self.on_stir()
 
     def understands(self, data: Buffer) -> bool:
         """Tell whether the machine of this release has a meaning for an entry's data."""
@@ -231,6 +237,8 @@ class Partition:
                 self._projection.confirm(entry.index, applied)
             if outcomes:
                 self._write(applied)
+                if entry.data[0] != APPEND:
+                    self.on_stir()
         self.acks.applied(entry.index, entry.term, outcomes)
 
     def _write(self, applied: Applied) -> None:

@@ -28,6 +28,7 @@ def a_node(*, is_current: bool) -> Any:
         catalog=SimpleNamespace(machine=CatalogMachine(), is_current=is_current, watchers=[]),
         peers=SimpleNamespace(ids=[NodeId(2)], forget=forgotten.append),
         on_visible=lambda _: None,
+        on_stir=lambda _: None,
         leader_of=lambda _: None,
     )
 
