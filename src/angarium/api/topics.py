@@ -26,12 +26,12 @@ class PartitionInfo(msgspec.Struct, frozen=True, kw_only=True):
     replicas: tuple[NodeId, ...]
     leader: NodeId | None = None
     start_offset: Offset | None = None
-    """None where the answering node has no replica."""
+    """None where neither the answering node nor one that it could ask has a replica."""
     end_offset: Offset | None = None
     in_sync: tuple[NodeId, ...] | None = None
     """Replicas that vote, can be reached and have nearly everything; nobody while the membership
-    changes; None if the answering node does not lead the partition and so cannot know. As long as
-    all are in sync, any one of three may be taken down."""
+    changes; None where the answer does not come from the partition's leader, who alone knows. As
+    long as all are in sync, any one of three may be taken down."""
 
 
 class TopicInfo(msgspec.Struct, frozen=True, kw_only=True):

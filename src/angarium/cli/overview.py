@@ -156,7 +156,7 @@ def _node_row(
         (one, info)
         for one in partitions.values()
         for speaker, info in one.infos
-        if speaker == node and info.end_offset is not None
+        if speaker == node and node in info.replicas and info.end_offset is not None
     ]
     holding = sum(
         any(node in info.replicas for _, info in one.infos) for one in partitions.values()

@@ -43,7 +43,9 @@ if TYPE_CHECKING:
 
 _LOOKS_FOR_A_LEADER: Final = (MessageKind.PRE_VOTE, MessageKind.VOTE)
 
-_ORIGIN: Final = Index(1)
+ORIGIN: Final = Index(1)
+"""Where the log of a new group begins: before its first leader's own entry."""
+
 _ORIGIN_TERM: Final = Term(1)
 
 
@@ -124,7 +126,7 @@ class Host:
         # It is the content of a snapshot at index 1 that nobody has to send.
         conf_state = ConfState(voters=tuple(sorted(voters)))
         nothing = empty_catalog() if group == CATALOG_GROUP else empty_partition()
-        self._snapshots.save(group, Snapshot(_ORIGIN, _ORIGIN_TERM, conf_state, nothing))
+        self._snapshots.save(group, Snapshot(ORIGIN, _ORIGIN_TERM, conf_state, nothing))
         self.make_folders(group)
 
     def make_folders(self, group: GroupId) -> None:
@@ -136,7 +138,7 @@ class Host:
     def start_formed(self, group: GroupId) -> None:
         """Begin to work in a new group whose origin is saved."""
         self.wal.add_group(group)
-        self.wal.compact(group, _ORIGIN, _ORIGIN_TERM)
+        self.wal.compact(group, ORIGIN, _ORIGIN_TERM)
         self._start(group)
 
     def join_group(self, group: GroupId) -> None:

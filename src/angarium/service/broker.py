@@ -28,7 +28,7 @@ from angarium.service.topics import TopicDesk
 from angarium.wire.operations import Operation, TransferLeaderHeader
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from angarium.api import (
         Ack,
@@ -40,8 +40,10 @@ if TYPE_CHECKING:
         TopicConfig,
         TopicInfo,
     )
+    from angarium.ids import GroupId
     from angarium.node.node import Node
     from angarium.service.publishing import Answer
+    from angarium.wire.operations import PartitionSeen
 
 PRODUCER_BLOCK = 1_000
 """Producer ids a node takes from the catalog at a time, to hand out one by one."""
@@ -115,11 +117,15 @@ class Service:
 
     async def list_topics(self) -> tuple[TopicInfo, ...]:
         """Return all topics, by name."""
-        return self.topics.all()
+        return await self.topics.all()
 
     async def describe_topic(self, name: str) -> TopicInfo:
         """Return one topic."""
-        return self.topics.describe(await self.topics.find(name))
+        return await self.topics.describe(await self.topics.find(name))
+
+    def partitions_here(self, groups: Iterable[GroupId]) -> tuple[PartitionSeen, ...]:
+        """Return what this node's own replicas know, for a node that has none."""
+        return self.topics.partitions.seen_here(groups)
 
     # --- the cluster ------------------------------------------------------------------------
 

@@ -6,12 +6,16 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from angarium.api import PartitionInfo, TopicConfig, TopicInfo
+from angarium.api import TopicConfig, TopicInfo
 from angarium.errors import AlreadyExists, NotFound, NotLeader
 from angarium.machine.catalog import TopicAlter, TopicCreate, TopicDelete, TopicSettings
 from angarium.machine.catalog.placement import host_of
+from angarium.replica.host import ORIGIN
+from angarium.service.partitions import PartitionDesk
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from angarium.ids import NodeId
     from angarium.machine.catalog import Partition, Topic
     from angarium.node.node import Node
@@ -20,12 +24,16 @@ MILLISECOND_MICROS = 1_000
 REPLICATION = 3
 """Replicas of a topic whose maker did not say how many, if there are hosts enough."""
 
+SETTLE_POLL_S = 0.005
+"""How often to look whether a new topic is ready."""
+
 
 class TopicDesk:
     """Looks topics up in this node's catalog, and has them made, altered and deleted."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
+        self.partitions = PartitionDesk(node)
 
     # --- finding ----------------------------------------------------------------------------
 
@@ -75,7 +83,7 @@ class TopicDesk:
         )
         topic = self._node.catalog.topic(name)
         await self._settle(topic)
-        return self.describe(topic)
+        return await self.describe(topic)
 
     async def alter(
         self, name: str, *, partitions: int | None, config: TopicConfig | None
@@ -86,7 +94,7 @@ class TopicDesk:
         await self._node.catalog.submit(
             TopicAlter(topic=topic.id, partitions=partitions, settings=settings)
         )
-        return self.describe(self._node.catalog.topic(name))
+        return await self.describe(self._node.catalog.topic(name))
 
     async def delete(self, name: str) -> None:
         """Remove a topic with everything in it."""
@@ -94,7 +102,11 @@ class TopicDesk:
         await self._node.catalog.submit(TopicDelete(topic=topic.id))
 
     async def _settle(self, topic: Topic) -> None:
-        """Give the partitions of a new topic a moment to elect their leaders."""
+        """Give the partitions of a new topic a moment to elect leaders that may serve.
+
+        The first entry that a partition commits is its leader's own, and from then on it serves:
+        a leader known by name would still send whoever comes at once away.
+        """
         node = self._node
         deadline = asyncio.get_running_loop().time() + 2.0
         mine = [
@@ -103,43 +115,38 @@ class TopicDesk:
             if node.id in node.catalog.machine.topics.partitions[group].replicas
         ]
         while asyncio.get_running_loop().time() < deadline:
-            if all(node.leader_of(group) is not None for group in mine):
+            replicas = [node.host.replicas.get(group) for group in mine]
+            if all(one is not None and one.applied > ORIGIN for one in replicas):
                 return
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(SETTLE_POLL_S)
 
     # --- showing ----------------------------------------------------------------------------
 
     def all(self) -> tuple[TopicInfo, ...]:
         """Return every topic, by name."""
         topics = self._node.catalog.machine.topics
-        return tuple(
-            self.describe(topics.by_id[topics.by_name[name]]) for name in sorted(topics.by_name)
-        )
+        return await self._described([topics.by_id[topics.by_name[one]] for one in topics.by_name])
 
-    def describe(self, topic: Topic) -> TopicInfo:
+    async def describe(self, topic: Topic) -> TopicInfo:
         """Return a topic as this node sees it."""
-        node = self._node
-        places = node.catalog.machine.topics.partitions
-        partitions = []
-        for group in topic.groups:
-            place = places[group]
-            replica = node.host.replicas.get(group)
-            partitions.append(
-                PartitionInfo(
-                    number=place.number,
-                    replicas=place.replicas,
-                    leader=node.leader_of(group),
-                    start_offset=None if replica is None else replica.partition.log.start_offset,
-                    end_offset=None if replica is None else replica.end_offset,
-                    in_sync=node.in_sync(group),
-                )
+        (described,) = await self._described([topic])
+        return described
+
+    async def _described(self, topics: Sequence[Topic]) -> tuple[TopicInfo, ...]:
+        """Return topics, by name; whoever else has to be asked is asked once for all of them."""
+        places = self._node.catalog.machine.topics.partitions
+        groups = [group for topic in topics for group in topic.groups]
+        infos = await self.partitions.describe([places[group] for group in groups])
+        known = dict(zip(groups, infos, strict=True))
+        return tuple(
+            TopicInfo(
+                id=topic.id,
+                name=topic.name,
+                config=_config(topic.settings),
+                partitions=tuple(known[group] for group in topic.groups),
+                created_at=topic.created_at,
             )
-        return TopicInfo(
-            id=topic.id,
-            name=topic.name,
-            config=_config(topic.settings),
-            partitions=tuple(partitions),
-            created_at=topic.created_at,
+            for topic in sorted(topics, key=lambda topic: topic.name)
         )
 
     def _settings(self, config: TopicConfig) -> TopicSettings:

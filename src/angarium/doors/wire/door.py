@@ -26,6 +26,8 @@ from angarium.wire.operations import (
     LevelAnswer,
     OpenProducerHeader,
     Operation,
+    PartitionsAnswer,
+    PartitionsHeader,
     PublishAnswer,
     PublishHeader,
     RaiseLevelHeader,
@@ -40,12 +42,14 @@ from angarium.wire.operations import (
 from angarium.wire.raft_codec import RAFT_OPERATION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterable
 
     from angarium.api import Ack, Subscription
+    from angarium.ids import GroupId
     from angarium.node.node import Node
     from angarium.service.dispatching import Dispatcher
     from angarium.wire import Connection, Request, Stream
+    from angarium.wire.operations import PartitionSeen
 
 
 class PromptBroker(Broker, Protocol):
@@ -55,6 +59,9 @@ class PromptBroker(Broker, Protocol):
         self, request: PublishRequest, answer: Callable[[tuple[Ack, ...] | AngariumError], None]
     ) -> bool:
         """Take a publish and call `answer` later; False, with nothing done, if it has to wait."""
+
+    def partitions_here(self, groups: Iterable[GroupId]) -> tuple[PartitionSeen, ...]:
+        """Return what this node's own replicas know."""
 
 
 class WireDoor:
@@ -95,6 +102,7 @@ class WireDoor:
             requests={
                 **{int(key): one for key, one in requests.items()},
                 int(Operation.CATALOG): self._catalog,
+                int(Operation.PARTITIONS): self._partitions,
             },
             streams={int(key): one for key, one in streams.items()},
         )
@@ -263,6 +271,10 @@ class WireDoor:
         request.answer(JoinAnswer(catalog.machine.cluster, registered.node, peers, level))
 
     async def _catalog(self, request: Request) -> None:
+    async def _partitions(self, request: Request) -> None:
+        groups = request.read(PartitionsHeader).groups
+        request.answer(PartitionsAnswer(self._broker.partitions_here(groups)))
+
         request.answer(await self._node.catalog.serve(request.payload))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from angarium.api import TopicConfig, TopicInfo
-from angarium.ids import Incarnation, NodeId
+from angarium.ids import GroupId, Incarnation, NodeId, Offset
 
 
 class CreateTopicHeader(msgspec.Struct, frozen=True, array_like=True):
@@ -34,6 +34,29 @@ class TopicsAnswer(msgspec.Struct, frozen=True, array_like=True):
     """All topics."""
 
     topics: tuple[TopicInfo, ...]
+
+
+class PartitionsHeader(msgspec.Struct, frozen=True, array_like=True):
+    """From one node to another: what do your replicas of these know? Answered with
+    `PartitionsAnswer`, in which groups without a replica there are missing."""
+
+    groups: tuple[GroupId, ...]
+
+
+class PartitionSeen(msgspec.Struct, frozen=True, array_like=True):
+    """A partition as one of its replicas sees it; the fields are those of `api.PartitionInfo`."""
+
+    group: GroupId
+    leader: NodeId | None
+    start_offset: Offset
+    end_offset: Offset
+    in_sync: tuple[NodeId, ...] | None
+
+
+class PartitionsAnswer(msgspec.Struct, frozen=True, array_like=True):
+    """What is known."""
+
+    seen: tuple[PartitionSeen, ...]
 
 
 class DrainNodeHeader(msgspec.Struct, frozen=True, array_like=True):

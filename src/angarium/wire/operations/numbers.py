@@ -36,6 +36,8 @@ class Operation(IntEnum):
     """Between nodes: a member of a group, to the leader of a partition; a stream."""
     GROUP_WISH = 46
     """Between nodes: what is wanted of a group in one partition, to its leader."""
+    PARTITIONS = 47
+    """Between nodes: what a node's replicas know of their partitions, for one that has none."""
     CONSUME = 50
     SETTLE = 51
     LIST_GROUPS = 52

@@ -1,0 +1,99 @@
+"""What is known of a partition: from this node's own replica, or from a node that has one.
+
+Any node answers any client, so one without a replica asks: all partitions that one other node may
+know of are asked for at once. Where nobody answers in time, what is not known stays None.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from angarium.api import PartitionInfo
+from angarium.errors import AngariumError
+from angarium.wire.operations import Operation, PartitionsAnswer, PartitionSeen, PartitionsHeader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from angarium.ids import GroupId, NodeId
+    from angarium.machine.catalog import Partition
+    from angarium.node.node import Node
+
+ASKED_AT_ONCE_MAX = 1_000
+"""Partitions in one question to another node; more are asked for one after the other."""
+
+ANSWER_S_MAX = 1.0
+"""How long another node may take. Then its partitions are shown without what only it knows."""
+
+
+class PartitionDesk:
+    """Says who leads partitions, and what they hold."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def seen_here(self, groups: Iterable[GroupId]) -> tuple[PartitionSeen, ...]:
+        """Return what this node's own replicas know; groups without one here are left out."""
+        replicas = self._node.host.replicas
+        return tuple(self._seen(group) for group in groups if group in replicas)
+
+    async def describe(self, places: Sequence[Partition]) -> list[PartitionInfo]:
+        """Return partitions as this node sees them, and where it has no share in one, others."""
+        here = {one.group: one for one in self.seen_here(place.group for place in places)}
+        elsewhere = [
+            # Where this node ought to have a replica and has not, it says so.
+            place
+            for place in places
+            if place.group not in here and self._node.id not in place.replicas
+        ]
+        seen = here | await self._ask(elsewhere) if elsewhere else here
+        return [_info(place, seen) for place in places]
+
+    def _seen(self, group: GroupId) -> PartitionSeen:
+        replica = self._node.host.replicas[group]
+        return PartitionSeen(
+            group=group,
+            leader=self._node.leader_of(group),
+            start_offset=replica.partition.log.start_offset,
+            end_offset=replica.end_offset,
+            in_sync=self._node.in_sync(group),
+        )
+
+    async def _ask(self, places: Iterable[Partition]) -> dict[GroupId, PartitionSeen]:
+        by_node: defaultdict[NodeId, list[GroupId]] = defaultdict(list)
+        for place in places:
+            # The first replica is the preferred leader: it knows most.
+            up = next((one for one in place.replicas if self._node.peers.is_up(one)), None)
+            if up is not None:
+                by_node[up].append(place.group)
+        answers = await asyncio.gather(*(self._ask_one(*asked) for asked in by_node.items()))
+        return {one.group: one for answer in answers for one in answer}
+
+    async def _ask_one(self, node: NodeId, groups: Sequence[GroupId]) -> list[PartitionSeen]:
+        seen: list[PartitionSeen] = []
+        try:
+            for at in range(0, len(groups), ASKED_AT_ONCE_MAX):
+                header = PartitionsHeader(tuple(groups[at : at + ASKED_AT_ONCE_MAX]))
+                frame = await self._node.peers.request(
+                    node, Operation.PARTITIONS, header, timeout_s=ANSWER_S_MAX
+                )
+                seen += frame.read(PartitionsAnswer).seen
+        except AngariumError:
+            pass  # it went away, is too busy, or of a release that does not know the question
+        return seen
+
+
+def _info(place: Partition, seen: Mapping[GroupId, PartitionSeen]) -> PartitionInfo:
+    known = seen.get(place.group)
+    if known is None:
+        return PartitionInfo(number=place.number, replicas=place.replicas)
+    return PartitionInfo(
+        number=place.number,
+        replicas=place.replicas,
+        leader=known.leader,
+        start_offset=known.start_offset,
+        end_offset=known.end_offset,
+        in_sync=known.in_sync,
+    )
