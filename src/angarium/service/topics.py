@@ -122,7 +122,7 @@ class TopicDesk:
 
     # --- showing ----------------------------------------------------------------------------
 
-    def all(self) -> tuple[TopicInfo, ...]:
+    async def all(self) -> tuple[TopicInfo, ...]:
         """Return every topic, by name."""
         topics = self._node.catalog.machine.topics
         return await self._described([topics.by_id[topics.by_name[one]] for one in topics.by_name])
