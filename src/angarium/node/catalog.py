@@ -64,6 +64,11 @@ _KINDS: Final[dict[str, type[CatalogOutcome]]] = {
     )
 }
 
+INTRODUCE_PAUSE_S_MIN: Final = 0.002
+INTRODUCE_PAUSE_S_MAX: Final = 0.1
+"""How long a node that could not introduce itself waits before it tries again: at first hardly at
+all, for a leader that has just been elected serves in a moment, then twice as long each time."""
+
 
 class _Answer(msgspec.Struct, frozen=True, array_like=True):
     """How an outcome travels: its kind, its content, and how far the leader's catalog was."""
@@ -211,6 +216,7 @@ class CatalogDesk:
 
     async def run(self) -> None:
         """See to it that the catalog knows this cluster and this node, as it is now."""
+        pause = INTRODUCE_PAUSE_S_MIN
         while True:
             try:
                 await self._introduce()
@@ -222,7 +228,8 @@ class CatalogDesk:
                     # The catalog would tell the same, but nobody talks with us any more.
                     self._node.fail(outgrown)
                     return
-                await asyncio.sleep(0.1)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, INTRODUCE_PAUSE_S_MAX)
 
     async def _introduce(self) -> None:
         node = self._node

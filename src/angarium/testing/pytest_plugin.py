@@ -1,6 +1,6 @@
-"""Fixtures for tests of programs that use Angarium: a real broker, ready in a few milliseconds.
+"""Fixtures for tests of programs that use Angarium: a real broker, ready in well under 100 ms.
 
-    pytest_plugins = ["angarium.testing.pytest_plugin"]
+pytest finds them by itself wherever the package is installed:
 
     def test_an_order_is_announced(angarium_client):
         place_order(angarium_client)

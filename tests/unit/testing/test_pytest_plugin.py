@@ -12,6 +12,7 @@ from angarium.testing.broker import BrokerThread
 if TYPE_CHECKING:
     from angarium import SyncClient
 
+# Who names the plugin as well as having it installed gets it once.
 pytest_plugins = ["angarium.testing.pytest_plugin"]
 
 
