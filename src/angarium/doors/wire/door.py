@@ -270,11 +270,11 @@ class WireDoor:
         level = catalog.machine.nodes.level
         request.answer(JoinAnswer(catalog.machine.cluster, registered.node, peers, level))
 
-    async def _catalog(self, request: Request) -> None:
     async def _partitions(self, request: Request) -> None:
         groups = request.read(PartitionsHeader).groups
         request.answer(PartitionsAnswer(self._broker.partitions_here(groups)))
 
+    async def _catalog(self, request: Request) -> None:
         request.answer(await self._node.catalog.serve(request.payload))
 
 
