@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from angarium.errors import DiskFull
+from angarium.log.wal.config import SMOOTH_BYTES_MAX
 from angarium.log.wal.format import (
     BARE_GROUP_BYTES,
     FILE_HEADER_BYTES,
@@ -26,6 +27,7 @@ from angarium.log.wal.format import (
 from angarium.log.wal.index import position_of, sequence_of
 
 if TYPE_CHECKING:
+    from angarium.ids import Buffer
     from angarium.log.disk import Disk, File
     from angarium.log.wal.config import WalConfig
 
@@ -34,11 +36,16 @@ _LOG: Final = ".log"
 _SPARE: Final = ".spare"
 _RESERVE: Final = ".reserve"
 
+SMOOTHED_GROUP_BYTES_MAX: Final = 128 << 10
+"""A sync group longer than this brings no zeros: it would only be written twice."""
+
+_ZEROS: Final = bytes(SMOOTH_BYTES_MAX)
+
 
 class WalFile:
     """One file of the sequence."""
 
-    __slots__ = ("end", "file", "length", "prepared_name", "seed", "sequence")
+    __slots__ = ("end", "file", "length", "prepared_name", "seed", "sequence", "smooth_until")
 
     def __init__(
         self, *, sequence: int, file: File, length: int, end: int, incarnation: int
@@ -51,6 +58,23 @@ class WalFile:
         self.seed: Final = file_seed(incarnation, sequence)
         self.prepared_name: str | None = None
         """The name it has until its first sync group is written."""
+        self.smooth_until = end
+        """Up to where blocks have been written before; the writing thread's alone."""
+
+    def smoothing(self, start: int, size: int, *, ahead_max: int) -> list[Buffer]:
+        """Return the zeros to write behind the `size` bytes that go to `start`, if any.
+
+        The file system has to note in its journal that a preallocated block is written for the
+        first time, and a datasync waits for that; over a block that was written before it need
+        not. So now and then zeros go ahead of small sync groups, for many at once. A large one
+        is worth its own note.
+        """
+        past = start + size
+        if past <= self.smooth_until or size > SMOOTHED_GROUP_BYTES_MAX:
+            return []
+        ahead = min(ahead_max, self.length - past)
+        self.smooth_until = past + ahead
+        return [memoryview(_ZEROS)[:ahead]] if ahead > 0 else []
 
     def has_room(self, size: int) -> bool:
         """Tell whether `size` bytes fit, and a bare mark after them."""
@@ -102,6 +126,12 @@ class WalFiles:
     def read(self, where: int, length: int) -> bytes:
         """Return up to `length` bytes of the file and position that `where` names."""
         return self.files[sequence_of(where)].file.pread(length, position_of(where))
+
+    # --- writing ----------------------------------------------------------------------------
+
+    def smoothing(self, file: WalFile, start: int, size: int) -> list[Buffer]:
+        """Return the zeros that go to disk with a sync group, see `WalFile.smoothing`."""
+        return file.smoothing(start, size, ahead_max=self._config.smooth_bytes)
 
     # --- room -------------------------------------------------------------------------------
 

@@ -125,7 +125,8 @@ class Pipeline:
         try:
             if group.position == 0:  # it begins a file, which has to get its name first
                 self._files.install(group.file)
-            group.file.file.pwrite(group.buffers, group.position)
+            zeros = self._files.smoothing(group.file, group.position, group.size)
+            group.file.file.pwrite([*group.buffers, *zeros], group.position)
             group.file.file.datasync()
         except BaseException as error:
             self._die(error)

@@ -60,7 +60,9 @@ def small_host() -> HostConfig:
             inflight_messages_max=8,
             rest_after_ticks=6,
         ),
-        wal=WalConfig(file_bytes=16_384, reserve_bytes=8_192, cache_bytes=4_096),
+        wal=WalConfig(
+            file_bytes=16_384, reserve_bytes=8_192, cache_bytes=4_096, smooth_bytes=1_024
+        ),
         segments=SegmentConfig(segment_bytes=8_192),
     )
 
