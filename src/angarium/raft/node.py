@@ -318,6 +318,11 @@ class RaftNode:
         """The membership in force."""
         return self._core.tracker.conf_state
 
+    @property
+    def transferee(self) -> ReplicaId:
+        """Who is to take over from this leader, or 0; it takes no proposals meanwhile."""
+        return self._core.transferee
+
     def entries_after(self, index: Index) -> tuple[Entry, ...]:
         """Return every entry of the log above `index`, written, committed or neither."""
         log = self._core.log

@@ -163,6 +163,8 @@ class Replica:
         return (
             raft.commit == last == self.applied
             and not state.voters_outgoing
+            # Only the clock ends a handover that the other side never heard of.
+            and not raft.transferee
             and not self._reads
             and not self._reads_ready
             and all(raft.match(one) == last for one in (*state.voters, *state.learners))

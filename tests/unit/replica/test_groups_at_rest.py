@@ -62,3 +62,19 @@ def test_a_link_lost_to_the_leader_does_not_wait_for_its_silence_to_show() -> No
             assert ticks <= 2 * ReplicaConfig().election_ticks
             return
     pytest.fail("nobody took over")
+
+
+def test_a_leader_whose_handover_was_not_heard_does_not_rest_before_it_is_called_off() -> None:
+    three, leader = three_at_rest()
+    heir = next(node for node in NODES if node != leader)
+    replica = three.replica(leader, GROUP)
+    three.deaf.add(heir)
+    replica.raft.transfer_leader(three.replica(heir, GROUP).id)
+    replica.process()
+    three.tick()
+    three.deaf.clear()
+    for _ in range(TICKS_MAX):
+        three.tick()
+        if three.hosts[leader].resting:
+            break
+    assert replica.raft.transferee == 0, "it would refuse every proposal for as long as it rests"
