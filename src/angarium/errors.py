@@ -83,6 +83,17 @@ class OffsetOutOfRange(AngariumError):
         self.offset, self.start, self.end = offset, start, end
 
 
+class Expired(AngariumError):
+    """The record was there, and its time is over: it is not delivered any more."""
+
+    code = "EXPIRED"
+    fault = Fault.CALLER
+
+    def __init__(self, *, offset: int) -> None:
+        super().__init__(f"the record at offset {offset} has expired")
+        self.offset = offset
+
+
 # --- producers and transactions -------------------------------------------------------------
 
 

@@ -40,6 +40,10 @@ class FetchResult(msgspec.Struct, frozen=True, kw_only=True):
     end_offset: Offset
     """The end of what is committed, as far as the answering node knows."""
     batches: tuple[Buffer, ...] = ()
+    expired: tuple[int, ...] = ()
+    """First offset, past the last offset, and so on, ascending: which records of the batches had
+    expired when the node answered. They are not part of the result, though the batches, which are
+    whole, still hold them."""
 
 
 class Place(IntEnum):
@@ -76,6 +80,8 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     batches: tuple[Buffer, ...]
     from_offset: Offset = Offset(0)
     """Records below it are not part of the delivery: the first batch may begin earlier."""
+    expired: tuple[int, ...] = ()
+    """As in `FetchResult`: records of the batches that are not part of the delivery."""
     live: bool = False
     """True for PERFORMANCE batches: they have no offset and are stored nowhere."""
 

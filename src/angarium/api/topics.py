@@ -17,6 +17,9 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
     retention_ms: int | None = None
     retention_bytes: int | None = None
     batch_bytes_max: int = 4 << 20
+    expiry_ms: int | None = None
+    """How long after its append a record is delivered at the longest. A record may name an earlier
+    end of its own."""
 
 
 class PartitionInfo(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ cost in Python is one step per run of alike records, never one per record.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
@@ -93,15 +94,13 @@ def joined(rows: Iterable[Ranges]) -> Ranges:
 
 def is_among(ranges: Ranges, offset: Offset) -> bool:
     """Tell whether `offset` lies in one of the ranges."""
-    return any(ranges[at] <= offset < ranges[at + 1] for at in range(0, len(ranges), 2))
+    return bisect_right(ranges, offset) % 2 == 1
 
 
 def outside(ranges: Ranges, *, start: int, stop: int) -> Iterator[tuple[int, int]]:
     """Yield the parts of `[start, stop)` that lie in none of the ranges, in order."""
-    for at in range(0, len(ranges), 2):
+    for at in range(bisect_right(ranges, start) & -2, len(ranges), 2):
         first, past = ranges[at], ranges[at + 1]
-        if past <= start:
-            continue
         if first >= stop:
             break
         if first > start:

@@ -15,7 +15,7 @@ from angarium.client.publishing.outgoing import outgoing
 from angarium.client.publishing.publisher import Publisher
 from angarium.client.publishing.sending import Sending
 from angarium.client.reach import Reach
-from angarium.client.reading.fetching import everything, fetched, offset_in
+from angarium.client.reading.fetching import everything, fetched, fetched_one, offset_in
 from angarium.client.reading.starts import start_in
 from angarium.client.reading.subscription import Subscription
 from angarium.client.settings import ClientSettings
@@ -252,6 +252,8 @@ class Client(Administration):
     ) -> list[Record]:
         """Return records from `offset` on, about `bytes_max` of them; none at the end.
 
+        Records that have expired are left out.
+
         `wait_s` waits that long for records to come. `fresh` asks a leader that makes sure that it
         leads, so that everything acknowledged before is seen.
         """
@@ -271,17 +273,33 @@ class Client(Administration):
         wait_s: float = 0.0,
         fresh: bool = False,
     ) -> list[ReceivedBatch]:
-        """Return the same as `fetch`, in the batches in which it is stored."""
-        batches, _ = await fetched(
-            self._reach,
-            topic,
-            partition,
-            offset,
-            bytes_max=self.settings.fetch_bytes if bytes_max is None else bytes_max,
-            wait_s=wait_s,
-            fresh=fresh,
-        )
-        return batches
+        """Return the same as `fetch`, in the batches in which it is stored.
+
+        A batch of which some records have expired comes in the parts that are left of it.
+        """
+        while True:
+            batches, after = await fetched(
+                self._reach,
+                topic,
+                partition,
+                offset,
+                bytes_max=self.settings.fetch_bytes if bytes_max is None else bytes_max,
+                wait_s=wait_s,
+                fresh=fresh,
+            )
+            if batches or after == offset:
+                return batches
+            offset = after  # everything there has expired, or was removed by compaction
+
+    async def fetch_one(
+        self, topic: str, partition: int, offset: int, *, fresh: bool = False
+    ) -> Record:
+        """Return the record at exactly `offset`.
+
+        Raises `Expired` if its time is over, `OffsetOutOfRange` if the offset was never written or
+        has been trimmed away, and `NotFound` if compaction has removed the record.
+        """
+        return await fetched_one(self._reach, topic, partition, offset, fresh=fresh)
 
     async def read(self, topic: str, *, start: StartLike = "earliest") -> AsyncIterator[Record]:
         """Yield everything a topic holds at this moment, one partition after the other."""

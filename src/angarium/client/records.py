@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from angarium.batch import AT_ONCE, NEVER, NO_TIMESTAMP, Batch, BatchSlice, Headers
+from angarium.batch.deadlines import outside
 from angarium.ids import Micros, Offset
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from angarium.batch.deadlines import Ranges
     from angarium.ids import Buffer
 
 
@@ -102,3 +104,13 @@ def received(
     batch = Batch.parse(buffer, compacted=True, contents=False)
     start = 0 if is_live else batch.position_of(Offset(from_offset))
     return ReceivedBatch(topic, partition, batch, start, batch.count, is_live)
+
+
+def without(whole: ReceivedBatch, expired: Ranges) -> Iterator[ReceivedBatch]:
+    """Yield the parts of what was received that have not expired; nothing is copied."""
+    batch = whole.batch
+    start = batch.offsets(whole.start, whole.start + 1)[0] if len(whole) else batch.next_offset
+    for first, past in outside(expired, start=start, stop=batch.next_offset):
+        part = batch.slice(Offset(first), Offset(past))
+        if len(part):
+            yield ReceivedBatch(whole.topic, whole.partition, batch, part.start, part.stop)

@@ -232,6 +232,10 @@ class SyncClient:
             )
         )
 
+    def fetch_one(self, topic: str, partition: int, offset: int, *, fresh: bool = False) -> Record:
+        """Return the record at exactly `offset`; `Expired`, `OffsetOutOfRange` or `NotFound`."""
+        return self._thread.call(self._client.fetch_one(topic, partition, offset, fresh=fresh))
+
     def read(self, topic: str, *, start: StartLike = "earliest") -> Iterator[Record]:
         """Yield everything a topic holds at this moment, one partition after the other."""
         for batch in self.read_batches(topic, start=start):

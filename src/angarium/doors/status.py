@@ -77,6 +77,7 @@ NOT_FOUND: Final = Status(
 TAKEN: Final = Status(
     grpc=GrpcCode.ALREADY_EXISTS, http=409, graphql="CONFLICT", exit=Exit.CONFLICT
 )
+GONE: Final = Status(grpc=GrpcCode.NOT_FOUND, http=410, graphql="GONE", exit=Exit.NOT_FOUND)
 OUT_OF_RANGE: Final = Status(
     grpc=GrpcCode.OUT_OF_RANGE, http=416, graphql="OUT_OF_RANGE", exit=Exit.NOT_FOUND
 )
@@ -126,6 +127,7 @@ STATUSES: Final[Mapping[str, Status]] = {
     "NOT_FOUND": NOT_FOUND,
     "ALREADY_EXISTS": TAKEN,
     "OFFSET_OUT_OF_RANGE": OUT_OF_RANGE,
+    "EXPIRED": GONE,
     # producers, transactions, groups
     "PRODUCER_FENCED": STATE_FORBIDS,
     "SEQUENCE_GAP": STATE_FORBIDS,

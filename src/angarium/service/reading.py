@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from angarium.api import FETCH_BYTES_MAX, FETCH_WAIT_MS_MAX, FetchResult, Place
 from angarium.batch import split
+from angarium.batch.deadlines import expired_among
 from angarium.errors import AngariumError, InvalidArgument
 from angarium.ids import Micros, Offset
 from angarium.wire.operations import (
@@ -20,10 +21,10 @@ from angarium.wire.operations import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from angarium.api import FetchRequest, Start
-    from angarium.ids import GroupId
+    from angarium.ids import Buffer, GroupId
     from angarium.machine.catalog import Partition
     from angarium.node.node import Node
     from angarium.replica.partition_replica import PartitionReplica
@@ -74,7 +75,15 @@ class ReadDesk:
             start_offset=replica.partition.log.start_offset,
             end_offset=replica.end_offset,
             batches=tuple(batches),
+            expired=self.expired(request.topic, batches),
         )
+
+    def expired(self, topic: str, batches: Sequence[Buffer]) -> tuple[int, ...]:
+        """Return which offsets of these batches have expired, by this node's clock."""
+        topics = self._node.catalog.machine.topics
+        known = topics.by_name.get(topic)
+        lifetime = None if known is None else topics.by_id[known].settings.expiry_micros
+        return expired_among(batches, now=self._node.now(), lifetime=lifetime)
 
     async def _confirm(self, replica: PartitionReplica) -> None:
         """Wait until this leader knows that it still leads, and has applied what is committed."""
@@ -123,6 +132,7 @@ class ReadDesk:
             start_offset=answer.start_offset,
             end_offset=answer.end_offset,
             batches=tuple(split(frame.payload)),
+            expired=answer.expired,
         )
 
     # --- places -----------------------------------------------------------------------------

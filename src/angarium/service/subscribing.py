@@ -194,6 +194,7 @@ class LocalSubscription:
             partition=interest.partition,
             batches=tuple(batches),
             from_offset=start,
+            expired=self._reading.expired(interest.topic, batches),
         )
 
     def _wake(self, cursor: _Cursor) -> None:
@@ -222,6 +223,7 @@ class LocalSubscription:
                             partition=interest.partition,
                             batches=result.batches,
                             from_offset=start,
+                            expired=result.expired,
                         )
                     )
                     self._something.set()

@@ -159,19 +159,24 @@ class TopicDesk:
             mode=config.mode,
             retention_micros=_times(config.retention_ms, MILLISECOND_MICROS),
             retention_bytes=config.retention_bytes,
+            expiry_micros=_times(config.expiry_ms, MILLISECOND_MICROS),
             batch_bytes_max=config.batch_bytes_max,
         )
 
 
 def _config(settings: TopicSettings) -> TopicConfig:
-    retention = settings.retention_micros
     return TopicConfig(
         replication=settings.replication,
         mode=settings.mode,
-        retention_ms=None if retention is None else retention // MILLISECOND_MICROS,
+        retention_ms=_per(settings.retention_micros, MILLISECOND_MICROS),
         retention_bytes=settings.retention_bytes,
         batch_bytes_max=settings.batch_bytes_max,
+        expiry_ms=_per(settings.expiry_micros, MILLISECOND_MICROS),
     )
+
+
+def _per(value: int | None, factor: int) -> int | None:
+    return None if value is None else value // factor
 
 
 def _times(value: int | None, factor: int) -> int | None:

@@ -18,7 +18,7 @@ from angarium.api import (
     TopicInfo,
 )
 from angarium.client import Record
-from angarium.errors import AlreadyExists, NotFound
+from angarium.errors import AlreadyExists, Expired, NotFound, OffsetOutOfRange
 from angarium.ids import Index, Micros, NodeId, Offset, Term, TopicId
 from angarium.modes import DeliveryMode
 
@@ -168,7 +168,16 @@ class FakeClient:
 
     async def fetch(self, topic: str, partition: int, offset: int) -> list[Record]:
         found = self._cluster.records.get(topic, [])
-        return [one for one in found if one.partition == partition][offset : offset + 2]
+        found = [one for one in found if one.partition == partition][offset : offset + 2]
+        return [] if found and found[0].value == b"expired" else found
+
+    async def fetch_one(self, topic: str, partition: int, offset: int) -> Record:
+        found = self._cluster.records.get(topic, [])[offset : offset + 1]
+        if not found:
+            raise OffsetOutOfRange(offset=offset, start=0, end=offset)
+        if found[0].value == b"expired":
+            raise Expired(offset=offset)
+        return found[0]
 
     async def read_batches(self, topic: str, *, start: Any) -> AsyncIterator[FakeBatch]:
         self._cluster.calls.append(("read", topic, start))

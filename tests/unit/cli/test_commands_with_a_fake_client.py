@@ -233,6 +233,12 @@ def test_fetch_reads_on_until_it_has_enough_and_the_end_is_no_error(
     assert shell("fetch", "empty", "0", "0") == ""
 
 
+def test_a_record_that_has_expired_is_said_to_have(cluster: FakeCluster, shell: Shell) -> None:
+    shell("pub", "t", "a", "expired", "c")
+    assert shell("fetch", "t", "0", "1", status=3) == ""
+    assert "expired" in shell.err
+
+
 # --- the cluster ---------------------------------------------------------------------------------
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from angarium.cli.records import RecordPrinter
 from angarium.cli.session import talk
+from angarium.errors import OffsetOutOfRange
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -16,13 +18,18 @@ if TYPE_CHECKING:
 
 
 def run(options: Namespace) -> int:
-    """Print up to `--max` records; none, and no error, at the end of the partition."""
+    """Print up to `--max` records; none, and no error, at the end of the partition.
+
+    Whoever asks for one record that is not there any more is told why.
+    """
 
     async def work(client: Client, chosen: Choices) -> int:
         printer = RecordPrinter(chosen.format)
         offset = options.offset
         while printer.count < options.max:
             records = await client.fetch(options.topic, options.partition, offset)
+            if options.max == 1 and (not records or records[0].offset != offset):
+                await _complain(client, options)
             if not records:
                 break
             printer.print_all(islice(records, options.max - printer.count))
@@ -31,3 +38,9 @@ def run(options: Namespace) -> int:
         return 0
 
     return talk(options, work)
+
+
+async def _complain(client: Client, options: Namespace) -> None:
+    """Raise why the one record asked for did not come, unless it has not been written yet."""
+    with suppress(OffsetOutOfRange):
+        await client.fetch_one(options.topic, options.partition, options.offset)

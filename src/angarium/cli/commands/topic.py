@@ -121,6 +121,7 @@ def changed(config: TopicConfig, options: Namespace) -> TopicConfig:
     for field, value in (
         ("retention_ms", options.retention),
         ("retention_bytes", options.retention_bytes),
+        ("expiry_ms", options.expiry),
     ):
         if value is not None:
             given[field] = None if value == NO_LIMIT else value
@@ -150,6 +151,7 @@ def _print_topic(topic: TopicInfo, chosen: Choices) -> None:
         "mode": config.mode.name.lower(),
         "retention": shown_duration(config.retention_ms),
         "retention size": shown_size(config.retention_bytes),
+        "expiry": shown_duration(config.expiry_ms),
         "largest batch": shown_size(config.batch_bytes_max),
     }
     for name, value in facts.items():

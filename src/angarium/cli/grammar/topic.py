@@ -65,5 +65,11 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
         help='drop the oldest records of a partition beyond this, e.g. 10GiB; "none" keeps them',
     )
     parser.add_argument(
+        "--expiry",
+        type=duration_ms,
+        metavar="AGE",
+        help='deliver no record later than this after it was stored, e.g. 1h; "none": no limit',
+    )
+    parser.add_argument(
         "--batch-bytes-max", type=size_bytes, metavar="SIZE", help="refuse larger batches"
     )

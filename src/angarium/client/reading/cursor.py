@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from angarium.api import Place, Start
 from angarium.batch import Batch, split
-from angarium.client.records import ReceivedBatch, received
+from angarium.client.records import ReceivedBatch, received, without
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from angarium.batch.deadlines import Ranges
     from angarium.client.reading.link import Link
     from angarium.ids import Offset
 
@@ -43,7 +44,9 @@ class Cursor:
         assert self.next_offset is not None
         return Start(Place.OFFSET, self.next_offset)
 
-    def stored(self, payload: memoryview, from_offset: Offset) -> Iterator[ReceivedBatch]:
+    def stored(
+        self, payload: memoryview, from_offset: Offset, expired: Ranges = ()
+    ) -> Iterator[ReceivedBatch]:
         """Yield what is new in a delivery of stored batches, and go on behind it."""
         assert self.next_offset is not None
         for buffer in split(payload):
@@ -54,7 +57,9 @@ class Cursor:
             batch = received(self.topic, self.partition, buffer, from_offset=begin)
             self.next_offset = upto
             self.strikes = 0
-            if len(batch):
+            if expired:
+                yield from without(batch, expired)
+            elif len(batch):
                 yield batch
 
     def live(self, payload: memoryview) -> Iterator[ReceivedBatch]:

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 from angarium.api import Place, Start
 from angarium.batch import split
+from angarium.batch.deadlines import is_among
 from angarium.client.reading.starts import LATEST, start_in
-from angarium.client.records import received
+from angarium.client.records import received, without
+from angarium.errors import Expired, NotFound, OffsetOutOfRange
 from angarium.ids import Offset
 from angarium.wire.operations import (
+    FetchAnswer,
     FetchHeader,
     FindOffsetAnswer,
     FindOffsetHeader,
@@ -21,7 +24,8 @@ if TYPE_CHECKING:
 
     from angarium.client.reach import Reach
     from angarium.client.reading.starts import StartLike
-    from angarium.client.records import ReceivedBatch
+    from angarium.client.records import ReceivedBatch, Record
+    from angarium.wire import Frame
 
 
 async def fetched(
@@ -34,20 +38,61 @@ async def fetched(
     wait_s: float = 0.0,
     fresh: bool = False,
 ) -> tuple[list[ReceivedBatch], int]:
-    """Return what lies from `offset` on, about `bytes_max` of it, and where to go on."""
-    frame = await reach.calls.ask(
-        Operation.FETCH,
-        FetchHeader(topic, partition, Offset(offset), bytes_max, int(wait_s * 1000), fresh),
-        partition=(topic, partition),
-        wait_s=wait_s,
+    """Return what lies from `offset` on, about `bytes_max` of it, and where to go on.
+
+    What has expired, and batches that compaction has emptied, are passed over.
+    """
+    frame = await _asked(
+        reach, topic, partition, offset, bytes_max=bytes_max, wait_s=wait_s, fresh=fresh
     )
     batches = [
         received(topic, partition, buffer, from_offset=offset) for buffer in split(frame.payload)
     ]
     if not batches:
         return [], offset
-    # One that has been compacted may hold nothing from here on, and is passed over.
-    return [batch for batch in batches if len(batch)], batches[-1].batch.next_offset
+    after = batches[-1].batch.next_offset
+    expired = frame.read(FetchAnswer).expired
+    if expired:
+        batches = [part for batch in batches for part in without(batch, expired)]
+    return [batch for batch in batches if len(batch)], after
+
+
+async def fetched_one(
+    reach: Reach, topic: str, partition: int, offset: int, *, fresh: bool = False
+) -> Record:
+    """Return the record at exactly `offset`, or raise why there is none."""
+    frame = await _asked(reach, topic, partition, offset, bytes_max=1, fresh=fresh)
+    answer = frame.read(FetchAnswer)
+    if offset >= answer.end_offset:
+        raise OffsetOutOfRange(offset=offset, start=answer.start_offset, end=answer.end_offset)
+    for buffer in split(frame.payload):
+        batch = received(topic, partition, buffer, from_offset=offset)
+        if len(batch) and batch.offsets()[0] == offset:
+            if is_among(answer.expired, Offset(offset)):
+                raise Expired(offset=offset)
+            return next(iter(batch))
+    raise NotFound(
+        f"there is no record at offset {offset} of {topic!r} partition {partition}: compaction has "
+        "removed it, or the offset was never filled"
+    )
+
+
+async def _asked(
+    reach: Reach,
+    topic: str,
+    partition: int,
+    offset: int,
+    *,
+    bytes_max: int,
+    wait_s: float = 0.0,
+    fresh: bool = False,
+) -> Frame:
+    return await reach.calls.ask(
+        Operation.FETCH,
+        FetchHeader(topic, partition, Offset(offset), bytes_max, int(wait_s * 1000), fresh),
+        partition=(topic, partition),
+        wait_s=wait_s,
+    )
 
 
 async def offset_in(reach: Reach, topic: str, partition: int, start: Start) -> Offset:

@@ -104,7 +104,7 @@ class Link:
         if told.live:
             batches = cursor.live(frame.payload)
         else:
-            batches = cursor.stored(frame.payload, told.from_offset)
+            batches = cursor.stored(frame.payload, told.from_offset, told.expired)
         for batch in batches:
             self._mailbox.put(batch)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.api import FETCH_BYTES_MAX, FETCH_WAIT_MS_MAX, FetchRequest, FetchResult
 from angarium.batch import Batch
-from angarium.doors.grpc.records import add_records, readable
+from angarium.doors.grpc.records import add_records, parts_of, readable
 from angarium.doors.grpc.values import partition_of, start_of, wants_batches
 from angarium.errors import InvalidArgument
 from angarium.ids import Offset
@@ -73,6 +73,7 @@ def _batches_response(result: FetchResult, *, asked: int) -> pb.FetchResponse:
         end_offset=result.end_offset,
         next_offset=after,
         batches=b"".join(result.batches),
+        expired=result.expired,
     )
 
 
@@ -84,20 +85,19 @@ def _records_response(
         start_offset=result.start_offset,
         end_offset=result.end_offset,
         next_offset=request.offset,
+        expired=result.expired,
     )
     for buffer in result.batches:
         batch = readable(buffer, topic=request.topic, partition=request.partition)
-        position = batch.position_of(Offset(request.offset))
-        room = bytes_max - response.ByteSize()
-        if response.records and room <= 0:
-            break
-        if position < len(batch):
-            position += add_records(
-                response, batch, position, len(batch), live=False, bytes_max=max(1, room)
-            )
-        if position < len(batch):
-            response.next_offset = batch.offsets(position, position + 1)[0]
-            break
+        for start, stop in parts_of(batch, result.expired, from_offset=Offset(request.offset)):
+            room = bytes_max - response.ByteSize()
+            if response.records and room <= 0:
+                response.next_offset = batch.offsets(start, start + 1)[0]
+                return response
+            count = add_records(response, batch, start, stop, live=False, bytes_max=max(1, room))
+            if start + count < stop:
+                response.next_offset = batch.offsets(start + count, start + count + 1)[0]
+                return response
         # A compacted batch covers offsets beyond its last record, too.
         response.next_offset = batch.next_offset
     return response

@@ -6,11 +6,13 @@ import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from angarium.batch import AT_ONCE, NEVER, Batch, encode, encode_one
+from angarium.batch.deadlines import outside
 from angarium.errors import CorruptData, InvalidArgument, InvalidBatch
-from angarium.ids import NO_PRODUCER, Epoch, ProducerId, Sequence
+from angarium.ids import NO_PRODUCER, Epoch, Offset, ProducerId, Sequence
 
 if TYPE_CHECKING:
     from angarium.batch import BatchBuilder
+    from angarium.batch.deadlines import Ranges
     from angarium.ids import Buffer
     from angarium.proto.v1 import broker_pb2 as pb
 
@@ -121,6 +123,19 @@ def readable(buffer: Buffer, *, topic: str, partition: int) -> Batch:
         raise CorruptData(
             f"a stored batch of {topic}/{partition} cannot be read: {error}"
         ) from error
+
+
+def parts_of(batch: Batch, expired: Ranges, *, from_offset: Offset) -> list[tuple[int, int]]:
+    """Return the positions to tell of, from an offset on: those of records not expired."""
+    start = batch.position_of(from_offset)
+    if not expired:
+        return [(start, len(batch))] if start < len(batch) else []
+    parts = []
+    for first, past in outside(expired, start=from_offset, stop=batch.next_offset):
+        part = batch.slice(Offset(first), Offset(past))
+        if len(part):
+            parts.append((part.start, part.stop))
+    return parts
 
 
 def add_records(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.api import Delivery, Interest, Subscription
 from angarium.batch import Batch
-from angarium.doors.grpc.records import add_records, readable, varint
+from angarium.doors.grpc.records import add_records, parts_of, readable, varint
 from angarium.doors.grpc.values import partition_of, start_of, wants_batches
 from angarium.errors import InvalidArgument, LimitExceeded
 from angarium.proto.v1 import broker_pb2 as pb
@@ -157,18 +157,27 @@ class Sender:
         credit = self._credit
         for buffer in delivery.batches:
             batch = readable(buffer, topic=delivery.topic, partition=delivery.partition)
-            position = 0 if delivery.live else batch.position_of(delivery.from_offset)
-            while position < len(batch):
-                if not await credit.some():
-                    return False
-                stop = min(len(batch), position + credit.left) if credit.is_bounded else len(batch)
-                message = pb.SubscribeResponse()
-                count = add_records(
-                    message, batch, position, stop, live=delivery.live, bytes_max=self._bytes_target
-                )
-                position += count
-                credit.left -= count
-                await self._write(delivery, message)
+            parts = [(0, len(batch))]
+            if not delivery.live:
+                parts = parts_of(batch, delivery.expired, from_offset=delivery.from_offset)
+            for start, end in parts:
+                position = start
+                while position < end:
+                    if not await credit.some():
+                        return False
+                    stop = min(end, position + credit.left) if credit.is_bounded else end
+                    message = pb.SubscribeResponse()
+                    count = add_records(
+                        message,
+                        batch,
+                        position,
+                        stop,
+                        live=delivery.live,
+                        bytes_max=self._bytes_target,
+                    )
+                    position += count
+                    credit.left -= count
+                    await self._write(delivery, message)
         return True
 
     async def _send_batches(self, delivery: Delivery) -> bool:
@@ -179,7 +188,9 @@ class Sender:
                 return False
             some, records = self._portion(waiting, delivery)
             credit.left -= records
-            message = pb.SubscribeResponse(from_offset=delivery.from_offset)
+            message = pb.SubscribeResponse(
+                from_offset=delivery.from_offset, expired=delivery.expired
+            )
             await self._write(delivery, message, some)
         return True
 

@@ -92,6 +92,7 @@ def config_of(config: pb.TopicConfig) -> TopicConfig:
             if config.HasField("batch_bytes_max")
             else _DEFAULT_BATCH_BYTES_MAX
         ),
+        expiry_ms=config.expiry_ms if config.HasField("expiry_ms") else None,
     )
 
 
@@ -144,6 +145,7 @@ def topic_message(topic: TopicInfo) -> pb.TopicInfo:
             retention_ms=config.retention_ms,
             retention_bytes=config.retention_bytes,
             batch_bytes_max=config.batch_bytes_max,
+            expiry_ms=config.expiry_ms,
         ),
         partitions=[_partition_message(partition) for partition in topic.partitions],
         created_at_us=topic.created_at,

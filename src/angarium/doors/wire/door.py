@@ -151,7 +151,8 @@ class WireDoor:
                 fresh=header.fresh,
             )
         )
-        request.answer(FetchAnswer(result.start_offset, result.end_offset), result.batches)
+        answer = FetchAnswer(result.start_offset, result.end_offset, result.expired)
+        request.answer(answer, result.batches)
 
     async def _find_offset(self, request: Request) -> None:
         header = request.read(FindOffsetHeader)
@@ -173,7 +174,7 @@ class WireDoor:
             async for delivery in subscription:
                 number = numbers.get((delivery.topic, delivery.partition))
                 if number is not None:
-                    told = Delivered(number, delivery.from_offset, delivery.live)
+                    told = Delivered(number, delivery.from_offset, delivery.live, delivery.expired)
                     await stream.send(told, delivery.batches)
         finally:
             wishes.cancel()

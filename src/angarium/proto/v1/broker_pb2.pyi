@@ -260,20 +260,22 @@ class SubscribeRequest(_message.Message):
     def __init__(self, open: _Optional[_Union[SubscribeRequest.Open, _Mapping]] = ..., add: _Optional[_Union[SubscribeRequest.Add, _Mapping]] = ..., drop: _Optional[_Union[SubscribeRequest.Drop, _Mapping]] = ..., credit: _Optional[_Union[SubscribeRequest.Credit, _Mapping]] = ...) -> None: ...
 
 class SubscribeResponse(_message.Message):
-    __slots__ = ("topic", "partition", "live", "records", "batches", "from_offset")
+    __slots__ = ("topic", "partition", "live", "records", "batches", "from_offset", "expired")
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     LIVE_FIELD_NUMBER: _ClassVar[int]
     RECORDS_FIELD_NUMBER: _ClassVar[int]
     BATCHES_FIELD_NUMBER: _ClassVar[int]
     FROM_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    EXPIRED_FIELD_NUMBER: _ClassVar[int]
     topic: str
     partition: int
     live: bool
     records: _containers.RepeatedCompositeFieldContainer[Record]
     batches: bytes
     from_offset: int
-    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., live: _Optional[bool] = ..., records: _Optional[_Iterable[_Union[Record, _Mapping]]] = ..., batches: _Optional[bytes] = ..., from_offset: _Optional[int] = ...) -> None: ...
+    expired: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., live: _Optional[bool] = ..., records: _Optional[_Iterable[_Union[Record, _Mapping]]] = ..., batches: _Optional[bytes] = ..., from_offset: _Optional[int] = ..., expired: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class FetchRequest(_message.Message):
     __slots__ = ("topic", "partition", "offset", "bytes_max", "wait_ms", "fresh", "format")
@@ -294,18 +296,20 @@ class FetchRequest(_message.Message):
     def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., offset: _Optional[int] = ..., bytes_max: _Optional[int] = ..., wait_ms: _Optional[int] = ..., fresh: _Optional[bool] = ..., format: _Optional[_Union[Format, str]] = ...) -> None: ...
 
 class FetchResponse(_message.Message):
-    __slots__ = ("start_offset", "end_offset", "next_offset", "records", "batches")
+    __slots__ = ("start_offset", "end_offset", "next_offset", "records", "batches", "expired")
     START_OFFSET_FIELD_NUMBER: _ClassVar[int]
     END_OFFSET_FIELD_NUMBER: _ClassVar[int]
     NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
     RECORDS_FIELD_NUMBER: _ClassVar[int]
     BATCHES_FIELD_NUMBER: _ClassVar[int]
+    EXPIRED_FIELD_NUMBER: _ClassVar[int]
     start_offset: int
     end_offset: int
     next_offset: int
     records: _containers.RepeatedCompositeFieldContainer[Record]
     batches: bytes
-    def __init__(self, start_offset: _Optional[int] = ..., end_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., records: _Optional[_Iterable[_Union[Record, _Mapping]]] = ..., batches: _Optional[bytes] = ...) -> None: ...
+    expired: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, start_offset: _Optional[int] = ..., end_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., records: _Optional[_Iterable[_Union[Record, _Mapping]]] = ..., batches: _Optional[bytes] = ..., expired: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class FindOffsetRequest(_message.Message):
     __slots__ = ("topic", "partition", "start")
@@ -338,18 +342,20 @@ class OpenProducerResponse(_message.Message):
     def __init__(self, producer_id: _Optional[int] = ..., epoch: _Optional[int] = ...) -> None: ...
 
 class TopicConfig(_message.Message):
-    __slots__ = ("replication", "mode", "retention_ms", "retention_bytes", "batch_bytes_max")
+    __slots__ = ("replication", "mode", "retention_ms", "retention_bytes", "batch_bytes_max", "expiry_ms")
     REPLICATION_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
     RETENTION_MS_FIELD_NUMBER: _ClassVar[int]
     RETENTION_BYTES_FIELD_NUMBER: _ClassVar[int]
     BATCH_BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
+    EXPIRY_MS_FIELD_NUMBER: _ClassVar[int]
     replication: int
     mode: DeliveryMode
     retention_ms: int
     retention_bytes: int
     batch_bytes_max: int
-    def __init__(self, replication: _Optional[int] = ..., mode: _Optional[_Union[DeliveryMode, str]] = ..., retention_ms: _Optional[int] = ..., retention_bytes: _Optional[int] = ..., batch_bytes_max: _Optional[int] = ...) -> None: ...
+    expiry_ms: int
+    def __init__(self, replication: _Optional[int] = ..., mode: _Optional[_Union[DeliveryMode, str]] = ..., retention_ms: _Optional[int] = ..., retention_bytes: _Optional[int] = ..., batch_bytes_max: _Optional[int] = ..., expiry_ms: _Optional[int] = ...) -> None: ...
 
 class PartitionInfo(_message.Message):
     __slots__ = ("number", "replicas", "leader", "start_offset", "end_offset", "in_sync")

@@ -41,6 +41,7 @@ class FetchAnswer(msgspec.Struct, frozen=True, array_like=True):
 
     start_offset: Offset
     end_offset: Offset
+    expired: tuple[int, ...] = ()
 
 
 class FindOffsetHeader(msgspec.Struct, frozen=True, array_like=True):
@@ -100,6 +101,8 @@ class Delivered(msgspec.Struct, frozen=True, array_like=True, tag=1):
     number: int
     from_offset: Offset = Offset(0)
     live: bool = False
+    expired: tuple[int, ...] = ()
+    """See `api.Delivery`."""
 
 
 class Ended(msgspec.Struct, frozen=True, array_like=True, tag=2):

@@ -23,6 +23,7 @@ from angarium.api import (
     TopicInfo,
 )
 from angarium.batch import Batch, stamp
+from angarium.batch.deadlines import expired_among
 from angarium.errors import (
     AlreadyExists,
     AngariumError,
@@ -152,6 +153,7 @@ class MemorySubscription:
                     partition=number,
                     batches=tuple(batches),
                     from_offset=Offset(offset),
+                    expired=expired_among(batches, now=self._broker.now),
                 )
         return None
 
@@ -170,6 +172,8 @@ class MemoryBroker:
         self.hang: asyncio.Event | None = None
         """While there is one and it is not set, everything but partition 3 waits."""
         self.cancelled = 0
+        self.now = Micros(1)
+        """By this clock records expire."""
         self._producers: dict[str | None, tuple[int, int]] = {}
         self._counters: defaultdict[str, int] = defaultdict(int)
 
@@ -265,7 +269,12 @@ class MemoryBroker:
             if batches and sum(map(len, batches)) + len(batch) > request.bytes_max:
                 break
             batches.append(batch)
-        return FetchResult(start_offset=Offset(0), end_offset=partition.end, batches=tuple(batches))
+        return FetchResult(
+            start_offset=Offset(0),
+            end_offset=partition.end,
+            batches=tuple(batches),
+            expired=expired_among(batches, now=self.now),
+        )
 
     async def find_offset(self, topic: str, partition: int, start: Start) -> Offset:
         await self._meet_trouble()

@@ -12,6 +12,7 @@ from tests.unit.doors.grpc.opened import Opened, opened, refusal, run
 from angarium.api import FETCH_BYTES_MAX, FETCH_WAIT_MS_MAX, FetchRequest, PublishRequest
 from angarium.batch import Batch, Codec, encode, split
 from angarium.doors.grpc import GrpcLimits
+from angarium.ids import Micros
 from angarium.proto.v1 import broker_pb2 as pb
 
 
@@ -293,5 +294,30 @@ def test_a_call_past_its_deadline_is_cancelled_behind_the_door() -> None:
             async with asyncio.timeout(5):
                 while not it.broker.cancelled:  # noqa: ASYNC110
                     await asyncio.sleep(0.001)
+
+    run(check())
+
+
+@pytest.mark.parametrize("bytes_max", [1, 0])
+def test_expired_records_are_left_out_and_named(bytes_max: int) -> None:
+    async def check() -> None:
+        async with opened() as it:
+            it.broker.now = Micros(10)
+            never = 2**63 - 1
+            await stored(it, encode([b"a", b"b", b"c"], expires_at=[9, never, 10]))
+            await stored(
+                it, encode([b"d", b"e"], expires_at=[10, 11]), encode([b"f"], expires_at=3)
+            )
+            found, following = [], 0
+            while following < 6:
+                answer = await it.stub.Fetch(
+                    pb.FetchRequest(topic="orders", offset=following, bytes_max=bytes_max)
+                )
+                found += [(one.offset, one.value) for one in answer.records]
+                assert answer.next_offset > following
+                following = answer.next_offset
+            assert found == [(1, b"b"), (4, b"e")]
+            batches = await it.stub.Fetch(pb.FetchRequest(topic="orders", format=pb.FORMAT_BATCHES))
+            assert list(batches.expired) == [0, 1, 2, 4, 5, 6]
 
     run(check())

@@ -22,6 +22,7 @@ from angarium.api import PublishRequest
 from angarium.batch import Batch, encode, split
 from angarium.doors.grpc import GrpcLimits
 from angarium.errors import CorruptData
+from angarium.ids import Micros
 from angarium.modes import DeliveryMode
 from angarium.proto.v1 import broker_pb2 as pb
 from angarium.proto.v1.broker_pb2_grpc import BrokerStub
@@ -113,6 +114,21 @@ def test_batches_come_as_they_are_stored_with_the_offset_that_was_asked_for() ->
             assert [bytes(one) for one in split(response.batches)] == it.broker.partition(
                 "orders", 0
             ).batches
+
+    run(check())
+
+
+def test_expired_records_are_left_out_of_a_delivery_or_named_in_it() -> None:
+    async def check() -> None:
+        async with opened() as it:
+            it.broker.now = Micros(10)
+            batch = encode([b"a", b"b", b"c", b"d"], expires_at=[11, 10, 10, 2**63 - 1])
+            await it.broker.publish(PublishRequest(topic="orders", partition=0, batches=(batch,)))
+            call = await subscribed(it, interest(partition=0))
+            records = [one for _ in range(2) for one in (await call.read()).records]
+            assert [(one.offset, one.value) for one in records] == [(0, b"a"), (3, b"d")]
+            call = await subscribed(it, interest(partition=0), format=pb.FORMAT_BATCHES)
+            assert list((await call.read()).expired) == [1, 3]
 
     run(check())
 
