@@ -16,6 +16,9 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
     mode: DeliveryMode = DeliveryMode.CONSISTENT
     retention_ms: int | None = None
     retention_bytes: int | None = None
+    retention_groups: bool = False
+    """Trim what every group has settled, as soon as it has. A topic without groups keeps all. Age
+    and size, where they are set, go on to trim whatever the groups have not settled by then."""
     batch_bytes_max: int = 4 << 20
     expiry_ms: int | None = None
     """How long after its append a record is delivered at the longest. A record may name an earlier

@@ -47,10 +47,11 @@ class Retention:
             if partition is None or not replica.may_serve:
                 continue
             settings = topics.by_id[partition.topic].settings
-            if settings.retention_micros is None and settings.retention_bytes is None:
+            if not limits_anything(settings):
                 continue
             log = replica.partition.log
-            start = retained_from(log, settings, now=node.now())
+            settled = replica.partition.machine.groups.lowest_floor()
+            start = retained_from(log, settings, now=node.now(), settled=settled)
             if start > log.start_offset:
                 command = Trim(start_offset=start)
                 replica.partition.submit(command, now=node.now(), reply=_note)
@@ -58,9 +59,22 @@ class Retention:
                 node.wake()
 
 
-def retained_from(log: PartitionLog, settings: TopicSettings, *, now: Micros) -> Offset:
-    """Return the first offset that the settings keep; the current start if all is kept."""
+def limits_anything(settings: TopicSettings) -> bool:
+    """Tell whether a topic is trimmed at all."""
+    limits = (settings.retention_micros, settings.retention_bytes)
+    return settings.until_consumed or any(one is not None for one in limits)
+
+
+def retained_from(
+    log: PartitionLog, settings: TopicSettings, *, now: Micros, settled: int | None = None
+) -> Offset:
+    """Return the first offset that the settings keep; the current start if all is kept.
+
+    `settled` is where the group furthest behind stands; None if there is no group.
+    """
     start = log.start_offset
+    if settings.until_consumed and settled is not None:
+        start = max(start, Offset(min(settled, log.end_offset)))
     if settings.retention_micros is not None:
         start = max(start, log.offset_at(Micros(now - settings.retention_micros)))
     if settings.retention_bytes is not None:

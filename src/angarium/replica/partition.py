@@ -353,7 +353,13 @@ class Partition:
         """
         self._was_trimmed = False
         yield from self._flush(sync=False)
-        return self.log.collect() > 0
+        doomed = self.log.give_up()
+        if doomed is None:
+            return False
+        log = self.log
+        yield lambda: log.delete(doomed)
+        log.deleted(doomed)
+        return True
 
     def _flush(self, *, sync: bool) -> Generator[Work, None, None]:
         flush = self.log.take(sync=sync)

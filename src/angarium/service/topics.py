@@ -77,7 +77,7 @@ class TopicDesk:
 
     async def create(self, name: str, *, partitions: int, config: TopicConfig) -> TopicInfo:
         """Make a topic and wait until this node can serve it or knows who does."""
-        settings = self._settings(config)
+        settings = self.settings(config)
         await self._node.catalog.submit(
             TopicCreate(name=name, partitions=partitions, settings=settings)
         )
@@ -90,7 +90,7 @@ class TopicDesk:
     ) -> TopicInfo:
         """Give a topic more partitions or other settings."""
         topic = await self.find(name)
-        settings = None if config is None else self._settings(config)
+        settings = None if config is None else self.settings(config)
         await self._node.catalog.submit(
             TopicAlter(topic=topic.id, partitions=partitions, settings=settings)
         )
@@ -149,7 +149,8 @@ class TopicDesk:
             for topic in sorted(topics, key=lambda topic: topic.name)
         )
 
-    def _settings(self, config: TopicConfig) -> TopicSettings:
+    def settings(self, config: TopicConfig) -> TopicSettings:
+        """Return the catalog's form of a topic's settings."""
         replication = config.replication
         if replication is None:
             nodes = self._node.catalog.machine.nodes.placeable()
@@ -159,6 +160,7 @@ class TopicDesk:
             mode=config.mode,
             retention_micros=_times(config.retention_ms, MILLISECOND_MICROS),
             retention_bytes=config.retention_bytes,
+            until_consumed=config.retention_groups,
             expiry_micros=_times(config.expiry_ms, MILLISECOND_MICROS),
             batch_bytes_max=config.batch_bytes_max,
         )
@@ -170,6 +172,7 @@ def _config(settings: TopicSettings) -> TopicConfig:
         mode=settings.mode,
         retention_ms=_per(settings.retention_micros, MILLISECOND_MICROS),
         retention_bytes=settings.retention_bytes,
+        retention_groups=settings.until_consumed,
         batch_bytes_max=settings.batch_bytes_max,
         expiry_ms=_per(settings.expiry_micros, MILLISECOND_MICROS),
     )

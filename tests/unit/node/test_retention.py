@@ -11,7 +11,7 @@ from angarium.ids import Micros, Offset, Term
 from angarium.log.memory_disk import MemoryDisk
 from angarium.log.segments import PartitionLog, SegmentConfig
 from angarium.machine.catalog import TopicSettings
-from angarium.node.retention import retained_from
+from angarium.node.retention import limits_anything, retained_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,3 +48,31 @@ def test_the_stricter_of_age_and_size_decides(
 ) -> None:
     size = next(iter(log.segments)).bytes
     assert retained_from(log, settings(size), now=Micros(10 * SECOND)) == expected
+
+
+@pytest.mark.parametrize(
+    ("settled", "retention", "expected"),
+    [
+        (None, None, 0),  # nobody has consumed anything: all of it is waited for
+        (0, None, 0),
+        (7, None, 7),
+        (3, 5 * SECOND, 4),  # age is a bound also for those who lag behind
+        (7, 5 * SECOND, 7),
+        (None, 5 * SECOND, 4),
+        (99, None, 10),
+    ],
+)
+def test_what_every_group_has_settled_need_not_be_kept(
+    log: PartitionLog, settled: int | None, retention: int | None, expected: int
+) -> None:
+    settings = TopicSettings(until_consumed=True, retention_micros=retention)
+    assert retained_from(log, settings, now=Micros(10 * SECOND), settled=settled) == expected
+
+
+def test_a_topic_that_does_not_look_at_groups_keeps_what_they_have_settled(
+    log: PartitionLog,
+) -> None:
+    assert not limits_anything(TopicSettings())
+    assert limits_anything(TopicSettings(until_consumed=True))
+    settings = TopicSettings(retention_micros=100 * SECOND)
+    assert retained_from(log, settings, now=Micros(10 * SECOND), settled=7) == 0

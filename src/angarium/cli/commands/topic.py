@@ -125,6 +125,8 @@ def changed(config: TopicConfig, options: Namespace) -> TopicConfig:
     ):
         if value is not None:
             given[field] = None if value == NO_LIMIT else value
+    if options.retention_groups is not None:
+        given["retention_groups"] = options.retention_groups == "yes"
     if options.batch_bytes_max is not None:
         if options.batch_bytes_max == NO_LIMIT:
             raise Refusal("--batch-bytes-max: batches have to have a limit")
@@ -151,6 +153,7 @@ def _print_topic(topic: TopicInfo, chosen: Choices) -> None:
         "mode": config.mode.name.lower(),
         "retention": shown_duration(config.retention_ms),
         "retention size": shown_size(config.retention_bytes),
+        "until consumed": "yes" if config.retention_groups else "no",
         "expiry": shown_duration(config.expiry_ms),
         "largest batch": shown_size(config.batch_bytes_max),
     }

@@ -65,6 +65,11 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
         help='drop the oldest records of a partition beyond this, e.g. 10GiB; "none" keeps them',
     )
     parser.add_argument(
+        "--retention-groups",
+        choices=("yes", "no"),
+        help="drop what every group has settled (default: no)",
+    )
+    parser.add_argument(
         "--expiry",
         type=duration_ms,
         metavar="AGE",

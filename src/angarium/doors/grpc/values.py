@@ -93,6 +93,7 @@ def config_of(config: pb.TopicConfig) -> TopicConfig:
             else _DEFAULT_BATCH_BYTES_MAX
         ),
         expiry_ms=config.expiry_ms if config.HasField("expiry_ms") else None,
+        retention_groups=config.until_consumed,
     )
 
 
@@ -146,6 +147,7 @@ def topic_message(topic: TopicInfo) -> pb.TopicInfo:
             retention_bytes=config.retention_bytes,
             batch_bytes_max=config.batch_bytes_max,
             expiry_ms=config.expiry_ms,
+            until_consumed=config.retention_groups,
         ),
         partitions=[_partition_message(partition) for partition in topic.partitions],
         created_at_us=topic.created_at,

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import deque
 from contextlib import suppress
 from itertools import takewhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from angarium.errors import CorruptData, InvalidArgument, NotFound, OffsetOutOfRange
 from angarium.log.segments.appending import LogEnd
@@ -36,6 +36,14 @@ if TYPE_CHECKING:
     from angarium.log.disk import Disk
     from angarium.log.segments.flush import Flush
     from angarium.log.segments.segment import Segment, SegmentDamage
+
+
+class Doomed(NamedTuple):
+    """Segments that nobody needs any more, to be deleted."""
+
+    until: Offset
+    """The start of the log: below it nothing is missed."""
+    segments: tuple[Offset, ...]
 
 
 class PartitionLog:
@@ -229,21 +237,37 @@ class PartitionLog:
 
         The cost is that of the deleted ones. Nothing that is not yet synced counts as below.
         """
-        until = min(self._start, self.synced_offset)
-        doomed = list(takewhile(lambda segment: self._is_below(segment, until), self.segments))
-        names = [*self._below, *(segment.base_offset for segment in doomed)]
-        if not names:
+        doomed = self.give_up()
+        if doomed is None:
             return 0
-        write_start_mark(self._disk, self._folder, until)
-        for segment in doomed:
+        self.delete(doomed)
+        self.deleted(doomed)
+        return len(doomed.segments)
+
+    def give_up(self) -> Doomed | None:
+        """Let go of the segments that lie wholly below the start; None if there are none.
+
+        Readers and peers do not find them any more. `delete` does the part that blocks.
+        """
+        until = min(self._start, self.synced_offset)
+        below = list(takewhile(lambda segment: self._is_below(segment, until), self.segments))
+        for segment in below:
             self.reader.forget(segment)
             self._end.forget(segment)
-        for base in names:
+        self._below += [segment.base_offset for segment in below]
+        self.segments.drop_first(len(below))
+        return Doomed(until, tuple(self._below)) if self._below else None
+
+    def delete(self, doomed: Doomed) -> None:
+        """Delete the files of segments given up; may run in a thread beside appends and reads."""
+        write_start_mark(self._disk, self._folder, doomed.until)
+        for base in doomed.segments:
             self._disk.remove(file_name(self._folder, base, FOOTER))
             self._disk.remove(file_name(self._folder, base, SEGMENT))
-        self._below = []
-        self.segments.drop_first(len(doomed))
-        return len(names)
+
+    def deleted(self, doomed: Doomed) -> None:
+        """Hear that their files are gone; what is not told here is given up once more."""
+        self._below = [base for base in self._below if base not in doomed.segments]
 
     def _is_below(self, segment: Segment, until: Offset) -> bool:
         return segment.next_offset <= until and self._end.is_done_with(segment)

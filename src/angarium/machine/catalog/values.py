@@ -65,7 +65,7 @@ class TopicSettings(msgspec.Struct, frozen=True, array_like=True):
     retention_micros: int | None = None
     retention_bytes: int | None = None
     until_consumed: bool = False
-    """Nothing is trimmed that some group has not acknowledged."""
+    """What every group has settled is trimmed, besides what age and size say."""
     expiry_micros: int | None = None
     cleanup: Cleanup = Cleanup.DELETE
     tombstone_micros: int = 24 * 3600 * 1_000_000
