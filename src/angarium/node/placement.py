@@ -147,8 +147,8 @@ class Placement:
         has = partition.group in host.replicas or partition.group in host.repairs
         wanted = me in partition.replicas or me in partition.target
         if wanted and not has:
-            if host.is_leaving(partition.group):
-                return  # the files of its predecessor go first
+            if host.is_leaving(partition.group) or host.wal.is_full:
+                return  # the files of its predecessor go first; and files need room
             if host.id in partition.founders:
                 # Many partitions at once must not keep the loop from its heartbeats.
                 await asyncio.to_thread(host.save_origin, partition.group, partition.founders)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from angarium.errors import CorruptData, NotFound
+from angarium.errors import CorruptData, DiskFull, NotFound
 from angarium.ids import CATALOG_GROUP, Index, Term, replica_id
 from angarium.log.segments import SegmentConfig
 from angarium.log.snapshots import SnapshotStore
@@ -47,6 +47,10 @@ ORIGIN: Final = Index(1)
 """Where the log of a new group begins: before its first leader's own entry."""
 
 _ORIGIN_TERM: Final = Term(1)
+
+SNAPSHOT_ROOM_BYTES: Final = 64 << 10
+"""Room on disk, beside its own, that a snapshot from a leader needs to be let in. Without it the
+snapshot counts as lost on the way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,10 +153,11 @@ class Host:
     def remove_group(self, group: GroupId) -> None:
         """Give up this node's replica of `group`, with everything it holds.
 
-        Does nothing while its files are being written; ask again then.
+        Does nothing while its files are being written, or while there is no room to write down
+        that it goes; ask again then.
         """
         replica = self.replicas.get(group)
-        if replica is not None and replica.is_in_use:
+        if self.wal.is_exhausted or (replica is not None and replica.is_in_use):
             return
         self.repairs.pop(group, None)
         if replica is not None:
@@ -242,16 +247,16 @@ class Host:
     # --- inputs -----------------------------------------------------------------------------
 
     def tick(self) -> None:
-        """Let one tick pass for every group that does not rest."""
+        """Let one tick pass for every group that does not rest.
+
+        While not even a vote could be remembered any more no time passes, and no message arrives:
+        to the others this node seems to be paused, and they go on without it. Housekeeping finds
+        out when there is room again.
+        """
+        if self.wal.is_exhausted:
+            return
         self._wake()
-        rested = []
-        for group, replica in list(self._awake.items()):
-            replica.tick()
-            replica.process()
-            if self._sleepers.consider(replica):
-                rested.append(group)
-        for group in rested:
-            del self._awake[group]
+        self._tick_awake()
         self._sleepers.tick()
         self._wake()
         if self._sync is None:
@@ -259,10 +264,23 @@ class Host:
             # be told from a write that never finished.
             self.wal.mark()
         self._mend_resting()
-        for repair in self.repairs.values():
-            request = repair.request()
-            if request is not None:
+        for group, repair in list(self.repairs.items()):
+            if repair.is_complete:
+                self._finish_repair(group, repair)
+            elif (request := repair.request()) is not None:
                 self.outbox.tell(request)
+
+    def _tick_awake(self) -> None:
+        rested = []
+        for group, replica in list(self._awake.items()):
+            if self.wal.is_exhausted:
+                break
+            replica.tick()
+            replica.process()
+            if self._sleepers.consider(replica):
+                rested.append(group)
+        for group in rested:
+            del self._awake[group]
 
     def _mend_resting(self) -> None:
         """Let replicas mend their segments that are not ticked otherwise."""
@@ -291,7 +309,7 @@ class Host:
     def deliver(self, group: GroupId, message: Message) -> None:
         """Take a Raft message from another node."""
         # A message to an earlier incarnation of this node is not for us.
-        if message.to != self.id:
+        if message.to != self.id or self.wal.is_exhausted:
             return
         replica = self._replica(group)
         if replica is None:
@@ -302,15 +320,21 @@ class Host:
         # The core alone would not wake: a vote is not even considered while the leader is known.
         if replica.is_resting and message.kind in _LOOKS_FOR_A_LEADER:
             self.outbox.woken.append(group)
-        # No room for entries: as if they had been lost on the way. The leader will ask again.
+        # No room for it: as if it had been lost on the way. The leader will send it again.
         if message.kind is MessageKind.APPEND and message.entries and not replica.has_room:
+            return
+        if message.snapshot is not None and not self._has_room_for(message.snapshot):
             return
         replica.receive(message)
         replica.process()
 
+    def _has_room_for(self, snapshot: Snapshot) -> bool:
+        # Twice: what it replaces stays until the new one is on disk, and files have headers.
+        return self._disk.free_bytes() >= 2 * len(snapshot.data) + SNAPSHOT_ROOM_BYTES
+
     def deliver_from_peer(self, message: PeerMessage) -> None:
         """Take a message outside of Raft from another node."""
-        if message.to != self.id:
+        if message.to != self.id or self.wal.is_exhausted:
             return
         repair = self.repairs.get(message.group)
         if repair is not None:
@@ -334,14 +358,20 @@ class Host:
     def _take_repair(self, reply: EntriesReply, repair: Repair) -> None:
         repair.receive(reply)
         if repair.is_complete:
-            del self.repairs[reply.group]
-            # Whatever this replica promises from now on is synced after what it repaired.
-            self.wal.repair(reply.group, repair.entries)
-            self._start(reply.group)
+            self._finish_repair(reply.group, repair)
             return
         request = repair.request()
         if request is not None:
             self.outbox.tell(request)
+
+    def _finish_repair(self, group: GroupId, repair: Repair) -> None:
+        try:
+            self.wal.repair(group, repair.entries)
+        except DiskFull:
+            return  # again with the next tick
+        del self.repairs[group]
+        # Whatever this replica promises from now on is synced after what it repaired.
+        self._start(group)
 
     # --- what the driver does after each input ----------------------------------------------
 

@@ -228,8 +228,8 @@ class PartitionReplica(Replica):
                 self._chunks_left -= 1
                 self._outbox.tell(request)
             return
-        if self.is_busy:
-            return  # the log is being written; the next tick comes back to this
+        if self.is_busy or self._wal.is_full:
+            return  # the log is being written, or has no room; the next tick comes back to this
         self._copy = None
         if copy.index <= self.raft.commit:
             # The log caught up by itself meanwhile, and is ahead of what was copied.

@@ -11,7 +11,7 @@ No clock and no threads here: the host calls, and looks into the outbox afterwar
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from angarium.errors import (
     AngariumError,
@@ -54,6 +54,10 @@ if TYPE_CHECKING:
     from angarium.replica.work import Work
 
 _APPEND = MessageKind.APPEND
+
+VITAL_ENTRY_BYTES_MAX: Final = 32 << 10
+"""How large an entry may be that a leader with a full disk still takes, out of the reserve: trims,
+positions and memberships are small. Anything larger is refused with `DiskFull`."""
 
 
 class State(Protocol):
@@ -204,8 +208,11 @@ class Replica:
         """Append `data` to the log of this leader and return its index.
 
         Raises `NotLeader` when it does not lead, or is handing leadership over, or holds too much
-        uncommitted; nothing has been appended then.
+        uncommitted, and `DiskFull` for what is too large for a full disk's reserve; nothing has
+        been appended then.
         """
+        if self._wal.is_full and (self._wal.is_exhausted or len(data) > VITAL_ENTRY_BYTES_MAX):
+            raise DiskFull("the leader's disk is full")
         try:
             self.raft.propose([data])
         except ProposalDropped as dropped:

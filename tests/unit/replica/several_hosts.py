@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from angarium.ids import GroupId, Incarnation, NodeId, node_of
 from angarium.log.memory_disk import MemoryDisk
+from angarium.log.wal import WalConfig
 from angarium.replica.config import ReplicaConfig
 from angarium.replica.host import Host, HostConfig
 from angarium.replica.work import do_now
@@ -20,9 +21,14 @@ if TYPE_CHECKING:
 class SeveralHosts:
     """One host per node, none of them in any group yet."""
 
-    def __init__(self, nodes: Sequence[NodeId], replica: ReplicaConfig | None = None) -> None:
-        self._config = HostConfig(replica=replica or ReplicaConfig())
-        self._disks = {node: MemoryDisk() for node in nodes}
+    def __init__(
+        self,
+        nodes: Sequence[NodeId],
+        replica: ReplicaConfig | None = None,
+        wal: WalConfig | None = None,
+    ) -> None:
+        self._config = HostConfig(replica=replica or ReplicaConfig(), wal=wal or WalConfig())
+        self.disks = {node: MemoryDisk() for node in nodes}
         self.hosts = {node: self._opened(node) for node in nodes}
         self.deaf: set[NodeId] = set()
         """Nodes that nothing reaches and for which no time passes."""
@@ -63,7 +69,7 @@ class SeveralHosts:
     def _opened(self, node: NodeId) -> Host:
         # Different patience, so that elections do not split.
         return Host(
-            self._disks[node],
+            self.disks[node],
             node=node,
             incarnation=Incarnation(7),
             config=self._config,

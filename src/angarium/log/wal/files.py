@@ -36,6 +36,10 @@ _LOG: Final = ".log"
 _SPARE: Final = ".spare"
 _RESERVE: Final = ".reserve"
 
+EXHAUSTED_SHARE: Final = 4
+"""The log of a full disk counts as exhausted when less than one part in so many of the reserve is
+left: enough for whatever is under way."""
+
 SMOOTHED_GROUP_BYTES_MAX: Final = 128 << 10
 """A sync group longer than this brings no zeros: it would only be written twice."""
 
@@ -139,6 +143,14 @@ class WalFiles:
     def is_full(self) -> bool:
         """True while there is no room for the file after the current one."""
         return self._spare is None
+
+    def is_exhausted(self, waiting: int, *, table_bytes: int) -> bool:
+        """Tell whether, without a spare, little fits besides `waiting` bytes of frames."""
+        if self._reserve is not None:
+            room = self._reserve.length - FILE_HEADER_BYTES - table_bytes
+        else:
+            room = 0 if self.current is None else self.current.room
+        return room - waiting < self._config.reserve_bytes // EXHAUSTED_SHARE
 
     def prepare(self) -> None:
         """Make the files in waiting that are missing, as far as there is room."""

@@ -324,6 +324,18 @@ class Wal:
         """
         return self._files.is_full
 
+    @property
+    def is_exhausted(self) -> bool:
+        """True while even the reserve has little left, on a disk that is full.
+
+        An owner then asks for nothing any more that would have to be remembered. It becomes False
+        as `is_full` does.
+        """
+        if not self._files.is_full:
+            return False
+        table = table_bytes(len(self._logs) + 1)
+        return self._files.is_exhausted(self._buffer.size, table_bytes=table)
+
     def release(self) -> int:
         """Delete the oldest files that no group needs any more; return how many were deleted.
 
