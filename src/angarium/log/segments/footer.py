@@ -33,7 +33,7 @@ HEAD_BYTES: Final = _HEAD.size
 _CRC_START: Final = HEAD_BYTES - 4
 
 
-def write_footer(disk: Disk, folder: str, segment: Segment) -> None:
+def write_footer(disk: Disk, folder: str, segment: Segment, *, suffix: str = FOOTER) -> None:
     """Put the footer of a segment whose bytes are durable beside it, atomically."""
     assert segment.index is not None
     index = segment.index.encode()
@@ -55,7 +55,7 @@ def write_footer(disk: Disk, folder: str, segment: Segment) -> None:
         0,
     )[:_CRC_START]
     checksum = crc32c_of_bytes(head).to_bytes(4, "little")
-    replace_file(disk, file_name(folder, segment.base_offset, FOOTER), head + checksum + index)
+    replace_file(disk, file_name(folder, segment.base_offset, suffix), head + checksum + index)
 
 
 def read_footer(disk: Disk, folder: str, base_offset: Offset) -> Segment | None:

@@ -5,6 +5,9 @@ the manifest is here and verified, `finish` writes down the decision and then ca
 opening after a crash carries on with a decision it finds. So the log is the old one or the new
 one, never a mixture. Before the decision an import can be resumed after a crash, or discarded.
 
+Whatever takes long is done while chunks come: each segment is verified and gets its footer when it
+is complete, so that `finish`, during which nobody can read the log, only gives files their names.
+
 A segment that is here already, with the same name and checksum, is not copied again.
 
 An owner that installs a snapshot saves it between the last chunk and `finish`. If a crash comes in
@@ -24,6 +27,7 @@ from angarium.log.segments.names import (
     FOOTER,
     IMPORT,
     IMPORT_DECIDED,
+    IMPORT_FOOTER,
     IMPORT_MANIFEST,
     SEGMENT,
     file_name,
@@ -76,9 +80,10 @@ class SegmentImport:
         disk.make_folder(folder)
         complete_import(disk, folder)
         listed = {info.base_offset for info in manifest.segments}
-        for base in offsets_named(disk, folder, IMPORT):
-            if base not in listed:
-                disk.remove(file_name(folder, base, IMPORT))
+        for suffix in (IMPORT, IMPORT_FOOTER):
+            for base in offsets_named(disk, folder, suffix):
+                if base not in listed:
+                    disk.remove(file_name(folder, base, suffix))
         replace_file(disk, f"{folder}/{IMPORT_MANIFEST}", manifest.encode())
         return cls(disk, folder, manifest, chunk_bytes=chunk_bytes)
 
@@ -127,8 +132,7 @@ class SegmentImport:
         self._file.pwrite([data], position)
         self._position = position + len(data)
         if self._position == info.bytes:
-            self._file.datasync()
-            if not self._is_whole(self._file, info):
+            if not self._is_sealed(self._file, info):
                 self._restart(info)
                 raise CorruptData(f"segment {segment} from the peer is not what its manifest says")
             self._next()
@@ -147,8 +151,9 @@ class SegmentImport:
     def discard(self) -> None:
         """Give up and remove what was copied; the log stays as it was."""
         self._close()
-        for base in offsets_named(self._disk, self._folder, IMPORT):
-            self._disk.remove(file_name(self._folder, base, IMPORT))
+        for suffix in (IMPORT, IMPORT_FOOTER):
+            for base in offsets_named(self._disk, self._folder, suffix):
+                self._disk.remove(file_name(self._folder, base, suffix))
         self._disk.remove(f"{self._folder}/{IMPORT_MANIFEST}")
         self._disk.sync_directory(self._folder)
         self._waiting = list(reversed(self.manifest.segments))
@@ -163,8 +168,7 @@ class SegmentImport:
         good, _, _ = scan(self._file, info.base_offset, index_bytes=_INDEX_BYTES, length=info.bytes)
         if good.bytes < info.bytes:
             return good.bytes
-        if _is_listed(good, info):
-            self._file.datasync()
+        if self._is_sealed(self._file, info):
             return info.bytes
         self._restart(info)
         return 0
@@ -190,6 +194,16 @@ class SegmentImport:
         found, _, _ = scan(file, info.base_offset, index_bytes=_INDEX_BYTES, length=info.bytes)
         return _is_listed(found, info)
 
+    def _is_sealed(self, file: File, info: SegmentInfo) -> bool:
+        """Give a segment that is complete its footer; False if it is not what was listed."""
+        file.truncate(info.bytes)
+        file.datasync()
+        found, _, _ = scan(file, info.base_offset, index_bytes=_INDEX_BYTES)
+        if not _is_listed(found, info):
+            return False
+        write_footer(self._disk, self._folder, found, suffix=IMPORT_FOOTER)
+        return True
+
     def _opened(self, info: SegmentInfo) -> File:
         name = file_name(self._folder, info.base_offset, IMPORT)
         if self._disk.exists(name):
@@ -200,6 +214,7 @@ class SegmentImport:
 
     def _restart(self, info: SegmentInfo) -> None:
         self._close()
+        self._disk.remove(file_name(self._folder, info.base_offset, IMPORT_FOOTER))
         self._disk.remove(file_name(self._folder, info.base_offset, IMPORT))
         self._position = 0
 
@@ -226,6 +241,12 @@ def complete_import(disk: Disk, folder: str, *, index_bytes: int = _INDEX_BYTES)
         if base in listed:
             disk.remove(file_name(folder, base, FOOTER))
             disk.rename(file_name(folder, base, IMPORT), file_name(folder, base, SEGMENT))
+    for base in offsets_named(disk, folder, IMPORT_FOOTER):
+        if base in listed:
+            # One of an earlier attempt is found out below, and made anew.
+            disk.rename(file_name(folder, base, IMPORT_FOOTER), file_name(folder, base, FOOTER))
+        else:
+            disk.remove(file_name(folder, base, IMPORT_FOOTER))
     for base in offsets_named(disk, folder, SEGMENT):
         if base not in listed:
             disk.remove(file_name(folder, base, FOOTER))

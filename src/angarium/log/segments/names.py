@@ -18,6 +18,8 @@ FOOTER: Final = ".foot"
 """What is known about a sealed segment, with its index."""
 IMPORT: Final = ".import"
 """A segment on its way in from a peer."""
+IMPORT_FOOTER: Final = ".import-foot"
+"""The footer of one that is whole; it gets its name together with the segment."""
 
 DRAFT: Final = ".draft"
 """What `replace_file` leaves behind if it is interrupted."""

@@ -13,6 +13,7 @@ from angarium.errors import CorruptData
 from angarium.ids import Offset
 from angarium.log.memory_disk import MemoryDisk
 from angarium.log.segments import Manifest, PartitionLog, SegmentConfig, SegmentImport
+from angarium.log.segments.names import FOOTER, IMPORT_FOOTER, offsets_named
 from angarium.testing.disk import SimulatedDisk
 
 CONFIG = SegmentConfig(segment_bytes=900, index_bytes=300, preallocate_bytes=256)
@@ -173,3 +174,28 @@ def test_a_damaged_manifest_is_noticed(position: int) -> None:
 def test_a_manifest_whose_segments_do_not_adjoin_is_refused(manifest: Manifest) -> None:
     with pytest.raises(CorruptData):
         Manifest.decode(manifest.encode())
+
+
+def test_segments_have_their_footers_before_the_import_is_finished() -> None:
+    source = source_log()
+    disk = SimulatedDisk(random.Random(3))
+    importing = SegmentImport.begin(disk, "p", source.manifest(), chunk_bytes=350)
+    while (wanted := importing.missing()) is not None:
+        importing.write(wanted.segment, wanted.position, source.read_segment(*wanted))
+    bases = [info.base_offset for info in importing.manifest.segments]
+    assert offsets_named(disk, "p", IMPORT_FOOTER) == bases
+    importing.finish()
+    assert offsets_named(disk, "p", IMPORT_FOOTER) == []
+    assert offsets_named(disk, "p", FOOTER) == bases
+
+
+def test_a_footer_of_an_earlier_attempt_is_found_out() -> None:
+    old, new = source_log(CONFIG), source_log(OTHER, end=60)
+    disk = SimulatedDisk(random.Random(4))
+    importing = SegmentImport.begin(disk, "p", old.manifest(), chunk_bytes=350)
+    while (wanted := importing.missing()) is not None:
+        importing.write(wanted.segment, wanted.position, old.read_segment(*wanted))
+    carry_out(disk, new, new.manifest())
+    log = PartitionLog.open(disk, "p", CONFIG)
+    assert contents(log) == contents(new)
+    assert log.manifest() == new.manifest()
