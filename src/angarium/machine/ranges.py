@@ -104,6 +104,16 @@ class Ranges:
         # only grow together with that set, so their sum counts what was added.
         return self.floor + self.count - before
 
+    def bits(self, block: int) -> int:
+        """Return which offsets of `block` are acknowledged, as a bitmap."""
+        below = self.floor - (block << _SHIFT)
+        if below >= BLOCK:
+            return _FULL
+        bits = self._partial.get(block)
+        if bits is None:
+            bits = _FULL if self._starts and self._is_full(block) else 0
+        return bits | ((1 << below) - 1) if below > 0 else bits
+
     def ranges(self) -> Iterator[tuple[int, int]]:
         """Yield the acknowledged ranges above the floor, upward, as large as possible."""
         begin = until = -1

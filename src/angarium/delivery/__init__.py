@@ -1,0 +1,36 @@
+"""What the leader of a partition does for its consumer groups: decides, and does nothing itself.
+
+Inputs in, effects out: time is an argument, chance a seed. `GroupDelivery` is one group on one
+partition, `Desk` all groups of a partition; `RecordSource` is what they want to know of the log,
+and `assignment` says who should have which partition.
+"""
+
+from angarium.delivery.assignment import assignment
+from angarium.delivery.effects import (
+    Accepted,
+    Answer,
+    DeadLetterDue,
+    Delivery,
+    Effects,
+    Held,
+    Proposal,
+    Taken,
+)
+from angarium.delivery.group import GRACE_MICROS, GroupDelivery
+from angarium.delivery.source import RecordSource, Stretch
+
+__all__ = [
+    "GRACE_MICROS",
+    "Accepted",
+    "Answer",
+    "DeadLetterDue",
+    "Delivery",
+    "Effects",
+    "GroupDelivery",
+    "Held",
+    "Proposal",
+    "RecordSource",
+    "Stretch",
+    "Taken",
+    "assignment",
+]

@@ -1,0 +1,288 @@
+"""The books of one group: what is on loan, what is under way into the log, what to tell whom.
+
+Every move a record can make is one method here, so that loans, order and proposals never disagree.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from angarium.delivery.backoff import backoff
+from angarium.delivery.blocks import Marks, blocks, first, offsets, runs
+from angarium.delivery.effects import Answer, DeadLetterDue, Delivery, Effects, Taken
+from angarium.delivery.key_order import KeyOrder
+from angarium.delivery.loans import Loans
+from angarium.delivery.proposals import Failing, Promising, Proposals, Vanishing
+from angarium.delivery.queue_order import QueueOrder
+from angarium.delivery.stream_order import StreamOrder
+from angarium.errors import GroupFenced
+from angarium.ids import Index, Micros, Offset
+from angarium.kinds import GroupKind, Poison
+from angarium.machine import changes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from angarium.delivery.loans import Borrower, Loan
+    from angarium.delivery.order import Order
+    from angarium.delivery.source import RecordSource
+    from angarium.machine.cursors import Group
+
+EXPIRIES_MAX: Final = 2_048
+"""Leases, in records, that end in one step; further ones end in the next."""
+
+ENDED: Final = "the lease ended"
+GONE: Final = "its holder is gone"
+"""Reasons kept with an attempt that nobody reported on."""
+
+
+class Ledger:
+    """One group's state in memory."""
+
+    def __init__(
+        self, group: Group, source: RecordSource, *, seed: int, now: Micros, preferred: str = ""
+    ) -> None:
+        self.group = group
+        self.source = source
+        self.proposals = Proposals()
+        self.is_stream = group.kind is GroupKind.STREAM
+        self.answers: list[Answer] = []
+        self.letters: list[DeadLetterDue] = []
+        self._seed = seed
+        self._lease = 0
+        self._turn = (0, 0)
+        self._taken: dict[str, dict[int, int]] = {}
+        self._ticket = 0
+        self._waiting: dict[int, int] = {}
+        """How many changes each ticket still waits for."""
+        self._letters_told: set[int] = set()
+        self._begin(preferred, now)
+
+    def _begin(self, preferred: str, now: Micros) -> None:
+        """Start from what the group's state says, and nothing else."""
+        group = self.group
+        self.generation = Index(group.generation)
+        self.loans = Loans()
+        self.vanishing = Marks()
+        """Records that need no delivery, and whose acknowledgement is under way."""
+        self.order: Order
+        if group.kind is GroupKind.STREAM:
+            self.order = StreamOrder(group, self.source, self.loans, preferred=preferred)
+        elif group.kind is GroupKind.QUEUE:
+            self.order = QueueOrder(group, self.source, self.loans, now=now)
+        else:
+            assert group.kind is GroupKind.KEY, "a checkpoint group is handed nothing"
+            self.order = KeyOrder(group, self.source, self.loans, now=now)
+        self._out: dict[tuple[str, int, int], dict[int, int]] = {}
+        """What was lent in this step: by member, attempt and (in a stream) turn, blocks."""
+        for offset, _ in sorted(group.intents.items(), key=lambda one: one[1].sequence):
+            self.tell_letter(offset)
+
+    def begin_anew(self, now: Micros) -> None:
+        """Follow a group that was moved: everything on loan is nobody's any more."""
+        members = list(self.loans.borrowers.values())
+        for borrower in members:
+            for loan in list(borrower.loans.values()):
+                if loan.open:
+                    self.take_back(loan, loan.open)
+        for ticket in self.proposals.outdate():
+            self.answer(ticket, GroupFenced.code, f"{self.group.name} was moved")
+        self._begin(self.stream.preferred if self.stream is not None else "", now)
+        for borrower in members:
+            self.order.joined(self.loans.join(borrower.name, borrower.credit))
+
+    @property
+    def stream(self) -> StreamOrder | None:
+        """The order of a stream group."""
+        return self.order if isinstance(self.order, StreamOrder) else None
+
+    # --- lending -----------------------------------------------------------------------------
+
+    def lend(self, now: Micros) -> None:
+        """Lend what can be lent."""
+        self._lease = self.group.settings.ack_timeout_micros
+        deadline = now + self._lease
+
+        def hand(borrower: Borrower, block: int, bits: int, attempt: int) -> None:
+            self.loans.lend(borrower, block, bits, deadline)
+            if self.is_stream and attempt != self._turn[1]:
+                # In a stream deliveries follow each other as their records do.
+                self._turn = (self._turn[0] + 1, attempt)
+            lent = self._out.setdefault((borrower.name, attempt, self._turn[0]), {})
+            lent[block] = lent.get(block, 0) | bits
+
+        self.order.pick(now, hand)
+
+    # --- coming back ---------------------------------------------------------------------------
+
+    def take_back(self, loan: Loan, bits: int) -> None:
+        """End a loan, and let the member know."""
+        self.loans.take_back(loan, bits)
+        if not loan.borrower.is_gone:
+            taken = self._taken.setdefault(loan.borrower.name, {})
+            taken[loan.block] = taken.get(loan.block, 0) | bits
+
+    def give_back(self, pieces: Iterable[tuple[Loan, int]]) -> None:
+        """Take records back untried."""
+        lowest = None
+        for loan, bits in pieces:
+            self.loans.take_back(loan, bits)
+            if self.is_stream:
+                offset = first(loan.block, bits)
+                lowest = offset if lowest is None else min(lowest, offset)
+            else:
+                self.order.given_back(loan.block, bits)
+        if lowest is not None:
+            self._rewind(lowest)
+            self.order.given_back(*next(blocks(lowest, lowest + 1)))
+
+    def reopen(self, loan: Loan, bits: int, now: Micros) -> None:
+        """Put records on loan again whose acknowledgement was refused."""
+        deadline = now + self.group.settings.ack_timeout_micros
+        self.loans.reopen(loan, bits, deadline)
+        self.order.reopened(loan.block, bits)
+        if loan.borrower.is_gone:
+            self.loans.expire(loan, bits, now)
+
+    def expire(self, now: Micros) -> None:
+        """End the leases whose time has come, or as many as one step may."""
+        limit = 1 << 62 if self.is_stream else EXPIRIES_MAX
+        failed: list[tuple[int, str]] = []
+        for loan, bits in self.loans.overdue(now, limit=limit):
+            self.take_back(loan, bits)
+            reason = GONE if loan.borrower.is_gone else ENDED
+            # A transaction may have acknowledged records while they were on loan.
+            done = bits & self.group.acked.bits(loan.block)
+            if done:
+                self.order.ended(loan.block, done)
+            if bits & ~done:
+                failed += [(offset, reason) for offset in offsets(loan.block, bits & ~done)]
+                self.order.stalled(loan.borrower)
+        if failed and self.is_stream:
+            failed = [min(failed)]
+        for offset, reason in failed:
+            self.fail(offset, now=now, reason=reason)
+
+    def fail(
+        self, offset: int, *, now: Micros, reason: str, delay: int | None = None, ticket: int = 0
+    ) -> int:
+        """Count an attempt; return how many changes that takes."""
+        known = self.group.attempts.get(offset)
+        attempts = 1 if known is None else known.count + 1
+        settings = self.group.settings
+        may_bury = not self.is_stream or settings.poison is Poison.DEAD_LETTER
+        is_last = may_bury and attempts >= settings.max_attempts
+        if is_last:
+            delay = 0
+        elif delay is None:
+            delay = backoff(settings, attempts=attempts, offset=offset, seed=self._seed)
+        if self.is_stream:
+            self._rewind(offset)
+        self.order.failing(offset)
+        retry = changes.Retry(
+            self.group.name,
+            self.generation,
+            Offset(offset),
+            attempts,
+            Micros(now + delay),
+            reason,
+        )
+        self.proposals.add(retry, Failing(offset, ticket, is_last))
+        if is_last:
+            self.promise(offset, reason, ticket)
+        return 2 if is_last else 1
+
+    def promise(self, offset: int, reason: str, ticket: int = 0) -> None:
+        """Promise a dead letter."""
+        letter = changes.DeadLetter(self.group.name, self.generation, Offset(offset), reason)
+        self.proposals.add(letter, Promising(offset, ticket))
+
+    def settle_absent(self) -> None:
+        """Acknowledge what needs no delivery."""
+        pieces = self.order.absent
+        if pieces:
+            ranges = runs(_merged(pieces))
+            ack = changes.Ack(self.group.name, self.generation, ranges)
+            self.proposals.add(ack, Vanishing(pieces.copy()))
+            for block, bits in pieces:
+                self.vanishing.add(block, bits)
+            pieces.clear()
+        for offset in self.order.spent:
+            self.promise(offset, self.group.attempts[offset].reason)
+        self.order.spent.clear()
+
+    def _rewind(self, offset: int) -> None:
+        """Take back everything on loan behind a record, to come again after it."""
+        for loan, bits in list(self.loans.held_from(offset)):
+            self.take_back(loan, bits)
+
+    # --- telling -------------------------------------------------------------------------------
+
+    def ticket(self, waits_for: int) -> int:
+        """Return a name for a settlement that waits for so many changes."""
+        self._ticket += 1
+        self._waiting[self._ticket] = waits_for
+        return self._ticket
+
+    def next_ticket(self) -> int:
+        """Return the name that the next ticket will have."""
+        return self._ticket + 1
+
+    def answer(self, ticket: int, code: str = "", message: str = "") -> None:
+        """Note the fate of one change that a ticket waits for; the last one, or a refusal, ends."""
+        left = self._waiting.get(ticket)
+        if left is None:
+            return
+        if code or left == 1:
+            del self._waiting[ticket]
+            self.answers.append(Answer(ticket, code, message))
+        else:
+            self._waiting[ticket] = left - 1
+
+    def tell_letter(self, offset: int) -> None:
+        """Have a promised dead letter stored, once."""
+        intent = self.group.intents.get(offset)
+        if intent is None or intent.sequence in self._letters_told:
+            return
+        self._letters_told.add(intent.sequence)
+        known = self.group.attempts.get(offset)
+        if intent.generation != self.generation:
+            known = None
+        self.letters.append(
+            DeadLetterDue(
+                offset,
+                intent.sequence,
+                known.count if known is not None else 0,
+                intent.reason,
+                known.first_at if known is not None else 0,
+                known.last_at if known is not None else 0,
+            )
+        )
+
+    def letter_stored(self, sequence: int) -> None:
+        """Forget a dead letter that is known to be stored."""
+        self._letters_told.discard(sequence)
+
+    def drain(self, now: Micros) -> Effects:
+        """Return everything that is to be done."""
+        effects = Effects(
+            deliveries=[
+                Delivery(member, runs(sorted(lent.items())), attempt, self._lease)
+                for (member, attempt, _), lent in self._out.items()
+            ],
+            taken=[
+                Taken(member, runs(sorted(taken.items()))) for member, taken in self._taken.items()
+            ],
+            proposals=self.proposals.drain(self.group.name, self.generation, now=now),
+            dead_letters=self.letters,
+            answers=self.answers,
+        )
+        self._out, self._taken, self.letters, self.answers = {}, {}, [], []
+        return effects
+
+
+def _merged(pieces: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    found: dict[int, int] = {}
+    for block, bits in pieces:
+        found[block] = found.get(block, 0) | bits
+    return sorted(found.items())

@@ -1,0 +1,69 @@
+"""What the kinds of groups have in common: the port through which a group asks what comes next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    from angarium.delivery.loans import Borrower
+    from angarium.ids import Micros
+
+    Hand: TypeAlias = Callable[[Borrower, int, int, int], None]
+    """Lends to a borrower, of a block, these bits, with this attempt."""
+
+
+class Order(Protocol):
+    """Which record goes to whom next. One for each kind of group that is handed records."""
+
+    spent: list[int]
+    """Records whose attempts are used up, to become dead letters. Whoever reads empties."""
+
+    @property
+    def absent(self) -> list[tuple[int, int]]:
+        """Blocks with records that need no delivery: gaps, expired ones. Whoever reads empties."""
+
+    def pick(self, now: Micros, hand: Hand) -> None:
+        """Lend what can be lent."""
+
+    def wake_at(self) -> int | None:
+        """When there may be something to lend although nothing happened; None: never."""
+
+    # --- what becomes of records ---------------------------------------------------------------
+
+    def claim(self, borrower: Borrower, block: int, bits: int, attempt: int) -> int:
+        """Return which records, lent by an earlier leader, may stay with a member."""
+
+    def given_back(self, block: int, bits: int) -> None:
+        """Take records that came back untried."""
+
+    def settling(self, block: int, bits: int) -> None:
+        """Note that the acknowledgement of records on loan is under way."""
+
+    def reopened(self, block: int, bits: int) -> None:
+        """Note that it was refused, and that they are on loan again."""
+
+    def ended(self, block: int, bits: int) -> None:
+        """Note that records are acknowledged."""
+
+    def failing(self, offset: int) -> None:
+        """Note that an attempt failed, which is being committed."""
+
+    def failed(self, offset: int) -> None:
+        """Note that it is committed; the group's state says when to try again."""
+
+    def promised(self, offset: int) -> None:
+        """Note that the record's dead letter is promised."""
+
+    # --- who is there -------------------------------------------------------------------------
+
+    def joined(self, borrower: Borrower) -> None:
+        """Note that a member came."""
+
+    def left(self, borrower: Borrower) -> None:
+        """Note that a member went; what it held is given back or failing by now."""
+
+    def stalled(self, borrower: Borrower) -> None:
+        """Note that a lease of this member has ended."""
