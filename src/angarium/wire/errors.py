@@ -71,6 +71,10 @@ class Unreachable(WireError):
     retriable = True
 
 
+class StillJoining(Unreachable):
+    """Who answers has asked to be let into the cluster and waits to hear under which id."""
+
+
 class ConnectionLost(OutcomeUnknown):
     """The connection ended while something was under way on it."""
 

@@ -20,7 +20,13 @@ import msgspec
 
 import angarium
 from angarium.errors import InvalidArgument
-from angarium.wire.errors import HandshakeRefused, VersionMismatch, WrongCluster, WrongNode
+from angarium.wire.errors import (
+    HandshakeRefused,
+    StillJoining,
+    VersionMismatch,
+    WrongCluster,
+    WrongNode,
+)
 from angarium.wire.frames import Frame, FrameKind
 from angarium.wire.limits import FRAME_BYTES_LEAST, WireLimits
 
@@ -107,7 +113,12 @@ def negotiated(ours: Hello, theirs: Hello) -> Peer:
 
 
 def check_node(theirs: Hello, expected: int | None) -> None:
-    """Raise `WrongNode` if somebody else than the `expected` node answers."""
+    """Raise `WrongNode` if somebody else than the `expected` node answers.
+
+    One that is about to join does not know who it is yet: `StillJoining`.
+    """
+    if expected is not None and theirs.node == 0:
+        raise StillJoining(f"node {expected} does not know yet that it was let in")
     if expected is not None and theirs.node != expected:
         raise WrongNode(
             f"node {theirs.node} answers where node {expected} was expected; "

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from angarium.errors import AngariumError
 from angarium.wire.dial import dial
-from angarium.wire.errors import Unreachable
+from angarium.wire.errors import StillJoining, Unreachable
 from angarium.wire.limits import WireLimits
 
 if TYPE_CHECKING:
@@ -163,7 +163,8 @@ class Link:
             )
         except AngariumError as error:
             if str(error) != str(self.last_error):
-                _log.warning("%s:%s: %s", self.host, self.port, error)
+                level = logging.DEBUG if isinstance(error, StillJoining) else logging.WARNING
+                _log.log(level, "%s:%s: %s", self.host, self.port, error)
             self.last_error = error
             return 0.0
         started = loop.time()

@@ -15,6 +15,7 @@ from angarium.wire import (
     WrongCluster,
     WrongNode,
 )
+from angarium.wire.errors import StillJoining
 from angarium.wire.frames import FrameKind
 from angarium.wire.handshake import MAGIC, check_node, completed, greeting_in, negotiated
 
@@ -79,6 +80,11 @@ def test_another_node_at_the_address_is_named() -> None:
     check_node(theirs, 2)
     with pytest.raises(WrongNode, match="node 2 answers where node 3 was expected"):
         check_node(theirs, 3)
+
+
+def test_a_node_that_does_not_know_its_id_yet_is_still_joining() -> None:
+    with pytest.raises(StillJoining):
+        check_node(Hello(role=Role.PEER), 3)
 
 
 def greeting(fields: object, *, kind: int = FrameKind.HELLO, frame_id: int = MAGIC) -> Frame:
