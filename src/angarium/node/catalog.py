@@ -30,6 +30,7 @@ from angarium.machine.catalog.values import (
     Moving,
     NodeRegistered,
     ProducerOpened,
+    ProducerShared,
     ProducersIssued,
     TopicMade,
 )
@@ -59,6 +60,7 @@ _KINDS: Final[dict[str, type[CatalogOutcome]]] = {
         Moving,
         NodeRegistered,
         ProducerOpened,
+        ProducerShared,
         ProducersIssued,
         TopicMade,
     )

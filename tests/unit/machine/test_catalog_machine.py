@@ -34,6 +34,7 @@ from angarium.machine.catalog import (
     ProducerOpen,
     ProducerOpened,
     ProducerShare,
+    ProducerShared,
     ProducersIssued,
     Reassign,
     Reassigned,
@@ -353,10 +354,19 @@ def test_a_named_producer_keeps_its_id_and_gets_a_new_epoch() -> None:
 
 def test_a_shared_producer_is_made_once_and_keeps_its_epoch() -> None:
     catalog = Catalog()
-    assert catalog.do(ProducerShare(name="p")) == ProducerOpened(NAMED_FROM, Epoch(0))
-    assert catalog.do(ProducerShare(name="p")) == ProducerOpened(NAMED_FROM, Epoch(0))
+    assert catalog.do(ProducerShare(name="p", base=3)) == ProducerShared(NAMED_FROM, Epoch(0), 3)
+    assert catalog.do(ProducerShare(name="p", base=4)) == ProducerShared(NAMED_FROM, Epoch(0), 3)
     assert catalog.do(ProducerOpen(name="p")) == ProducerOpened(NAMED_FROM, Epoch(1))
-    assert catalog.do(ProducerShare(name="p")) == ProducerOpened(NAMED_FROM, Epoch(1))
+    assert catalog.do(ProducerShare(name="p")) == ProducerShared(NAMED_FROM, Epoch(1), 0)
+
+
+def test_of_two_that_replace_one_epoch_of_a_shared_producer_both_get_the_same_new_one() -> None:
+    catalog = Catalog()
+    catalog.do(ProducerShare(name="p"))
+    unfit = ProducerShare(name="p", base=7, replaces=Epoch(0))
+    assert catalog.do(unfit) == ProducerShared(NAMED_FROM, Epoch(1), 7)
+    late = ProducerShare(name="p", base=9, replaces=Epoch(0))
+    assert catalog.do(late) == ProducerShared(NAMED_FROM, Epoch(1), 7)
 
 
 # --- the machine's own promises --------------------------------------------------------------
@@ -426,7 +436,12 @@ _commands: st.SearchStrategy[CatalogCommand] = st.one_of(
     st.builds(Reassigned, group=_group, replicas=st.lists(_node, max_size=3).map(tuple)),
     st.builds(ProducerBlock, count=st.integers(0, 50)),
     st.builds(ProducerOpen, name=st.sampled_from(["p", "q"])),
-    st.builds(ProducerShare, name=st.sampled_from(["p", "q"])),
+    st.builds(
+        ProducerShare,
+        name=st.sampled_from(["p", "q"]),
+        base=st.integers(0, 3),
+        replaces=st.none() | st.integers(0, 2),
+    ),
     st.builds(ProducerClose, name=st.sampled_from(["p", "q"])),
     st.builds(LevelRaise, level=st.integers(0, 3)),
 )

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from angarium.ids import GroupId, Incarnation, Micros, NodeId, TopicId
+from angarium.ids import Epoch, GroupId, Incarnation, Micros, NodeId, TopicId
 from angarium.machine.catalog.values import Labels, TopicSettings
 from angarium.machine.forms import Forms
 
@@ -128,6 +128,11 @@ class ProducerShare(_Command, frozen=True, kw_only=True, array_like=True):
     """
 
     name: str
+    base: int = 0
+    """What the user counts from if the producer is new: this becomes sequence 0."""
+    replaces: Epoch | None = None
+    """If this is its epoch, begin a new one, which counts from `base`; else leave it as it is. Two
+    that find the same epoch unfit get the same new one."""
 
 
 class ProducerClose(_Command, frozen=True, kw_only=True, array_like=True):

@@ -26,6 +26,7 @@ from angarium.machine.catalog.values import (
     NamedProducer,
     NodeRegistered,
     ProducerOpened,
+    ProducerShared,
     ProducersIssued,
     TopicMade,
 )
@@ -167,9 +168,9 @@ class CatalogMachine:
             case commands.ProducerBlock():
                 outcome = self._issue(command)
             case commands.ProducerOpen():
-                outcome = self._open_producer(command.name, anew=True)
+                outcome = self._open_producer(command.name)
             case commands.ProducerShare():
-                outcome = self._open_producer(command.name, anew=False)
+                outcome = self._share_producer(command)
             case commands.ProducerClose():
                 outcome = Done(self.named.pop(command.name, None) is not None)
             case _:
@@ -196,19 +197,39 @@ class CatalogMachine:
         self.next_producer += command.count
         return ProducersIssued(ProducerId(first), ProducerId(self.next_producer))
 
-    def _open_producer(self, name: str, *, anew: bool) -> CatalogOutcome:
+    def _open_producer(self, name: str) -> CatalogOutcome:
+        known = self.named.get(name)
+        epoch = Epoch(0 if known is None else known.epoch + 1)
+        named = self._name_producer(name, epoch, base=0)
+        return named if isinstance(named, Refused) else ProducerOpened(named.id, named.epoch)
+
+    def _share_producer(self, command: commands.ProducerShare) -> CatalogOutcome:
+        known = self.named.get(command.name)
+        named: NamedProducer | Refused
+        if known is None:
+            named = self._name_producer(command.name, Epoch(0), base=command.base)
+        elif known.epoch == command.replaces:
+            named = self._name_producer(command.name, Epoch(known.epoch + 1), base=command.base)
+        else:
+            named = known
+        if isinstance(named, Refused):
+            return named
+        return ProducerShared(named.id, named.epoch, named.base)
+
+    def _name_producer(self, name: str, epoch: Epoch, *, base: int) -> NamedProducer | Refused:
+        """Note a named producer, which keeps its id, as it is from now on."""
         if not 0 < len(name) <= NAME_CHARACTERS_MAX:
             return refused(InvalidArgument, "a producer's name is too long or empty")
         known = self.named.get(name)
         if known is None:
             if len(self.named) >= NAMED_PRODUCERS_MAX:
                 return limited("NAMED_PRODUCERS_MAX", "no more producers can be named")
-            producer, epoch = ProducerId(self.next_named), Epoch(0)
+            producer = ProducerId(self.next_named)
             self.next_named += 1
         else:
-            producer, epoch = known.id, Epoch(known.epoch + anew)
-        self.named[name] = NamedProducer(producer, epoch)
-        return ProducerOpened(producer, epoch)
+            producer = known.id
+        self.named[name] = NamedProducer(producer, epoch, base)
+        return self.named[name]
 
     def _topic_of(self, command: CatalogCommand) -> TopicId:
         if isinstance(command, commands.TopicAlter | commands.TopicDelete):

@@ -107,6 +107,8 @@ class NamedProducer(msgspec.Struct, frozen=True, array_like=True):
 
     id: ProducerId
     epoch: Epoch
+    base: int = 0
+    """Where a producer that is shared counts from."""
 
 
 # --- answers --------------------------------------------------------------------------------
@@ -159,6 +161,14 @@ class LevelRaised(msgspec.Struct, frozen=True, array_like=True, tag=7):
     level: int
 
 
+class ProducerShared(msgspec.Struct, frozen=True, array_like=True, tag=8):
+    """The shared producer's id, its epoch, and which number has the sequence 0."""
+
+    producer: ProducerId
+    epoch: Epoch
+    base: int
+
+
 CatalogOutcome: TypeAlias = (
     Formed
     | NodeRegistered
@@ -166,6 +176,7 @@ CatalogOutcome: TypeAlias = (
     | Moving
     | ProducersIssued
     | ProducerOpened
+    | ProducerShared
     | LevelRaised
     | Done
     | Refused
