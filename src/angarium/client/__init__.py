@@ -3,8 +3,17 @@
 `Client` is for asyncio, `SyncClient` for everybody else. docs/guides/python-client.md shows both.
 """
 
-from angarium.api import Ack, TopicConfig
+from angarium.api import Ack, GroupConfig, TopicConfig
 from angarium.client.client import Client
+from angarium.client.groups.consumer import Consumer
+from angarium.client.groups.group import Group
+from angarium.client.groups.records import (
+    GroupBatch,
+    GroupRecord,
+    SyncGroupBatch,
+    SyncGroupRecord,
+)
+from angarium.client.groups.sync import SyncConsumer, SyncGroup
 from angarium.client.publishing.receipts import Loss, Receipt
 from angarium.client.reading.starts import StartLike
 from angarium.client.reading.subscription import Subscription
@@ -16,6 +25,11 @@ __all__ = [
     "Ack",
     "Client",
     "ClientSettings",
+    "Consumer",
+    "Group",
+    "GroupBatch",
+    "GroupConfig",
+    "GroupRecord",
     "Loss",
     "Receipt",
     "ReceivedBatch",
@@ -23,6 +37,10 @@ __all__ = [
     "StartLike",
     "Subscription",
     "SyncClient",
+    "SyncConsumer",
+    "SyncGroup",
+    "SyncGroupBatch",
+    "SyncGroupRecord",
     "SyncSubscription",
     "TopicConfig",
 ]

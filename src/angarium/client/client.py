@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 from angarium.client.addresses import bootstrap_addresses
 from angarium.client.administration import Administration
+from angarium.client.groups.administration import GroupAdministration
+from angarium.client.groups.group import Group, GroupChoices
+from angarium.client.groups.keeper import Keeper
 from angarium.client.publishing.columns import Table
 from angarium.client.publishing.identities import Identities
 from angarium.client.publishing.outgoing import outgoing
@@ -26,8 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
     from types import TracebackType
 
-    from angarium.api import Ack
+    from angarium.api import Ack, GroupConfig
     from angarium.batch.columns import HeadersOf
+    from angarium.client.groups.group import KindLike
     from angarium.client.publishing.outgoing import HeadersLike, Outgoing, Text
     from angarium.client.publishing.receipts import Loss, Receipt
     from angarium.client.reading.starts import StartLike
@@ -39,7 +43,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class Client(Administration):
+class Client(Administration, GroupAdministration):
     """Publishes, subscribes, fetches and administers.
 
         async with Client("127.0.0.1:7400") as client:
@@ -317,7 +321,37 @@ class Client(Administration):
         """Return the offset that `start` stands for."""
         return await offset_in(self._reach, topic, partition, start_in(start, partition))
 
+    # --- groups ---------------------------------------------------------------------------------
+
+    def group(
+        self,
+        name: str,
+        *,
+        kind: KindLike | None = None,
+        start: StartLike = "earliest",
+        config: GroupConfig | None = None,
+    ) -> Group:
+        """Return a consumer group, to take part in it or to look after it.
+
+            async for record in client.group("workers").consume("orders"):
+                ...
+                await record.ack()
+
+        `kind` is "queue" (any consumer, each record on its own), "key" (the same, but records of
+        one key in order) or "stream" (one consumer per partition, in order); None: as the group is,
+        or a queue if it is new. `start` is where a new group begins, and `config` what it is made
+        with; one that exists keeps its own.
+        """
+        choices = GroupChoices(name, kind=kind, start=start, config=config)
+        return Group(self, self._keeper, choices)
+
     # --- inside ---------------------------------------------------------------------------------
+
+    def _keeper(self) -> Keeper:
+        opened = self._opened
+        if opened.keeper is None:
+            opened.keeper = Keeper(self._bootstrap, self.settings)
+        return opened.keeper
 
     @property
     def _opened(self) -> _Open:
@@ -344,6 +378,8 @@ class _Open:
     ) -> None:
         self.reach = reach
         self.subscriptions: set[Subscription] = set()
+        self.keeper: Keeper | None = None
+        """Holds what this client's consumers have on loan; made with the first of them."""
         self.publisher = Publisher(
             Sending(
                 settings=reach.settings,
@@ -369,6 +405,8 @@ class _Open:
             self._refreshing.cancel()
             for subscription in list(self.subscriptions):
                 await subscription.close()
+            if self.keeper is not None:
+                await self.keeper.close()
             await self.publisher.close()
             await self.reach.close(timeout_s=settings.attempt_timeout_s)
 

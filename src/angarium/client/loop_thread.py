@@ -24,7 +24,7 @@ class LoopThread:
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` there and return what it returns; an interrupted caller cancels it."""
-        future: Future[T] = asyncio.run_coroutine_threadsafe(work, self._loop)
+        future = self.submit(work)
         try:
             return future.result()
         except CancelledError:
@@ -32,6 +32,10 @@ class LoopThread:
         except BaseException:
             future.cancel()
             raise
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Run `work` there, and return what will hold its result; cancelling that cancels it."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def soon(self, action: Callable[[], None]) -> None:
         """Have `action` called there, without waiting for it."""

@@ -10,7 +10,10 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any, Self
 
+from angarium.client.addresses import bootstrap_addresses
 from angarium.client.client import Client
+from angarium.client.groups.keeper import Keeper
+from angarium.client.groups.sync import SyncGroups
 from angarium.client.loop_thread import LoopThread
 from angarium.client.publishing.outgoing import outgoing
 from angarium.errors import LimitExceeded
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
     from angarium.modes import DeliveryMode
 
 
-class SyncClient:
+class SyncClient(SyncGroups):
     """Publishes, subscribes, fetches and administers; see `Client` for what each call means.
 
     with SyncClient("127.0.0.1:7400") as client:
@@ -54,6 +57,7 @@ class SyncClient:
         self._outbox_bytes = 0
         self._lock = threading.Lock()
         self._is_closed = False
+        self._consuming = Keeper(bootstrap_addresses(servers), self._client.settings)
 
     def __enter__(self) -> Self:
         try:
@@ -75,6 +79,7 @@ class SyncClient:
         """Publish what waits, say goodbye, and end the thread."""
         if not self._is_closed:
             self._is_closed = True
+            self._consuming.close_and_wait()
             try:
                 self._thread.call(self._close())
             finally:
@@ -300,6 +305,12 @@ class SyncClient:
     def raise_level(self, level: int | None = None) -> int:
         """Let the cluster work at a higher feature level, the end of an upgrade."""
         return self._thread.call(self._client.raise_level(level))
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    @property
+    def _keeper(self) -> Keeper:
+        return self._consuming
 
     # --- in the other thread ----------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from angarium.errors import InvalidArgument
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
+_MILLISECOND: Final = timedelta(milliseconds=1)
 
 Moment: TypeAlias = int | datetime | timedelta
 """Microseconds since 1970, a datetime with its time zone, or a distance from now."""
@@ -24,3 +25,13 @@ def micros(moment: Moment) -> int:
     if moment.tzinfo is None:
         raise InvalidArgument(f"{moment} has no time zone; write datetime.now(UTC), for instance")
     return (moment - _EPOCH) // _MICROSECOND
+
+
+def milliseconds(span: float | timedelta | None) -> int | None:
+    """Return a span of time, given in seconds or as a timedelta, in milliseconds."""
+    if span is None:
+        return None
+    found = span // _MILLISECOND if isinstance(span, timedelta) else round(span * 1000)
+    if found < 0:
+        raise InvalidArgument(f"a span of time is not negative: {span}")
+    return found

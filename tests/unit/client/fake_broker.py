@@ -58,7 +58,7 @@ from angarium.wire.operations import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 
     from angarium.api import Start
     from angarium.wire import Request, Stream
@@ -195,7 +195,7 @@ class Node:
         }
         handlers = Handlers(
             requests={int(one): self._with_faults(handler) for one, handler in requests.items()},
-            streams={int(Operation.SUBSCRIBE): self._subscribe},
+            streams={int(Operation.SUBSCRIBE): self._subscribe, **self.cluster.stream_handlers},
         )
         self.server = await Server.listen(
             host=LOCALHOST,
@@ -366,6 +366,8 @@ class Cluster:
         self.delivery_bytes = 1 << 20
         self.batches_published = 0
         self.streams: list[Stream] = []
+        self.stream_handlers: dict[int, Callable[[Stream], Coroutine[Any, Any, None]]] = {}
+        """Further streams that the nodes serve; to be set before they start."""
         self._producer = 0
         self._names: dict[str, Producer] = {}
         self._topics_made = 0
@@ -468,9 +470,13 @@ class Cluster:
 
 
 @asynccontextmanager
-async def fake_cluster(nodes: int = 1) -> AsyncIterator[Cluster]:
+async def fake_cluster(
+    nodes: int = 1, prepare: Callable[[Cluster], None] | None = None
+) -> AsyncIterator[Cluster]:
     """A cluster of `nodes` on free ports."""
     cluster = Cluster()
+    if prepare is not None:
+        prepare(cluster)
     cluster.nodes = [Node(cluster, number + 1) for number in range(nodes)]
     for node in cluster.nodes:
         await node.start()

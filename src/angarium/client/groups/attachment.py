@@ -1,0 +1,375 @@
+"""The keeper's half of a consumer: its stream to a node, and what it holds while it has one.
+
+It runs on an event loop that no user's code ever blocks. It brings deliveries, sends what the user
+said about them, renews every lease that is in use, and when the stream breaks it joins again at
+another node under the same name, says what it still has, and goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from contextlib import suppress
+from itertools import count
+from typing import TYPE_CHECKING, Final, cast
+
+from msgspec.structs import replace
+
+from angarium.api import ConsumeRequest, Held, Settled, Verb
+from angarium.client.groups.desk import Desk, Said
+from angarium.client.groups.handover import Handover, Parcel
+from angarium.client.groups.loans import Loan
+from angarium.errors import AngariumError, NotFound, OutcomeUnknown
+from angarium.kinds import GroupKind
+from angarium.wire import DeadlineExceeded, Unreachable
+from angarium.wire.error_codec import Failure, error_of
+from angarium.wire.operations import (
+    Answered,
+    ConsumeHeader,
+    HandedOver,
+    Heard,
+    Joined,
+    Operation,
+    Settle,
+)
+
+if TYPE_CHECKING:
+    from angarium.client.reach import Reach
+    from angarium.wire import Connection, Frame, Stream
+
+STRIKES_MAX: Final = 3
+"""So often in a row a join may be refused with an error that should not pass by itself: a node may
+not have heard of a new topic yet. Then the consumer ends with that error."""
+
+RENEWALS_PER_LEASE: Final = 3
+"""A lease is renewed when a third of it is over, so that two attempts may fail."""
+
+LOOKS_PER_RENEWAL: Final = 4
+LOOK_S_MAX: Final = 1.0
+"""Leases and deadlines are looked at this often at the least."""
+
+HELD_BYTES_MAX: Final = 160 * 1024
+"""How much a member that comes again says about what it holds. What does not fit goes back."""
+
+_log = logging.getLogger(__name__)
+
+
+class Attachment:
+    """One consumer, as the keeper sees it."""
+
+    def __init__(
+        self, reach: Reach, request: ConsumeRequest, handover: Handover, *, keep_s: float
+    ) -> None:
+        self.request = request
+        self.desks: dict[tuple[str, int], Desk] = {}
+        self._joined: Joined | None = None
+        # Settlements that were refused and nobody waited for, and the first one's error.
+        self._failed = 0
+        self._failure: AngariumError | None = None
+        self._loop = asyncio.get_running_loop()
+        self._reach = reach
+        self._handover = handover
+        self._keep_s = keep_s
+        self._serials = count(1)
+        self._numbers = count(1)
+        self._flights: dict[int, Desk] = {}
+        self._stream: Stream | None = None
+        self._last_error: AngariumError | None = None
+        self._is_called = False
+        self._is_leaving = False
+        self._beginning: asyncio.Future[Joined] = self._loop.create_future()
+        self._task: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[None] | None = None
+
+    # --- its life -------------------------------------------------------------------------------
+
+    async def begin(self) -> Joined:
+        """Join, and return what the group is; raises why it cannot be joined."""
+        timeout_s = self._reach.settings.request_timeout_s
+        self._task = self._loop.create_task(self._run())
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await asyncio.shield(self._beginning)
+        except TimeoutError:
+            raise self._last_error or DeadlineExceeded(
+                f"the group {self.request.group!r} could not be joined within {timeout_s:g} s"
+            ) from None
+
+    async def leave(self, *, settle_s: float) -> None:
+        """Send what was said, leave the group and end; what is on loan goes back untried."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(settle_s):
+                while self._stream is not None and not self._is_quiet:
+                    self._send_all()
+                    await asyncio.gather(*(desk.hear(_nothing) for desk in self.desks.values()))
+        self._is_leaving = True
+        if self._stream is not None:
+            self._stream.end()
+            assert self._task is not None
+            await asyncio.wait([self._task], timeout=self._reach.settings.attempt_timeout_s)
+        tasks = [task for task in (self._task, self._looking) if task is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        for desk in self.desks.values():
+            self._give_up(desk, Unreachable("the consumer was closed"))
+        self._handover.end()
+
+    async def flush(self) -> None:
+        """Wait until all that was said has its answer."""
+        while not self._is_quiet:
+            await asyncio.gather(*(desk.hear(_nothing) for desk in list(self.desks.values())))
+
+    def raise_failure(self) -> None:
+        """Raise the first error that nobody heard, with a note of how many, and forget them."""
+        failure, failed = self._failure, self._failed
+        self._failure, self._failed = None, 0
+        if failure is not None:
+            failure.add_note(f"{failed} settlements were refused since the last flush")
+            raise failure
+
+    @property
+    def group(self) -> Joined:
+        """What the group said when it was joined last."""
+        assert self._joined is not None, "nobody hears of an attachment before it has begun"
+        return self._joined
+
+    def call(self) -> None:
+        """Have what was said sent; any thread. Calls until that happens cost nothing more."""
+        if not self._is_called:
+            self._is_called = True
+            # A loop that has been closed has nobody to send to either.
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._send_all)
+
+    @property
+    def _is_quiet(self) -> bool:
+        return all(desk.is_quiet for desk in self.desks.values())
+
+    # --- joining, again and again ---------------------------------------------------------------
+
+    async def _run(self) -> None:
+        failures = strikes = 0
+        while True:
+            connection: Connection | None = None
+            try:
+                connection = await self._way(failures)
+                await self._take_part(connection)
+                failures = strikes = 0  # ended in good order: the node is going away, or we are
+            except AngariumError as error:
+                if self._stream is not None:
+                    failures = strikes = 0
+                strikes += not error.retriable
+                if strikes >= (STRIKES_MAX if isinstance(error, NotFound) else 1):
+                    self._end(error)
+                    return
+                self._last_error = error
+                _log.debug("group %s: %s", self.request.group, error)
+            except Exception:
+                _log.exception("a consumer of %s met a mistake of ours", self.request.group)
+                self._end(OutcomeUnknown("the consumer met a mistake of ours; the log has it"))
+                return
+            finally:
+                self._stream = None
+                self._flights.clear()
+            if self._is_leaving:
+                return
+            if connection is not None and connection.is_open:
+                self._reach.routes.distrust(connection)
+            await asyncio.sleep(self._reach.settings.backoff.pause_s(failures, random.random()))
+            failures += 1
+
+    async def _way(self, failures: int) -> Connection:
+        """Return a connection to a node: at first one that leads some of the partitions."""
+        if not failures:
+            with suppress(AngariumError):
+                topic = await self._reach.metadata.topic(random.choice(self.request.topics))
+                partition = random.choice(topic.partitions).number
+                return await self._reach.routes.connection_for(topic.name, partition)
+        return await self._reach.routes.any_connection()
+
+    async def _take_part(self, connection: Connection) -> None:
+        request = replace(self.request, held=self._held())
+        stream = connection.open_stream(Operation.CONSUME, ConsumeHeader(request))
+        try:
+            async with asyncio.timeout(self._reach.settings.request_timeout_s):
+                first = await stream.receive()
+            if first is None:
+                raise Unreachable(f"{connection.address} takes no consumers now")
+            self._join(stream, first.read(Joined))
+            while (frame := await stream.receive()) is not None:
+                self._take(frame)
+        except TimeoutError:
+            raise DeadlineExceeded(f"{connection.address} did not answer in time") from None
+        finally:
+            stream.cancel()
+
+    def _join(self, stream: Stream, joined: Joined) -> None:
+        self._joined = joined
+        self.request = replace(self.request, member=joined.member, kind=joined.kind, config=None)
+        self._stream = stream
+        now = self._loop.time()
+        for desk in self.desks.values():
+            for loan in desk.loans.values():
+                loan.renew_at = now  # what was claimed is renewed first of all
+            if desk.flight is not None:
+                self._send(desk)
+        self._send_all()
+        if self._looking is None:
+            self._looking = self._loop.create_task(self._look())
+        if not self._beginning.done():
+            self._beginning.set_result(joined)
+
+    def _held(self) -> tuple[Held, ...]:
+        found: list[Held] = []
+        size = 0
+        for desk in self.desks.values():
+            for loan in list(desk.loans.values()):
+                held = Held(desk.topic, desk.partition, desk.unsettled(loan), loan.attempt)
+                size += 32 + len(held.topic) + 9 * len(held.ranges)
+                if size > HELD_BYTES_MAX:
+                    return tuple(found)
+                if held.ranges:
+                    found.append(held)
+        return tuple(found)
+
+    def _end(self, error: AngariumError) -> None:
+        if not self._beginning.done():
+            self._beginning.set_exception(error)
+            self._beginning.exception()  # whoever waits still gets it
+        for desk in self.desks.values():
+            self._give_up(desk, error)
+        self._handover.end(error)
+
+    # --- what comes -------------------------------------------------------------------------------
+
+    def _take(self, frame: Frame) -> None:
+        heard = frame.read(cast("type[Heard]", Heard))
+        if isinstance(heard, HandedOver):
+            self._take_delivery(heard, frame.payload)
+        elif isinstance(heard, Answered):
+            desk = self._flights.pop(heard.number, None)
+            if desk is not None:
+                self._take_answers(desk, heard.settled)
+
+    def _take_delivery(self, handed: HandedOver, payload: memoryview) -> None:
+        place = (handed.topic, handed.partition)
+        desk = self.desks.get(place)
+        if desk is None:
+            desk = self.desks[place] = Desk(
+                *place,
+                is_ordered=self.group.kind is GroupKind.STREAM,
+                call=self.call,
+                now=self._loop.time,
+            )
+        now = self._loop.time()
+        loan = Loan(
+            desk,
+            next(self._serials),
+            ranges=handed.ranges,
+            attempt=handed.attempt,
+            generation=handed.generation,
+            renew_at=now + handed.lease_ms / 1000 / RENEWALS_PER_LEASE,
+            keep_until=now + self._keep_s,
+        )
+        desk.loans[loan.serial] = loan
+        self._handover.put(Parcel(loan, payload))
+
+    def _take_answers(self, desk: Desk, settled: tuple[Settled, ...]) -> None:
+        flight = desk.flight
+        assert flight is not None
+        errors = [error_of(Failure(one.code, one.message)) if one.code else None for one in settled]
+        if desk.answer(errors):
+            self._land(desk)
+            return
+        if any(error is not None and error.retriable for error in errors):
+            flight.attempts += 1
+            pause_s = self._reach.settings.backoff.pause_s(flight.attempts, random.random())
+            self._loop.call_later(pause_s, self._send_again, desk)
+        else:
+            self._send(desk)
+
+    # --- what goes --------------------------------------------------------------------------------
+
+    def _send_all(self) -> None:
+        # First this, then the desks: whoever says something in between calls anew.
+        self._is_called = False
+        deadline = self._loop.time() + self._reach.settings.request_timeout_s
+        for desk in list(self.desks.values()):
+            if desk.flight is None and not desk.is_quiet and desk.board(deadline) is not None:
+                self._send(desk)
+
+    def _send_again(self, desk: Desk) -> None:
+        if desk.flight is not None and desk not in self._flights.values():
+            self._send(desk)
+
+    def _send(self, desk: Desk) -> None:
+        """Send a desk's flight; without a stream it waits for the next one."""
+        flight = desk.flight
+        assert flight is not None
+        if not flight.said:
+            self._land(desk)
+            return
+        if self._stream is None:
+            return
+        number = next(self._numbers)
+        # Settlements are small and at most one frame per partition is under way: no need to wait
+        # for credit, and where a node takes nothing at all the stream ends soon.
+        with suppress(AngariumError):
+            if self._stream.send_nowait(Settle(number, flight.settlements(desk))):
+                self._flights[number] = desk
+                return
+            flight.attempts += 1
+            self._loop.call_later(0.01, self._send_again, desk)
+
+    def _land(self, desk: Desk) -> None:
+        for said, error in desk.land():
+            self._failed += 1
+            self._failure = self._failure or error
+            _log.debug("%s of %s was refused: %s", said.verb.name, desk.topic, error)
+        if not desk.is_quiet:
+            self.call()
+
+    def _give_up(self, desk: Desk, error: AngariumError) -> None:
+        while desk.board(0.0) is not None:
+            assert desk.flight is not None
+            desk.flight.refused += [(said, error) for said in desk.flight.said]
+            self._land(desk)
+
+    # --- leases and deadlines ---------------------------------------------------------------------
+
+    async def _look(self) -> None:
+        """Look, again and again, at what has to be renewed, and at what has waited too long."""
+        while True:
+            lease_s = self.group.config.ack_timeout_ms / 1000
+            renew_s = lease_s / RENEWALS_PER_LEASE
+            await asyncio.sleep(min(renew_s / LOOKS_PER_RENEWAL, LOOK_S_MAX))
+            now = self._loop.time()
+            for desk in list(self.desks.values()):
+                self._renew(desk, now, renew_s)
+                if desk.flight is not None and desk.flight.deadline < now:
+                    self._give_up_late(desk)
+
+    def _renew(self, desk: Desk, now: float, renew_s: float) -> None:
+        for loan in list(desk.loans.values()):
+            if loan.renew_at > now or loan.keep_until < now:
+                continue
+            loan.renew_at = now + renew_s
+            desk.say(Said(loan, Verb.EXTEND, loan.renewable(now)))
+
+    def _give_up_late(self, desk: Desk) -> None:
+        assert desk.flight is not None
+        timeout_s = self._reach.settings.request_timeout_s
+        error = OutcomeUnknown(
+            f"no answer about {desk.topic}/{desk.partition} came within {timeout_s:g} s; what was"
+            " said may or may not count, and the records may come again"
+        )
+        self._flights = {number: one for number, one in self._flights.items() if one is not desk}
+        desk.flight.refused += [(said, error) for said in desk.flight.said]
+        self._land(desk)
+
+
+def _nothing() -> None:
+    """Say nothing: only wait for what was said before."""

@@ -1,0 +1,180 @@
+"""A consumer: one program's part in a group, as the user sees it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from angarium.client.groups.handover import Handover
+from angarium.client.groups.records import GroupBatch
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+    from types import TracebackType
+
+    from angarium.api import ConsumeRequest, GroupConfig
+    from angarium.client.groups.attachment import Attachment
+    from angarium.client.groups.keeper import Keeper
+    from angarium.client.groups.records import GroupRecord
+    from angarium.kinds import GroupKind
+
+AckMode: TypeAlias = Literal["manual", "auto"]
+"""Who acknowledges: the user's code, or the loop itself once its body is done with a record."""
+
+
+class Consumer:
+    """Records of some topics, shared with the group's other consumers. Made by `Group.consume`.
+
+        async with client.group("workers").consume("orders") as records:
+            async for record in records:
+                ...
+                await record.ack()
+
+    One task reads it, record by record or in `batches()`; any task or thread may settle. It begins
+    with `async with`, or when the first record is asked for. With `ack="auto"` a record is done
+    with when the next one is asked for, or when the `async with` block is left; an exception that
+    leaves the block gives it back as failed.
+
+    What is in hand is renewed by another thread for as long as this one works on it. After a
+    failure the consumer goes on by itself, at another node, with what it holds.
+    """
+
+    def __init__(
+        self,
+        keeper: Keeper,
+        request: ConsumeRequest,
+        *,
+        ack: AckMode,
+        keep_s: float,
+        on_closed: Callable[[Consumer], None] | None = None,
+    ) -> None:
+        self._keeper = keeper
+        self._request = request
+        self._is_auto = ack == "auto"
+        self._keep_s = keep_s
+        self._on_closed = on_closed
+        self._handover = Handover()
+        self._attachment: Attachment | None = None
+        self._records: Iterator[GroupRecord] = iter(())
+        self._in_hand: GroupRecord | GroupBatch | None = None
+        self._is_closed = False
+
+    # --- its life -------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Consumer:
+        await self.begin()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        in_hand, self._in_hand = self._in_hand, None
+        if in_hand is not None:
+            if error is None:
+                in_hand.ack_nowait()
+            elif isinstance(error, Exception):
+                in_hand.nack_nowait(reason=f"{type(error).__name__}: {error}")
+        await self.close()
+
+    async def begin(self) -> None:
+        """Join the group, unless that has happened; raises why it cannot be joined."""
+        if self._attachment is None and not self._is_closed:
+            self._attachment = await self._keeper.run(
+                self._keeper.attach(self._request, self._handover, keep_s=self._keep_s)
+            )
+
+    async def close(self) -> None:
+        """Leave the group: what was said is sent, the rest goes back untried to the others."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._handover.end()
+        if self._attachment is not None and not self._keeper.is_closed:
+            settle_s = self._keeper.settings.close_timeout_s
+            await self._keeper.run(self._keeper.detach(self._attachment, settle_s=settle_s))
+        if self._on_closed is not None:
+            self._on_closed(self)
+
+    # --- reading --------------------------------------------------------------------------------
+
+    def __aiter__(self) -> AsyncIterator[GroupRecord]:
+        return self._each_record()
+
+    async def next_batch(self) -> GroupBatch | None:
+        """Return the next delivery, or None once the consumer is closed."""
+        await self.begin()
+        while (parcel := await self._handover.take()) is not None:
+            if parcel.loan.left is None or parcel.loan.left:
+                return GroupBatch(parcel)
+        return None
+
+    async def batches(self) -> AsyncIterator[GroupBatch]:
+        """Yield deliveries as they come, each of which can be settled as one: the fast way."""
+        while (batch := await self.next_batch()) is not None:
+            if not self._is_auto:
+                yield batch
+                continue
+            self._in_hand = batch
+            yield batch
+            self._in_hand = None
+            batch.ack_nowait()
+
+    async def arrow(self) -> AsyncIterator[tuple[GroupBatch, Any]]:
+        """Yield the same, each with its records as a `pyarrow.Table` (`angarium[arrow]`)."""
+        async for batch in self.batches():
+            yield batch, batch.to_arrow()
+
+    async def flush(self) -> None:
+        """Wait until everything said so far has its answer.
+
+        Raises the first refusal of what nobody waited for, with a note of how many there were: the
+        lease had ended, and others may have been given those records.
+        """
+        attachment = self._attachment
+        if attachment is None:
+            return
+        await self._keeper.run(attachment.flush())
+        attachment.raise_failure()
+
+    # --- what it is -----------------------------------------------------------------------------
+
+    @property
+    def member(self) -> str:
+        """Under which name it takes part."""
+        return self._begun.group.member
+
+    @property
+    def kind(self) -> GroupKind:
+        """How the group consumes."""
+        return self._begun.group.kind
+
+    @property
+    def config(self) -> GroupConfig:
+        """The group's settings, as they were when it was joined."""
+        return self._begun.group.config
+
+    @property
+    def _begun(self) -> Attachment:
+        if self._attachment is None:
+            raise RuntimeError("a consumer has not joined its group before it has begun")
+        return self._attachment
+
+    async def _each_record(self) -> AsyncIterator[GroupRecord]:
+        await self.begin()
+        is_auto = self._is_auto
+        while True:
+            # Kept outside of this generator, so that whoever leaves a loop and comes back goes on
+            # with the next record.
+            for record in self._records:
+                if is_auto:
+                    self._in_hand = record
+                yield record
+                if is_auto:
+                    self._in_hand = None
+                    record.ack_nowait()
+            batch = await self.next_batch()
+            if batch is None:
+                return
+            self._records = iter(batch)

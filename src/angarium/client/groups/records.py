@@ -1,0 +1,339 @@
+"""What a consumer is handed: records and batches on loan, and what can be said about them.
+
+Each comes in two classes: in one the words that wait are awaited, in the other they block.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import chain, islice, repeat
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from angarium.api import Verb
+from angarium.batch import split
+from angarium.client.groups.desk import Said
+from angarium.client.groups.spans import count_in, offsets_in, pairs
+from angarium.client.records import ReceivedBatch, Record, received
+from angarium.client.times import milliseconds
+from angarium.errors import InvalidArgument
+from angarium.ids import Offset
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from datetime import timedelta
+
+    from angarium.client.groups.handover import Parcel
+    from angarium.client.groups.loans import Loan
+
+    Span = float | timedelta
+    Offsets = Iterable[int]
+
+
+class LoanedRecord(Record, frozen=True, gc=False):
+    """A record on loan. Say what became of it, once: later words about it change nothing.
+
+    What is said without waiting may be said in any thread, and is answered for by the consumer's
+    `flush`.
+    """
+
+    attempt: int = 1
+    """Which attempt this is, counted over all consumers of the group."""
+    loan: Any = None
+    """For the client itself."""
+
+    def ack_nowait(self) -> None:
+        """Done with: it is never delivered to this group again."""
+        self.loan.ack(self.offset)
+
+    def ack_through_nowait(self) -> None:
+        """Done with this record and all before it in its partition: only in a stream group."""
+        desk = self.loan.desk
+        if not desk.is_ordered:
+            raise InvalidArgument("only in a stream group are earlier records done with, too")
+        desk.ack_through(self.offset)
+
+    def nack_nowait(self, delay: Span | None = None, reason: str = "") -> None:
+        """Failed: it comes again, `delay` (seconds) later or as the group's backoff says.
+
+        It counts as an attempt; after the last one it becomes a dead letter with this reason. In a
+        stream group all records behind it are taken back, and come again after it.
+        """
+        self._say(Verb.NACK, milliseconds(delay), reason)
+
+    def release_nowait(self) -> None:
+        """Give it back untried: it comes again, to whoever is ready, and does not count."""
+        self._say(Verb.RELEASE)
+
+    def extend_nowait(self, seconds: Span) -> None:
+        """Keep it for so long from now, even if this program should not be able to renew it.
+
+        Records in hand are renewed anyway, so this is for long pauses: a suspended process.
+        """
+        _extend(self.loan, self._range[:1], seconds)
+
+    def _say(self, verb: Verb, delay_ms: int | None = None, reason: str = "") -> None:
+        loan: Loan = self.loan
+        loan.desk.say(Said(loan, verb, loan.take_out(self._range[:1]), delay_ms, reason))
+
+    @property
+    def _range(self) -> tuple[int, int]:
+        assert self.offset is not None
+        return (self.offset, self.offset + 1)
+
+
+class GroupRecord(LoanedRecord, frozen=True, gc=False):
+    """A record on loan, for asyncio: what is awaited has been committed when it returns."""
+
+    async def ack(self) -> None:
+        """Done with: it is never delivered to this group again."""
+        await self._hear(self.ack_nowait)
+
+    async def ack_through(self) -> None:
+        """Done with this record and all before it in its partition: only in a stream group."""
+        await self._hear(self.ack_through_nowait)
+
+    async def nack(self, delay: Span | None = None, reason: str = "") -> None:
+        """Failed: it comes again, later, and it counts; see `nack_nowait`."""
+        await self._hear(partial(self.nack_nowait, delay, reason))
+
+    async def release(self) -> None:
+        """Give it back untried: it comes again, to whoever is ready, and does not count."""
+        await self._hear(self.release_nowait)
+
+    async def extend(self, seconds: Span) -> None:
+        """Keep it for so long from now; see `extend_nowait`."""
+        await self._hear(partial(self.extend_nowait, seconds))
+
+    async def _hear(self, say: Callable[[], object]) -> None:
+        await self.loan.desk.hear(say, self.loan, self._range)
+
+
+class SyncGroupRecord(LoanedRecord, frozen=True, gc=False):
+    """A record on loan, for programs without asyncio: each word returns when it is committed."""
+
+    def ack(self) -> None:
+        """Done with: it is never delivered to this group again."""
+        self._hear(self.ack_nowait)
+
+    def ack_through(self) -> None:
+        """Done with this record and all before it in its partition: only in a stream group."""
+        self._hear(self.ack_through_nowait)
+
+    def nack(self, delay: Span | None = None, reason: str = "") -> None:
+        """Failed: it comes again, later, and it counts; see `nack_nowait`."""
+        self._hear(partial(self.nack_nowait, delay, reason))
+
+    def release(self) -> None:
+        """Give it back untried: it comes again, to whoever is ready, and does not count."""
+        self._hear(self.release_nowait)
+
+    def extend(self, seconds: Span) -> None:
+        """Keep it for so long from now; see `extend_nowait`."""
+        self._hear(partial(self.extend_nowait, seconds))
+
+    def _hear(self, say: Callable[[], object]) -> None:
+        self.loan.desk.hear_blocking(say, self.loan, self._range)
+
+
+class LoanedBatch:
+    """Records of one partition that were handed over together. Nothing is unpacked before that.
+
+    Its words are about all of its records, or with `offsets` about some; those that are settled
+    already stay as they are.
+    """
+
+    __slots__ = ("loan", "parts")
+
+    def __init__(self, parcel: Parcel) -> None:
+        self.loan: Loan = parcel.loan
+        """For the client itself."""
+        self.parts = tuple(_parts(parcel))
+        """The stored batches it is part of, each with the positions that are meant."""
+        if self.loan.left is None and len(self) != count_in(self.loan.ranges):
+            self.loan.open(self.offsets())
+
+    @property
+    def topic(self) -> str:
+        """Where its records are from."""
+        return self.loan.desk.topic
+
+    @property
+    def partition(self) -> int:
+        """Where its records are from."""
+        return self.loan.desk.partition
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt this is, for all of them."""
+        return self.loan.attempt
+
+    # --- what is in it --------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    def values(self) -> list[bytes | None]:
+        """Return the values: the fast way to read."""
+        return list(chain.from_iterable(map(ReceivedBatch.values, self.parts)))
+
+    def keys(self) -> list[bytes | None]:
+        """Return the keys."""
+        return list(chain.from_iterable(map(ReceivedBatch.keys, self.parts)))
+
+    def offsets(self) -> list[Offset]:
+        """Return the offsets."""
+        return list(chain.from_iterable(map(ReceivedBatch.offsets, self.parts)))
+
+    def to_arrow(self) -> Any:
+        """Return a `pyarrow.Table`, contents not copied; needs the extra `angarium[arrow]`."""
+        import pyarrow as pa  # noqa: PLC0415 (an extra)
+
+        return pa.Table.from_batches([part.to_arrow() for part in self.parts])
+
+    # --- what can be said about it ----------------------------------------------------------------
+
+    def ack_nowait(self, offsets: Offsets | None = None) -> None:
+        """Done with: they are never delivered to this group again."""
+        self._say(Verb.ACK, offsets)
+
+    def nack_nowait(
+        self, delay: Span | None = None, reason: str = "", *, offsets: Offsets | None = None
+    ) -> None:
+        """Failed: they come again, later, and it counts; see `GroupRecord.nack_nowait`."""
+        self._say(Verb.NACK, offsets, milliseconds(delay), reason)
+
+    def release_nowait(self, offsets: Offsets | None = None) -> None:
+        """Give them back untried: they come again, to whoever is ready, and it does not count."""
+        self._say(Verb.RELEASE, offsets)
+
+    def extend_nowait(self, seconds: Span) -> None:
+        """Keep what is not settled for so long from now; see `GroupRecord.extend_nowait`."""
+        _extend(self.loan, tuple(offsets_in(self.loan.remaining())), seconds)
+
+    def _say(
+        self, verb: Verb, offsets: Offsets | None, delay_ms: int | None = None, reason: str = ""
+    ) -> None:
+        loan = self.loan
+        loan.desk.say(Said(loan, verb, loan.take_out(offsets), delay_ms, reason))
+
+
+class GroupBatch(LoanedBatch):
+    """A batch on loan, for asyncio: what is awaited has been committed when it returns."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[GroupRecord]:
+        """Yield the records that are not settled yet, in order."""
+        return _unsettled(self, GroupRecord)
+
+    async def ack(self, offsets: Offsets | None = None) -> None:
+        """Done with: they are never delivered to this group again."""
+        await self._hear(partial(self.ack_nowait, offsets))
+
+    async def nack(
+        self, delay: Span | None = None, reason: str = "", *, offsets: Offsets | None = None
+    ) -> None:
+        """Failed: they come again, later, and it counts; see `GroupRecord.nack_nowait`."""
+        await self._hear(partial(self.nack_nowait, delay, reason, offsets=offsets))
+
+    async def release(self, offsets: Offsets | None = None) -> None:
+        """Give them back untried: they come again, to whoever is ready, and it does not count."""
+        await self._hear(partial(self.release_nowait, offsets))
+
+    async def extend(self, seconds: Span) -> None:
+        """Keep what is not settled for so long from now; see `GroupRecord.extend_nowait`."""
+        await self._hear(partial(self.extend_nowait, seconds))
+
+    async def _hear(self, say: Callable[[], object]) -> None:
+        await self.loan.desk.hear(say, self.loan, self.loan.ranges)
+
+
+class SyncGroupBatch(LoanedBatch):
+    """A batch on loan, for programs without asyncio: each word returns when it is committed."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[SyncGroupRecord]:
+        """Yield the records that are not settled yet, in order."""
+        return _unsettled(self, SyncGroupRecord)
+
+    def ack(self, offsets: Offsets | None = None) -> None:
+        """Done with: they are never delivered to this group again."""
+        self._hear(partial(self.ack_nowait, offsets))
+
+    def nack(
+        self, delay: Span | None = None, reason: str = "", *, offsets: Offsets | None = None
+    ) -> None:
+        """Failed: they come again, later, and it counts; see `GroupRecord.nack_nowait`."""
+        self._hear(partial(self.nack_nowait, delay, reason, offsets=offsets))
+
+    def release(self, offsets: Offsets | None = None) -> None:
+        """Give them back untried: they come again, to whoever is ready, and it does not count."""
+        self._hear(partial(self.release_nowait, offsets))
+
+    def extend(self, seconds: Span) -> None:
+        """Keep what is not settled for so long from now; see `GroupRecord.extend_nowait`."""
+        self._hear(partial(self.extend_nowait, seconds))
+
+    def _hear(self, say: Callable[[], object]) -> None:
+        self.loan.desk.hear_blocking(say, self.loan, self.loan.ranges)
+
+
+_R = TypeVar("_R", bound=LoanedRecord)
+
+
+def _unsettled(batch: LoanedBatch, make: type[_R]) -> Iterator[_R]:
+    loan = batch.loan
+    left = loan.open(batch.offsets())
+    for part in batch.parts:
+        for record in _records(part, loan, make):
+            # Settled meanwhile with others, or taken back by the broker: not in hand any more.
+            if record.offset in left:
+                yield record
+
+
+def _records(part: ReceivedBatch, loan: Loan, make: type[_R]) -> Iterator[_R]:
+    batch, start, stop = part.batch, part.start, part.stop
+    section, columns, header = batch.section, batch.columns, batch.header
+    nothing: Iterable[None] = repeat(None)
+    return map(
+        make,
+        repeat(part.topic),
+        repeat(part.partition),
+        batch.offsets(start, stop),
+        nothing if section.keys is None else section.keys.items(start, stop),
+        section.values.items(start, stop),
+        repeat(()) if section.headers is None else section.headers.items(start, stop),
+        batch.timestamps()[start:stop] if columns.timestamps else repeat(header.timestamp_max),
+        repeat(header.append_time),
+        batch.expires_at()[start:stop] if columns.expires_at else repeat(header.expires_at_max),
+        batch.deliver_at()[start:stop] if columns.deliver_at else repeat(header.deliver_at_max),
+        repeat(loan.attempt),
+        repeat(loan),
+    )
+
+
+def _parts(parcel: Parcel) -> Iterator[ReceivedBatch]:
+    """Yield what of the stored batches was handed over, one for each unbroken stretch."""
+    loan = parcel.loan
+    topic, partition = loan.desk.topic, loan.desk.partition
+    stretches = list(pairs(loan.ranges))
+    at = 0
+    for buffer in split(parcel.payload):
+        batch = received(topic, partition, buffer, from_offset=0).batch
+        while at < len(stretches) and stretches[at][1] <= batch.base_offset:
+            at += 1
+        # A stretch may go on in the next batch, so the last one of this batch is looked at again.
+        for first, past in islice(stretches, at, None):
+            if first >= batch.next_offset:
+                break
+            part = batch.slice(Offset(first), Offset(past))
+            if len(part):
+                yield ReceivedBatch(topic, partition, batch, part.start, part.stop)
+
+
+def _extend(loan: Loan, offsets: tuple[int, ...], seconds: Span) -> None:
+    delay_ms = milliseconds(seconds)
+    assert delay_ms is not None
+    ranges = loan.keep_longer(offsets, delay_ms / 1000)
+    loan.desk.say(Said(loan, Verb.EXTEND, ranges, delay_ms))
