@@ -83,6 +83,11 @@ def to_arrow(batch: Batch | BatchSlice) -> pa.RecordBatch:
     )
 
 
+def as_table(batches: list[pa.RecordBatch]) -> pa.Table:
+    """Return what `to_arrow` made of several batches as one table; nothing is copied."""
+    return pa.Table.from_batches(batches, SCHEMA)
+
+
 def from_arrow(
     values: pa.Array,
     *,

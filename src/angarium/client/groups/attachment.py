@@ -264,6 +264,8 @@ class Attachment:
                 call=self.call,
                 now=self._loop.time,
             )
+        if desk.is_stale(handed.ranges[0]):
+            return
         now = self._loop.time()
         loan = Loan(
             desk,

@@ -47,6 +47,11 @@ class Said:
     reason: str = ""
 
     @property
+    def goes_back(self) -> bool:
+        """Whether the records are to come again."""
+        return self.verb in (Verb.NACK, Verb.RELEASE)
+
+    @property
     def size(self) -> int:
         """About how many bytes it takes on its way."""
         return _SETTLEMENT_BYTES + _NUMBER_BYTES * len(self.ranges) + 4 * len(self.reason)
@@ -82,6 +87,7 @@ class Flight:
     said: list[Said]
     """What has no final answer yet."""
     loans: list[Loan]
+    rewinds: list[int]
     deadline: float
     waiters: list[Waiter] = field(default_factory=list)
     refused: list[tuple[Said, AngariumError]] = field(default_factory=list)
@@ -122,6 +128,8 @@ class Desk:
         self._noted: list[Loan] = []
         self._said: list[Said] = []
         self._waiters: list[Waiter] = []
+        self._rewinds: list[int] = []
+        """In a stream group: where the broker is asked to go back to, and has not answered."""
         # Not taken by those who acknowledge without waiting: what they touch needs none.
         self._lock = threading.Lock()
 
@@ -136,7 +144,8 @@ class Desk:
         """Send this soon."""
         if said.ranges:
             said.reason = said.reason[:REASON_CHARACTERS_MAX]
-            if self.is_ordered and said.verb in (Verb.NACK, Verb.RELEASE):
+            if self.is_ordered and said.goes_back:
+                self._rewinds.append(said.ranges[0])
                 self._withdraw(said.ranges[0])
             self._said.append(said)
             self._call()
@@ -191,6 +200,13 @@ class Desk:
 
     # --- the keeper's side ------------------------------------------------------------------------
 
+    def is_stale(self, offset: int) -> bool:
+        """Tell whether a delivery that begins here was sent before the broker went back.
+
+        What it sends afterwards begins where it went back to, or comes after its answer.
+        """
+        return any(rewind < offset for rewind in self._rewinds)
+
     def board(self, deadline: float) -> Flight | None:
         """Return what was said since the last flight, as the next one; None if it is nothing."""
         with self._lock:
@@ -198,7 +214,10 @@ class Desk:
                 return self.flight
             said = self._gathered()
             self.flight = Flight(
-                said, list({id(one.loan): one.loan for one in said}.values()), deadline
+                said,
+                loans=list({id(one.loan): one.loan for one in said}.values()),
+                rewinds=[one.ranges[0] for one in said if self.is_ordered and one.goes_back],
+                deadline=deadline,
             )
             if not self._noted and not self._said:
                 # Those who wait for what is left behind wait for the next one.
@@ -228,6 +247,8 @@ class Desk:
         with self._lock:
             flight, self.flight = self.flight, None
         assert flight is not None
+        for rewind in flight.rewinds:
+            self._rewinds.remove(rewind)
         for said, _ in flight.refused:
             if said.verb is Verb.EXTEND:
                 said.loan.lost.update(offsets_in(said.ranges))

@@ -186,9 +186,9 @@ class LoanedBatch:
 
     def to_arrow(self) -> Any:
         """Return a `pyarrow.Table`, contents not copied; needs the extra `angarium[arrow]`."""
-        import pyarrow as pa  # noqa: PLC0415 (an extra)
+        from angarium.batch.arrow import as_table  # noqa: PLC0415 (an extra)
 
-        return pa.Table.from_batches([part.to_arrow() for part in self.parts])
+        return as_table([part.to_arrow() for part in self.parts])
 
     # --- what can be said about it ----------------------------------------------------------------
 

@@ -206,7 +206,7 @@ def test_a_queue_does_not_acknowledge_through(run: Runner) -> None:
 def test_a_batch_is_settled_whole_or_in_parts(run: Runner) -> None:
     async def story() -> None:
         async with grouped() as (group, client):
-            await published(client, 30)
+            await published(client, 20)
             group.records_per_delivery = 10
             async with client.group(GROUP).consume("t") as consumer:
                 batches = consumer.batches()
