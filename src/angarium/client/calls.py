@@ -14,8 +14,11 @@ from angarium.errors import AngariumError, LimitExceeded, NotLeader, OutcomeUnkn
 from angarium.wire import DeadlineExceeded
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from angarium.client.routes import Routes
     from angarium.client.settings import ClientSettings
+    from angarium.ids import Buffer
     from angarium.wire import Connection, Frame, Header
     from angarium.wire.operations import Operation
 
@@ -31,6 +34,7 @@ class Calls:
         self,
         operation: Operation,
         header: Header = b"",
+        payload: Sequence[Buffer] = (),
         *,
         partition: tuple[str, int] | None = None,
         may_repeat: bool = True,
@@ -54,7 +58,7 @@ class Calls:
                     connection = await self._way(partition)
                 patience_s = wait_s + self._settings.attempt_timeout_s * 2**failures
                 return await connection.request(
-                    operation, header, timeout_s=min(patience_s, deadline - loop.time())
+                    operation, header, payload, timeout_s=min(patience_s, deadline - loop.time())
                 )
             except TimeoutError:
                 raise DeadlineExceeded(f"no node could be reached within {time_s:g} s") from None

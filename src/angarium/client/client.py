@@ -22,6 +22,7 @@ from angarium.client.reading.fetching import everything, fetched, fetched_one, o
 from angarium.client.reading.starts import start_in
 from angarium.client.reading.subscription import Subscription
 from angarium.client.settings import ClientSettings
+from angarium.client.transactions.face import TransactionBook, Transactional
 from angarium.errors import AngariumError
 from angarium.wire import Unreachable
 
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class Client(Administration, GroupAdministration):
+class Client(Administration, GroupAdministration, Transactional):
     """Publishes, subscribes, fetches and administers.
 
         async with Client("127.0.0.1:7400") as client:
@@ -369,6 +370,10 @@ class Client(Administration, GroupAdministration):
     def _publisher(self) -> Publisher:
         return self._opened.publisher
 
+    @property
+    def _transactions(self) -> TransactionBook:
+        return self._opened.transactions
+
 
 class _Open:
     """Everything a client holds while it is open, on its event loop."""
@@ -378,6 +383,7 @@ class _Open:
     ) -> None:
         self.reach = reach
         self.subscriptions: set[Subscription] = set()
+        self.transactions = TransactionBook()
         self.keeper: Keeper | None = None
         """Holds what this client's consumers have on loan; made with the first of them."""
         self.publisher = Publisher(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from angarium.api import ClusterStatus, TopicInfo
 from angarium.client.shared import heard, shared
-from angarium.errors import NotFound
-from angarium.wire.operations import Operation, TopicHeader, TopicsAnswer
+from angarium.errors import InvalidArgument, NotFound
+from angarium.wire.operations import Operation, PublishHeader, TopicHeader, TopicsAnswer
 
 if TYPE_CHECKING:
     from angarium.client.calls import Calls
@@ -39,6 +40,17 @@ class Metadata:
         """Return what is known about a topic, asking if nothing is; raises `NotFound`."""
         info = self._routes.topics.get(name)
         return await self.refresh(name) if info is None else info
+
+    async def topic_or_new(self, name: str) -> TopicInfo:
+        """Return the same; a topic that is not there is made, if the cluster is set to do so."""
+        try:
+            return await self.topic(name)
+        except NotFound:
+            # A cluster may be set to make a topic when somebody first publishes to it. Asking with
+            # nothing in hand has it made, before a key has to be dealt to one of its partitions.
+            with suppress(InvalidArgument):
+                await self._calls.ask(Operation.PUBLISH, PublishHeader(name, 0, None))
+            return await self.refresh(name)
 
     async def refresh(self, name: str) -> TopicInfo:
         """Ask about a topic, together with whoever else is asking right now."""

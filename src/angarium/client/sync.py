@@ -16,6 +16,7 @@ from angarium.client.groups.keeper import Keeper
 from angarium.client.groups.sync import SyncGroups
 from angarium.client.loop_thread import LoopThread
 from angarium.client.publishing.outgoing import outgoing
+from angarium.client.transactions.sync import SyncTransactional
 from angarium.errors import LimitExceeded
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from angarium.modes import DeliveryMode
 
 
-class SyncClient(SyncGroups):
+class SyncClient(SyncGroups, SyncTransactional):
     """Publishes, subscribes, fetches and administers; see `Client` for what each call means.
 
     with SyncClient("127.0.0.1:7400") as client:

@@ -23,6 +23,8 @@ from angarium.machine.outcomes import Decided, Done, Refused, limited, refused
 from angarium.machine.overlay import Overlay
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from angarium.machine.commands import Begin, Decide, Finish, SeriesDelete
     from angarium.machine.limits import Limits
     from angarium.machine.overlay import Table
@@ -131,6 +133,16 @@ class Decisions:
         del self.records[command.name]
         self.count -= 1
         return Done()
+
+    def unfinished(self) -> Iterator[tuple[str, Decision]]:
+        """Yield the commits that not every participant is known to have carried out.
+
+        Only of the real tables. Costs one look at each name that is known.
+        """
+        assert isinstance(self.records, dict)
+        for name, record in self.records.items():
+            if record.phase is Phase.COMMITTED:
+                yield name, record
 
     def _judge_new(
         self, command: Begin | Decide, record: Decision | None, limits: Limits

@@ -370,6 +370,19 @@ class Transactions:
                 if _is_overdue(attempt, now, limits):
                     yield name, attempt
 
+    def acknowledging(self) -> Iterator[tuple[str, Attempt, tuple[StagedAck, ...]]]:
+        """Yield the open stages that acknowledge records: whose they are, and what they hold.
+
+        Only of the real tables. Costs one look at each open stage.
+        """
+        assert isinstance(self.stages, dict)
+        for (name, epoch, sequence, _), held in self.stages.items():
+            if held.acks:
+                series = self.series.get(name)
+                attempt = _find(series or Series(), epoch, sequence)
+                assert attempt is not None, "a stage belongs to an attempt"
+                yield name, attempt, held.acks
+
     def _drop(self, name: str, attempt: Attempt) -> tuple[int, ...]:
         """Remove the stages of `attempt` and return their slots."""
         slots = []

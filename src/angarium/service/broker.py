@@ -25,6 +25,8 @@ from angarium.service.publishing import PublishDesk
 from angarium.service.reading import ReadDesk
 from angarium.service.subscribing import SubscribeDesk
 from angarium.service.topics import TopicDesk
+from angarium.service.transactions.desk import TransactionDesk
+from angarium.service.transactions.tending import Tending
 from angarium.wire.operations import Operation, TransferLeaderHeader
 
 if TYPE_CHECKING:
@@ -59,9 +61,12 @@ class Service:
         self.publishing = PublishDesk(node, self.topics, self.dispatcher)
         self.reading = ReadDesk(node, self.topics)
         self.subscribing = SubscribeDesk(node, self.topics, self.reading, self.dispatcher)
+        self.transactions = TransactionDesk(node, self.topics)
         self._producers: list[ProducerId] = []
         node.on_visible = self.reading.announce
         node.background.append(self.dispatcher.run)
+        tending = Tending(node, self.transactions.homes, self.transactions.participants)
+        node.background.append(tending.run)
 
     # --- records ----------------------------------------------------------------------------
 

@@ -87,7 +87,7 @@ class PublishDesk:
             return False
         settings = topic.settings
         mode = settings.mode if request.mode is None else request.mode
-        batches = [_checked(one, settings.batch_bytes_max) for one in request.batches]
+        batches = [checked(one, settings.batch_bytes_max) for one in request.batches]
         if mode is DeliveryMode.PERFORMANCE:
             answer(tuple(self._dispatcher.publish(request, batches, replica.raft.term)))
             return True
@@ -115,7 +115,7 @@ class PublishDesk:
         return frame.read(PublishAnswer).acks
 
 
-def _checked(data: Buffer, bytes_max: int) -> bytearray:
+def checked(data: Buffer, bytes_max: int) -> bytearray:
     """Return a batch that is safe to store, in a buffer of its own; raises `InvalidBatch`."""
     if len(data) > bytes_max:
         raise LimitExceeded(

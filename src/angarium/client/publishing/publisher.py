@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from angarium.client.publishing.columns import cut, dealt_out
 from angarium.client.publishing.topic_lanes import TopicLanes
 from angarium.client.shared import heard, shared
-from angarium.errors import AngariumError, InvalidArgument, LimitExceeded, NotFound
+from angarium.errors import AngariumError, LimitExceeded
 from angarium.wire import Unreachable
-from angarium.wire.operations import Operation, PublishHeader
 
 if TYPE_CHECKING:
     from angarium.api import Ack
@@ -148,7 +146,7 @@ class Publisher:
 
     async def _ask_about(self, topic: str) -> TopicLanes:
         try:
-            await self._describe(topic)
+            await self.sending.metadata.topic_or_new(topic)
         except BaseException as error:
             self._drop_unrouted(topic, error)
             raise
@@ -161,16 +159,6 @@ class Publisher:
             except AngariumError as error:
                 self.sending.note_failure(error, 1)
         return lanes
-
-    async def _describe(self, topic: str) -> None:
-        try:
-            await self.sending.metadata.topic(topic)
-        except NotFound:
-            # A cluster may be set to make a topic when somebody first publishes to it. Asking with
-            # nothing in hand has it made, before a key has to be dealt to one of its partitions.
-            with suppress(InvalidArgument):
-                await self.sending.calls.ask(Operation.PUBLISH, PublishHeader(topic, 0, None))
-            await self.sending.metadata.refresh(topic)
 
     def _found(self, topic: str, done: asyncio.Task[TopicLanes]) -> None:
         del self._finding[topic]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from angarium.api import Broker, FetchRequest, Interest, PublishRequest
 from angarium.batch import split
+from angarium.doors.wire.transactions import TransactionsDoor
 from angarium.errors import AngariumError, InvalidArgument
 from angarium.ids import NodeId
 from angarium.machine.catalog import Labels, NodeRegister, NodeRegistered
@@ -48,12 +49,16 @@ if TYPE_CHECKING:
     from angarium.ids import GroupId
     from angarium.node.node import Node
     from angarium.service.dispatching import Dispatcher
+    from angarium.service.transactions.desk import TransactionDesk
     from angarium.wire import Connection, Request, Stream
+    from angarium.wire.handlers import RequestHandler
     from angarium.wire.operations import PartitionSeen
 
 
 class PromptBroker(Broker, Protocol):
     """A broker in the same process: it answers most publishes without a task for each."""
+
+    transactions: TransactionDesk
 
     def begin_publish(
         self, request: PublishRequest, answer: Callable[[tuple[Ack, ...] | AngariumError], None]
@@ -70,7 +75,9 @@ class WireDoor:
     def __init__(self, node: Node, broker: PromptBroker, dispatcher: Dispatcher) -> None:
         self._node = node
         self._broker = broker
-        requests = {
+        transactions = TransactionsDoor(broker.transactions, broker.transactions.participants)
+        requests: dict[Operation, RequestHandler] = {
+            **transactions.for_clients(),
             Operation.PUBLISH: self._publish,
             Operation.FETCH: self._fetch,
             Operation.FIND_OFFSET: self._find_offset,
@@ -100,7 +107,7 @@ class WireDoor:
                 int(Operation.INTERESTS): dispatcher.hear_interests,
             },
             requests={
-                **{int(key): one for key, one in requests.items()},
+                **{int(key): one for key, one in (requests | transactions.for_peers()).items()},
                 int(Operation.CATALOG): self._catalog,
                 int(Operation.PARTITIONS): self._partitions,
             },

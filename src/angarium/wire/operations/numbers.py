@@ -47,3 +47,13 @@ class Operation(IntEnum):
     PAUSE_GROUP = 56
     DELETE_GROUP = 57
     REPORT_CHECKPOINTS = 58
+    OPEN_SERIES = 60
+    STAGE = 61
+    COMMIT = 62
+    ABORT = 63
+    FORGET_SERIES = 64
+    PUBLISH_SEQUENCED = 65
+    LAST_SEQUENCE = 66
+    SETTLED_BY = 67
+    TRANSACT = 68
+    """Between nodes: commands of transactions, to the leader of a group."""

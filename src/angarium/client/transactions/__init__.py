@@ -1,0 +1,1 @@
+"""Transactions, writes staged by many processes, and producers that count themselves."""

@@ -1,0 +1,148 @@
+"""What a client offers of transactions and of producers that count themselves."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from angarium.client.publishing.columns import Table
+from angarium.client.publishing.outgoing import outgoing
+from angarium.client.transactions.sequenced import Sequenced
+from angarium.client.transactions.series import OpenSeries, open_series
+from angarium.client.transactions.staged import StagedWrite
+from angarium.client.transactions.transaction import Transaction
+from angarium.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from angarium.api import Ack
+    from angarium.api.transactions import Series
+    from angarium.batch.columns import HeadersOf
+    from angarium.client.publishing.outgoing import HeadersLike, Text
+    from angarium.client.publishing.receipts import Receipt
+    from angarium.client.reach import Reach
+    from angarium.client.times import Moment
+    from angarium.ids import Buffer
+
+
+class TransactionBook:
+    """What one open client remembers of the series it writes."""
+
+    def __init__(self) -> None:
+        self.series: dict[str, OpenSeries] = {}
+        self.sequenced: dict[str, Sequenced] = {}
+
+
+class Transactional(ABC):
+    """The half of a client that writes exactly once."""
+
+    _producer: str | None
+
+    @property
+    @abstractmethod
+    def _reach(self) -> Reach: ...
+
+    @property
+    @abstractmethod
+    def _transactions(self) -> TransactionBook: ...
+
+    def transaction(self, name: str | None = None) -> Transaction:
+        """Return a transaction, to be used with `async with`.
+
+        It belongs to the series `name`, or to that of the client's `producer`. Transactions of one
+        name follow each other; those of different names run side by side. A client that is started
+        again under the same name first ends what its earlier run has left undecided.
+        """
+        chosen = self._named(name)
+        book = self._transactions
+        series = book.series.get(chosen)
+        if series is None:
+            series = book.series[chosen] = OpenSeries(chosen)
+        return Transaction(self._reach, series)
+
+    async def open_series(self, name: str) -> Series:
+        """Take a new epoch of a series whose transactions many processes write.
+
+        Whoever holds an older epoch is fenced; what it left undecided is aborted, and what it had
+        decided is carried out. Returns the epoch and the last sequence that was committed.
+        """
+        return await open_series(self._reach, name)
+
+    def staged(self, name: str, *, epoch: int, sequence: int) -> StagedWrite:
+        """Return one transaction of a series, to be staged from anywhere and committed once."""
+        return StagedWrite(self._reach, name, epoch=epoch, sequence=sequence)
+
+    async def publish_once(
+        self,
+        topic: str,
+        value: Text | None,
+        *,
+        sequence: int,
+        key: Text | None = None,
+        headers: HeadersLike | None = None,
+        partition: int | None = None,
+        timestamp: Moment | None = None,
+        expires_at: Moment | None = None,
+        deliver_at: Moment | None = None,
+        producer: str | None = None,
+    ) -> Receipt:
+        """Publish a record under a number of your own, unless that has been stored before.
+
+        Numbers of one producer grow from publish to publish in each partition; gaps are fine. One
+        that is stored already, by whichever run, is answered with `receipt.ack.duplicate`. Always
+        CONSISTENT. A second client of the same name takes over, and this one is fenced.
+        """
+        record = outgoing(
+            value,
+            key=key,
+            headers=headers,
+            partition=partition,
+            mode=None,
+            timestamp=timestamp,
+            expires_at=expires_at,
+            deliver_at=deliver_at,
+        )
+        return await self._sequenced(producer).publish(topic, record, sequence)
+
+    async def publish_batch_once(
+        self,
+        topic: str,
+        values: Sequence[Buffer | None],
+        *,
+        sequence: int,
+        keys: Sequence[Buffer | None] | None = None,
+        headers: Sequence[HeadersOf | None] | None = None,
+        partition: int | None = None,
+        timestamps: int | Sequence[int] | None = None,
+        expires_at: int | Sequence[int] | None = None,
+        deliver_at: int | Sequence[int] | None = None,
+        producer: str | None = None,
+    ) -> tuple[Ack, ...]:
+        """Publish many records under one number: each partition stores its share once, whole."""
+        table = Table(values, keys, headers, timestamps, expires_at, deliver_at)
+        sequenced = self._sequenced(producer)
+        return await sequenced.publish_table(topic, table, sequence, partition=partition)
+
+    async def last_sequences(
+        self, topic: str, *, producer: str | None = None
+    ) -> dict[int, int | None]:
+        """Return the last number stored in each partition, None where there is none.
+
+        From then on no earlier run of the same producer can store anything any more, so a program
+        that was restarted may go on from here.
+        """
+        return await self._sequenced(producer).last(topic)
+
+    def _sequenced(self, producer: str | None) -> Sequenced:
+        name = self._named(producer)
+        book = self._transactions
+        if name not in book.sequenced:
+            book.sequenced[name] = Sequenced(self._reach, name)
+        return book.sequenced[name]
+
+    def _named(self, name: str | None) -> str:
+        chosen = self._producer if name is None else name
+        if not chosen:
+            raise InvalidArgument("writing exactly once needs a name: Client(producer=...)")
+        return chosen

@@ -1,0 +1,168 @@
+"""A transaction written by many processes: tasks stage, one driver commits what counts.
+
+Each task, and each attempt at it, fills a stage of its own and hands the driver a *ticket*. The
+driver commits the tickets of the attempts that count; what the others staged is dropped. Stages
+need no coordination, a commit is one decision, and repeating it is a no-op that says so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from angarium.api.transactions import GroupAck, StagedIn, TransactionId
+from angarium.client.publishing.columns import Table
+from angarium.client.publishing.outgoing import outgoing
+from angarium.client.transactions import series as asking
+from angarium.client.transactions.stages import StageWriter
+from angarium.errors import InvalidArgument
+from angarium.ids import Epoch
+from angarium.wire.operations import Operation
+from angarium.wire.operations.transactions import ForgetSeriesHeader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from types import TracebackType
+
+    from angarium.api.transactions import Aborted, Committed
+    from angarium.batch.columns import HeadersOf
+    from angarium.client.publishing.outgoing import HeadersLike, Text
+    from angarium.client.reach import Reach
+    from angarium.client.times import Moment
+    from angarium.ids import Buffer
+
+
+class Ticket(msgspec.Struct, frozen=True):
+    """What a task has staged: a plain value, to be sent to the driver (it can be pickled)."""
+
+    stages: tuple[StagedIn, ...] = ()
+    is_committed: bool = False
+    """A partition said that the transaction has been committed before: nothing was staged."""
+
+
+class StagedWrite:
+    """One transaction of a series, as a value that every process makes for itself.
+
+    Driver, once per run:       series = await client.open_series("query-1")
+    any process:                write = client.staged("query-1", epoch=series.epoch, sequence=7)
+    each attempt at a task:     async with write.stage("task-3-attempt-0") as stage: ...
+                                ticket = stage.ticket
+    driver:                     committed = await write.commit(tickets)
+    """
+
+    def __init__(self, reach: Reach, name: str, *, epoch: int, sequence: int) -> None:
+        self._reach = reach
+        self.id = TransactionId(name, Epoch(epoch), sequence)
+
+    def stage(self, name: str) -> Stage:
+        """Return a stage to fill; each attempt at a task takes a name that nobody has used."""
+        return Stage(StageWriter(self._reach, self.id, name))
+
+    async def commit(self, tickets: Iterable[Ticket]) -> Committed:
+        """Publish what the tickets stand for, in their order, and drop everything else.
+
+        `repeated` in the answer: this sequence, or a later one, had been committed before, and
+        nothing was changed. Raises `ProducerFenced` if the series was opened anew since,
+        `TransactionAborted` if it was open for too long; `OutcomeUnknown`: ask again.
+        """
+        stages = tuple(one for ticket in tickets for one in ticket.stages)
+        return await asking.commit(self._reach, self.id, stages)
+
+    async def abort(self, tickets: Iterable[Ticket] = ()) -> Aborted:
+        """Drop everything, unless it was committed; where no ticket tells, it times out."""
+        stages = tuple(one for ticket in tickets for one in ticket.stages)
+        return await asking.abort(self._reach, self.id, stages)
+
+    async def forget(self, *topics: str) -> None:
+        """Forget the whole series, at its home and in `topics`; it can be repeated from then on.
+
+        For names that never come again: a cluster remembers a bounded number of them.
+        """
+        header = ForgetSeriesHeader(self.id.name, topics)
+        await self._reach.calls.ask(Operation.FORGET_SERIES, header)
+
+
+class Stage:
+    """One attempt's share. Leaving the block stages everything; an exception stages no more."""
+
+    def __init__(self, writer: StageWriter) -> None:
+        self._writer = writer
+        self._ticket: Ticket | None = None
+
+    @property
+    def ticket(self) -> Ticket:
+        """What to commit; there once the stage is closed."""
+        if self._ticket is None:
+            raise InvalidArgument("a stage has a ticket once it is closed")
+        return self._ticket
+
+    async def __aenter__(self) -> Stage:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            await self.close()
+        else:
+            await self._writer.drop()
+
+    async def close(self) -> Ticket:
+        """Stage everything and return the ticket."""
+        if self._ticket is None:
+            stages = await self._writer.flush()
+            self._ticket = Ticket(stages, self._writer.is_committed)
+        return self._ticket
+
+    async def publish(
+        self,
+        topic: str,
+        value: Text | None,
+        *,
+        key: Text | None = None,
+        headers: HeadersLike | None = None,
+        partition: int | None = None,
+        timestamp: Moment | None = None,
+        expires_at: Moment | None = None,
+        deliver_at: Moment | None = None,
+    ) -> None:
+        """Add a record."""
+        record = outgoing(
+            value,
+            key=key,
+            headers=headers,
+            partition=partition,
+            mode=None,
+            timestamp=timestamp,
+            expires_at=expires_at,
+            deliver_at=deliver_at,
+        )
+        await self._writer.publish(topic, record)
+
+    async def publish_batch(
+        self,
+        topic: str,
+        values: Sequence[Buffer | None],
+        *,
+        keys: Sequence[Buffer | None] | None = None,
+        headers: Sequence[HeadersOf | None] | None = None,
+        partition: int | None = None,
+        timestamps: int | Sequence[int] | None = None,
+        expires_at: int | Sequence[int] | None = None,
+        deliver_at: int | Sequence[int] | None = None,
+    ) -> None:
+        """Add many records at once: the fast way."""
+        table = Table(values, keys, headers, timestamps, expires_at, deliver_at)
+        await self._writer.publish_table(topic, table, partition=partition)
+
+    async def put_batch(self, topic: str, partition: int, batch: Buffer) -> None:
+        """Add a batch built by `angarium.batch` for one partition: nobody unpacks it."""
+        await self._writer.put_batch(topic, partition, batch)
+
+    def acknowledge(self, group: str, topic: str, partition: int, ranges: Sequence[int]) -> None:
+        """Acknowledge offsets of a group, given as first, past the last, and so on."""
+        self._writer.acknowledge(topic, partition, GroupAck(group, tuple(ranges)))

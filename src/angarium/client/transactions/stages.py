@@ -1,0 +1,266 @@
+"""Filling one stage of a transaction: records gather into batches, batches into numbered parts.
+
+A part is sent again until it is answered, under the same number, so that it is staged once. Each
+partition has one part on its way at a time while the next one grows, so memory is bounded by two
+parts for each partition in use.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING, Final
+
+from angarium.api.transactions import GroupAck, Staged, StagedIn
+from angarium.batch import BatchBuilder, key_hash
+from angarium.client.publishing.columns import cut, dealt_out
+from angarium.client.shared import heard
+from angarium.errors import InvalidArgument, LimitExceeded
+from angarium.ids import NO_PRODUCER, Epoch, Sequence
+from angarium.wire.operations import Operation
+from angarium.wire.operations.transactions import StageHeader
+
+if TYPE_CHECKING:
+    from angarium.api import TopicInfo
+    from angarium.api.transactions import TransactionId
+    from angarium.client.publishing.columns import Table
+    from angarium.client.publishing.outgoing import Outgoing
+    from angarium.client.reach import Reach
+    from angarium.ids import Buffer
+
+PART_BYTES: Final = 1 << 20
+"""A part is sent when it has grown to this; one batch may overdraw it."""
+
+ACK_RANGES: Final = 4_096
+"""Acknowledged ranges in one part; more go into further parts."""
+
+PASSING_LIMITS: Final = frozenset(
+    (
+        "UNFLUSHED_BYTES_MAX",
+        "gather_bytes_max",
+        "outgoing_bytes_max",
+        "requests_in_flight_max",
+        "uncommitted_bytes_max",
+    )
+)
+"""Limits that a node gets below again by itself, so that a part is worth sending again."""
+
+
+class StageWriter:
+    """One stage of one transaction, in as many partitions as it needs."""
+
+    def __init__(self, reach: Reach, transaction: TransactionId, stage: str) -> None:
+        self._reach = reach
+        self._transaction = transaction
+        self._stage = stage
+        self._lanes: dict[tuple[str, int], _Lane] = {}
+        self.is_committed = False
+        """A partition said that the whole transaction has been committed before."""
+
+    async def publish(self, topic: str, record: Outgoing) -> None:
+        """Add a record; waits while what it joins is on its way already."""
+        info = await self._reach.metadata.topic_or_new(topic)
+        if record.mode is not None:
+            raise InvalidArgument("what a transaction publishes is stored; it has no other mode")
+        partition = record.partition
+        if partition is None and record.key is not None:
+            partition = key_hash(record.key) % len(info.partitions)
+        lane = self._lane(info, partition)
+        while not lane.builder.add(
+            record.value,
+            key=record.key,
+            headers=record.headers,
+            timestamp=record.times[0],
+            expires_at=record.times[1],
+            deliver_at=record.times[2],
+        ):
+            lane.build()
+        if lane.builder.bytes_estimate >= self._reach.settings.batch_bytes:
+            lane.build()
+            await lane.send_if_full()
+
+    async def publish_table(self, topic: str, table: Table, *, partition: int | None) -> None:
+        """Add many records, column by column."""
+        table.check()
+        info = await self._reach.metadata.topic_or_new(topic)
+        parts = dealt_out(table, len(info.partitions)) if partition is None else {partition: table}
+        settings = self._reach.settings
+        bytes_max = info.config.batch_bytes_max
+        lanes = []
+        for number, part in parts.items():
+            lane = self._lane(info, number)
+            lanes.append(lane)
+            lane.build()
+            for some, _ in cut(
+                part,
+                bytes_target=min(settings.batch_bytes, bytes_max),
+                bytes_max=bytes_max,
+                records_max=settings.batch_records_max,
+            ):
+                columns = some.columns(settings.codec)
+                lane.put(
+                    columns.build(producer_id=NO_PRODUCER, epoch=Epoch(0), sequence=Sequence(0))
+                )
+                if lane.is_overfull:
+                    await lane.send_if_full()
+        for lane in lanes:
+            await lane.send_if_full()
+
+    async def put_batch(self, topic: str, partition: int, batch: Buffer) -> None:
+        """Add a batch that has been built already, by `angarium.batch`, for one partition."""
+        info = await self._reach.metadata.topic_or_new(topic)
+        lane = self._lane(info, partition)
+        lane.build()
+        lane.put(batch)
+        await lane.send_if_full()
+
+    def acknowledge(self, topic: str, partition: int, ack: GroupAck) -> None:
+        """Settle records of a group if the transaction commits."""
+        key = (topic, partition)
+        lane = self._lanes.get(key)
+        if lane is None:
+            lane = self._lanes[key] = _Lane(self, self._reach, topic, partition, bytes_max=1 << 20)
+        lane.acks.append(ack)
+
+    async def flush(self) -> tuple[StagedIn, ...]:
+        """Stage everything; return where something is staged."""
+        lanes = list(self._lanes.values())
+        failures = await asyncio.gather(*(lane.flush() for lane in lanes), return_exceptions=True)
+        for failure in failures:
+            if isinstance(failure, BaseException):
+                raise failure
+        return self.staged_in()
+
+    def staged_in(self) -> tuple[StagedIn, ...]:
+        """Return where something is, or may be, staged."""
+        return tuple(
+            StagedIn(lane.topic, lane.partition, (self._stage,))
+            for lane in self._lanes.values()
+            if lane.parts
+        )
+
+    async def drop(self) -> None:
+        """Send nothing more."""
+        for lane in self._lanes.values():
+            await lane.drop()
+
+    async def send(
+        self, topic: str, partition: int, part: int, batches: list[Buffer], acks: list[GroupAck]
+    ) -> None:
+        """Stage one part, however often that has to be asked."""
+        header = StageHeader(self._transaction, self._stage, part, topic, partition, tuple(acks))
+        settings = self._reach.settings
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + settings.publish_timeout_s
+        failures = 0
+        while True:
+            try:
+                frame = await self._reach.calls.ask(
+                    Operation.STAGE,
+                    header,
+                    batches,
+                    partition=(topic, partition),
+                    timeout_s=deadline - loop.time(),
+                    wait_s=settings.attempt_timeout_s,
+                )
+            except LimitExceeded as error:
+                pause_s = settings.backoff.pause_s(failures, random.random())
+                failures += 1
+                is_passing = getattr(error, "limit", "") in PASSING_LIMITS
+                if not is_passing or loop.time() + pause_s >= deadline:
+                    raise
+                await asyncio.sleep(pause_s)
+            else:
+                self.is_committed |= frame.read(Staged).is_committed
+                return
+
+    def _lane(self, info: TopicInfo, partition: int | None) -> _Lane:
+        count = len(info.partitions)
+        if partition is None:
+            # Records without a key stay together; the next transaction takes the next partition.
+            partition = self._transaction.sequence % count
+        if not 0 <= partition < count:
+            raise InvalidArgument(f"{info.name} has partitions 0 to {count - 1}, not {partition}")
+        lane = self._lanes.get((info.name, partition))
+        if lane is None:
+            bytes_max = info.config.batch_bytes_max
+            lane = _Lane(self, self._reach, info.name, partition, bytes_max=bytes_max)
+            self._lanes[info.name, partition] = lane
+        return lane
+
+
+class _Lane:
+    """What one stage holds for one partition."""
+
+    def __init__(
+        self, writer: StageWriter, reach: Reach, topic: str, partition: int, *, bytes_max: int
+    ) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.parts = 0
+        """Parts sent, or on their way."""
+        self.acks: list[GroupAck] = []
+        self._writer = writer
+        self._settings = reach.settings
+        self._bytes_max = bytes_max
+        self._ready: list[Buffer] = []
+        self._ready_bytes = 0
+        self._sending: asyncio.Task[None] | None = None
+        self.builder = self._new_builder()
+
+    def _new_builder(self) -> BatchBuilder:
+        return BatchBuilder(
+            bytes_max=self._bytes_max,
+            records_max=self._settings.batch_records_max,
+            codec=self._settings.codec,
+        )
+
+    @property
+    def is_overfull(self) -> bool:
+        """True when what waits should leave before more is added."""
+        return self._ready_bytes >= PART_BYTES
+
+    def build(self) -> None:
+        """Make a batch of the records gathered so far."""
+        if len(self.builder):
+            self.put(self.builder.build())
+            self.builder = self._new_builder()
+
+    def put(self, batch: Buffer) -> None:
+        """Add a batch to the next part."""
+        self._ready.append(batch)
+        self._ready_bytes += len(batch)
+
+    async def send_if_full(self) -> None:
+        """Send the next part if it is large enough, once the one before it has arrived."""
+        if self.is_overfull:
+            await self._send()
+
+    async def flush(self) -> None:
+        """Send everything, and wait until all of it is staged."""
+        self.build()
+        while self._ready or self.acks:
+            await self._send()
+        await self._arrived()
+
+    async def drop(self) -> None:
+        """Forget what waits, and no longer care about what is on its way."""
+        self._ready, self._ready_bytes, self.acks = [], 0, []
+        if self._sending is not None:
+            self._sending.cancel()
+            await asyncio.wait([self._sending])
+
+    async def _send(self) -> None:
+        await self._arrived()
+        batches, self._ready, self._ready_bytes = self._ready, [], 0
+        acks, self.acks = self.acks[:ACK_RANGES], self.acks[ACK_RANGES:]
+        part = self.parts
+        self.parts += 1
+        work = self._writer.send(self.topic, self.partition, part, batches, acks)
+        self._sending = asyncio.get_running_loop().create_task(work)
+        self._sending.add_done_callback(heard)
+
+    async def _arrived(self) -> None:
+        if self._sending is not None:
+            await asyncio.shield(self._sending)
+            self._sending = None

@@ -1,0 +1,329 @@
+"""How a transaction is decided and carried out: whom to ask what, in which order.
+
+Procedures are generators without I/O. They yield questions, which may be asked side by side, and
+are sent the answers; the service asks over the network, the simulator in its own time, both of
+them until there is an answer. Every command can be put again: the machines recognise it. So a
+procedure that breaks off half-way is simply begun anew, by whoever comes next.
+
+Sequences are doubled on the way in. A user's n is 2n + 1 in the machines, and the even number
+before it is free for fencing: to open a series is to begin and abort a transaction there, in the
+new epoch, which nobody of an older epoch can get past.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, TypeAlias, TypedDict, TypeVar
+
+from angarium.errors import (
+    NotFound,
+    OutcomeUnknown,
+    ProducerFenced,
+    TransactionAborted,
+    TransactionPending,
+)
+from angarium.ids import Epoch, GroupId, Sequence
+from angarium.machine.commands import Abort, Begin, Commit, Decide, Finish, Stage, Transacting
+from angarium.machine.decisions import Phase
+from angarium.machine.outcomes import Decided, Refused
+from angarium.machine.transactions import NOTHING_COMMITTED
+from angarium.wire.error_codec import Failure, error_of
+from angarium.wire.operations.transactions import Told
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable
+
+    from angarium.machine.decisions import Decision
+    from angarium.machine.outcomes import Outcome
+    from angarium.machine.partition import PartitionMachine
+    from angarium.machine.transactions import Attempt
+
+ROUNDS_MAX: Final = 16
+"""How often a procedure clears something out of its way before it gives up, retriably."""
+
+FENCE: Final = "fence"
+"""The name of the empty stage that carries a new epoch into a partition."""
+
+
+class Ask(NamedTuple):
+    """One command for the leader of one group."""
+
+    group: GroupId
+    command: Transacting
+
+
+T = TypeVar("T")
+Procedure: TypeAlias = "Generator[tuple[Ask, ...], tuple[Told, ...], T]"
+"""Yields questions and is sent the answers, in the same order; returns what it was about.
+
+Questions for one group are put in their order, those for different groups side by side.
+"""
+
+
+class Named(TypedDict):
+    """The fields by which every command names its transaction."""
+
+    name: str
+    epoch: Epoch
+    sequence: Sequence
+
+
+class Ended(NamedTuple):
+    """How a transaction ended, and where its participants put their records."""
+
+    committed: bool
+    repeated: bool
+    places: dict[GroupId, Decided]
+
+
+def inner(sequence: int) -> Sequence:
+    """Return the machines' number of a user's sequence."""
+    return Sequence(2 * sequence + 1)
+
+
+def outer(sequence: int) -> int | None:
+    """Return the user's sequence of the machines' number; None where nothing was committed."""
+    return None if sequence == NOTHING_COMMITTED else (sequence - 1) // 2
+
+
+def told(machine: PartitionMachine, name: str, outcome: Outcome) -> Told:
+    """Return a leader's answer about `name`, read from its machine as it is now."""
+    numbering = machine.numbering
+    series = numbering.transactions.series.get(name)
+    decision = numbering.decisions.records.get(name)
+    if series is None:
+        return Told(outcome, decision)
+    return Told(outcome, decision, series.attempts, series.committed)
+
+
+def ask_all(asks: Iterable[Ask]) -> Procedure[tuple[Told, ...]]:
+    """Ask, and return the answers."""
+    return (yield tuple(asks))
+
+
+# --- a home's view -------------------------------------------------------------------------------
+
+
+def commit(
+    home: GroupId, named: Named, stages: tuple[tuple[GroupId, tuple[str, ...]], ...]
+) -> Procedure[Ended]:
+    """Decide for a transaction and have it carried out; raises why it cannot be committed."""
+    answer = yield from _at_home(home, Decide(**named, commit=True, stages=stages))
+    outcome, decision = answer.outcome, answer.decision
+    is_ours = decision is not None and decision.committed == (named["sequence"], named["epoch"])
+    if isinstance(outcome, Refused) and not is_ours:
+        yield from _tidy(named, (group for group, _ in stages), outcome)
+        _refuse(named, outcome, decision)
+    places: dict[GroupId, Decided] = {}
+    if decision is not None and decision.phase is Phase.COMMITTED:
+        places = yield from carry_out(home, named["name"], decision)
+    elif is_ours:
+        # Carried out before; whoever asks again still wants to know where.
+        answers = yield tuple(Ask(group, Commit(**named, stages=of)) for group, of in stages)
+        for (group, _), one in zip(stages, answers, strict=True):
+            if isinstance(one.outcome, Decided):
+                places[group] = one.outcome
+    if not is_ours:
+        # An earlier run has committed this sequence, so what this one staged is not needed.
+        yield tuple(Ask(group, Abort(**named)) for group, _ in stages)
+    repeated = not isinstance(outcome, Decided) or outcome.repeated
+    return Ended(True, repeated, places)
+
+
+def abort(home: GroupId, named: Named, groups: Iterable[GroupId]) -> Procedure[Ended]:
+    """Decide against a transaction, unless it has been decided; carry out whatever holds."""
+    answer = yield from _at_home(home, Decide(**named, commit=False))
+    outcome, decision = answer.outcome, answer.decision
+    if isinstance(outcome, Refused) and outcome.code not in _NEVER_COMMITTED:
+        _refuse(named, outcome, decision)
+    if isinstance(outcome, Decided) and outcome.committed:
+        places: dict[GroupId, Decided] = {}
+        if decision is not None and decision.phase is Phase.COMMITTED:
+            places = yield from carry_out(home, named["name"], decision)
+        return Ended(True, True, places)
+    yield tuple(Ask(group, Abort(**named)) for group in dict.fromkeys(groups))
+    return Ended(False, isinstance(outcome, Decided) and outcome.repeated, {})
+
+
+def fence(home: GroupId, name: str, epoch: Epoch) -> Procedure[int]:
+    """End what older epochs left undecided, and return the newest sequence committed."""
+    sequence = 0
+    for _ in range(ROUNDS_MAX):
+        named: Named = {"name": name, "epoch": epoch, "sequence": Sequence(sequence)}
+        answer = yield from _at_home(home, Begin(**named))
+        decision = answer.decision
+        if isinstance(answer.outcome, Refused):
+            raise_refused(answer.outcome)
+        assert decision is not None, "a home remembers what it has begun"
+        if isinstance(answer.outcome, Decided):
+            # Committed up to there; the number after that belongs to nobody.
+            sequence = decision.committed[0] + 1
+            continue
+        yield (Ask(home, Decide(**named, commit=False)),)
+        return decision.committed[0]
+    raise TransactionPending(f"{name} is being written by others at the same time")
+
+
+def carry_out(home: GroupId, name: str, decision: Decision) -> Procedure[dict[GroupId, Decided]]:
+    """Have every participant publish what was decided, then let the name go on."""
+    named: Named = {
+        "name": name,
+        "epoch": Epoch(decision.epoch),
+        "sequence": Sequence(decision.sequence),
+    }
+    waiting = {GroupId(group): stages for group, stages in decision.stages}
+    places: dict[GroupId, Decided] = {}
+    for _ in range(ROUNDS_MAX):
+        asks = tuple(Ask(group, Commit(**named, stages=of)) for group, of in waiting.items())
+        answers = yield asks
+        for ask, answer in zip(asks, answers, strict=True):
+            if isinstance(answer.outcome, Decided):
+                places[ask.group] = answer.outcome
+                del waiting[ask.group]
+            else:
+                yield from _clear_way(ask.group, named, answer, waiting)
+        if not waiting:
+            yield (Ask(home, Finish(**named)),)
+            return places
+    raise OutcomeUnknown(f"{name} is committed, but not every partition has carried it out yet")
+
+
+def _clear_way(
+    group: GroupId, named: Named, answer: Told, waiting: dict[GroupId, tuple[str, ...]]
+) -> Procedure[None]:
+    """See to it that a participant which did not carry a commit out can do so next time."""
+    outcome = answer.outcome
+    assert isinstance(outcome, Refused)
+    if outcome.code == TransactionPending.code:
+        for attempt in answer.attempts:
+            if attempt.sequence < named["sequence"]:
+                yield from resolve(group, named["name"], attempt)
+    elif outcome.code == NotFound.code:
+        # The partition is gone, or the commit names a stage that nobody has filled: what there
+        # is has to come to light all the same, because the decision stands.
+        mine = [
+            one
+            for one in answer.attempts
+            if (one.epoch, one.sequence) == (named["epoch"], named["sequence"])
+        ]
+        there = mine[0].stages if mine else ()
+        known = tuple(stage for stage in waiting[group] if stage in there)
+        if known == waiting[group]:
+            del waiting[group]
+        else:
+            waiting[group] = known
+    else:
+        raise_refused(outcome)
+
+
+def _at_home(home: GroupId, command: Begin | Decide) -> Procedure[Told]:
+    """Put a command to the home; what it has decided before is carried out first."""
+    for _ in range(ROUNDS_MAX):
+        (answer,) = yield (Ask(home, command),)
+        outcome, decision = answer.outcome, answer.decision
+        is_held_up = isinstance(outcome, Refused) and outcome.code == TransactionPending.code
+        if not is_held_up or decision is None or decision.phase is not Phase.COMMITTED:
+            return answer
+        yield from carry_out(home, command.name, decision)
+    raise TransactionPending(f"{command.name} is being written by others at the same time")
+
+
+def _tidy(named: Named, groups: Iterable[GroupId], outcome: Refused) -> Procedure[None]:
+    """Drop what a transaction that can never be committed has staged."""
+    if outcome.code in _NEVER_COMMITTED:
+        yield tuple(Ask(group, Abort(**named)) for group in groups)
+
+
+_NEVER_COMMITTED: Final = frozenset((ProducerFenced.code, TransactionAborted.code))
+
+
+def _refuse(named: Named, refused: Refused, decision: Decision | None) -> NoReturn:
+    is_later = decision is not None and decision.committed[0] >= named["sequence"]
+    if refused.code == ProducerFenced.code and is_later:
+        # A newer run has committed this sequence, perhaps because ours was not, perhaps another.
+        raise OutcomeUnknown(f"{refused.message}; what became of ours is not remembered")
+    raise_refused(refused)
+
+
+def raise_refused(refused: Refused) -> NoReturn:
+    """Raise the error that a refusal stands for."""
+    raise error_of(Failure(refused.code, refused.message))
+
+
+# --- a participant's view ------------------------------------------------------------------------
+
+
+def resolve(group: GroupId, name: str, attempt: Attempt) -> Procedure[None]:
+    """End a transaction that is open in a partition, as its home says, or at once without one.
+
+    To ask is to propose an abort: if nothing has been decided, that is the decision.
+    """
+    named: Named = {
+        "name": name,
+        "epoch": Epoch(attempt.epoch),
+        "sequence": Sequence(attempt.sequence),
+    }
+    command: Commit | Abort = Abort(**named)
+    if attempt.home is not None:
+        (answer,) = yield (Ask(GroupId(attempt.home), Decide(**named, commit=False)),)
+        outcome, decision = answer.outcome, answer.decision
+        if isinstance(outcome, Refused):
+            raise_refused(outcome)
+        if isinstance(outcome, Decided) and outcome.committed:
+            is_due = (
+                decision is not None
+                and decision.phase is Phase.COMMITTED
+                and (decision.epoch, decision.sequence) == (attempt.epoch, attempt.sequence)
+            )
+            if is_due and decision is not None:
+                stages = dict(decision.stages).get(group, ())
+                known = tuple(stage for stage in stages if stage in attempt.stages)
+                command = Commit(**named, stages=known)
+    yield (Ask(group, command),)
+
+
+def publish_sequenced(group: GroupId, named: Named, batches: bytes) -> Procedure[Decided]:
+    """Store batches under a producer's own number, decided by their partition alone."""
+    asks = (
+        Ask(group, Stage(**named, stage="sequenced", part=0, batches=batches)),
+        Ask(group, Commit(**named, stages=("sequenced",))),
+    )
+    for _ in range(ROUNDS_MAX):
+        staged, decided = yield asks
+        if isinstance(staged.outcome, Refused):
+            yield from _give_up_older(group, named, staged)
+        elif isinstance(decided.outcome, Decided):
+            return decided.outcome
+        else:
+            assert isinstance(decided.outcome, Refused)
+            raise_refused(decided.outcome)
+    raise TransactionPending(f"{named['name']} is being written by others at the same time")
+
+
+def fence_partition(group: GroupId, name: str, epoch: Epoch) -> Procedure[int]:
+    """Let nothing of an older epoch into a partition, and return the newest sequence there."""
+    sequence = 0
+    for _ in range(ROUNDS_MAX):
+        named: Named = {"name": name, "epoch": epoch, "sequence": Sequence(sequence)}
+        staged, _ = yield (
+            Ask(group, Stage(**named, stage=FENCE, part=0)),
+            Ask(group, Abort(**named)),
+        )
+        if isinstance(staged.outcome, Decided):
+            sequence = staged.committed + 1
+        elif isinstance(staged.outcome, Refused):
+            if staged.outcome.code == TransactionAborted.code:
+                return staged.committed  # this epoch has been fenced in here before
+            yield from _give_up_older(group, named, staged)
+        else:
+            return staged.committed
+    raise TransactionPending(f"{name} is being written by others at the same time")
+
+
+def _give_up_older(group: GroupId, named: Named, staged: Told) -> Procedure[None]:
+    """Drop what a publish that broke off has left open, or raise why a stage was refused."""
+    assert isinstance(staged.outcome, Refused)
+    left = [one for one in staged.attempts if one.sequence != named["sequence"]]
+    if staged.outcome.code != TransactionPending.code or not left:
+        raise_refused(staged.outcome)
+    for attempt in left:
+        yield from resolve(group, named["name"], attempt)

@@ -1,0 +1,107 @@
+"""Transactions as frames: values of the contract in the header, batches in the payload."""
+
+from __future__ import annotations
+
+import msgspec
+
+from angarium.api.transactions import GroupAck, StagedIn, TransactionId
+from angarium.ids import Epoch, GroupId
+from angarium.machine.decisions import Decision
+from angarium.machine.outcomes import Outcome
+from angarium.machine.transactions import NOTHING_COMMITTED, Attempt
+
+
+class OpenSeriesHeader(msgspec.Struct, frozen=True, array_like=True):
+    """Answered with `api.transactions.Series`."""
+
+    name: str
+    sequenced: bool = False
+    """A producer that counts itself, not a series of transactions."""
+
+
+class StageHeader(msgspec.Struct, frozen=True, array_like=True):
+    """The payload holds the batches. Answered with `api.transactions.Staged`."""
+
+    transaction: TransactionId
+    stage: str
+    part: int
+    topic: str
+    partition: int
+    acks: tuple[GroupAck, ...] = ()
+
+
+class DecideHeader(msgspec.Struct, frozen=True, array_like=True):
+    """To commit (answered with `api.transactions.Committed`) or abort (`Aborted`)."""
+
+    transaction: TransactionId
+    stages: tuple[StagedIn, ...]
+
+
+class ForgetSeriesHeader(msgspec.Struct, frozen=True, array_like=True):
+    """Answered with nothing."""
+
+    name: str
+    topics: tuple[str, ...]
+
+
+class PublishSequencedHeader(msgspec.Struct, frozen=True, array_like=True):
+    """The payload holds the batches. Answered with `api.Ack`."""
+
+    producer: str
+    epoch: Epoch
+    sequence: int
+    topic: str
+    partition: int
+
+
+class LastSequenceHeader(msgspec.Struct, frozen=True, array_like=True):
+    """Answered with `LastSequenceAnswer`."""
+
+    producer: str
+    epoch: Epoch
+    topic: str
+    partition: int
+
+
+class LastSequenceAnswer(msgspec.Struct, frozen=True, array_like=True):
+    """The last sequence stored there."""
+
+    sequence: int | None
+
+
+class SettledByHeader(msgspec.Struct, frozen=True, array_like=True):
+    """Answered with `api.transactions.Position`."""
+
+    group: str
+    topic: str
+    partition: int
+
+
+# --- between nodes -------------------------------------------------------------------------------
+
+
+class TransactHeader(msgspec.Struct, frozen=True, array_like=True):
+    """Commands for the leader of a group, one after the other in the payload.
+
+    Answered with `TransactAnswer`.
+    """
+
+    group: GroupId
+    lengths: tuple[int, ...]
+
+
+class Told(msgspec.Struct, frozen=True, array_like=True):
+    """What became of one command, and how the machine stands with its name after it."""
+
+    outcome: Outcome
+    decision: Decision | None = None
+    """As a home."""
+    attempts: tuple[Attempt, ...] = ()
+    committed: int = NOTHING_COMMITTED
+    """As a participant: what is open, and the sequence of the newest commit."""
+
+
+class TransactAnswer(msgspec.Struct, frozen=True, array_like=True):
+    """One for each command, in their order."""
+
+    told: tuple[Told, ...]
