@@ -22,7 +22,7 @@ from angarium.client.reading.fetching import everything, fetched, fetched_one, o
 from angarium.client.reading.starts import start_in
 from angarium.client.reading.subscription import Subscription
 from angarium.client.settings import ClientSettings
-from angarium.client.transactions.face import TransactionBook, Transactional
+from angarium.client.transactions.face import Transactional, TransactionBook
 from angarium.errors import AngariumError
 from angarium.wire import Unreachable
 

@@ -260,6 +260,7 @@ class Attachment:
         if desk is None:
             desk = self.desks[place] = Desk(
                 *place,
+                group=self.request.group,
                 is_ordered=self.group.kind is GroupKind.STREAM,
                 call=self.call,
                 now=self._loop.time,

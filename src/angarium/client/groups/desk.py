@@ -111,12 +111,14 @@ class Desk:
         topic: str,
         partition: int,
         *,
+        group: str,
         is_ordered: bool,
         call: Callable[[], None],
         now: Callable[[], float],
     ) -> None:
         self.topic = topic
         self.partition = partition
+        self.group = group
         self.is_ordered = is_ordered
         """In a stream group: a record that fails takes back all that lie behind it."""
         self.loans: dict[int, Loan] = {}

@@ -120,7 +120,7 @@ class StageWriter:
         lane = self._lanes.get(key)
         if lane is None:
             lane = self._lanes[key] = _Lane(self, self._reach, topic, partition, bytes_max=1 << 20)
-        lane.acks.append(ack)
+        lane.acks.setdefault((ack.group, ack.generation), []).extend(ack.ranges)
 
     async def flush(self) -> tuple[StagedIn, ...]:
         """Stage everything; return where something is staged."""
@@ -199,7 +199,8 @@ class _Lane:
         self.partition = partition
         self.parts = 0
         """Parts sent, or on their way."""
-        self.acks: list[GroupAck] = []
+        self.acks: dict[tuple[str, int | None], list[int]] = {}
+        """Ranges to acknowledge, by group and generation, in the order they were given."""
         self._writer = writer
         self._settings = reach.settings
         self._bytes_max = bytes_max
@@ -245,7 +246,7 @@ class _Lane:
 
     async def drop(self) -> None:
         """Forget what waits, and no longer care about what is on its way."""
-        self._ready, self._ready_bytes, self.acks = [], 0, []
+        self._ready, self._ready_bytes, self.acks = [], 0, {}
         if self._sending is not None:
             self._sending.cancel()
             await asyncio.wait([self._sending])
@@ -253,14 +254,40 @@ class _Lane:
     async def _send(self) -> None:
         await self._arrived()
         batches, self._ready, self._ready_bytes = self._ready, [], 0
-        acks, self.acks = self.acks[:ACK_RANGES], self.acks[ACK_RANGES:]
+        acks = self._take_acks()
         part = self.parts
         self.parts += 1
         work = self._writer.send(self.topic, self.partition, part, batches, acks)
         self._sending = asyncio.get_running_loop().create_task(work)
         self._sending.add_done_callback(heard)
 
+    def _take_acks(self) -> list[GroupAck]:
+        """Return what the next part acknowledges; neighbours are joined."""
+        taken: list[GroupAck] = []
+        room = 2 * ACK_RANGES
+        for (group, generation), ranges in list(self.acks.items()):
+            joined = _joined(ranges)
+            if joined[:room]:
+                taken.append(GroupAck(group, tuple(joined[:room]), generation))
+            if joined[room:]:
+                self.acks[group, generation] = joined[room:]
+            else:
+                del self.acks[group, generation]
+            room -= len(joined[:room])
+        return taken
+
     async def _arrived(self) -> None:
         if self._sending is not None:
             await asyncio.shield(self._sending)
             self._sending = None
+
+
+def _joined(ranges: list[int]) -> list[int]:
+    """Return ranges in ascending order, those that touch or overlap as one."""
+    joined: list[int] = []
+    for start, end in sorted(zip(ranges[::2], ranges[1::2], strict=True)):
+        if joined and start <= joined[-1]:
+            joined[-1] = max(joined[-1], end)
+        else:
+            joined += (start, end)
+    return joined

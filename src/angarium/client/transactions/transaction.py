@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from angarium.api.transactions import Committed, GroupAck
 from angarium.client.publishing.columns import Table
@@ -39,11 +39,12 @@ STAGE = "client"
 class OnLoan(Protocol):
     """A record of a group, or a batch of them, that can be acknowledged in a transaction."""
 
-    def transactional_acks(self) -> tuple[str, int, GroupAck]:
-        """Return topic, partition, and what is to be acknowledged."""
+    @property
+    def loan(self) -> Any:
+        """For the client itself."""
 
-    def settled_elsewhere(self) -> None:
-        """Hear that a transaction has acknowledged it."""
+    def ack_nowait(self) -> None:
+        """Say that it is done with."""
 
 
 class Transaction:
@@ -123,11 +124,11 @@ class Transaction:
                 await self._give_up()
             raise
         for one in self._on_loan:
-            one.settled_elsewhere()
+            one.ack_nowait()  # it is settled; this only ends the loan
         return self.committed
 
     async def abort(self) -> None:
-        """Drop everything; `PreconditionFailed` never: one that is committed stays so."""
+        """Drop everything; one that is committed stays so."""
         if self.committed is None and not self._is_over:
             await self._give_up()
 
@@ -197,8 +198,10 @@ class Transaction:
         """
         writer = self._open_writer()
         for record in records:
-            topic, partition, ack = record.transactional_acks()
-            writer.acknowledge(topic, partition, ack)
+            loan, offset = record.loan, getattr(record, "offset", None)
+            spans = loan.remaining() if offset is None else (offset, offset + 1)
+            ack = GroupAck(loan.desk.group, spans, loan.generation or None)
+            writer.acknowledge(loan.desk.topic, loan.desk.partition, ack)
             self._on_loan.append(record)
 
     def acknowledge(
