@@ -24,6 +24,8 @@ def test_a_node_serves_switches_its_log_level_and_stops_on_sigterm(tmp_path: Pat
         str(port),
         "--grpc-port",
         str(port + 1),
+        "--http-port",
+        str(port + 2),
     ]
     log = tmp_path / "log"
     servers = ("--servers", f"127.0.0.1:{port}")
@@ -54,6 +56,7 @@ def test_a_node_that_comes_back_at_another_address_is_found_again(tmp_path: Path
 
     def start(number: int, port: int, *words: str) -> subprocess.Popen[bytes]:
         doors = ["--wire-port", str(port), "--grpc-port", str(port + 1)]
+        doors += ["--http-port", str(port + 2)]
         with (tmp_path / f"{number}.log").open("ab") as log:
             return subprocess.Popen(
                 [*COMMAND, "serve", "--data", f"node-{number}", *doors, *words],

@@ -32,7 +32,8 @@ class Machine:
     def __init__(self, folder: Path, name: str, port: int, *entry: str) -> None:
         self.servers = f"127.0.0.1:{port}"
         self._log = folder / f"{name}.log"
-        doors = ("--wire-port", str(port), "--grpc-port", str(port + 1))
+        names = ("--wire-port", "--grpc-port", "--http-port")
+        doors = [word for at, name in enumerate(names) for word in (name, str(port + at))]
         words = ("serve", "--processes", "2", "--host", name, "--data", name, *doors, *entry)
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(

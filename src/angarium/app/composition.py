@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from angarium.app.addresses import Address
@@ -35,9 +36,29 @@ def parts(settings: Settings, signals: Signals) -> Sequence[Part]:
         from angarium.doors.grpc import GrpcDoor  # noqa: PLC0415
 
         host, port = settings.listen.host, settings.listen.grpc_port
-        hint = node.grpc_leader
+        hint = partial(node.leader_address, "grpc")
         found.append(GrpcDoor(node.service, host=host, port=port, leader_hint=hint))
+    if settings.listen.http_port is not None:
+        found.append(http_door(settings, node))
     return found
+
+
+def http_door(settings: Settings, node: NodePart) -> Part:
+    """Return the HTTP door of a node."""
+    from angarium.doors.http import HttpDoor, HttpLimits  # noqa: PLC0415  (as for gRPC)
+
+    chosen = settings.http
+    assert settings.listen.http_port is not None
+    return HttpDoor(
+        node.service,
+        host=settings.listen.host,
+        port=settings.listen.http_port,
+        limits=HttpLimits(
+            connections_max=chosen.connections_max, body_bytes_max=chosen.body_bytes_max
+        ),
+        origins=chosen.origins,
+        leader_hint=partial(node.leader_address, "http"),
+    )
 
 
 class NodePart:
@@ -63,8 +84,8 @@ class NodePart:
             self._watch.cancel()
         await self.node.stop()
 
-    def grpc_leader(self, topic: str, partition: int) -> str | None:
-        """Return where the leader of a partition listens for gRPC, if that is another node."""
+    def leader_address(self, door: str, topic: str, partition: int) -> str | None:
+        """Return where the leader of a partition has a door, if that is another node."""
         node = self.node
         try:
             leader = node.leader_of(node.catalog.partition(topic, partition).group)
@@ -73,7 +94,7 @@ class NodePart:
         if leader is None or leader == node.id:
             return None
         known = node.catalog.machine.nodes.by_id.get(leader)
-        return None if known is None else dict(known.addresses).get("grpc")
+        return None if known is None else dict(known.addresses).get(door)
 
     async def _tell_failure(self) -> None:
         await self.node.stopped.wait()
@@ -111,6 +132,7 @@ def advertised(settings: Settings) -> dict[str, str]:
     ports = {
         "wire": listen.wire_port if told.wire_port is None else told.wire_port,
         "grpc": listen.grpc_port if told.grpc_port is None else told.grpc_port,
+        "http": listen.http_port if told.http_port is None else told.http_port,
     }
     host = told.host or listen.host
     return {door: str(Address(host, port)) for door, port in ports.items() if port}

@@ -46,11 +46,13 @@ def processes_of(settings: Settings, *, machine: str) -> list[Settings]:
             settings.listen,
             wire_port=settings.listen.wire_port + shift,
             grpc_port=_higher(settings.listen.grpc_port, shift),
+            http_port=_higher(settings.listen.http_port, shift),
         )
         advertise = replace(
             settings.advertise,
             wire_port=_higher(settings.advertise.wire_port, shift),
             grpc_port=_higher(settings.advertise.grpc_port, shift),
+            http_port=_higher(settings.advertise.http_port, shift),
         )
         found.append(replace(settings, node=own, listen=listen, advertise=advertise))
     return found

@@ -7,6 +7,7 @@ its own cannot be built; `problems` finds what does not fit together.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -24,8 +25,11 @@ NODE_ID_END: Final = 1 << 15
 PROCESSES_MAX: Final = 64
 """More processes on one machine are refused: each is a member that all others keep a link to."""
 
+DOOR_PORTS: Final = ("wire_port", "grpc_port", "http_port")
+"""What the sections `[listen]` and `[advertise]` call the doors' ports."""
+
 PROCESS_PORT_STEP: Final = 10
-"""Ports between one process of a machine and the next: wire, gRPC, and room for more doors."""
+"""Ports between one process of a machine and the next: wire, gRPC, HTTP, room for more."""
 
 
 class Problem(NamedTuple):
@@ -111,6 +115,9 @@ class ListenSettings:
     grpc_port: int | None = 7401
     """For every other language; "off" leaves this door closed."""
 
+    http_port: int | None = 7402
+    """For REST, server-sent events, WebSockets, GraphQL and metrics; "off" leaves it closed."""
+
     insecure: bool = False
     """Listen where other machines can connect although nobody has to say who they are. There is
     no authentication yet, so this is the only way to leave the machine: only in a network that
@@ -119,8 +126,8 @@ class ListenSettings:
     def __post_init__(self) -> None:
         if not self.host or not self.host.isprintable() or " " in self.host:
             raise ValueError("host: that is no host; write for example 127.0.0.1")
-        _check_port("wire_port", self.wire_port)
-        _check_port("grpc_port", self.grpc_port)
+        for name in DOOR_PORTS:
+            _check_port(name, getattr(self, name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,9 +144,36 @@ class AdvertiseSettings:
     grpc_port: int | None = None
     """The same for gRPC."""
 
+    http_port: int | None = None
+    """The same for HTTP."""
+
     def __post_init__(self) -> None:
-        _check_port("wire_port", self.wire_port)
-        _check_port("grpc_port", self.grpc_port)
+        for name in DOOR_PORTS:
+            _check_port(name, getattr(self, name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpSettings:
+    """`[http]`: what the HTTP door takes."""
+
+    origins: tuple[str, ...] = ()
+    """Web pages from elsewhere whose scripts may use this node: https://console.example.org. Those
+    that the node serves itself always may, and programs that are no browsers are not asked."""
+
+    connections_max: int = 4_096
+    """Connections open at a time. One more is answered 503 and closed."""
+
+    body_bytes_max: int = (4 << 20) + (64 << 10)
+    """The largest body taken; a larger one is answered 413."""
+
+    def __post_init__(self) -> None:
+        for origin in self.origins:
+            if not re.fullmatch(r"https?://[^/\s]+", origin):
+                raise ValueError(f"origins: {origin!r} is no origin; write https://example.org")
+        if not 1 <= self.connections_max <= 1_000_000:
+            raise ValueError("connections_max: from 1 to 1,000,000")
+        if not 1_024 <= self.body_bytes_max <= 64 << 20:
+            raise ValueError("body_bytes_max: from 1024 bytes to 64 MiB")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,6 +234,7 @@ class Settings:
     node: NodeSettings = field(default_factory=NodeSettings)
     listen: ListenSettings = field(default_factory=ListenSettings)
     advertise: AdvertiseSettings = field(default_factory=AdvertiseSettings)
+    http: HttpSettings = field(default_factory=HttpSettings)
     log: LogSettings = field(default_factory=LogSettings)
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
 
@@ -208,6 +243,7 @@ SECTIONS: Final = {
     "node": NodeSettings,
     "listen": ListenSettings,
     "advertise": AdvertiseSettings,
+    "http": HttpSettings,
     "log": LogSettings,
     "cluster": ClusterSettings,
 }
@@ -221,6 +257,8 @@ def problems(settings: Settings) -> list[Problem]:
         found.append(Problem("listen.host", _OPEN_DOOR.format(host=listen.host)))
     if listen.wire_port == listen.grpc_port and listen.wire_port:
         found.append(Problem("listen.grpc_port", "is the wire's own; each door needs a port"))
+    if listen.http_port and listen.http_port in (listen.wire_port, listen.grpc_port):
+        found.append(Problem("listen.http_port", "is another door's; each door needs a port"))
     if settings.node.form and settings.node.join:
         found.append(Problem("node.join", _FORM_OR_JOIN))
     if listen.host in EVERYWHERE and not settings.advertise.host:
@@ -240,14 +278,16 @@ def _problems_of_several(settings: Settings) -> list[Problem]:
     if listen.wire_port == 0:
         found.append(Problem("listen.wire_port", _NO_FREE_PORT))
     for section, ports in (("listen", listen), ("advertise", told)):
-        for name in ("wire_port", "grpc_port"):
+        for name in DOOR_PORTS:
             port = getattr(ports, name)
             if port and port + shifts[-1] > PORT_MAX:
                 what = f"{node.processes} processes would need ports above {PORT_MAX}"
                 found.append(Problem(f"{section}.{name}", what))
-    apart = (listen.grpc_port or 0) - listen.wire_port
-    if listen.grpc_port and listen.wire_port and apart and abs(apart) in shifts:
-        found.append(Problem("listen.grpc_port", _SAME_STEP))
+    for name in DOOR_PORTS[1:]:
+        port = getattr(listen, name)
+        apart = (port or 0) - listen.wire_port
+        if port and listen.wire_port and apart and abs(apart) in shifts:
+            found.append(Problem(f"listen.{name}", _SAME_STEP))
     return found
 
 

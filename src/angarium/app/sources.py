@@ -244,6 +244,12 @@ def _addresses(given: Given) -> tuple[Address, ...]:
     return parse_addresses(text) if text.strip() else ()
 
 
+def _strings(given: Given) -> tuple[str, ...]:
+    if isinstance(given.value, list | tuple):
+        return tuple(_string(Given(one, given.origin)) for one in given.value)
+    return tuple(one.strip() for one in _string(given).split(",") if one.strip())
+
+
 _CONVERTERS: Final[dict[Any, Callable[[Given], object]]] = {
     str: _string,
     int: _number,
@@ -251,6 +257,7 @@ _CONVERTERS: Final[dict[Any, Callable[[Given], object]]] = {
     Path: _path,
     int | None: _number_or_off,
     tuple[Address, ...]: _addresses,
+    tuple[str, ...]: _strings,
 }
 
 

@@ -42,6 +42,7 @@ class BenchNode:
     wire: str
     """HOST:PORT"""
     grpc: str
+    http: str
     pid: int
     data: Path
 
@@ -82,9 +83,9 @@ class BenchCluster:
 
     async def start(self) -> None:
         """Start the nodes, and return when all of them see each other."""
-        ports = free_ports(2 * self._count)
+        ports = free_ports(3 * self._count)
         for number in range(self._count):
-            self._start_node(number + 1, ports[2 * number], ports[2 * number + 1])
+            self._start_node(number + 1, *ports[3 * number : 3 * number + 3])
             if number == 0:
                 # Only a member can let others in.
                 await self._until_members(1)
@@ -102,11 +103,12 @@ class BenchCluster:
                 process.wait()
         self._processes.clear()
 
-    def _start_node(self, number: int, wire_port: int, grpc_port: int) -> None:
+    def _start_node(self, number: int, wire_port: int, grpc_port: int, http_port: int) -> None:
         data = self._folder / f"node-{number}"
         entry = ["--join", self.nodes[0].wire] if self.nodes else ["--form"]
         command = [*self._interpreter, "-m", "angarium", "serve", "--data", str(data), *entry]
         command += ["--wire-port", str(wire_port), "--grpc-port", str(grpc_port)]
+        command += ["--http-port", str(http_port)]
         command += ["--log-level", "WARNING", "--parent", str(os.getpid())]
         self._folder.mkdir(parents=True, exist_ok=True)
         with self._log(number).open("ab") as log:
@@ -118,6 +120,7 @@ class BenchCluster:
             BenchNode(
                 wire=f"{HOST}:{wire_port}",
                 grpc=f"{HOST}:{grpc_port}",
+                http=f"{HOST}:{http_port}",
                 pid=process.pid,
                 data=data,
             )

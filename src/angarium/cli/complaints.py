@@ -28,7 +28,7 @@ _ADVICE: Final = {
 }
 
 _PORT_TAKEN: Final = (
-    "\nAnother program listens there already; --wire-port and --grpc-port choose other ports."
+    "\nAnother program listens there already; --wire-port, --grpc-port, --http-port choose others."
 )
 
 

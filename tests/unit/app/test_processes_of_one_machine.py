@@ -32,6 +32,7 @@ def test_each_process_has_its_folder_and_ports_and_all_share_the_host() -> None:
     assert [str(one.node.data) for one in found] == [f"/d/process-{n}" for n in (1, 2, 3)]
     assert [one.listen.wire_port for one in found] == [7400, 7410, 7420]
     assert [one.listen.grpc_port for one in found] == [7401, 7411, 7421]
+    assert [one.listen.http_port for one in found] == [7402, 7412, 7422]
     assert {one.node.host for one in found} == {"big"}
     assert {one.node.processes for one in found} == {1}
     assert not any(problems(one) for one in found)

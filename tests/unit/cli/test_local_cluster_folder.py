@@ -47,11 +47,10 @@ def test_the_first_node_forms_and_the_others_join(tmp_path: Path) -> None:
     ]
     assert [one.node.form for one in settings] == [True, False, False]
     assert [str(one) for one in settings[1].node.join] == ["127.0.0.1:9000", "127.0.0.1:9020"]
-    assert [(one.listen.wire_port, one.listen.grpc_port) for one in settings] == [
-        (9000, 9001),
-        (9010, 9011),
-        (9020, 9021),
+    ports = [
+        (one.wire_port, one.grpc_port, one.http_port) for one in (each.listen for each in settings)
     ]
+    assert ports == [(9000, 9001, 9002), (9010, 9011, 9012), (9020, 9021, 9022)]
     assert settings[2].node.data == tmp_path / "node-3"
 
 

@@ -58,7 +58,8 @@ def add(options: Namespace) -> int:
             "A node comes in by itself, with an empty data folder and the addresses of members:\n"
             f"\n    {command}\n\n"
             "On another machine add --listen HOST --insecure (there is no authentication yet; see"
-            " docs/reference/node-toml.md), on this one other ports: --wire-port, --grpc-port.\n"
+            " docs/reference/node-toml.md), on this one other ports: --wire-port, --grpc-port,"
+            " --http-port.\n"
             "New topics use it at once; replicas move to it when a node is drained."
         )
         return 0

@@ -28,6 +28,7 @@ _FLAGS: Final = {
     "advertise": ("advertise", "host"),
     "wire_port": ("listen", "wire_port"),
     "grpc_port": ("listen", "grpc_port"),
+    "http_port": ("listen", "http_port"),
     "insecure": ("listen", "insecure"),
     "log_level": ("log", "level"),
     "log_format": ("log", "format"),

@@ -45,6 +45,7 @@ def add(words: Words) -> None:
     parser.add_argument("--advertise", metavar="HOST", help="the host that others dial")
     parser.add_argument("--wire-port", type=port, metavar="PORT", help="for nodes and clients")
     parser.add_argument("--grpc-port", type=port, metavar="PORT", help="for gRPC")
+    parser.add_argument("--http-port", type=port, metavar="PORT", help="for HTTP")
     parser.add_argument(
         "--insecure",
         action="store_true",

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 _MORE = """\
 The first node forms a cluster and the others join it; the data stay in the folder, so the next
-`up` finds everything again. Node i listens on PORT_BASE + 10 i (wire) and the port after it (gRPC).
+`up` finds everything again. Node i listens on PORT_BASE + 10 i (wire) and the two ports after it
+(gRPC and HTTP).
 Ctrl-C stops all nodes. Without a terminal, one line is written for each change."""
 
 

@@ -14,7 +14,7 @@ from angarium.api import TopicConfig
 from angarium.app.stopping import done_before
 from angarium.cli.complaints import Refusal
 from angarium.cli.dashboard import Dashboard
-from angarium.cli.local.folder import Folder, LocalNode, State
+from angarium.cli.local.folder import HOST, Folder, LocalNode, State
 from angarium.cli.local.processes import Child, stop_all
 from angarium.cli.output import readable
 from angarium.cli.overview import Overview, Seen, overview
@@ -200,6 +200,7 @@ class LocalCluster:
             f"  {word} pub {DEMO} 'hello, world'{servers}",
             f"  {word} sub {DEMO} --from earliest{servers}",
             f"  seq 100000 | {word} pub {DEMO} --rate 2000{servers}",
+            f"  curl -N http://{HOST}:{self._nodes[1].http_port}/v1/topics/{DEMO}/stream",
         ]
         dead = [number for number, child in self._children.items() if not child.is_running]
         if dead:

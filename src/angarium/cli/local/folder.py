@@ -46,6 +46,11 @@ class LocalNode(msgspec.Struct, frozen=True, kw_only=True):
         return self.wire_port + 1
 
     @property
+    def http_port(self) -> int:
+        """The port after gRPC's."""
+        return self.wire_port + 2
+
+    @property
     def wire(self) -> Address:
         """Where clients connect."""
         return Address(HOST, self.wire_port)
@@ -162,6 +167,7 @@ data = "{data.name}"
 host = "{HOST}"
 wire_port = {node.wire_port}
 grpc_port = {node.grpc_port}
+http_port = {node.http_port}
 """
         path = self.path / f"node-{node.number}.toml"
         path.write_text(content, encoding="utf-8")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def check_ports(nodes: Iterable[LocalNode], port_base: int) -> None:
     """Raise `Refusal` if another program listens where one of `nodes` is to."""
-    wanted = [port for node in nodes for port in (node.wire_port, node.grpc_port)]
+    wanted = [port for node in nodes for port in (node.wire_port, node.grpc_port, node.http_port)]
     taken = [port for port in wanted if not is_free(port)]
     if not taken:
         return

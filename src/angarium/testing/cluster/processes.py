@@ -217,7 +217,7 @@ class NodeProcess:
             if is_empty and self.id is not None:
                 lines.append(f"id = {self.id}")
         lines += ["[listen]", f'host = "{HOST}"', f"wire_port = {self.port.number}"]
-        lines.append('grpc_port = "off"')
+        lines += ['grpc_port = "off"', 'http_port = "off"']
         if self.advertised_port is not None:
             lines += ["[advertise]", f"wire_port = {self.advertised_port}"]
         lines += ["[log]", 'format = "json"', 'level = "INFO"', "[cluster]"]

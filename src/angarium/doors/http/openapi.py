@@ -1,0 +1,124 @@
+"""The OpenAPI document, made from the table of routes and the classes that read and write JSON."""
+
+from __future__ import annotations
+
+import inspect
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+import angarium
+from angarium.doors.http.values import ProblemOut
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from angarium.doors.http.routing import Route
+
+_REFERENCE: Final = "#/components/schemas/{name}"
+
+USUAL_ERRORS: Final = (400, 404, 405, 408, 413, 429, 431, 500, 503, 504)
+"""What any request may be answered with."""
+
+
+def document(routes: Iterable[Route]) -> dict[str, object]:
+    """Return the document for `routes`; those without a tag are left out."""
+    shown = [route for route in routes if route.tag]
+    types = {one for route in shown for one in (route.body, route.answer) if one is not None}
+    ordered = sorted(types | {ProblemOut}, key=lambda one: one.__name__)
+    schemas, components = msgspec.json.schema_components(ordered, ref_template=_REFERENCE)
+    schema_of = dict(zip(ordered, schemas, strict=True))
+    paths: dict[str, dict[str, object]] = {}
+    for route in shown:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schema_of)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Angarium",
+            "version": angarium.__version__,
+            "description": "A replicated message broker. Every error is an RFC 9457 problem.",
+        },
+        "paths": paths,
+        "components": {"schemas": components},
+    }
+
+
+def _operation(route: Route, schema_of: dict[type, dict[str, Any]]) -> dict[str, object]:
+    operation: dict[str, object] = {
+        "operationId": _name(route),
+        "summary": route.summary,
+        "tags": [route.tag],
+        "parameters": _parameters(route),
+        "responses": _responses(route, schema_of),
+    }
+    content: dict[str, object] = {kind: {} for kind in route.other_bodies}
+    if route.body is not None:
+        content["application/json"] = {"schema": schema_of[route.body]}
+    if content:
+        operation["requestBody"] = {"required": True, "content": content}
+    return operation
+
+
+def _parameters(route: Route) -> list[dict[str, object]]:
+    schema = msgspec.json.schema_components([route.parameters], ref_template=_REFERENCE)[1]
+    properties = schema[route.parameters.__name__].get("properties", {})
+    described = _sentences(route.parameters)
+    found: list[dict[str, object]] = []
+    for name, kind in properties.items():
+        in_path = "{" + name + "}" in route.path
+        # A parameter that may be left out is not given as null.
+        kinds = [one for one in kind.get("anyOf", [kind]) if one != {"type": "null"}]
+        plain = dict(kinds[0])
+        if kind.get("default") is not None:
+            plain["default"] = kind["default"]
+        if in_path and plain.get("type") == "string":
+            plain["minLength"] = 1
+        found.append(
+            {
+                "name": name,
+                "in": "path" if in_path else "query",
+                "required": in_path,
+                "schema": plain,
+                "description": described.get(name, ""),
+            }
+        )
+    for name, meaning in route.headers:
+        found.append(
+            {"name": name, "in": "header", "schema": {"type": "string"}, "description": meaning}
+        )
+    return found
+
+
+def _responses(route: Route, schema_of: dict[type, dict[str, Any]]) -> dict[str, object]:
+    well: dict[str, object] = {"description": route.summary}
+    content: dict[str, object] = {kind: {} for kind in route.other_answers}
+    if route.answer is not None:
+        content["application/json"] = {"schema": schema_of[route.answer]}
+    if content:
+        well["content"] = content
+    found: dict[str, object] = {str(route.status): well}
+    trouble = {
+        "description": "A problem; `code` says which.",
+        "content": {"application/problem+json": {"schema": schema_of[ProblemOut]}},
+    }
+    for status in sorted({*USUAL_ERRORS, *route.errors}):
+        found[str(status)] = trouble
+    return found
+
+
+def _name(route: Route) -> str:
+    handler = route.handler
+    return getattr(handler, "__name__", type(handler).__name__)
+
+
+def _sentences(kind: type) -> dict[str, str]:
+    """Return the sentence under each field of a class; its source has them."""
+    lines = inspect.getsource(kind).splitlines()
+    found: dict[str, str] = {}
+    for line, below in pairwise(lines):
+        name, colon, _ = line.strip().partition(":")
+        said = below.strip()
+        if colon and name.isidentifier() and said.startswith('"""'):
+            found[name] = said.strip('"')
+    return found

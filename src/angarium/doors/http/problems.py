@@ -1,0 +1,102 @@
+"""Errors on their way out: problem details (RFC 9457) with the code, as every door tells it.
+
+The status comes from the one table. What HTTP itself has a word for (a wrong method, a media type
+nobody reads here) keeps its status, and says INVALID_ARGUMENT like any other wrong request.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from angarium.doors.http.server.connection import HeadRefused
+from angarium.doors.http.server.messages import Response
+from angarium.doors.status import INTERNAL, status_of
+from angarium.errors import AngariumError, LimitExceeded
+from angarium.wire.error_codec import Failure, failure_of
+
+if TYPE_CHECKING:
+    from angarium.doors.status import Status
+
+PROBLEM_JSON: Final = b"application/problem+json"
+CODE_HEADER: Final = b"X-Angarium-Code"
+HINT_HEADER: Final = b"X-Leader-Hint"
+RETRY_SECONDS: Final = b"1"
+"""What a client that may try again is told to wait."""
+
+_RESERVED: Final = frozenset({"type", "title", "status", "detail", "code", "retriable", "fault"})
+
+
+class Refused(HeadRefused):
+    """A request that HTTP has a status of its own for; `headers` go with the answer."""
+
+    def __init__(
+        self, message: str, *, status: int, headers: tuple[tuple[bytes, bytes], ...] = ()
+    ) -> None:
+        super().__init__(message, status=status)
+        self._headers = headers
+
+    @property
+    def answer_headers(self) -> tuple[tuple[bytes, bytes], ...]:
+        """What HTTP wants to be told along with it."""
+        return self._headers
+
+
+def http_status(error: Exception) -> int:
+    """Return the status with which `error` is answered."""
+    if isinstance(error, HeadRefused):
+        return error.status
+    if isinstance(error, LimitExceeded) and error.limit in {"body_bytes_max", "batch_bytes_max"}:
+        return 413
+    return _row(error).http
+
+
+def problem(
+    error: Exception, *, status: int | None = None, extra: dict[str, object] | None = None
+) -> Response:
+    """Return the answer for `error`; `extra` members stand beside the usual ones."""
+    if isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    failure = failure_of(error)
+    code = status or http_status(error)
+    headers = [(CODE_HEADER, failure.code.encode())]
+    if failure.retriable and code in {429, 503}:
+        headers.append((b"Retry-After", RETRY_SECONDS))
+    hint = getattr(error, "leader_hint", None)
+    if isinstance(hint, str):
+        headers.append((HINT_HEADER, hint.encode()))
+    if isinstance(error, Refused):
+        headers += error.answer_headers
+    body = {**problem_members(failure, code), **(extra or {})}
+    return Response(code, msgspec.json.encode(body), PROBLEM_JSON, tuple(headers))
+
+
+def problem_members(failure: Failure, status: int) -> dict[str, object]:
+    """Return an error as an object: in a body, in an event, in a message of a WebSocket."""
+    details = {
+        name: value
+        for name, value in failure.details.items()
+        if name not in _RESERVED and value is not None
+    }
+    return {
+        "type": f"urn:angarium:{failure.code.lower().replace('_', '-')}",
+        "title": failure.code.replace("_", " ").capitalize(),
+        "status": status,
+        "detail": failure.message,
+        "code": failure.code,
+        "retriable": failure.retriable,
+        "fault": failure.fault,
+        **details,
+    }
+
+
+def told(error: Exception) -> dict[str, object]:
+    """Return an error as an object, for the inside of a stream."""
+    if isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return problem_members(failure_of(error), http_status(error))
+
+
+def _row(error: Exception) -> Status:
+    return status_of(error) if isinstance(error, AngariumError) else INTERNAL

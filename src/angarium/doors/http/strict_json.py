@@ -1,0 +1,55 @@
+"""JSON that means one thing: no NaN, no 1e999, no name twice, no field that nobody knows.
+
+msgspec refuses all of that but a name that is given twice, of which it takes the last. Other
+readers take the first, so such a document means two things, and is refused here.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from angarium.doors.http.problems import Refused
+from angarium.doors.http.server.messages import JSON
+from angarium.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from angarium.doors.http.server.messages import Request
+
+T = TypeVar("T")
+
+
+def decoded(body: bytes | str, decoder: msgspec.json.Decoder[T]) -> T:
+    """Return what `body` says; raises `InvalidArgument`."""
+    try:
+        value = decoder.decode(body)
+    except msgspec.MsgspecError as error:
+        raise InvalidArgument(f"the JSON is not what this takes: {error}") from None
+    except (UnicodeDecodeError, RecursionError):
+        raise InvalidArgument("the JSON is no UTF-8, or too deep") from None
+    if body.count(b":" if isinstance(body, bytes) else ":") > 1:  # type: ignore[arg-type]
+        # At most one name has a colon after it otherwise, and one cannot be there twice.
+        check_names(body)
+    return value
+
+
+def json_body(request: Request, decoder: msgspec.json.Decoder[T]) -> T:
+    """Return what a request's body says, if it says that it is JSON."""
+    if request.media_type != JSON:
+        raise Refused("the body has to be JSON: Content-Type: application/json", status=415)
+    return decoded(request.body, decoder)
+
+
+def check_names(body: bytes | str) -> None:
+    """Raise `InvalidArgument` if an object has the same name twice."""
+    try:
+        json.loads(body, object_pairs_hook=_checked)
+    except (ValueError, RecursionError) as error:
+        raise InvalidArgument(f"the JSON cannot be read: {error}") from None
+
+
+def _checked(pairs: list[tuple[str, object]]) -> None:
+    if len(pairs) > 1 and len({name for name, _ in pairs}) != len(pairs):
+        raise InvalidArgument("an object has the same name twice")
