@@ -28,6 +28,7 @@ from angarium.wire import Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
+    from datetime import timedelta
     from types import TracebackType
 
     from angarium.api import Ack, GroupConfig
@@ -124,12 +125,16 @@ class Client(Administration, GroupAdministration, Transactional):
         timestamp: Moment | None = None,
         expires_at: Moment | None = None,
         deliver_at: Moment | None = None,
+        delay: float | timedelta | None = None,
     ) -> Receipt:
         """Publish a record and return its receipt once it is acknowledged as `mode` says.
 
         Calls that overlap travel together. Records with the same key go to the same partition, in
         the order of the calls; others are spread. It waits while too much is on its way already,
         and repeats by itself what can be repeated. A cancelled call may still be stored.
+
+        `deliver_at`, or `delay` in seconds, keeps it from queue and key groups until then; other
+        readers see it at once. After `expires_at` nobody does.
 
         Raises `OutcomeUnknown` if the time was up before anybody could say whether it is stored;
         every other error means that it is not.
@@ -143,6 +148,7 @@ class Client(Administration, GroupAdministration, Transactional):
             timestamp=timestamp,
             expires_at=expires_at,
             deliver_at=deliver_at,
+            delay=delay,
         )
         return await self._publisher.publish(topic, record)
 
@@ -158,6 +164,7 @@ class Client(Administration, GroupAdministration, Transactional):
         timestamp: Moment | None = None,
         expires_at: Moment | None = None,
         deliver_at: Moment | None = None,
+        delay: float | timedelta | None = None,
     ) -> None:
         """Publish a record in the background; `flush` waits for it and raises what failed.
 
@@ -172,6 +179,7 @@ class Client(Administration, GroupAdministration, Transactional):
             timestamp=timestamp,
             expires_at=expires_at,
             deliver_at=deliver_at,
+            delay=delay,
         )
         self._publisher.publish_nowait(topic, record)
 

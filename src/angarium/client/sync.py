@@ -21,6 +21,7 @@ from angarium.errors import LimitExceeded
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+    from datetime import timedelta
     from types import TracebackType
 
     from angarium.api import Ack, ClusterStatus, TopicConfig, TopicInfo
@@ -104,6 +105,7 @@ class SyncClient(SyncGroups, SyncTransactional):
         timestamp: Moment | None = None,
         expires_at: Moment | None = None,
         deliver_at: Moment | None = None,
+        delay: float | timedelta | None = None,
     ) -> Receipt:
         """Publish a record and return its receipt once it is acknowledged."""
         return self._thread.call(
@@ -117,6 +119,7 @@ class SyncClient(SyncGroups, SyncTransactional):
                 timestamp=timestamp,
                 expires_at=expires_at,
                 deliver_at=deliver_at,
+                delay=delay,
             )
         )
 
@@ -132,6 +135,7 @@ class SyncClient(SyncGroups, SyncTransactional):
         timestamp: Moment | None = None,
         expires_at: Moment | None = None,
         deliver_at: Moment | None = None,
+        delay: float | timedelta | None = None,
     ) -> None:
         """Publish a record in the background; `flush` waits for it and raises what failed.
 
@@ -146,6 +150,7 @@ class SyncClient(SyncGroups, SyncTransactional):
             timestamp=timestamp,
             expires_at=expires_at,
             deliver_at=deliver_at,
+            delay=delay,
         )
         bytes_max = self._client.settings.buffered_bytes_max
         with self._lock:

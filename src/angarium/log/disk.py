@@ -12,10 +12,11 @@ or not at all. A buffer is any object of bytes whose `len` is its number of byte
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from angarium.ids import Buffer
 
@@ -90,12 +91,22 @@ class Disk(Protocol):
 
 def replace_file(disk: Disk, name: str, content: Buffer) -> None:
     """Put `content` under `name` so that after a power cut the old or the new one is whole."""
+    with replacing(disk, name) as file:
+        file.pwrite([content], 0)
+
+
+@contextmanager
+def replacing(disk: Disk, name: str) -> Iterator[File]:
+    """Yield a file to write, which takes the place of the one called `name` when it is done.
+
+    After a power cut the old or the new one is whole. If writing fails, the old one stays.
+    """
     folder = name.rpartition("/")[0]
     draft = f"{name}.draft"
     disk.remove(draft)
     file = disk.create(draft)
     try:
-        file.pwrite([content], 0)
+        yield file
         file.datasync()
     finally:
         file.close()

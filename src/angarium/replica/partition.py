@@ -9,6 +9,8 @@ where readers see it, and answers the publisher.
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
@@ -332,6 +334,7 @@ class Partition:
             start_offset=self.machine.start_offset,
             durable_until=self.machine.next_offset,
         )
+        self._has_looked_for_delays = False
         log.on_damage = self._note_damage
         if log.damage:
             self._note_damage()
@@ -353,6 +356,9 @@ class Partition:
         """
         self._was_trimmed = False
         yield from self._flush(sync=False)
+        if not self._has_looked_for_delays:
+            self._has_looked_for_delays = True
+            yield from self._make_delays()
         doomed = self.log.give_up()
         if doomed is None:
             return False
@@ -360,6 +366,14 @@ class Partition:
         yield lambda: log.delete(doomed)
         log.deleted(doomed)
         return True
+
+    def _make_delays(self) -> Generator[Work, None, None]:
+        """Make lists of delayed records that were lost, or whose segments came from a peer."""
+        log = self.log
+        for segment in log.delays.lacking():
+            # What is damaged is mended first, and then listed when it is asked for.
+            with suppress(CorruptData):
+                yield partial(log.delays.make, segment)
 
     def _flush(self, *, sync: bool) -> Generator[Work, None, None]:
         flush = self.log.take(sync=sync)

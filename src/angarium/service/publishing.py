@@ -18,6 +18,7 @@ from angarium.errors import (
 from angarium.machine.outcomes import Appended, Duplicate, Refused
 from angarium.modes import DeliveryMode
 from angarium.replica.acks import Publishing
+from angarium.service.admission import check_fit
 from angarium.wire.operations import Operation, PublishAnswer, PublishHeader
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ class PublishDesk:
         settings = topic.settings
         mode = settings.mode if request.mode is None else request.mode
         batches = [checked(one, settings.batch_bytes_max) for one in request.batches]
+        check_fit(batches, settings, now=self._node.now())
         if mode is DeliveryMode.PERFORMANCE:
             answer(tuple(self._dispatcher.publish(request, batches, replica.raft.term)))
             return True

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from angarium.batch import AT_ONCE, NEVER, NO_TIMESTAMP
 from angarium.client.times import micros
+from angarium.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -49,8 +51,15 @@ def outgoing(
     timestamp: Moment | None,
     expires_at: Moment | None,
     deliver_at: Moment | None,
+    delay: float | timedelta | None = None,
 ) -> Outgoing:
     """Return the record; `TypeError` if something in it is neither bytes nor text."""
+    if delay is not None:
+        if deliver_at is not None:
+            raise InvalidArgument("a record has a time of delivery or a delay, not both")
+        deliver_at = delay if isinstance(delay, timedelta) else timedelta(seconds=delay)
+        if deliver_at < timedelta():
+            raise InvalidArgument(f"a delay is not negative: {delay}")
     content = value.encode() if isinstance(value, str) else value
     name = key.encode() if isinstance(key, str) else key
     size = RECORD_OVERHEAD_BYTES + _size(content) + _size(name)

@@ -100,7 +100,10 @@ class LogEnd:
         position, crc = segment.bytes, extend(segment.crc, data)
         segment.add(frame, crc=crc, index_bytes=self._config.index_bytes)
         if not frame.is_gap:
-            segment.note_times(*latest_times(data, 0))
+            expires_at, deliver_at = latest_times(data, 0)
+            segment.note_times(expires_at, deliver_at)
+            if deliver_at:
+                segment.note_delays(data)
         self.tail.add(Waiting(frame, buffer, segment, position, crc))
         self.offset = frame.next_offset
         if self._stamps:
@@ -150,6 +153,7 @@ class LogEnd:
             segment.written = write.end
             if write.seals:
                 segment.is_sealed = True
+                segment.delays = None  # a file has them
                 self._rolled.remove(segment)
                 self._reader.keep_index(segment)
                 self.synced_offset = max(self.synced_offset, segment.next_offset)

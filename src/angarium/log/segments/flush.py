@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from angarium.log.segments.delay_file import write_delays
 from angarium.log.segments.footer import write_footer
 from angarium.log.segments.index import Point
 from angarium.log.segments.names import SEGMENT, file_name
@@ -83,6 +84,8 @@ def perform(disk: Disk, folder: str, config: SegmentConfig, flush: Flush) -> Non
         if write.seals or flush.sync:
             file.datasync()
         if write.seals:
+            if segment.delays is not None:
+                write_delays(disk, folder, segment, segment.delays)
             write_footer(disk, folder, segment)
             file.close()
             segment.writer = None

@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from angarium.errors import CorruptData, InvalidArgument, NotFound, OffsetOutOfRange
 from angarium.log.segments.appending import LogEnd
 from angarium.log.segments.config import SegmentConfig
+from angarium.log.segments.delays import Delays
 from angarium.log.segments.files import OpenFiles
 from angarium.log.segments.importing import CHUNK_BYTES, SegmentImport, complete_import
 from angarium.log.segments.manifest import Manifest, SegmentInfo
-from angarium.log.segments.names import FIRST_OFFSET, FOOTER, SEGMENT, file_name
+from angarium.log.segments.names import DELAYS, FIRST_OFFSET, FOOTER, SEGMENT, file_name
 from angarium.log.segments.reader import SegmentReader, broken_part
 from angarium.log.segments.recovery import Recovery
 from angarium.log.segments.repair import extend_broken, patch
@@ -60,6 +61,8 @@ class PartitionLog:
         self._below = found.below
         self._damage = found.damage
         self.segments = SegmentList(found.segments)
+        self.delays = Delays(disk, folder, self.segments, files)
+        """When which of the delayed records are due."""
         self.reader = SegmentReader(disk, folder, config, files, self.report)
         self._end = LogEnd(disk, folder, config, self.segments, self.reader, found)
         self.cut_from = found.cut_from
@@ -253,6 +256,7 @@ class PartitionLog:
         below = list(takewhile(lambda segment: self._is_below(segment, until), self.segments))
         for segment in below:
             self.reader.forget(segment)
+            self.delays.forget(segment.base_offset)
             self._end.forget(segment)
         self._below += [segment.base_offset for segment in below]
         self.segments.drop_first(len(below))
@@ -262,8 +266,8 @@ class PartitionLog:
         """Delete the files of segments given up; may run in a thread beside appends and reads."""
         write_start_mark(self._disk, self._folder, doomed.until)
         for base in doomed.segments:
-            self._disk.remove(file_name(self._folder, base, FOOTER))
-            self._disk.remove(file_name(self._folder, base, SEGMENT))
+            for suffix in (DELAYS, FOOTER, SEGMENT):
+                self._disk.remove(file_name(self._folder, base, suffix))
 
     def deleted(self, doomed: Doomed) -> None:
         """Hear that their files are gone; what is not told here is given up once more."""

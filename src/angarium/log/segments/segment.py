@@ -8,9 +8,11 @@ import msgspec
 
 from angarium.batch.checksum import extend
 from angarium.ids import Micros, Offset
+from angarium.log.segments.delay_runs import DelayRuns
 from angarium.log.segments.index import Point, SparseIndex
 
 if TYPE_CHECKING:
+    from angarium.ids import Buffer
     from angarium.log.disk import File
     from angarium.log.segments.frames import Frame
 
@@ -43,6 +45,7 @@ class Segment:
         "batches",
         "bytes",
         "crc",
+        "delays",
         "deliver_at_max",
         "expires_at_max",
         "first_time",
@@ -70,6 +73,8 @@ class Segment:
         self.written = Point(0, 0)
         self.index: SparseIndex | None = SparseIndex()
         """None where it has not been read from the footer, or has been dropped again."""
+        self.delays: DelayRuns | None = None
+        """The delayed records of a segment that is not sealed yet, if it has any."""
         self.batches = 0
         self.records = 0
         self.first_time = Micros(0)
@@ -118,12 +123,19 @@ class Segment:
         self.expires_at_max = max(self.expires_at_max, expires_at)
         self.deliver_at_max = max(self.deliver_at_max, deliver_at)
 
+    def note_delays(self, batch: Buffer) -> None:
+        """Remember which records of a batch of this segment are to be delivered later."""
+        if self.delays is None:
+            self.delays = DelayRuns(self.base_offset)
+        self.delays.add(batch)
+
     def break_off(self, until: Offset) -> None:
         """Call everything from here to `until` unreadable; the segment takes no more appends."""
         self.whole_until = self.next_offset
         self.next_offset = until
         self.is_rolled = True
         self.is_sealed = False
+        self.delays = None
         self.written = Point(self.bytes, self.crc)
 
     def become(self, other: Segment) -> None:

@@ -43,6 +43,10 @@ class SegmentList:
         """Return the segment in which `offset`, which is in the log, lies."""
         return self._segments[bisect_right(self._bases, offset) - 1]
 
+    def holding(self, offset: Offset) -> Iterator[Segment]:
+        """Yield the segment in which `offset` lies, or would lie, and all behind it."""
+        yield from self._segments[max(bisect_right(self._bases, offset) - 1, 0) :]
+
     def named(self, base_offset: Offset) -> Segment | None:
         """Return the segment that begins exactly at `base_offset`."""
         place = bisect_right(self._bases, base_offset) - 1

@@ -1,0 +1,54 @@
+"""Whether batches fit the topic they are published to.
+
+Told from headers alone. A batch without delays, for a topic that is not compacted, costs one look.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from angarium.batch.layout import KEY_NULLS, KEYS
+from angarium.errors import InvalidArgument
+from angarium.machine.catalog.values import Cleanup
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from angarium.ids import Buffer, Micros
+    from angarium.machine.catalog import TopicSettings
+
+_LOOK: Final = Struct("<44xI80xq").unpack_from
+"""A batch's flags, and the latest time of delivery that it asks for."""
+
+_SECOND_MICROS: Final = 1_000_000
+
+
+def check_fit(batches: Iterable[Buffer], settings: TopicSettings, *, now: Micros) -> None:
+    """Raise `InvalidArgument` unless a topic can do with these batches what they ask for.
+
+    A delivery time beyond the retention, or the expiry, of the topic could never be kept. A record
+    without a key has no place in a topic that keeps the latest record of each key.
+    """
+    is_compacted = settings.cleanup is Cleanup.COMPACT
+    for batch in batches:
+        flags, deliver_at = _LOOK(batch)
+        if deliver_at:
+            _check_delay(deliver_at, settings, now)
+        if is_compacted and flags & (KEYS | KEY_NULLS) != KEYS:
+            raise InvalidArgument(
+                "a topic that is compacted keeps the latest record of each key: every record "
+                "published to it has one"
+            )
+
+
+def _check_delay(deliver_at: int, settings: TopicSettings, now: Micros) -> None:
+    for name, limit in (
+        ("retention", settings.retention_micros),
+        ("expiry", settings.expiry_micros),
+    ):
+        if limit is not None and deliver_at - now > limit:
+            raise InvalidArgument(
+                f"a record is to be delivered in {(deliver_at - now) / _SECOND_MICROS:g} s, "
+                f"and the topic's {name} is {limit / _SECOND_MICROS:g} s: it would be gone by then"
+            )
