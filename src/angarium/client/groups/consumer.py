@@ -97,6 +97,10 @@ class Consumer:
         if self._on_closed is not None:
             self._on_closed(self)
 
+    def stop_reading(self) -> None:
+        """End whoever iterates; what is in hand can still be settled until it is closed."""
+        self._handover.end()
+
     # --- reading --------------------------------------------------------------------------------
 
     def __aiter__(self) -> AsyncIterator[GroupRecord]:
