@@ -222,7 +222,11 @@ class World:
         )
 
     def is_caught_up(self, group: GroupId) -> bool:
-        """Tell whether every wanted replica of `group` is up and has applied nearly everything."""
+        """Tell whether every wanted replica of `group` is up and has applied nearly everything.
+
+        One that has not heard that a change of membership is done still needs those who left: to
+        it their disks count among those of a majority (seed 1424).
+        """
         leader = self.operator.leader(group)
         if leader is None:
             return False
@@ -230,6 +234,8 @@ class World:
             host = self.nodes[node].host
             replica = host.replicas.get(group) if host is not None else None
             if replica is None or replica.applied + 20 < leader.raft.commit:
+                return False
+            if replica.raft.conf_state != leader.raft.conf_state:
                 return False
         return True
 
@@ -411,20 +417,32 @@ class World:
             for node in sorted(self.operator.wanted[group]):
                 host = self.nodes[node].host
                 if host is not None and group in host.replicas:
-                    replica = host.replicas[group]
-                    self.history.final.append(self._final_log(node, group, replica))
-                    self.history.eventual_lost += replica.partition.acks.eventual_lost
+                    self.history.eventual_lost += host.replicas[group].partition.acks.eventual_lost
+                    self.history.final.append(self._final_log(node, group))
 
-    def _final_log(self, node: NodeId, group: GroupId, replica: PartitionReplica) -> FinalLog:
-        """Read everything a replica holds; what turns out damaged must be mended by its peers."""
+    def _final_log(self, node: NodeId, group: GroupId) -> FinalLog:
+        """Read everything a replica holds; what turns out damaged must be mended by its peers.
+
+        A replica that nobody can mend comes back as somebody else, so it is looked up anew.
+        """
         for _ in range(MENDINGS_MAX):
-            try:
-                return _read_all(node, group, replica)
-            except CorruptData as damaged:
-                self.note(f"node-{node}", "must mend:", damaged)
-                self.wait(5 * SECOND, lambda: not replica.is_mending)
+            replica = self._replica_at(node, group)
+            if replica is not None:
+                try:
+                    return _read_all(node, group, replica)
+                except CorruptData as damaged:
+                    self.note(f"node-{node}", "must mend:", damaged)
+            self.wait(5 * SECOND, lambda: self._is_mended(node, group))
         self.history.incidents.append(f"node {node} group {group} could not mend its segments")
         return FinalLog(node, group, 0, 0, ())
+
+    def _replica_at(self, node: NodeId, group: GroupId) -> PartitionReplica | None:
+        host = self.nodes[node].host
+        return None if host is None else host.replicas.get(group)
+
+    def _is_mended(self, node: NodeId, group: GroupId) -> bool:
+        replica = self._replica_at(node, group)
+        return replica is not None and not replica.is_mending and self._agree(group)
 
     def _deliver(self, target: str, payload: Any) -> None:
         self._places[target](payload)
