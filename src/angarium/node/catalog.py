@@ -35,6 +35,7 @@ from angarium.machine.catalog.values import (
     TopicMade,
 )
 from angarium.machine.outcomes import Done, Refused
+from angarium.node.deadlines import in_time
 from angarium.node.joining import cluster_name
 from angarium.wire import Unreachable
 from angarium.wire.error_codec import Failure, error_of
@@ -142,7 +143,7 @@ class CatalogDesk:
     async def catch_up(self) -> None:
         """Wait until this node's catalog knows everything that was decided before this call."""
         _, applied = await self._at_leader(None)
-        async with asyncio.timeout(self._node.config.request_timeout_s):
+        async with in_time(self._node.config.request_timeout_s, "catching up with the catalog"):
             await self.reach(applied)
 
     # --- writing ----------------------------------------------------------------------------
@@ -153,7 +154,7 @@ class CatalogDesk:
         Raises the refusal, or `NotLeader` while there is nobody to ask.
         """
         outcome, applied = await self._at_leader(command)
-        async with asyncio.timeout(self._node.config.request_timeout_s):
+        async with in_time(self._node.config.request_timeout_s, "catching up with the catalog"):
             await self.reach(applied)
         return outcome
 
@@ -210,7 +211,7 @@ class CatalogDesk:
             replica.submit(command, now=self._node.now(), reply=settle)
         replica.process()
         self._node.wake()
-        async with asyncio.timeout(self._node.config.request_timeout_s):
+        async with in_time(self._node.config.request_timeout_s, "a change of the catalog"):
             outcome = await future
         return outcome, replica.applied
 
@@ -223,7 +224,7 @@ class CatalogDesk:
             try:
                 await self._introduce()
                 return
-            except (AngariumError, TimeoutError) as error:
+            except AngariumError as error:
                 _log.debug("not introduced yet: %s", error)
                 outgrown = self._node.peers.outgrown
                 if outgrown is not None:

@@ -12,6 +12,7 @@ from angarium.batch import split
 from angarium.batch.deadlines import expired_among
 from angarium.errors import AngariumError, InvalidArgument
 from angarium.ids import Micros, Offset
+from angarium.node.deadlines import in_time
 from angarium.wire.operations import (
     FetchAnswer,
     FetchHeader,
@@ -100,7 +101,7 @@ class ReadDesk:
         replica.read_index(done)
         replica.process()
         self._node.wake()
-        async with asyncio.timeout(self._node.config.request_timeout_s):
+        async with in_time(self._node.config.request_timeout_s, "asking whether it still leads"):
             await future
 
     async def _wait_for(self, replica: PartitionReplica, request: FetchRequest) -> None:
