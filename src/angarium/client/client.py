@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from angarium.client.addresses import bootstrap_addresses
 from angarium.client.administration import Administration
+from angarium.client.dead_letters import DEAD_LETTERS, DeadLetters
 from angarium.client.groups.administration import GroupAdministration
 from angarium.client.groups.group import Group, GroupChoices
 from angarium.client.groups.keeper import Keeper
@@ -353,6 +354,10 @@ class Client(Administration, GroupAdministration, Transactional):
         """
         choices = GroupChoices(name, kind=kind, start=start, config=config)
         return Group(self, self._keeper, choices)
+
+    def dead_letters(self, topic: str = DEAD_LETTERS) -> DeadLetters:
+        """Return the records that groups gave up into `topic`, to look at and to send back."""
+        return DeadLetters(self, lambda: self._reach, topic)
 
     # --- inside ---------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from angarium.cli.grammar import (
     bench,
     cluster,
     completion,
+    dlq,
     fetch,
     log,
     profile,
@@ -39,7 +40,7 @@ _EPILOG = """\
 `angarium WORD --help` says more. Options can also be set in the environment (ANGARIUM_SERVERS,
 ANGARIUM_PROFILE, ANGARIUM_FORMAT) and in profiles (~/.config/angarium/profiles.toml)."""
 
-_ORDER: Final = (up, serve, topic, pub, sub, fetch, cluster, bench, log, profile, completion)
+_ORDER: Final = (up, serve, topic, pub, sub, fetch, dlq, cluster, bench, log, profile, completion)
 
 
 def grammar() -> argparse.ArgumentParser:
