@@ -155,8 +155,12 @@ class Consumption(Protocol):
     async def set_credit(self, credit: int) -> None:
         """Change how many records may be on loan at a time."""
 
-    async def close(self) -> None:
-        """Leave the group: what is on loan goes back untried."""
+    async def close(self, *, lost: bool = False) -> None:
+        """Leave the group: what is on loan goes back untried.
+
+        `lost`: the consumer vanished without a word. It may come back under its name for a moment;
+        then what it had on loan has failed.
+        """
 
 
 # --- looking after groups ------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from angarium.machine.catalog import (
     ProducersIssued,
 )
 from angarium.service.dispatching import Dispatcher
+from angarium.service.groups.desk import GroupDesk
 from angarium.service.publishing import PublishDesk
 from angarium.service.reading import ReadDesk
 from angarium.service.subscribing import SubscribeDesk
@@ -34,9 +35,17 @@ if TYPE_CHECKING:
 
     from angarium.api import (
         Ack,
+        Checkpoint,
+        ConsumeRequest,
+        Consumption,
         FetchRequest,
+        GroupConfig,
+        GroupInfo,
         Interest,
+        Moved,
         PublishRequest,
+        Settled,
+        Settlement,
         Start,
         Subscription,
         TopicConfig,
@@ -63,10 +72,17 @@ class Service:
         self.subscribing = SubscribeDesk(node, self.topics, self.reading, self.dispatcher)
         self.transactions = TransactionDesk(node, self.topics)
         self._producers: list[ProducerId] = []
-        node.on_visible = self.reading.announce
+        self.groups = GroupDesk(node, self.topics, self.publishing)
+        node.on_visible = self._records_came
+        node.on_stir = self.groups.host.happened
+        node.background.append(self.groups.host.run)
         node.background.append(self.dispatcher.run)
         tending = Tending(node, self.transactions.homes, self.transactions.participants)
         node.background.append(tending.run)
+
+    def _records_came(self, place: GroupId) -> None:
+        self.reading.announce(place)
+        self.groups.host.records_came(place)
 
     # --- records ----------------------------------------------------------------------------
 
@@ -103,6 +119,56 @@ class Service:
                 ProducerId(one) for one in range(issued.past - 1, issued.first - 1, -1)
             ]
         return Producer(id=self._producers.pop(), epoch=Epoch(0))
+
+    # --- groups -----------------------------------------------------------------------------
+
+    async def consume(self, request: ConsumeRequest) -> Consumption:
+        """Take part in a group."""
+        return await self.groups.consume(request)
+
+    async def settle(
+        self, group: str, member: str, settlements: Sequence[Settlement]
+    ) -> tuple[Settled, ...]:
+        """Settle records for a member, wherever it is connected."""
+        return await self.groups.settle(group, member, settlements)
+
+    async def list_groups(self) -> tuple[GroupInfo, ...]:
+        """Return all groups, by name, without their positions."""
+        return await self.groups.list_groups()
+
+    async def describe_group(self, group: str) -> GroupInfo:
+        """Return one group."""
+        return await self.groups.describe_group(group)
+
+    async def alter_group(self, group: str, config: GroupConfig) -> GroupInfo:
+        """Give a group other settings."""
+        return await self.groups.alter_group(group, config)
+
+    async def seek_group(
+        self,
+        group: str,
+        *,
+        topic: str | None,
+        partition: int | None,
+        start: Start,
+        dry_run: bool,
+    ) -> tuple[Moved, ...]:
+        """Move a group."""
+        return await self.groups.seek_group(
+            group, topic=topic, partition=partition, start=start, dry_run=dry_run
+        )
+
+    async def pause_group(self, group: str, *, paused: bool) -> None:
+        """Hand nothing more out, or go on."""
+        await self.groups.pause_group(group, paused=paused)
+
+    async def delete_group(self, group: str, *, topic: str | None) -> None:
+        """Forget a group."""
+        await self.groups.delete_group(group, topic=topic)
+
+    async def report_checkpoints(self, group: str, checkpoints: Sequence[Checkpoint]) -> None:
+        """Say how far a group of kind CHECKPOINT has come."""
+        await self.groups.report_checkpoints(group, checkpoints)
 
     # --- topics -----------------------------------------------------------------------------
 

@@ -48,6 +48,8 @@ class InProcessBroker:
         assert nodes > 0, "a broker has at least one node"
         self.nodes: list[Node | None] = []
         """In the order in which they joined; None for one that was stopped."""
+        self.services: list[Service | None] = []
+        """What each of them serves: the contract, in this process."""
         self._ports: list[int] = []
         self._folder = folder
         self._count = nodes
@@ -63,6 +65,7 @@ class InProcessBroker:
         async with asyncio.timeout(READY_SECONDS_MAX):
             for at in range(self._count):
                 self.nodes.append(None)
+                self.services.append(None)
                 self._ports.append(0)
                 await self._start(at)
 
@@ -73,7 +76,7 @@ class InProcessBroker:
 
     async def stop_node(self, at: int) -> None:
         """Stop one node in good order; what it keeps stays in its folder."""
-        node, self.nodes[at] = self.nodes[at], None
+        node, self.nodes[at], self.services[at] = self.nodes[at], None, None
         if node is not None:
             await node.stop()
 
@@ -105,7 +108,7 @@ class InProcessBroker:
                 await asyncio.sleep(_POLL_S)
                 continue
             break
-        self.nodes[at] = node
+        self.nodes[at], self.services[at] = node, service
         self._ports[at] = node.wire_port
         while not _is_member(node):
             if node.failure is not None:

@@ -24,6 +24,7 @@ from angarium.wire.limits import WireLimits
 from angarium.wire.link import Backoff, Link
 from angarium.wire.server import Server
 from angarium.wire.serving import Request
+from angarium.wire.stream_outbox import StreamOutbox
 from angarium.wire.streams import Stream
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "Server",
     "Stream",
     "StreamCancelled",
+    "StreamOutbox",
     "Unreachable",
     "UnsupportedOperation",
     "VersionMismatch",

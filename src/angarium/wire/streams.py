@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from angarium.ids import Buffer
     from angarium.wire.connection import Connection
     from angarium.wire.frames import Header
+    from angarium.wire.handshake import Peer
 
 _CREDIT: Final = Struct("<Q")
 
@@ -73,6 +74,11 @@ class Stream:
         self._task: asyncio.Task[None] | None = None
 
     # --- for its user -----------------------------------------------------------------------
+
+    @property
+    def peer(self) -> Peer:
+        """Who is at the other end."""
+        return self._connection.peer
 
     @property
     def can_send(self) -> bool:

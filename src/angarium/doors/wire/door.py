@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from angarium.api import Broker, FetchRequest, Interest, PublishRequest
 from angarium.batch import split
+from angarium.doors.wire.groups import GroupsDoor
+from angarium.doors.wire.members import MembersDoor
 from angarium.doors.wire.transactions import TransactionsDoor
 from angarium.errors import AngariumError, InvalidArgument
 from angarium.ids import NodeId
@@ -49,9 +51,10 @@ if TYPE_CHECKING:
     from angarium.ids import GroupId
     from angarium.node.node import Node
     from angarium.service.dispatching import Dispatcher
+    from angarium.service.groups.desk import GroupDesk
     from angarium.service.transactions.desk import TransactionDesk
     from angarium.wire import Connection, Request, Stream
-    from angarium.wire.handlers import RequestHandler
+    from angarium.wire.handlers import RequestHandler, StreamHandler
     from angarium.wire.operations import PartitionSeen
 
 
@@ -59,6 +62,7 @@ class PromptBroker(Broker, Protocol):
     """A broker in the same process: it answers most publishes without a task for each."""
 
     transactions: TransactionDesk
+    groups: GroupDesk
 
     def begin_publish(
         self, request: PublishRequest, answer: Callable[[tuple[Ack, ...] | AngariumError], None]
@@ -76,8 +80,11 @@ class WireDoor:
         self._node = node
         self._broker = broker
         transactions = TransactionsDoor(broker.transactions, broker.transactions.participants)
+        groups = GroupsDoor(broker.groups)
+        members = MembersDoor(broker.groups.host, broker.groups.wishes, broker.groups.looking)
         requests: dict[Operation, RequestHandler] = {
             **transactions.for_clients(),
+            **groups.requests(),
             Operation.PUBLISH: self._publish,
             Operation.FETCH: self._fetch,
             Operation.FIND_OFFSET: self._find_offset,
@@ -94,7 +101,11 @@ class WireDoor:
             Operation.RAISE_LEVEL: self._raise_level,
             Operation.JOIN: self._join,
         }
-        streams = {Operation.SUBSCRIBE: self._subscribe}
+        streams: dict[Operation, StreamHandler] = {
+            Operation.SUBSCRIBE: self._subscribe,
+            **groups.streams(),
+        }
+        for_peers = {**requests, **transactions.for_peers(), **members.requests()}
         self._for_clients = Handlers(
             requests={int(key): one for key, one in requests.items()},
             streams={int(key): one for key, one in streams.items()},
@@ -107,11 +118,11 @@ class WireDoor:
                 int(Operation.INTERESTS): dispatcher.hear_interests,
             },
             requests={
-                **{int(key): one for key, one in (requests | transactions.for_peers()).items()},
+                **{int(key): one for key, one in for_peers.items()},
                 int(Operation.CATALOG): self._catalog,
                 int(Operation.PARTITIONS): self._partitions,
             },
-            streams={int(key): one for key, one in streams.items()},
+            streams={int(key): one for key, one in (streams | members.streams()).items()},
         )
 
     def welcome(self, connection: Connection) -> Handlers:

@@ -38,6 +38,8 @@ class Operation(IntEnum):
     """Between nodes: what is wanted of a group in one partition, to its leader."""
     PARTITIONS = 47
     """Between nodes: what a node's replicas know of their partitions, for one that has none."""
+    GROUP_LOOK = 48
+    """Between nodes: what a node's replicas know of groups."""
     CONSUME = 50
     SETTLE = 51
     LIST_GROUPS = 52

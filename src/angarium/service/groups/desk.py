@@ -1,0 +1,260 @@
+"""Groups behind the contract: checks what is asked, and finds whoever can do it."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import defaultdict
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from angarium.api import GroupConfig, GroupInfo, Moved, Settled
+from angarium.errors import (
+    AngariumError,
+    InvalidArgument,
+    LimitExceeded,
+    NotFound,
+    NotLeader,
+)
+from angarium.kinds import GroupKind
+from angarium.machine.limits import NAME_CHARACTERS_MAX
+from angarium.service.groups.configs import settings_of
+from angarium.service.groups.consumption import LocalConsumption
+from angarium.service.groups.hosting import GroupHost
+from angarium.service.groups.limits import CONSUMERS_MAX, CREDIT_MAX, TOPICS_MAX
+from angarium.service.groups.looking import Looking, joined
+from angarium.service.groups.ports import Membership, Opening
+from angarium.service.groups.wishes import Wishes
+from angarium.wire import Unreachable
+from angarium.wire.operations import Operation
+from angarium.wire.operations.members import (
+    Alter,
+    Forget,
+    GroupWishHeader,
+    Move,
+    Report,
+    Rest,
+    SettleFor,
+    WishDone,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from angarium.api import Checkpoint, ConsumeRequest, Settlement, Start
+    from angarium.node.node import Node
+    from angarium.service.publishing import PublishDesk
+    from angarium.service.topics import TopicDesk
+    from angarium.wire.operations.members import GroupSeen, Wish
+
+RETRY_PAUSE_S = 0.05
+"""How long a wish waits while a partition has no leader, again and again until its deadline."""
+
+
+class GroupDesk:
+    """Implements `api.GroupBroker` on a node."""
+
+    def __init__(self, node: Node, topics: TopicDesk, publishing: PublishDesk) -> None:
+        self.host = GroupHost(node, topics, publishing)
+        self.looking = Looking(node, self.host)
+        self.wishes = Wishes(self.host)
+        self._node = node
+        self._topics = topics
+        self._consumptions: dict[tuple[str, str], LocalConsumption] = {}
+
+    # --- consuming ------------------------------------------------------------------------------
+
+    async def consume(self, request: ConsumeRequest) -> LocalConsumption:
+        """Take part in a group, which is made on first use."""
+        _check(request)
+        if len(self._consumptions) >= CONSUMERS_MAX:
+            raise LimitExceeded("CONSUMERS_MAX", f"node {self._node.id} has {CONSUMERS_MAX}")
+        for name in request.topics:
+            await self._topics.find(name)
+        opening = await self._opening(request)
+        member = request.member or f"member-{self._node.id}-{secrets.token_hex(6)}"
+        topics = tuple(sorted(set(request.topics)))
+        membership = Membership(request.group, member, self._node.id, self._node.now(), topics)
+        earlier = self._consumptions.get((request.group, member))
+        if earlier is not None:
+            earlier.superseded()
+        consumption = LocalConsumption(
+            self._node,
+            self._topics,
+            self.host,
+            membership,
+            opening,
+            credit=request.credit,
+            on_end=self._ended,
+        )
+        self._consumptions[request.group, member] = consumption
+        held: defaultdict[tuple[str, int], list[tuple[int, int, int]]] = defaultdict(list)
+        for one in request.held:
+            for start, end in zip(one.ranges[::2], one.ranges[1::2], strict=True):
+                held[one.topic, one.partition].append((start, end, one.attempt))
+        await consumption.begin(held)
+        return consumption
+
+    async def _opening(self, request: ConsumeRequest) -> Opening:
+        """Return what the group is, or what it is to be."""
+        seen = await self.looking.look(request.group, with_positions=False)
+        if seen:
+            kind = seen[0].kind if request.kind is None else request.kind
+            return Opening(kind, seen[0].config, request.start)
+        kind = GroupKind.QUEUE if request.kind is None else request.kind
+        return Opening(kind, request.config or GroupConfig(), request.start)
+
+    def _ended(self, consumption: LocalConsumption) -> None:
+        key = (consumption.membership.group, consumption.membership.member)
+        if self._consumptions.get(key) is consumption:
+            del self._consumptions[key]
+
+    async def settle(
+        self, group: str, member: str, settlements: Sequence[Settlement]
+    ) -> tuple[Settled, ...]:
+        """Settle records for a member, wherever it is connected."""
+        here = self._consumptions.get((group, member))
+        if here is not None:
+            return await here.settle(settlements)
+        by_place: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+        for at, one in enumerate(settlements):
+            by_place[one.topic, one.partition].append(at)
+        answers: list[Settled] = [Settled()] * len(settlements)
+
+        async def one_place(place: tuple[str, int], at: list[int]) -> None:
+            wish = SettleFor(member, tuple(settlements[one] for one in at))
+            try:
+                settled = (await self._wish(group, *place, wish)).settled
+            except AngariumError as error:
+                settled = (Settled(0, error.code, str(error)),) * len(at)
+            for index, answer in zip(at, settled, strict=True):
+                answers[index] = answer
+
+        await asyncio.gather(*(one_place(place, at) for place, at in by_place.items()))
+        return tuple(answers)
+
+    # --- looking after groups -------------------------------------------------------------------
+
+    async def list_groups(self) -> tuple[GroupInfo, ...]:
+        """Return all groups, by name, without their positions."""
+        return tuple(joined(await self.looking.look(None, with_positions=False)))
+
+    async def describe_group(self, group: str) -> GroupInfo:
+        """Return one group; `NotFound`."""
+        seen = await self._find(group, with_positions=True)
+        return joined(seen)[0]
+
+    async def alter_group(self, group: str, config: GroupConfig) -> GroupInfo:
+        """Give a group other settings."""
+        settings_of(config)
+        await self._everywhere(await self._find(group), Alter(config))
+        return await self.describe_group(group)
+
+    async def seek_group(
+        self,
+        group: str,
+        *,
+        topic: str | None,
+        partition: int | None,
+        start: Start,
+        dry_run: bool,
+    ) -> tuple[Moved, ...]:
+        """Move a group."""
+        if topic is None and partition is not None:
+            raise InvalidArgument("a partition has a topic")
+        seen = [
+            one
+            for one in await self._find(group)
+            if topic in {None, one.topic} and partition in {None, one.partition}
+        ]
+        if not seen:
+            where = topic if partition is None else f"{topic} {partition}"
+            raise NotFound(f"the group {group} has not consumed {where}")
+        done = await self._everywhere(seen, Move(start, dry_run))
+        return tuple(moved for one in done for moved in one.moved)
+
+    async def pause_group(self, group: str, *, paused: bool) -> None:
+        """Hand nothing more out, or go on."""
+        await self._everywhere(await self._find(group), Rest(paused))
+
+    async def delete_group(self, group: str, *, topic: str | None) -> None:
+        """Forget a group; `PreconditionFailed` while somebody takes part in it."""
+        seen = [one for one in await self._find(group) if topic in {None, one.topic}]
+        if not seen:
+            raise NotFound(f"the group {group} has not consumed {topic}")
+        for one in seen:
+            if one.members:
+                # Looked at first everywhere, so that nothing is deleted in part.
+                await self._wish(group, one.topic, one.partition, Forget())
+        await self._everywhere(seen, Forget())
+
+    async def report_checkpoints(self, group: str, checkpoints: Sequence[Checkpoint]) -> None:
+        """Say how far a group of kind CHECKPOINT has come; it is made on first use."""
+        _check_name(group, "a group's name")
+        await asyncio.gather(
+            *(
+                self._wish(group, one.topic, one.partition, Report(one.offset))
+                for one in checkpoints
+            )
+        )
+
+    async def _find(self, group: str, *, with_positions: bool = False) -> list[GroupSeen]:
+        seen = await self.looking.look(group, with_positions=with_positions)
+        if not seen:
+            raise NotFound(f"there is no group {group!r}")
+        return seen
+
+    async def _everywhere(self, seen: list[GroupSeen], wish: Wish) -> list[WishDone]:
+        return list(
+            await asyncio.gather(
+                *(self._wish(one.name, one.topic, one.partition, wish) for one in seen)
+            )
+        )
+
+    async def _wish(self, group: str, topic: str, partition: int, wish: Wish) -> WishDone:
+        """Have a wish granted by whoever leads, waiting for a leader if need be."""
+        place = await self._topics.partition(topic, partition)
+        header = GroupWishHeader(group, topic, partition, wish)
+        deadline = asyncio.get_running_loop().time() + self._node.config.request_timeout_s
+        while True:
+            try:
+                replica = self._node.host.replicas.get(place.group)
+                if replica is not None and replica.may_serve:
+                    return await self.wishes.grant(header)
+                leader = await self._topics.leader(place)
+                frame = await self._node.peers.request(
+                    leader,
+                    Operation.GROUP_WISH,
+                    header,
+                    timeout_s=self._node.config.request_timeout_s,
+                )
+                return frame.read(WishDone)
+            except (NotLeader, Unreachable):
+                # Definite: nothing has changed, so it may be said again.
+                if asyncio.get_running_loop().time() >= deadline:
+                    raise
+                await asyncio.sleep(RETRY_PAUSE_S)
+
+
+def _check(request: ConsumeRequest) -> None:
+    _check_name(request.group, "a group's name")
+    if request.member:
+        _check_name(request.member, "a member's name")
+    if not 0 < len(request.topics) <= TOPICS_MAX:
+        raise InvalidArgument(f"a consumer has 1 to {TOPICS_MAX} topics")
+    if not 0 < request.credit <= CREDIT_MAX:
+        raise InvalidArgument(f"a credit is from 1 to {CREDIT_MAX}, not {request.credit}")
+    if request.kind is GroupKind.CHECKPOINT:
+        raise InvalidArgument("a checkpoint group keeps its own offsets; nothing is handed out")
+    if request.config is not None:
+        settings_of(request.config)
+    for held in request.held:
+        bounds = held.ranges
+        ascending = all(low < high for low, high in pairwise(bounds))
+        if len(bounds) % 2 or not ascending or (bounds and bounds[0] < 0):
+            raise InvalidArgument("ranges that are held go upward and are not empty")
+
+
+def _check_name(name: str, what: str) -> None:
+    if not 0 < len(name) <= NAME_CHARACTERS_MAX:
+        raise InvalidArgument(f"{what} has 1 to {NAME_CHARACTERS_MAX} characters")

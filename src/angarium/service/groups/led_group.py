@@ -1,0 +1,314 @@
+"""One group of a partition this node leads: `GroupDelivery` decides, this does.
+
+It brings in what members say, carries out what follows (commits, deliveries, dead letters), keeps
+the logged list of members up to date, and lets members go whose node is not heard of any more.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol, assert_never
+
+from angarium.api import Settled, Verb
+from angarium.delivery import GRACE_MICROS, GroupDelivery, Held
+from angarium.errors import AlreadyExists, AngariumError, GroupFenced, OffsetOutOfRange
+from angarium.ids import Micros
+from angarium.kinds import GroupKind
+from angarium.machine.changes import Member, Members
+from angarium.machine.outcomes import Refused
+from angarium.service.groups.configs import config_of
+from angarium.service.groups.flat import without
+from angarium.service.groups.limits import SESSION_S
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from angarium.api import Settlement
+    from angarium.delivery import Accepted, DeadLetterDue, Effects
+    from angarium.machine.changes import Change
+    from angarium.machine.cursors import Group
+    from angarium.machine.outcomes import Outcome
+    from angarium.service.groups.changes import ChangeQueue
+    from angarium.service.groups.ports import Wanted
+    from angarium.service.groups.records import LogRecords
+    from angarium.service.groups.seat import LedSeat
+
+SECOND_MICROS: Final = 1_000_000
+MILLISECOND_MICROS: Final = 1_000
+
+
+class Surroundings(Protocol):
+    """What a group needs of the partition and the node it is led by."""
+
+    changes: ChangeQueue
+    records: LogRecords
+
+    def now(self) -> Micros:
+        """Return the wall clock's time."""
+
+    def stir(self, group: LedGroup) -> None:
+        """Have a group step soon, in this turn of the loop."""
+
+    def wake(self, group: LedGroup, at: Micros) -> None:
+        """Have a group step at a time, if not before."""
+
+    def preferred(self, members: dict[str, tuple[str, ...]]) -> str:
+        """Return who of the members, with the topics each consumes, should have the partition."""
+
+    def bury(self, group: LedGroup, letters: list[DeadLetterDue]) -> None:
+        """Store dead letters, and tell the group of each that is stored."""
+
+    def drop(self, group: LedGroup, error: AngariumError) -> None:
+        """Give a group up: everybody is to attach again."""
+
+
+class LedGroup:
+    """A group with members, or with dead letters to store."""
+
+    def __init__(self, around: Surroundings, group: Group, *, seed: int) -> None:
+        now = around.now()
+        self.group = group
+        self.seats: dict[str, LedSeat] = {}
+        self.is_over = False
+        self._around = around
+        logged = [member.name for member in group.members]
+        self.delivery = GroupDelivery(group, around.records, seed=seed, now=now, expected=logged)
+        self._missing = dict.fromkeys(logged, now + GRACE_MICROS)
+        """Logged members that have not come back, or lost their node: until when they count."""
+        self._tickets: dict[int, tuple[int, Callable[[Settled], None]]] = {}
+        self._is_listing = False
+        """Whether a list of members is on its way into the log."""
+        self._is_listed = False
+        """Whether the logged list is that of now."""
+
+    # --- members ------------------------------------------------------------------------------
+
+    def join(self, seat: LedSeat, wanted: Wanted) -> None:
+        """Let a member take part, or come again."""
+        now = self._around.now()
+        member = seat.membership.member
+        known = self.seats.get(member)
+        if known is not None and known.membership.session > seat.membership.session:
+            seat.drop(GroupFenced(f"{member} takes part from another connection now"))
+            return
+        if wanted.opening.kind is not self.group.kind:
+            kind = self.group.kind.name.lower()
+            seat.drop(AlreadyExists(f"the group {self.group.name} is of the kind {kind}"))
+            return
+        self.seats[member] = seat
+        if known is not None:
+            known.drop(GroupFenced(f"{member} takes part from another connection now"))
+        self._missing.pop(member, None)
+        seat.take_place(self)
+        seat.sink.attached(self.group.kind, config_of(self.group.settings))
+        held = sorted(Held(*one) for one in wanted.held)
+        kept = self.delivery.attach(member, credit=seat.credit, held=held, now=now)
+        claimed = tuple(bound for one in held for bound in (one.start, one.end))
+        refused = without(claimed, kept)
+        if refused:
+            seat.sink.withdrawn(refused)
+        self._members_changed()
+
+    def leave(self, seat: LedSeat, *, lost: bool) -> None:
+        """Let a member go; one that was replaced by its later self is gone already."""
+        member = seat.membership.member
+        if self.seats.get(member) is seat and not self.is_over:
+            del self.seats[member]
+            self._missing.pop(member, None)
+            self.delivery.detach(member, clean=not lost, now=self._around.now())
+            self._members_changed()
+
+    def orphan(self, seat: LedSeat) -> None:
+        """Hear that a member's node cannot be reached: it may come back for a while."""
+        if self.seats.get(seat.membership.member) is seat and not self.is_over:
+            seat.is_orphaned = True
+            self.delivery.set_credit(seat.membership.member, 0)
+            until = Micros(self._around.now() + int(SESSION_S * SECOND_MICROS))
+            self._missing[seat.membership.member] = until
+            self._around.wake(self, until)
+
+    def set_credit(self, member: str, credit: int) -> None:
+        """Say how many records a member may have on loan."""
+        self.delivery.set_credit(member, credit)
+        self._around.stir(self)
+
+    def _members_changed(self) -> None:
+        self._is_listed = False
+        if self.group.kind is GroupKind.STREAM:
+            members = {name: seat.membership.topics for name, seat in self.seats.items()}
+            known = next(iter(members.values()), ())
+            for name in self._missing:
+                members.setdefault(name, known)
+            self.delivery.prefer(self._around.preferred(members))
+        self._around.stir(self)
+
+    def _list_members(self) -> None:
+        """Have the members of now logged: a new leader waits for those it finds there."""
+        if self._is_listed or self._is_listing:
+            return
+        listed = {member.name: member for member in self.group.members}
+        members = {name: listed[name] for name in self._missing if name in listed}
+        members |= {name: Member(name, seat.membership.node) for name, seat in self.seats.items()}
+        wanted = tuple(member for _, member in sorted(members.items()))
+        self._is_listed = True
+        if wanted == self.group.members:
+            return
+        self._is_listing = True
+        version = self.group.members_version + 1
+        self._around.changes.submit(Members(self.group.name, version, wanted), self._listed)
+
+    def _listed(self, outcome: Outcome | AngariumError) -> None:
+        self._is_listing = False
+        if isinstance(outcome, Refused | AngariumError):
+            self._is_listed = False  # the next step tries again
+        self._around.stir(self)
+
+    def _let_go_missing(self, now: Micros) -> None:
+        """Give up members that did not come back in time."""
+        for member in [one for one, until in self._missing.items() if until <= now]:
+            del self._missing[member]
+            seat = self.seats.get(member)
+            if seat is not None and seat.is_orphaned:
+                seat.drop(GroupFenced(f"{member} was not heard of for too long"))
+                del self.seats[member]
+                self.delivery.detach(member, clean=False, now=now)
+            self._members_changed()
+
+    # --- what members say -----------------------------------------------------------------------
+
+    def settle(
+        self, member: str, settlement: Settlement, answer: Callable[[Settled], None]
+    ) -> None:
+        """Settle records of a member; `answer` is called once."""
+        around, delivery = self._around, self.delivery
+        if around.changes.is_full and settlement.verb in {Verb.ACK, Verb.NACK}:
+            full = "CHANGES_WAITING_MAX: too much waits to be committed"
+            answer(Settled(0, "RESOURCE_EXHAUSTED", full))
+            return
+        now, ranges = around.now(), settlement.ranges
+        micros = None if settlement.delay_ms is None else settlement.delay_ms * MILLISECOND_MICROS
+        verdict: Accepted | Refused
+        match settlement.verb:
+            case Verb.ACK:
+                verdict = delivery.acknowledge(
+                    member, ranges, now=now, cumulative=settlement.cumulative
+                )
+            case Verb.NACK:
+                verdict = delivery.fail(
+                    member, ranges, now=now, delay=micros, reason=settlement.reason
+                )
+            case Verb.RELEASE:
+                verdict = delivery.release(member, ranges, now=now)
+            case Verb.EXTEND:
+                verdict = delivery.extend(member, ranges, now=now, lease=micros)
+            case _:
+                assert_never(settlement.verb)
+        if isinstance(verdict, Refused):
+            answer(Settled(0, verdict.code, verdict.message))
+            return
+        if verdict.ticket:
+            self._tickets[verdict.ticket] = (verdict.records, answer)
+        else:
+            answer(Settled(verdict.records))
+        around.stir(self)
+
+    # --- stepping -------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        """Do whatever can be done now."""
+        if self.is_over:
+            return
+        now = self._around.now()
+        if self._missing:
+            self._let_go_missing(now)
+        try:
+            self._carry_out(self.delivery.advance(now), now)
+        except AngariumError as error:
+            # The log cannot be read here, at the moment. Everything that counts is in the machine.
+            self._around.drop(self, error)
+            return
+        self._list_members()
+
+    @property
+    def wants_records(self) -> bool:
+        """Whether new records are news."""
+        return self.delivery.wants_records
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody needs it: it can be made anew at any time."""
+        return not self.seats and not self._missing and not self.group.intents
+
+    def close(self, error: AngariumError) -> None:
+        """End: this node leads no more, or the group is gone."""
+        self.is_over = True
+        tickets, self._tickets = self._tickets, {}
+        for _, answer in tickets.values():
+            answer(Settled(0, "OUTCOME_UNKNOWN", f"not known to be committed: {error}"))
+        for seat in list(self.seats.values()):
+            seat.drop(error)
+        self.seats.clear()
+
+    def resume(self, seat: LedSeat) -> None:
+        """Send more to a member whose window has opened."""
+        try:
+            seat.send(self._around.records, self._around.now())
+        except AngariumError as error:
+            self._around.drop(self, error)
+
+    def _carry_out(self, effects: Effects, now: Micros) -> None:
+        for number, change in effects.proposals:
+            self._propose(number, change)
+        for member, ranges in effects.taken:
+            seat = self.seats.get(member)
+            if seat is not None:
+                seat.withdraw(ranges)
+        generation = self.group.generation
+        for member, ranges, attempt, lease in effects.deliveries:
+            seat = self.seats.get(member)
+            if seat is not None:
+                seat.lend(ranges, attempt, until=now + lease, generation=generation)
+        for ticket, code, message in effects.answers:
+            records, answer = self._tickets.pop(ticket, (0, None))
+            if answer is not None:
+                answer(Settled(0, code, message) if code else Settled(records))
+        for member in effects.behind:
+            self._tell_behind(member)
+        self._look_ahead(effects, now)
+
+    def _look_ahead(self, effects: Effects, now: Micros) -> None:
+        if effects.dead_letters:
+            self._around.bury(self, effects.dead_letters)
+        if effects.wake_at is not None:
+            self._around.wake(self, effects.wake_at)
+        for seat in self.seats.values():
+            if seat.has_more:
+                seat.send(self._around.records, now)
+
+    def _propose(self, number: int, change: Change) -> None:
+        def fate(outcome: Outcome | AngariumError) -> None:
+            if self.is_over:
+                return
+            if isinstance(outcome, AngariumError):
+                outcome = Refused(outcome.code, str(outcome))
+            self.delivery.confirmed(number, outcome, now=self._around.now())
+            self._around.stir(self)
+
+        self._around.changes.submit(change, fate)
+
+    def buried(self, offset: int, sequence: int) -> None:
+        """Hear that a dead letter is stored."""
+        if not self.is_over:
+            self.delivery.buried(offset, sequence)
+            self._around.stir(self)
+
+    def _tell_behind(self, member: str) -> None:
+        seat = self.seats.pop(member, None)
+        if seat is not None:
+            records = self._around.records
+            seat.drop(
+                OffsetOutOfRange(
+                    offset=self.group.floor, start=records.start_offset, end=records.end_offset
+                )
+            )
+            self.delivery.detach(member, clean=True, now=self._around.now())
+            self._members_changed()

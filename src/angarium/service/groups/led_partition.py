@@ -1,0 +1,243 @@
+"""The groups of one partition, while this node leads it.
+
+Groups step when something happened to them, many in one turn of the loop, but never for so long
+that the node's other business waits. A group that nobody takes part in has no object here: it is
+made when the first member comes, from what the machine knows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING, Final
+
+from angarium.errors import AngariumError, InvalidArgument, NotFound, NotLeader
+from angarium.kinds import GroupKind
+from angarium.machine.changes import Open
+from angarium.machine.outcomes import Refused
+from angarium.service.groups.changes import ChangeQueue
+from angarium.service.groups.configs import settings_of
+from angarium.service.groups.led_group import LedGroup
+from angarium.service.groups.records import LogRecords
+from angarium.service.reading import offset_of
+from angarium.wire.error_codec import Failure, error_of
+
+if TYPE_CHECKING:
+    from angarium.api import Start
+    from angarium.delivery import DeadLetterDue
+    from angarium.ids import GroupId, Micros, Offset
+    from angarium.machine.changes import Change
+    from angarium.machine.cursors import Group
+    from angarium.machine.outcomes import Outcome
+    from angarium.replica.partition_replica import PartitionReplica
+    from angarium.service.groups.changes import Fate
+    from angarium.service.groups.hosting import GroupHost
+    from angarium.service.groups.ports import Opening, Wanted
+    from angarium.service.groups.seat import LedSeat
+
+_log = logging.getLogger(__name__)
+
+SLICE_S: Final = 0.005
+"""How long the groups of a partition step before others get their turn."""
+
+
+class LedPartition:
+    """Implements `led_group.Surroundings`."""
+
+    def __init__(self, host: GroupHost, replica: PartitionReplica, topic: str, number: int) -> None:
+        self.topic = topic
+        self.number = number
+        self.replica = replica
+        self.groups: dict[str, LedGroup] = {}
+        self.changes = ChangeQueue(host.node, replica)
+        self.records = LogRecords(replica.partition, self._lifetime)
+        self.is_over = False
+        self._host = host
+        self._opening: dict[str, list[tuple[LedSeat, Wanted]]] = {}
+        """Members that wait for their group to be opened."""
+        self._stirred: dict[LedGroup, None] = {}
+        self._is_called = False
+        self._hungry: set[LedGroup] = set()
+        self._start = replica.partition.log.start_offset
+        for group in self._known.values():
+            if group.intents:
+                self.stir(self._led(group))
+
+    @property
+    def place(self) -> GroupId:
+        """The Raft group."""
+        return self.replica.group
+
+    @property
+    def _known(self) -> dict[str, Group]:
+        return self.replica.partition.machine.groups.by_name
+
+    # --- members ------------------------------------------------------------------------------
+
+    def join(self, seat: LedSeat, wanted: Wanted) -> None:
+        """Let a member take part in a group, which is opened on first use."""
+        name = seat.membership.group
+        if wanted.opening.kind is GroupKind.CHECKPOINT:
+            seat.drop(InvalidArgument("a checkpoint group keeps its own offsets; nothing is lent"))
+            return
+        group = self._known.get(name)
+        if group is not None and name not in self._opening:
+            self._led(group).join(seat, wanted)
+            return
+        waiting = self._opening.setdefault(name, [])
+        waiting.append((seat, wanted))
+        if len(waiting) == 1:
+            self.open(name, wanted.opening, lambda outcome: self._opened(name, outcome))
+
+    def open(self, name: str, opening: Opening, fate: Fate) -> None:
+        """Make a group in this partition, unless it is there."""
+        try:
+            change = Open(
+                name, opening.kind, self.offset_of(opening.start), settings_of(opening.config)
+            )
+        except AngariumError as error:
+            fate(error)
+            return
+        self.changes.submit(change, fate)
+
+    def offset_of(self, start: Start) -> Offset:
+        """Return where `start` lies; an offset outside of the log is the nearest inside."""
+        log = self.replica.partition.log
+        return max(log.start_offset, min(offset_of(self.replica, start), log.end_offset))
+
+    def _opened(self, name: str, outcome: Outcome | AngariumError) -> None:
+        waiting = self._opening.pop(name, [])
+        if isinstance(outcome, Refused):
+            outcome = error_of(Failure(outcome.code, outcome.message))
+        group = self._known.get(name)
+        for seat, wanted in waiting:
+            if isinstance(outcome, AngariumError):
+                seat.drop(outcome)
+            elif group is None or self.is_over:
+                seat.drop(NotLeader("the group was opened and lost again; come back"))
+            elif not seat.is_gone:
+                self._led(group).join(seat, wanted)
+
+    def _led(self, group: Group) -> LedGroup:
+        led = self.groups.get(group.name)
+        if led is not None and led.group is not group:
+            self.drop(led, NotFound(f"the group {group.name} was deleted"))
+            led = None
+        if led is None:
+            led = LedGroup(self, group, seed=self._host.seed())
+            self.groups[group.name] = led
+        return led
+
+    # --- changes --------------------------------------------------------------------------------
+
+    def change(self, change: Change, fate: Fate) -> None:
+        """Have a group changed by somebody who looks after it, and let it follow."""
+
+        def then(outcome: Outcome | AngariumError) -> None:
+            led = self.groups.get(change.group)
+            if led is not None:
+                if self._known.get(change.group) is not led.group:
+                    self.drop(led, NotFound(f"the group {change.group} was deleted"))
+                else:
+                    self.stir(led)
+            fate(outcome)
+
+        self.changes.submit(change, then)
+
+    def records_came(self) -> None:
+        """Hear that there are new records."""
+        for group in self._hungry:
+            self.stir(group)
+
+    def happened(self) -> None:
+        """Hear that something was applied that is not a record: it may have been a trim."""
+        start = self.replica.partition.log.start_offset
+        if start != self._start:
+            self._start = start
+            for group in self.groups.values():
+                self.stir(group)
+
+    def close(self) -> None:
+        """End: this node leads no more."""
+        self.is_over = True
+        error = NotLeader("leadership has moved on", leader=self.replica.raft.leader or None)
+        for group in list(self.groups.values()):
+            group.close(error)
+        self.groups.clear()
+        self._stirred.clear()
+        self._hungry.clear()
+        for waiting in self._opening.values():
+            for seat, _ in waiting:
+                seat.drop(error)
+        self._opening.clear()
+        self.changes.abandon(error)
+        self.records.forget()
+
+    # --- for its groups -------------------------------------------------------------------------
+
+    def now(self) -> Micros:
+        """Return the wall clock's time."""
+        return self._host.node.now()
+
+    def stir(self, group: LedGroup) -> None:
+        """Have a group step soon."""
+        self._stirred[group] = None
+        if not self._is_called:
+            self._is_called = True
+            asyncio.get_running_loop().call_soon(self._step)
+
+    def wake(self, group: LedGroup, at: Micros) -> None:
+        """Have a group step at a time."""
+        self._host.wake(self, group, at)
+
+    def preferred(self, members: dict[str, tuple[str, ...]]) -> str:
+        """Return who of the members should have this partition."""
+        return self._host.preferred(members, self.topic, self.number)
+
+    def bury(self, group: LedGroup, letters: list[DeadLetterDue]) -> None:
+        """Store dead letters."""
+        self._host.dead_letters.bury(self, group, letters)
+
+    def drop(self, group: LedGroup, error: AngariumError) -> None:
+        """Give a group up."""
+        if not isinstance(error, NotFound):
+            _log.warning(
+                "group %s in %s %d begins anew: %s",
+                group.group.name,
+                self.topic,
+                self.number,
+                error,
+            )
+            error = NotLeader(f"the leader cannot read at the moment: {error}")
+        if self.groups.get(group.group.name) is group:
+            del self.groups[group.group.name]
+        self._hungry.discard(group)
+        self._stirred.pop(group, None)
+        group.close(error)
+
+    def _lifetime(self) -> int | None:
+        topics = self._host.node.catalog.machine.topics
+        known = topics.by_name.get(self.topic)
+        return None if known is None else topics.by_id[known].settings.expiry_micros
+
+    def _step(self) -> None:
+        self._is_called = False
+        until = time.perf_counter() + SLICE_S
+        while self._stirred and not self.is_over:
+            group = next(iter(self._stirred))
+            del self._stirred[group]
+            group.step()
+            if group.is_over or group.is_idle:
+                self._hungry.discard(group)
+                if not group.is_over and self.groups.get(group.group.name) is group:
+                    del self.groups[group.group.name]
+            elif group.wants_records:
+                self._hungry.add(group)
+            else:
+                self._hungry.discard(group)
+            if time.perf_counter() > until:
+                break
+        if self._stirred and not self._is_called:
+            self._is_called = True
+            asyncio.get_running_loop().call_soon(self._step)

@@ -1,0 +1,36 @@
+"""Bounds and times of consumer groups on a node, each with what happens there."""
+
+from __future__ import annotations
+
+from typing import Final
+
+CREDIT_MAX: Final = 100_000
+"""Records on loan to one consumer. A larger wish is refused."""
+
+TOPICS_MAX: Final = 256
+"""Topics of one consumer. A longer list is refused."""
+
+CONSUMERS_MAX: Final = 4_096
+"""Consumers connected to one node. One more is refused with RESOURCE_EXHAUSTED."""
+
+PARCEL_BYTES: Final = 256 << 10
+"""Bytes of batches in one delivery; a larger batch comes alone."""
+
+WINDOW_BYTES: Final = 512 << 10
+"""Bytes on the way from a leader to a consumer that has not taken them yet, for each partition. At
+the bound the leader reads no more for it; one parcel may overdraw it."""
+
+CHANGES_MAX: Final = 4_096
+"""Changes of groups in one entry of a partition's log. The rest goes into the next."""
+
+CHANGES_WAITING_MAX: Final = 65_536
+"""Changes of one partition's groups that wait to be committed. A settlement that comes when there
+are so many is refused with RESOURCE_EXHAUSTED, and nothing has changed."""
+
+LINGER_S: Final = 1.0
+"""How long a consumer whose connection broke stays in its group, so that it may come back. Then its
+records go to others."""
+
+SESSION_S: Final = 5.0
+"""How long the members of a node that cannot be reached stay in their groups, and how long a new
+leader waits for the members it finds in the log. Then their records go to others."""

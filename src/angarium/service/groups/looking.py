@@ -1,0 +1,207 @@
+"""What is known of groups: from this node's own replicas, and put together from all nodes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from angarium.api import GroupInfo, GroupMember, GroupPosition
+from angarium.errors import AngariumError
+from angarium.ids import NodeId, Offset
+from angarium.kinds import GroupKind
+from angarium.service.groups.configs import config_of
+from angarium.wire.operations import Operation
+from angarium.wire.operations.members import (
+    GroupLookAnswer,
+    GroupLookHeader,
+    GroupSeen,
+    MemberSeen,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from angarium.ids import GroupId
+    from angarium.machine.catalog import Partition
+    from angarium.machine.cursors import Group
+    from angarium.node.node import Node
+    from angarium.replica.partition_replica import PartitionReplica
+    from angarium.service.groups.hosting import GroupHost
+
+ANSWER_S_MAX = 2.0
+"""How long another node may take to say what it knows. Then others' word has to do."""
+
+
+class Looking:
+    """Sees groups wherever they are."""
+
+    def __init__(self, node: Node, host: GroupHost) -> None:
+        self._node = node
+        self._host = host
+
+    # --- here -----------------------------------------------------------------------------------
+
+    def seen_here(self, header: GroupLookHeader) -> tuple[GroupSeen, ...]:
+        """Return what this node's replicas know of one group, or of all."""
+        places = self._node.catalog.machine.topics.partitions
+        seen: list[GroupSeen] = []
+        for place, replica in self._node.host.replicas.items():
+            known = places.get(place)
+            if known is None:
+                continue
+            groups = replica.partition.machine.groups.by_name
+            if header.group is None:
+                seen += [self._seen(known, replica, one, header) for one in groups.values()]
+            elif header.group in groups:
+                seen.append(self._seen(known, replica, groups[header.group], header))
+        return tuple(seen)
+
+    def _seen(
+        self, place: Partition, replica: PartitionReplica, group: Group, header: GroupLookHeader
+    ) -> GroupSeen:
+        topic = self._node.catalog.machine.topics.by_id[place.topic].name
+        led = self._host.led.get(place.group)
+        active = led.groups.get(group.name) if led is not None else None
+        owner, on_loan = "", 0
+        members: tuple[MemberSeen, ...] = ()
+        if active is not None:
+            owner, on_loan = active.delivery.owner, active.delivery.on_loan
+            held = active.delivery.members
+            members = tuple(
+                MemberSeen(
+                    name,
+                    seat.membership.node,
+                    held.get(name, 0),
+                    group.kind is not GroupKind.STREAM or name == owner,
+                )
+                for name, seat in sorted(active.seats.items())
+            )
+        position = None
+        if header.with_positions:
+            position = self._position(topic, place.number, replica, group)
+            position = _with_loans(position, on_loan, owner)
+        return GroupSeen(
+            name=group.name,
+            place=place.group,
+            topic=topic,
+            partition=place.number,
+            leads=replica.may_serve,
+            kind=group.kind,
+            config=config_of(group.settings),
+            paused=group.paused,
+            members=members,
+            position=position,
+        )
+
+    def _position(
+        self, topic: str, number: int, replica: PartitionReplica, group: Group
+    ) -> GroupPosition:
+        log = replica.partition.log
+        start, end = log.start_offset, log.end_offset
+        first = max(group.floor, start)
+        above = group.acked.count if end > first else 0
+        lag = max(end - first - above, 0)
+        lag_ms = 0
+        if lag:
+            try:
+                lag_ms = max(int(self._node.now() - log.time_at(Offset(first))) // 1_000, 0)
+            except AngariumError:
+                lag_ms = 0  # only a gap is left, or the disk cannot tell at the moment
+        return GroupPosition(
+            topic=topic,
+            partition=number,
+            floor=Offset(group.floor),
+            start_offset=start,
+            end_offset=end,
+            acked_above=above,
+            retrying=len(group.attempts),
+            lag=lag,
+            lag_ms=lag_ms,
+            is_behind=group.is_behind(start),
+        )
+
+    # --- everywhere -----------------------------------------------------------------------------
+
+    async def look(self, group: str | None, *, with_positions: bool) -> list[GroupSeen]:
+        """Return what is known of one group or of all; of each partition the best word."""
+        header = GroupLookHeader(group, with_positions)
+        peers = [one for one in self._node.peers.ids if self._node.peers.is_up(one)]
+        answers = await asyncio.gather(*(self._ask(peer, header) for peer in peers))
+        best: dict[tuple[str, GroupId], GroupSeen] = {}
+        for seen in (self.seen_here(header), *answers):
+            for one in seen:
+                known = best.get((one.name, one.place))
+                # Whoever leads knows; of others, whoever has seen more.
+                if known is None or (one.leads, _floor(one)) > (known.leads, _floor(known)):
+                    best[one.name, one.place] = one
+        return [best[key] for key in sorted(best)]
+
+    async def _ask(self, peer: NodeId, header: GroupLookHeader) -> tuple[GroupSeen, ...]:
+        try:
+            frame = await self._node.peers.request(
+                peer, Operation.GROUP_LOOK, header, timeout_s=ANSWER_S_MAX
+            )
+            return frame.read(GroupLookAnswer).seen
+        except AngariumError:
+            return ()  # it went away, or is too busy; others have replicas, too
+
+
+def joined(seen: Iterable[GroupSeen]) -> list[GroupInfo]:
+    """Put what is known of each partition together, by group."""
+    by_name: defaultdict[str, list[GroupSeen]] = defaultdict(list)
+    for one in seen:
+        by_name[one.name].append(one)
+    return [_info(name, by_name[name]) for name in sorted(by_name)]
+
+
+def _info(name: str, seen: list[GroupSeen]) -> GroupInfo:
+    seen.sort(key=lambda one: (one.topic, one.partition))
+    nodes: dict[str, NodeId] = {}
+    pending: defaultdict[str, int] = defaultdict(int)
+    places: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
+    for one in seen:
+        for member in one.members:
+            nodes[member.name] = member.node
+            pending[member.name] += member.pending
+            if member.is_active:
+                places[member.name].append((one.topic, one.partition))
+    return GroupInfo(
+        name=name,
+        kind=seen[0].kind,
+        config=seen[0].config,
+        paused=any(one.paused for one in seen),
+        members=tuple(
+            GroupMember(
+                name=member,
+                node=nodes[member],
+                partitions=tuple(places[member]),
+                pending=pending[member],
+            )
+            for member in sorted(nodes)
+        ),
+        positions=tuple(one.position for one in seen if one.position is not None),
+    )
+
+
+def _floor(seen: GroupSeen) -> int:
+    return -1 if seen.position is None else seen.position.floor
+
+
+def _with_loans(position: GroupPosition, pending: int, owner: str) -> GroupPosition:
+    if not pending and not owner:
+        return position
+    return GroupPosition(
+        topic=position.topic,
+        partition=position.partition,
+        floor=position.floor,
+        start_offset=position.start_offset,
+        end_offset=position.end_offset,
+        acked_above=position.acked_above,
+        pending=pending,
+        retrying=position.retrying,
+        lag=position.lag,
+        lag_ms=position.lag_ms,
+        is_behind=position.is_behind,
+        owner=owner,
+    )

@@ -1,0 +1,156 @@
+"""What is wanted of a group in one partition, at its leader."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, assert_never
+
+from angarium.api import GroupConfig, Moved, Place, Settled, Start, Verb
+from angarium.errors import AlreadyExists, AngariumError, GroupFenced, NotFound, PreconditionFailed
+from angarium.ids import Offset
+from angarium.kinds import GroupKind
+from angarium.machine import changes
+from angarium.machine.outcomes import Refused
+from angarium.service.groups.configs import settings_of
+from angarium.service.groups.ports import Opening
+from angarium.service.groups.seat import fault
+from angarium.wire.error_codec import Failure, error_of
+from angarium.wire.operations.members import (
+    Alter,
+    Forget,
+    GroupWishHeader,
+    Move,
+    Report,
+    Rest,
+    SettleFor,
+    WishDone,
+)
+
+if TYPE_CHECKING:
+    from angarium.machine.cursors import Group
+    from angarium.machine.outcomes import Outcome
+    from angarium.service.groups.hosting import GroupHost
+    from angarium.service.groups.led_partition import LedPartition
+
+
+class Wishes:
+    """Grants what is wanted, where this node leads."""
+
+    def __init__(self, host: GroupHost) -> None:
+        self._host = host
+
+    async def grant(self, header: GroupWishHeader) -> WishDone:
+        """Carry out a wish; raises why it cannot be."""
+        led = self._host.partition(header.topic, header.partition)
+        name, wish = header.group, header.wish
+        match wish:
+            case Report():
+                await self._report(led, name, wish)
+            case Forget():
+                await self._forget(led, name)
+            case SettleFor():
+                return WishDone(settled=await self._settle(led, name, wish))
+            case Move():
+                return WishDone(moved=(await self._move(led, name, wish),))
+            case Alter():
+                self._known(led, name)
+                await self._change(led, changes.Set(name, settings_of(wish.config)))
+            case Rest():
+                self._known(led, name)
+                await self._change(led, changes.Pause(name, wish.paused))
+            case _:
+                assert_never(wish)
+        return WishDone()
+
+    def _known(self, led: LedPartition, name: str) -> Group:
+        group = led.replica.partition.machine.groups.by_name.get(name)
+        if group is None:
+            raise NotFound(f"there is no group {name} in {led.topic} {led.number}")
+        return group
+
+    async def _move(self, led: LedPartition, name: str, wish: Move) -> Moved:
+        group = self._known(led, name)
+        old, new = Offset(group.floor), led.offset_of(wish.start)
+        if not wish.dry_run:
+            await self._change(led, changes.Seek(name, new))
+        return Moved(topic=led.topic, partition=led.number, old_floor=old, new_floor=new)
+
+    async def _forget(self, led: LedPartition, name: str) -> None:
+        active = led.groups.get(name)
+        if active is not None and active.seats:
+            who = ", ".join(sorted(active.seats)[:3])
+            raise PreconditionFailed(f"{who} take part in the group {name}")
+        if name in led.replica.partition.machine.groups.by_name:
+            await self._change(led, changes.Delete(name))
+
+    async def _report(self, led: LedPartition, name: str, wish: Report) -> None:
+        group = led.replica.partition.machine.groups.by_name.get(name)
+        if group is not None and group.kind is not GroupKind.CHECKPOINT:
+            raise AlreadyExists(f"the group {name} is of the kind {group.kind.name.lower()}")
+        if group is None:
+            opening = Opening(GroupKind.CHECKPOINT, GroupConfig(), Start(Place.OFFSET, wish.offset))
+            future = _Fate()
+            led.open(name, opening, future.told)
+            await future.outcome()
+        elif group.floor != wish.offset:
+            await self._change(led, changes.Seek(name, wish.offset))
+
+    async def _settle(self, led: LedPartition, name: str, wish: SettleFor) -> tuple[Settled, ...]:
+        active = led.groups.get(name)
+        if active is None or wish.member not in active.seats:
+            absent = f"{wish.member} takes no part in {name} here"
+            return (Settled(0, GroupFenced.code, absent),) * len(wish.settlements)
+        loop = asyncio.get_running_loop()
+        seat = active.seats[wish.member]
+        futures = []
+        for one in wish.settlements:
+            future: asyncio.Future[Settled] = loop.create_future()
+            futures.append(future)
+            refusal = fault(one, len(wish.settlements))
+            if refusal is not None:
+                future.set_result(refusal)
+                continue
+
+            def answer(
+                settled: Settled,
+                future: asyncio.Future[Settled] = future,
+                ranges: tuple[int, ...] = one.ranges,
+                is_end: bool = one.verb is not Verb.EXTEND,
+            ) -> None:
+                if is_end and not settled.code:
+                    seat.sink.withdrawn(ranges)
+                if not future.done():
+                    future.set_result(settled)
+
+            active.settle(wish.member, one, answer)
+        return tuple(await asyncio.gather(*futures))
+
+    async def _change(self, led: LedPartition, change: changes.Change) -> Outcome:
+        future = _Fate()
+        led.change(change, future.told)
+        return await future.outcome()
+
+
+class _Fate:
+    """Waits for the outcome of one change."""
+
+    __slots__ = ("_future",)
+
+    def __init__(self) -> None:
+        self._future: asyncio.Future[Outcome | AngariumError] = (
+            asyncio.get_running_loop().create_future()
+        )
+
+    def told(self, outcome: Outcome | AngariumError) -> None:
+        """Hear it."""
+        if not self._future.done():
+            self._future.set_result(outcome)
+
+    async def outcome(self) -> Outcome:
+        """Return it; a refusal is raised."""
+        outcome = await self._future
+        if isinstance(outcome, AngariumError):
+            raise outcome
+        if isinstance(outcome, Refused):
+            raise error_of(Failure(outcome.code, outcome.message))
+        return outcome
