@@ -40,12 +40,11 @@ if TYPE_CHECKING:
         StageRequest,
         TransactionId,
     )
-    from angarium.ids import Buffer, Epoch, GroupId
+    from angarium.ids import Buffer, Epoch
     from angarium.machine.catalog import Partition
     from angarium.node.node import Node
     from angarium.service.topics import TopicDesk
     from angarium.service.transactions.procedure import Named, Procedure
-    from angarium.wire.operations.transactions import Told
 
 _TRANSACTIONS: Final = "t:"
 _SEQUENCED: Final = "s:"
@@ -108,7 +107,7 @@ class TransactionDesk:
                 request.acks, topic=request.topic, partition=request.partition
             ),
         )
-        answer = await self._stage(place.group, command)
+        answer = await self._follow(procedure.stage(place.group, command))
         outcome = answer.outcome
         if isinstance(outcome, Refused):
             raise_refused(outcome)
@@ -116,17 +115,6 @@ class TransactionDesk:
             return Staged(is_committed=True, repeated=True)
         assert isinstance(outcome, outcomes.Staged)
         return Staged(parts=outcome.parts, repeated=outcome.repeated)
-
-    async def _stage(self, group: GroupId, command: Stage) -> Told:
-        (answer,) = await self._follow(ask_all([Ask(group, command)]))
-        outcome = answer.outcome
-        if isinstance(outcome, Refused) and outcome.message.startswith("attempts_max"):
-            # Earlier runs left too much behind here; nobody has needed to look at it so far.
-            for attempt in answer.attempts:
-                if (attempt.epoch, attempt.sequence) < (command.epoch, command.sequence):
-                    await self._follow(procedure.resolve(group, command.name, attempt))
-            (answer,) = await self._follow(ask_all([Ask(group, command)]))
-        return answer
 
     async def commit(self, transaction: TransactionId, stages: tuple[StagedIn, ...]) -> Committed:
         """Publish these stages and drop all others."""

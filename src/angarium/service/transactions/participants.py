@@ -20,10 +20,10 @@ from angarium.errors import (
     OutcomeUnknown,
     TransactionPending,
 )
-from angarium.machine.commands import Commit, Stage, encode
+from angarium.machine.commands import Stage, encode
 from angarium.machine.outcomes import refused
-from angarium.service.transactions.holding import holders, is_settling, refusal
-from angarium.service.transactions.procedure import resolve, told
+from angarium.service.transactions.holding import is_settling, judged
+from angarium.service.transactions.procedure import told
 from angarium.wire.operations.numbers import Operation
 from angarium.wire.operations.transactions import Told, TransactAnswer, TransactHeader
 
@@ -42,9 +42,6 @@ T = TypeVar("T")
 PAUSE_S: Final = 0.02
 PAUSE_S_MAX: Final = 0.5
 """How long to wait before a leader is asked again, at first and at most."""
-
-HOLDERS_ROUNDS_MAX: Final = 8
-"""How often other transactions are ended to make way for one stage, before it is refused."""
 
 
 class Participants:
@@ -147,36 +144,15 @@ class Participants:
                 f"this node does not lead group {group}", leader=self._node.leader_of(group)
             )
         machine = replica.partition.machine
-        settles = any(
-            (isinstance(one, Stage) and one.acks)
-            or (isinstance(one, Commit) and is_settling(machine, one))
-            for one in commands
-        )
-        if not settles:
+        if not any(is_settling(machine, one) for one in commands):
             return await self._submit(replica, commands)
-        return await self._settle(group, replica, commands)
-
-    async def _settle(
-        self, group: GroupId, replica: PartitionReplica, commands: Sequence[Transacting]
-    ) -> tuple[Told, ...]:
-        """Do the same for commands that acknowledge records; see `holding`."""
-        machine = replica.partition.machine
-        stages = [one for one in commands if isinstance(one, Stage) and one.acks]
         lock = self._settling.get(group) or self._settling.setdefault(group, asyncio.Lock())
-        for _ in range(HOLDERS_ROUNDS_MAX):
-            async with lock:
-                for stage in stages:
-                    no = refusal(machine, stage)
-                    if no is not None:
-                        return tuple(told(machine, stage.name, no) for _ in commands)
-                held_by = [one for stage in stages for one in holders(machine, stage)]
-                if not held_by:
-                    return await self._submit(replica, commands)
-            for name, attempt in held_by:
-                # Not under the lock: to end it may take the same lock.
-                timeout_s = self._node.config.request_timeout_s
-                await self.follow(resolve(group, name, attempt), timeout_s=timeout_s)
-        raise TransactionPending("the same records are settled by other transactions, too")
+        async with lock:
+            for one in commands:
+                no = judged(machine, one) if isinstance(one, Stage) else None
+                if no is not None:
+                    return (no,) * len(commands)
+            return await self._submit(replica, commands)
 
     async def _submit(
         self, replica: PartitionReplica, commands: Sequence[Transacting]

@@ -281,6 +281,26 @@ def resolve(group: GroupId, name: str, attempt: Attempt) -> Procedure[None]:
     yield (Ask(group, command),)
 
 
+def stage(group: GroupId, command: Stage) -> Procedure[Told]:
+    """Put something aside; what earlier transactions left in the way is ended first."""
+    for _ in range(ROUNDS_MAX):
+        (answer,) = yield (Ask(group, command),)
+        outcome = answer.outcome
+        if not isinstance(outcome, Refused):
+            return answer
+        holders = answer.holders
+        if outcome.message.startswith("attempts_max"):
+            # Earlier runs left too much behind here; nobody has needed to look at it so far.
+            here = (command.epoch, command.sequence)
+            left = [one for one in answer.attempts if (one.epoch, one.sequence) < here]
+            holders = tuple((command.name, one) for one in left)
+        if not holders:
+            return answer
+        for name, attempt in holders:
+            yield from resolve(group, name, attempt)
+    raise TransactionPending("the same records are settled by other transactions, too")
+
+
 def publish_sequenced(group: GroupId, named: Named, batches: bytes) -> Procedure[Decided]:
     """Store batches under a producer's own number, decided by their partition alone."""
     asks = (

@@ -99,6 +99,8 @@ class Told(msgspec.Struct, frozen=True, array_like=True):
     attempts: tuple[Attempt, ...] = ()
     committed: int = NOTHING_COMMITTED
     """As a participant: what is open, and the sequence of the newest commit."""
+    holders: tuple[tuple[str, Attempt], ...] = ()
+    """Open transactions, by name, that are in the way of an acknowledgement."""
 
 
 class TransactAnswer(msgspec.Struct, frozen=True, array_like=True):
