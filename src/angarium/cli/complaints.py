@@ -16,7 +16,8 @@ _ADVICE: Final = {
     "DEADLINE_EXCEEDED": "The cluster may be electing a leader, or a majority may be down:"
     " `angarium cluster status` shows which nodes are alive. --timeout waits longer.",
     "NOT_LEADER": "An election is under way; try again in a moment.",
-    "NOT_FOUND": "`angarium topic list` shows the topics, `angarium cluster status` the nodes.",
+    "NOT_FOUND": "`angarium topic list` shows the topics, `angarium group list` the groups,"
+    " `angarium cluster status` the nodes.",
     "ALREADY_EXISTS": "`angarium topic describe NAME` shows it; `--if-not-exists` is content"
     " with it.",
     "OUTCOME_UNKNOWN": "It may or may not have happened: look before you repeat it.",

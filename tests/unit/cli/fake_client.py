@@ -11,6 +11,11 @@ import msgspec
 from angarium.api import (
     Ack,
     ClusterStatus,
+    GroupConfig,
+    GroupInfo,
+    GroupMember,
+    GroupPosition,
+    Moved,
     NodeInfo,
     PartitionInfo,
     Start,
@@ -20,6 +25,7 @@ from angarium.api import (
 from angarium.client import Record
 from angarium.errors import AlreadyExists, Expired, NotFound, OffsetOutOfRange
 from angarium.ids import Index, Micros, NodeId, Offset, Term, TopicId
+from angarium.kinds import GroupKind
 from angarium.modes import DeliveryMode
 
 if TYPE_CHECKING:
@@ -35,6 +41,7 @@ class FakeCluster:
         self.calls: list[tuple[Any, ...]] = []
         self.failure: Exception | None = None
         self.servers: tuple[str, ...] = ()
+        self.groups: dict[str, GroupInfo] = {}
 
     def client(self, *servers: str, settings: Any) -> FakeClient:
         self.servers = servers
@@ -187,6 +194,111 @@ class FakeClient:
     def subscribe(self, *topics: str, start: str | int | Start) -> FakeSubscription:
         self._cluster.calls.append(("subscribe", topics, start))
         return FakeSubscription(self._cluster, topics)
+
+    # --- groups -------------------------------------------------------------------------------
+
+    async def list_groups(self) -> tuple[GroupInfo, ...]:
+        return tuple(msgspec.structs.replace(one, positions=()) for one in self._groups.values())
+
+    async def describe_group(self, group: str) -> GroupInfo:
+        if group not in self._groups:
+            raise NotFound(f"there is no group {group!r}")
+        return self._groups[group]
+
+    async def alter_group(self, group: str, config: GroupConfig) -> GroupInfo:
+        altered = msgspec.structs.replace(await self.describe_group(group), config=config)
+        self._groups[group] = altered
+        return altered
+
+    async def seek_group(self, group: str, start: Any, **choices: Any) -> tuple[Moved, ...]:
+        self._cluster.calls.append(("seek", group, start, choices))
+        return (Moved(topic="t", partition=0, old_floor=Offset(70), new_floor=Offset(20)),)
+
+    async def pause_group(self, group: str, *, paused: bool) -> None:
+        self._cluster.calls.append(("pause", group, paused))
+
+    async def delete_group(self, group: str, *, topic: str | None) -> None:
+        await self.describe_group(group)
+        self._cluster.calls.append(("delete group", group, topic))
+
+    def group(self, name: str, **choices: Any) -> FakeGroup:
+        self._cluster.calls.append(("group", name, choices))
+        return FakeGroup(self._cluster)
+
+    @property
+    def _groups(self) -> dict[str, GroupInfo]:
+        return self._cluster.groups
+
+
+def a_group(name: str = "workers", **changes: Any) -> GroupInfo:
+    """A group with one member that stands somewhere."""
+    return GroupInfo(
+        name=name,
+        kind=GroupKind.QUEUE,
+        config=GroupConfig(),
+        members=(GroupMember(name="m-1", node=NodeId(2), partitions=(("t", 0),), pending=3),),
+        positions=(
+            GroupPosition(
+                topic="t",
+                partition=0,
+                floor=Offset(70),
+                start_offset=Offset(10),
+                end_offset=Offset(100),
+                acked_above=5,
+                pending=3,
+                lag=25,
+                lag_ms=95_500,
+            ),
+        ),
+        **changes,
+    )
+
+
+class FakeGroupRecord(Record, frozen=True):
+    """A record on loan that tells the cluster what is said about it."""
+
+    cluster: Any = None
+
+    def ack_nowait(self) -> None:
+        self.cluster.calls.append(("ack", self.offset))
+
+    async def ack(self) -> None:
+        self.ack_nowait()
+
+    async def nack(self, *, reason: str) -> None:
+        self.cluster.calls.append(("nack", self.offset, reason))
+
+    async def release(self) -> None:
+        self.cluster.calls.append(("release", self.offset))
+
+
+class FakeGroup:
+    def __init__(self, cluster: FakeCluster) -> None:
+        self._cluster = cluster
+
+    def consume(self, *topics: str, credit: int) -> FakeConsumer:
+        self._cluster.calls.append(("consume", topics, credit))
+        return FakeConsumer(self._cluster, topics)
+
+
+class FakeConsumer:
+    def __init__(self, cluster: FakeCluster, topics: tuple[str, ...]) -> None:
+        self._cluster, self._topics = cluster, topics
+
+    async def __aenter__(self) -> FakeConsumer:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        self._cluster.calls.append(("left",))
+
+    async def __aiter__(self) -> AsyncIterator[FakeGroupRecord]:
+        for topic in self._topics:
+            for one in self._cluster.records[topic]:
+                fields = {name: getattr(one, name) for name in Record.__struct_fields__}
+                yield FakeGroupRecord(**fields, cluster=self._cluster)
+
+    async def flush(self) -> None:
+        self._cluster.calls.append(("flushed",))
 
 
 class FakeSubscription:

@@ -7,8 +7,8 @@ from contextlib import aclosing
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from angarium.api import Place, Start
 from angarium.cli.complaints import Refusal
+from angarium.cli.consuming import consume, start_like
 from angarium.cli.grammar.quantities import From
 from angarium.cli.records import RecordPrinter
 from angarium.cli.session import talk
@@ -26,6 +26,9 @@ def run(options: Namespace) -> int:
 
     async def work(client: Client, chosen: Choices) -> int:
         printer = RecordPrinter(chosen.format)
+        if options.group is not None:
+            await consume(client, options, printer)
+            return 0
         start = start_like(options.start or From("live" if options.follow else "earliest"))
         batches = _following if options.follow else _standing
         async with aclosing(batches(client, options.topics, start)) as found:
@@ -39,15 +42,6 @@ def run(options: Namespace) -> int:
         return 0
 
     return talk(options, work)
-
-
-def start_like(written: From) -> StartLike:
-    """Return where to begin, in the client's words."""
-    if written.place == "offset":
-        return written.value
-    if written.place == "timestamp":
-        return Start(Place.TIMESTAMP, written.value)
-    return written.place
 
 
 async def _following(

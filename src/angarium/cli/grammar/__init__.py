@@ -16,9 +16,11 @@ from angarium.cli.grammar import (
     completion,
     dlq,
     fetch,
+    group,
     log,
     profile,
     pub,
+    run,
     serve,
     sub,
     topic,
@@ -40,7 +42,22 @@ _EPILOG = """\
 `angarium WORD --help` says more. Options can also be set in the environment (ANGARIUM_SERVERS,
 ANGARIUM_PROFILE, ANGARIUM_FORMAT) and in profiles (~/.config/angarium/profiles.toml)."""
 
-_ORDER: Final = (up, serve, topic, pub, sub, fetch, dlq, cluster, bench, log, profile, completion)
+_ORDER: Final = (
+    up,
+    serve,
+    topic,
+    pub,
+    sub,
+    fetch,
+    group,
+    dlq,
+    run,
+    cluster,
+    bench,
+    log,
+    profile,
+    completion,
+)
 
 
 def grammar() -> argparse.ArgumentParser:

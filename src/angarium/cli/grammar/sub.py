@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from angarium.cli.grammar.group import KINDS
 from angarium.cli.grammar.quantities import start
 from angarium.cli.grammar.words import natural, positive
 
@@ -18,7 +19,11 @@ json prints an object per line; raw prints the values alone, byte for byte, a li
 
     angarium sub demo                                what comes from now on
     angarium sub demo --from earliest --no-follow    what is there
-    angarium sub demo --from -15m --max 100          a hundred from the last quarter of an hour"""
+    angarium sub demo --from -15m --max 100          a hundred from the last quarter of an hour
+    angarium sub jobs --group workers                share them with the group's other consumers
+
+With --group a record is acknowledged once it is printed. With --ack manual each record waits for a
+line on standard input: ack, nack [REASON], or release."""
 
 
 def add(words: Words) -> None:
@@ -41,6 +46,23 @@ def add(words: Words) -> None:
     )
     parser.add_argument("--partition", type=natural, metavar="N", help="only this one")
     parser.add_argument("--max", type=positive, metavar="N", help="end after this many records")
+    parser.add_argument(
+        "--group",
+        metavar="NAME",
+        help="take part in this consumer group, which is made on first use; --from is then where"
+        " a new group begins (default: earliest)",
+    )
+    parser.add_argument(
+        "--kind",
+        choices=KINDS,
+        help="with --group: how it consumes (default: as it is, queue if it is new)",
+    )
+    parser.add_argument(
+        "--ack",
+        choices=("auto", "manual"),
+        default="auto",
+        help="with --group: who acknowledges (default: auto)",
+    )
     allow_raw(parser)
 
 

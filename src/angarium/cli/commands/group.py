@@ -1,0 +1,270 @@
+"""`angarium group list | describe | alter | seek | pause | resume | delete`"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from angarium.cli.complaints import Refusal
+from angarium.cli.consuming import start_like
+from angarium.cli.grammar.quantities import NO_LIMIT, shown_duration
+from angarium.cli.output import print_json, print_table
+from angarium.cli.session import talk
+from angarium.kinds import Behind, GroupKind, Poison
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from angarium.api import GroupConfig, GroupInfo
+    from angarium.cli.profiles import Choices
+    from angarium.client import Client
+
+
+def list_all(options: Namespace) -> int:
+    """Print all groups."""
+
+    async def work(client: Client, chosen: Choices) -> int:
+        groups = await client.list_groups()
+        if chosen.is_json:
+            print_json([group_json(group) for group in groups])
+            return 0
+        print_table(
+            ("group", "kind", "state", "members", "attempts", "ack timeout", "dead letters"),
+            [
+                (
+                    group.name,
+                    group.kind.name.lower(),
+                    "paused" if group.paused else "active" if group.members else "idle",
+                    len(group.members),
+                    None if _keeps_itself(group) else group.config.max_attempts,
+                    None if _keeps_itself(group) else shown_duration(group.config.ack_timeout_ms),
+                    None if _keeps_itself(group) else group.config.dead_letter_topic,
+                )
+                for group in groups
+            ],
+            none="There are no groups. `angarium sub TOPIC --group NAME` makes one.",
+        )
+        return 0
+
+    return talk(options, work)
+
+
+def describe(options: Namespace) -> int:
+    """Print one group."""
+
+    async def work(client: Client, chosen: Choices) -> int:
+        _print_group(await client.describe_group(options.name), chosen)
+        return 0
+
+    return talk(options, work)
+
+
+def alter(options: Namespace) -> int:
+    """Change a group's settings."""
+
+    async def work(client: Client, chosen: Choices) -> int:
+        before = await client.describe_group(options.name)
+        config = changed(before.config, options)
+        if config == before.config:
+            raise Refusal("nothing to change: say what, for example --max-attempts 10")
+        _print_group(await client.alter_group(options.name, config), chosen)
+        return 0
+
+    return talk(options, work)
+
+
+def seek(options: Namespace) -> int:
+    """Move a group, or show what would move."""
+    if options.start.place == "live":
+        raise Refusal("a group is moved to a place: earliest, latest, an offset or a time")
+
+    async def work(client: Client, chosen: Choices) -> int:
+        moved = await client.seek_group(
+            options.name,
+            start_like(options.start),
+            topic=options.topic,
+            partition=options.partition,
+            dry_run=options.dry_run,
+        )
+        if chosen.is_json:
+            print_json({"dry_run": options.dry_run, "moved": msgspec.to_builtins(moved)})
+            return 0
+        print_table(
+            ("topic", "partition", "from", "to", "difference"),
+            [
+                (
+                    one.topic,
+                    one.partition,
+                    one.old_floor,
+                    one.new_floor,
+                    f"{one.new_floor - one.old_floor:+d}",
+                )
+                for one in moved
+            ],
+            none="The group has no partitions there.",
+        )
+        if options.dry_run and moved:
+            print("Nothing was moved; leave --dry-run out to do it.")
+        return 0
+
+    return talk(options, work)
+
+
+def pause(options: Namespace) -> int:
+    """Hand nothing more out."""
+    return _pause(options, paused=True)
+
+
+def resume(options: Namespace) -> int:
+    """Go on."""
+    return _pause(options, paused=False)
+
+
+def delete(options: Namespace) -> int:
+    """Forget a group, if the caller means it."""
+    what = options.name if options.topic is None else f"{options.name} in {options.topic}"
+    if not options.yes:
+        _ask_whether_to_delete(what)
+
+    async def work(client: Client, chosen: Choices) -> int:
+        await client.delete_group(options.name, topic=options.topic)
+        if chosen.is_json:
+            print_json({"group": options.name, "topic": options.topic, "deleted": True})
+        else:
+            print(f"forgot {what}")
+        return 0
+
+    return talk(options, work)
+
+
+def changed(config: GroupConfig, options: Namespace) -> GroupConfig:
+    """Return `config` with what the flags say."""
+    given: dict[str, Any] = {}
+    for field, value in (
+        ("ack_timeout_ms", options.ack_timeout),
+        ("backoff_min_ms", options.backoff_min),
+        ("backoff_max_ms", options.backoff_max),
+    ):
+        if value == NO_LIMIT:
+            raise Refusal(f"--{field.removesuffix('_ms').replace('_', '-')}: there has to be one")
+        if value is not None:
+            given[field] = value
+    if options.max_attempts is not None:
+        given["max_attempts"] = options.max_attempts
+    if options.dead_letter_topic is not None:
+        given["dead_letter_topic"] = options.dead_letter_topic
+    if options.poison is not None:
+        given["poison"] = Poison[options.poison.upper().replace("-", "_")]
+    if options.behind is not None:
+        given["behind"] = Behind[options.behind.upper()]
+    return msgspec.structs.replace(config, **given)
+
+
+def group_json(group: GroupInfo) -> dict[str, Any]:
+    """Return a group for JSON; kinds and choices by name, times in ms."""
+    found: dict[str, Any] = msgspec.to_builtins(group)
+    found["kind"] = group.kind.name.lower()
+    found["config"]["poison"] = group.config.poison.name.lower()
+    found["config"]["behind"] = group.config.behind.name.lower()
+    if group.positions:
+        found["lag"] = group.lag
+        found["lag_ms"] = max(one.lag_ms for one in group.positions)
+    else:
+        del found["positions"]
+    return found
+
+
+def _pause(options: Namespace, *, paused: bool) -> int:
+    async def work(client: Client, chosen: Choices) -> int:
+        await client.pause_group(options.name, paused=paused)
+        if chosen.is_json:
+            print_json({"group": options.name, "paused": paused})
+        elif paused:
+            print(f"{options.name} is handed nothing more; what its consumers hold stays theirs")
+        else:
+            print(f"{options.name} goes on")
+        return 0
+
+    return talk(options, work)
+
+
+def _print_group(group: GroupInfo, chosen: Choices) -> None:
+    if chosen.is_json:
+        print_json(group_json(group))
+        return
+    config = group.config
+    oldest_ms = max((one.lag_ms for one in group.positions), default=0)
+    facts: dict[str, object] = {
+        "group": group.name,
+        "kind": group.kind.name.lower() + (", paused" if group.paused else ""),
+        "lag": f"{group.lag} records, {_age(oldest_ms)}",
+    }
+    if not _keeps_itself(group):
+        facts |= {
+            "attempts": config.max_attempts,
+            "ack timeout": shown_duration(config.ack_timeout_ms),
+            "backoff": f"{shown_duration(config.backoff_min_ms)} to"
+            f" {shown_duration(config.backoff_max_ms)}",
+            "dead letters": config.dead_letter_topic,
+        }
+    if group.kind is GroupKind.STREAM:
+        facts["poison"] = config.poison.name.lower().replace("_", "-")
+    for name, value in facts.items():
+        print(f"{name:<13} {value}")
+    print()
+    print_table(
+        ("topic", "partition", "floor", "start", "end", "lag", "age", *_KEPT, "owner"),
+        [
+            (
+                one.topic,
+                one.partition,
+                one.floor,
+                one.start_offset,
+                one.end_offset,
+                f"{one.lag}{' (behind the start)' if one.is_behind else ''}",
+                _age(one.lag_ms),
+                one.acked_above,
+                one.pending,
+                one.retrying,
+                one.owner or None,
+            )
+            for one in group.positions
+        ],
+        none="It has no partitions yet.",
+    )
+    print()
+    print_table(
+        ("member", "node", "on loan", "partitions"),
+        [
+            (
+                one.name,
+                one.node,
+                one.pending,
+                " ".join(f"{topic}/{partition}" for topic, partition in one.partitions) or None,
+            )
+            for one in group.members
+        ],
+        none="Nobody takes part in it at the moment.",
+    )
+
+
+_KEPT = ("acked above", "on loan", "retrying")
+
+
+def _keeps_itself(group: GroupInfo) -> bool:
+    return group.kind is GroupKind.CHECKPOINT
+
+
+def _age(ms: int) -> str:
+    """Return how old something is, to the second once it is that old."""
+    return f"{ms / 1000:.1f}s" if ms < 60_000 else shown_duration(ms // 1000 * 1000)
+
+
+def _ask_whether_to_delete(what: str) -> None:
+    if not sys.stdin.isatty():
+        raise Refusal(f"{what} would lose its place; say --yes to delete it without being asked")
+    print(f"Forget {what} and where it stands? Type yes: ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip() != "yes":
+        raise Refusal("nothing was deleted")

@@ -1,0 +1,91 @@
+"""`angarium group list | describe | alter | seek | pause | resume | delete`"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from angarium.cli.grammar.quantities import duration_ms, start
+from angarium.cli.grammar.words import natural, positive
+
+if TYPE_CHECKING:
+    from angarium.cli.grammar.words import Words
+
+KINDS = ("queue", "key", "stream")
+POISONS = ("dead-letter", "retry", "stop")
+BEHINDS = ("error", "jump")
+
+_SEEK = """\
+What the group's consumers hold at that moment is taken from them, and what it had acknowledged
+above the new place is forgotten.
+
+    angarium group seek workers earliest --dry-run      what would move, and from where to where
+    angarium group seek workers -15m                    everything of the last quarter of an hour
+    angarium group seek workers 4711 --topic orders --partition 2"""
+
+
+def add(words: Words) -> None:
+    """Add the words."""
+    family = words.add_family("group", "look at consumer groups, move and change them")
+
+    family.add("list", "list all groups", run="group:list_all")
+
+    describe = family.add(
+        "describe", "show one group: members, positions and lag", run="group:describe"
+    )
+    describe.add_argument("name", metavar="GROUP")
+
+    alter = family.add("alter", "change a group's settings", run="group:alter")
+    alter.add_argument("name", metavar="GROUP")
+    alter.add_argument(
+        "--max-attempts",
+        type=positive,
+        metavar="N",
+        help="how often a record is tried before it becomes a dead letter",
+    )
+    alter.add_argument(
+        "--ack-timeout",
+        type=duration_ms,
+        metavar="TIME",
+        help="how long a consumer that falls silent keeps its records, e.g. 30s",
+    )
+    alter.add_argument(
+        "--backoff-min", type=duration_ms, metavar="TIME", help="the pause after the first failure"
+    )
+    alter.add_argument(
+        "--backoff-max", type=duration_ms, metavar="TIME", help="the longest pause between attempts"
+    )
+    alter.add_argument("--dead-letter-topic", metavar="TOPIC", help="where dead letters go")
+    alter.add_argument(
+        "--poison",
+        choices=POISONS,
+        help="stream groups: what to do with a record whose attempts are used up",
+    )
+    alter.add_argument(
+        "--behind",
+        choices=BEHINDS,
+        help="when records were trimmed away unseen: tell the consumers, or jump over the gap",
+    )
+
+    seek = family.add("seek", "move a group to another place", run="group:seek", more=_SEEK)
+    seek.add_argument("name", metavar="GROUP")
+    seek.add_argument(
+        "start",
+        type=start,
+        metavar="PLACE",
+        help="earliest, latest, an offset, a time, an age such as -15m",
+    )
+    seek.add_argument("--topic", metavar="TOPIC", help="only there (default: all its topics)")
+    seek.add_argument("--partition", type=natural, metavar="N", help="only this one")
+    seek.add_argument("--dry-run", action="store_true", help="only show what would move")
+
+    for word, sentence in (
+        ("pause", "hand nothing more out to a group's consumers"),
+        ("resume", "go on with a group that was paused"),
+    ):
+        parser = family.add(word, sentence, run=f"group:{word}")
+        parser.add_argument("name", metavar="GROUP")
+
+    delete = family.add("delete", "forget a group that nobody takes part in", run="group:delete")
+    delete.add_argument("name", metavar="GROUP")
+    delete.add_argument("--topic", metavar="TOPIC", help="only its part in this topic")
+    delete.add_argument("--yes", action="store_true", help="do not ask")
