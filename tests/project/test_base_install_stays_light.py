@@ -11,7 +11,15 @@ import angarium
 EXTRAS: Final = ("pyarrow", "numpy", "pandas", "pyspark", "grpc_tools", "pytest", "hypothesis")
 """What a base install lacks: here each import of one fails, as it would there."""
 
-NEED_AN_EXTRA: Final = ("angarium.batch.arrow", "angarium.testing.pytest_plugin")
+NEED_AN_EXTRA: Final = (
+    "angarium.batch.arrow",
+    "angarium.spark.daemon",
+    "angarium.spark.rows",
+    "angarium.spark.session",
+    "angarium.spark.source",
+    "angarium.spark.stream",
+    "angarium.testing.pytest_plugin",
+)
 
 IMPORT_EVERYTHING: Final = f"""
 import importlib, pkgutil, sys

@@ -1,0 +1,23 @@
+"""What planning asks of a cluster; `link` answers from a real one, tests from a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from angarium.api import Start, TopicInfo
+
+
+class Cluster(Protocol):
+    """Topics, and where their partitions begin and end."""
+
+    def topics(self) -> Mapping[str, TopicInfo]:
+        """Return all topics by name."""
+
+    def offsets(self, wanted: Sequence[tuple[str, int, Start]]) -> list[int]:
+        """Return the offset that each start stands for, in the order asked for."""
+
+    def record_bytes(self, topic: str, partition: int, offset: int) -> float | None:
+        """Return the mean size of the records in the batch at `offset`; None if none is there."""

@@ -1,0 +1,118 @@
+"""The way to a cluster from one of Spark's processes: a client in a thread, shared by all tasks.
+
+Spark reuses its Python workers, so a connection made by one task serves the next. A worker that was
+forked makes its own: a thread does not survive a fork.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from angarium.api import Place, Start
+from angarium.client.addresses import bootstrap_addresses
+from angarium.client.loop_thread import LoopThread
+from angarium.client.reach import Reach
+from angarium.client.reading.fetching import fetched, offset_in
+from angarium.client.settings import ClientSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Mapping, Sequence
+    from concurrent.futures import Future
+
+    from angarium.api import TopicInfo
+    from angarium.client.records import ReceivedBatch
+
+    T = TypeVar("T")
+
+REQUEST_TIMEOUT_S: Final = 60.0
+"""How long a request is repeated before a query or a task fails: an election, a restarted node and
+a busy machine are waited for here, because a failed plan fails the whole query."""
+
+FETCH_BYTES: Final = 4 << 20
+"""How much one fetch asks for. A task holds about twice as much, whatever it reads."""
+
+_links: dict[tuple[int, tuple[str, ...]], Link] = {}
+_lock = threading.Lock()
+
+
+def link_to(servers: tuple[str, ...]) -> Link:
+    """Return this process's link to a cluster."""
+    key = (os.getpid(), servers)
+    with _lock:
+        if key not in _links:
+            _links[key] = Link(servers)
+        return _links[key]
+
+
+class Link:
+    """Asks a cluster, in the background or right away. It is a `Cluster` for planning."""
+
+    def __init__(self, servers: tuple[str, ...]) -> None:
+        self._thread = LoopThread("angarium-spark")
+        self._loop = self._thread.call(_running_loop())
+        settings = ClientSettings(request_timeout_s=REQUEST_TIMEOUT_S, fetch_bytes=FETCH_BYTES)
+        self._reach = Reach(bootstrap_addresses(servers), settings)
+
+    # --- planning -----------------------------------------------------------------------------
+
+    def topics(self) -> Mapping[str, TopicInfo]:
+        """Return all topics by name, and note who leads them."""
+        return self._thread.call(self._topics())
+
+    def offsets(self, wanted: Sequence[tuple[str, int, Start]]) -> list[int]:
+        """Return the offset that each start stands for."""
+        return self._thread.call(self._offsets(wanted))
+
+    def record_bytes(self, topic: str, partition: int, offset: int) -> float | None:
+        """Return the mean size of the records in the batch at `offset`; None if none is there."""
+        batches, _ = self._thread.call(fetched(self._reach, topic, partition, offset, bytes_max=1))
+        return batches[0].batch.length / batches[0].batch.count if batches else None
+
+    # --- reading ------------------------------------------------------------------------------
+
+    def end_offset(self, topic: str, partition: int) -> int:
+        """Return where a partition ends now."""
+        return self.offsets([(topic, partition, Start(Place.LATEST))])[0]
+
+    def topic_id(self, topic: str, *, from_nearest: bool) -> int:
+        """Return the id of a topic; unless the nearest node is to answer, note who leads it."""
+        return self._thread.call(self._topic_id(topic, from_nearest=from_nearest))
+
+    def begin_fetch(
+        self, topic: str, partition: int, offset: int, *, fresh: bool = False
+    ) -> Future[tuple[list[ReceivedBatch], int]]:
+        """Begin to fetch from `offset` on: the batches, and where to go on."""
+        return self.begin(
+            fetched(self._reach, topic, partition, offset, bytes_max=FETCH_BYTES, fresh=fresh)
+        )
+
+    def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Have something done in the background."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    # --- in the other thread --------------------------------------------------------------------
+
+    async def _topics(self) -> Mapping[str, TopicInfo]:
+        topics = {info.name: info for info in await self._reach.metadata.topics()}
+        if not self._reach.routes.nodes:
+            await self._reach.metadata.status()
+        return topics
+
+    async def _offsets(self, wanted: Sequence[tuple[str, int, Start]]) -> list[int]:
+        found = await asyncio.gather(
+            *(offset_in(self._reach, topic, number, start) for topic, number, start in wanted)
+        )
+        return [int(offset) for offset in found]
+
+    async def _topic_id(self, topic: str, *, from_nearest: bool) -> int:
+        if not from_nearest:
+            return int((await self._reach.metadata.refresh(topic)).id)
+        info = (await self._topics()).get(topic)
+        return -1 if info is None else int(info.id)
+
+
+async def _running_loop() -> asyncio.AbstractEventLoop:
+    return asyncio.get_running_loop()

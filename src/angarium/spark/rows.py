@@ -1,0 +1,102 @@
+"""Broker batches as the rows that Spark sees: Arrow columns, made without touching a record.
+
+Spark wants batches of some ten thousand rows and a few megabytes; broker batches are as large as
+their producers made them. Small ones are joined and large ones cut.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from angarium.batch.arrow import SCHEMA
+from angarium.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from angarium.client.records import ReceivedBatch
+
+ROWS_PER_BATCH: Final = 10_000
+"""Broker batches are joined until there are so many rows, and cut where there are twice as many."""
+
+BYTES_PER_BATCH: Final = 4 << 20
+"""The same for the bytes of a batch: at 100 MB Spark works at half the speed."""
+
+COLUMNS: Final = {
+    "key": pa.binary(),
+    "value": pa.binary(),
+    "topic": pa.string(),
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "headers": pa.map_(pa.string(), pa.binary()),
+    "producer_timestamp": pa.timestamp("us", tz="UTC"),
+}
+"""What a row may have. `timestamp` is when the leader appended the record, `producer_timestamp`
+what its producer said, null where it said nothing."""
+
+TEXT_COLUMNS: Final = ("key", "value")
+"""Columns that a schema may also have as text."""
+
+
+class RowShape:
+    """The columns a query wants, in its order."""
+
+    def __init__(self, fields: Sequence[tuple[str, Any]]) -> None:
+        """Take names and Arrow types; `InvalidArgument` names a column that cannot be given."""
+        for name, kind in fields:
+            if name not in COLUMNS:
+                raise InvalidArgument(f"a topic has no column {name}; it has {', '.join(COLUMNS)}")
+            if kind != COLUMNS[name] and not (name in TEXT_COLUMNS and kind == pa.string()):
+                raise InvalidArgument(f"the column {name} is of type {COLUMNS[name]}, not {kind}")
+        self.schema = pa.schema([pa.field(name, kind) for name, kind in fields])
+        self._stored = [name for name in self.schema.names if name in SCHEMA.names]
+
+    def batches(
+        self, topic: str, partition: int, received: Iterable[ReceivedBatch]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one partition's batches, in batches of a size that suits Spark."""
+        waiting: list[pa.RecordBatch] = []
+        rows = size = 0
+        for batch in received:
+            waiting.append(batch.to_arrow().select(self._stored))
+            rows += len(batch)
+            # What the batch takes as it is stored, its share of it if only some is meant.
+            size += batch.batch.length * len(batch) // batch.batch.count
+            if rows >= ROWS_PER_BATCH or size >= BYTES_PER_BATCH:
+                yield from self._finished(topic, partition, waiting, size)
+                waiting, rows, size = [], 0, 0
+        if waiting:
+            yield from self._finished(topic, partition, waiting, size)
+
+    def _finished(
+        self, topic: str, partition: int, parts: list[pa.RecordBatch], size: int
+    ) -> Iterator[pa.RecordBatch]:
+        whole = parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+        count = whole.num_rows
+        columns = [self._column(field, topic, partition, whole, count) for field in self.schema]
+        batch = pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        pieces = max(-(-count // (2 * ROWS_PER_BATCH)), -(-size // (2 * BYTES_PER_BATCH)))
+        step = -(-count // pieces)
+        return (batch.slice(at, step) for at in range(0, count, step))
+
+    def _column(
+        self, field: pa.Field, topic: str, partition: int, whole: pa.RecordBatch, count: int
+    ) -> pa.Array:
+        match field.name:
+            case "topic":
+                return pa.repeat(pa.scalar(topic, field.type), count)
+            case "partition":
+                return pa.repeat(pa.scalar(partition, field.type), count)
+        column = whole.column(field.name)
+        if column.type == field.type:
+            return column
+        try:
+            return column.cast(field.type)
+        except pa.ArrowInvalid:
+            raise InvalidArgument(
+                f"the column {field.name} of {topic} partition {partition} is not all text; "
+                "read it as binary"
+            ) from None

@@ -1,0 +1,133 @@
+"""Spark sessions that suit Angarium: Java found, workers quick to start, logs out of the way.
+
+A session started here is an ordinary one. Programs that bring their own session need nothing of
+this; they only miss the settings, which `angarium.spark.settings` explains.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from zipfile import ZipFile
+
+import pyspark
+from pyspark.sql import SparkSession
+
+from angarium.errors import PreconditionFailed
+from angarium.spark.java import java
+from angarium.spark.settings import master_with_retries, session_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+LOG_NAME: Final = "spark.log"
+"""Where Java and the Python workers write what they would print, in the cache folder."""
+
+CHECKPOINT_MANAGER: Final = "FileSystemBasedCheckpointFileManager"
+
+_LINKED: Final = ("bin", "sbin", "jars", "licenses", "data")
+
+
+def cache_folder() -> Path:
+    """Return the folder for what can be made again: `angarium` in the user's cache."""
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "angarium" / f"spark-{pyspark.__version__}"
+
+
+def spark_session(
+    master: str = "local[*]",
+    *,
+    name: str = "angarium",
+    config: Mapping[str, str] | None = None,
+    verbose: bool = False,
+) -> SparkSession:
+    """Start a session on `master`, or join the one that runs already.
+
+    `config` goes before our own settings. Unless `verbose`, what Java says goes to a file
+    (`log_path`) instead of the terminal.
+    """
+    wanted = master_with_retries(master)
+    builder = SparkSession.builder.appName(name)
+    settings = session_settings(
+        master, checkpoint_manager=checkpoint_manager(), cores=os.cpu_count() or 1
+    )
+    for setting in settings:
+        builder = builder.config(setting.name, setting.value)
+    for key, value in (config or {}).items():
+        builder = builder.config(key, value)
+    if master.startswith("sc://"):
+        return builder.remote(master).getOrCreate()
+    prepare_environment(is_local=wanted.startswith("local"))
+    with _quiet(verbose=verbose):
+        session = builder.master(wanted).getOrCreate()
+        if not verbose:
+            session.sparkContext.setLogLevel("OFF")
+    return session
+
+
+def prepare_environment(*, is_local: bool) -> None:
+    """Set the variables from which PySpark starts Java and its Python workers."""
+    folder = cache_folder()
+    os.environ["JAVA_HOME"] = str(java(folder).home)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if is_local:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        os.environ.setdefault("SPARK_HOME", str(_linked_home(folder)))
+
+
+def checkpoint_manager() -> str:
+    """Return the class that renames checkpoint files in place, where this Spark has it."""
+    for jar in (Path(pyspark.__path__[0]) / "jars").glob("spark-sql_*.jar"):
+        with ZipFile(jar) as classes:
+            for name in classes.namelist():
+                if name.endswith(f"/{CHECKPOINT_MANAGER}.class"):
+                    return name.removesuffix(".class").replace("/", ".")
+    raise PreconditionFailed(f"PySpark {pyspark.__version__} has no {CHECKPOINT_MANAGER}")
+
+
+def log_path() -> Path:
+    """Return where a session that is not verbose writes what Java says."""
+    return cache_folder() / LOG_NAME
+
+
+def _linked_home(folder: Path) -> Path:
+    """Return a Spark home without the zipped copy of PySpark.
+
+    Workers would import PySpark from that zip, which holds no compiled modules, so that each new
+    process compiles them anew: a second instead of a third of one.
+    """
+    home = folder / "home"
+    packaged = Path(pyspark.__path__[0])
+    (home / "python" / "lib").mkdir(parents=True, exist_ok=True)
+    for name in _LINKED:
+        link, target = home / name, packaged / name
+        if not target.exists() or (link.is_symlink() and link.readlink() == target):
+            continue
+        # Whole or not at all: another process may be reading the old one.
+        new = home / f"{name}.{os.getpid()}"
+        new.symlink_to(target)
+        new.replace(link)
+    return home
+
+
+@contextmanager
+def _quiet(*, verbose: bool) -> Iterator[None]:
+    """Let processes started meanwhile write their complaints to a file."""
+    if verbose:
+        yield
+        return
+    path = log_path()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sys.stderr.flush()
+    kept = os.dup(2)
+    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    try:
+        os.dup2(log, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(log)

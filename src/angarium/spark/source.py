@@ -1,0 +1,141 @@
+"""What Spark sees: the data source `angarium`, and its batch reader.
+
+    spark.read.format("angarium").option("subscribe", "orders").load()
+
+Options are checked when a reader or writer is made, and so before anything runs. Everything that
+travels to executors is in the partitions: the servers' addresses as the driver knew them, the
+ranges, the topics' ids.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    BinaryType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from angarium.spark.batch_plan import batch_ranges
+from angarium.spark.link import link_to
+from angarium.spark.losses import LossPolicy
+from angarium.spark.options import read_options
+from angarium.spark.ranges import tasks
+from angarium.spark.reading import range_batches
+from angarium.spark.rows import RowShape
+from angarium.spark.words import yes_or_no
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql.datasource import DataSourceStreamReader
+
+    from angarium.spark.options import ReadOptions
+    from angarium.spark.ranges import OffsetRange
+
+NAME: Final = "angarium"
+
+ROW: Final = StructType(
+    [
+        StructField("key", BinaryType()),
+        StructField("value", BinaryType()),
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("offset", LongType()),
+        StructField("timestamp", TimestampType()),
+    ]
+)
+"""A row unless a schema says otherwise, in the order of Kafka's connector."""
+
+HEADERS: Final = StructField("headers", MapType(StringType(), BinaryType()))
+
+
+class AngariumSource(DataSource):
+    """Topics as tables."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return what `format` calls it."""
+        return NAME
+
+    def schema(self) -> StructType:
+        """Return the columns of a row: those of every record, and headers if asked for."""
+        headers = self.options.get("includeHeaders", "false")
+        if yes_or_no("includeHeaders", headers):
+            return StructType([*ROW.fields, HEADERS])
+        return ROW
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return a batch reader."""
+        return AngariumReader(read_options(self.options, is_stream=False), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Return a streaming reader."""
+        from angarium.spark.stream import AngariumStreamReader  # noqa: PLC0415 (only for streams)
+
+        return AngariumStreamReader(read_options(self.options, is_stream=True), schema)
+
+
+class RangesPartition(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, ranges: Sequence[OffsetRange]) -> None:
+        super().__init__(tuple(ranges))
+        self.ranges = tuple(ranges)
+
+
+class AngariumReader(DataSourceReader):
+    """Reads a fixed range of offsets."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options = options
+        self._columns = row_columns(schema)
+
+    def partitions(self) -> list[InputPartition]:
+        """Fix what is read, and part it into tasks."""
+        link = link_to(self._options.servers)
+        return planned(self._options, batch_ranges(self._options, link))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read what one task is to read."""
+        return read_partition(self._options, self._columns, partition)
+
+
+def row_columns(schema: StructType) -> list[tuple[str, pa.DataType]]:
+    """Return a schema's columns with their Arrow types, once it is clear that a topic has them."""
+    columns = [(field.name, field.type) for field in to_arrow_schema(schema, timezone="UTC")]
+    RowShape(columns)
+    return columns
+
+
+def planned(options: ReadOptions, ranges: Iterable[OffsetRange]) -> list[InputPartition]:
+    """Return the tasks that read `ranges`."""
+    parted = tasks(
+        ranges,
+        min_partitions=options.min_partitions,
+        records_max=options.records_per_task_max,
+    )
+    return [RangesPartition(one) for one in parted]
+
+
+def read_partition(
+    options: ReadOptions, columns: list[tuple[str, pa.DataType]], partition: InputPartition
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of one task; Spark makes a task of nothing where there is nothing to read."""
+    if not isinstance(partition, RangesPartition):
+        return
+    link = link_to(options.servers)
+    shape = RowShape(columns)
+    policy = LossPolicy(options.fail_on_data_loss)
+    for one in partition.ranges:
+        batches = range_batches(link, one, policy=policy, from_nearest=options.from_nearest)
+        yield from shape.batches(one.topic, one.partition, batches)

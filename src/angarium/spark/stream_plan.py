@@ -1,0 +1,237 @@
+"""The plan of a streaming read: how far each micro-batch goes, and what it reads.
+
+What a micro-batch reads is fixed by its two offsets and never depends on when it is run: a batch
+that Spark repeats after a crash reads the same records. Where records are gone, what happens is
+decided here, when the batch is planned, and by nobody else: a task never starts over elsewhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from angarium.spark.allotment import allotted, allotted_bytes
+from angarium.spark.boundaries import Edge
+from angarium.spark.losses import LossPolicy
+from angarium.spark.offsets import NOWHERE, StreamOffset
+from angarium.spark.options import Assigned
+from angarium.spark.placing import Chosen, by_topic, chosen, located
+from angarium.spark.ranges import OffsetRange
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from angarium.spark.cluster import Cluster
+    from angarium.spark.options import ReadOptions
+
+RECORD_BYTES_GUESS: Final = 1024.0
+"""How large a record counts as where the log has none to look at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriggerLimit:
+    """What one trigger may read; None stands for no limit."""
+
+    records_max: int | None = None
+    records_min: int | None = None
+    bytes_max: int | None = None
+
+
+class StreamPlan:
+    """Plans the micro-batches of one query, one after the other."""
+
+    def __init__(
+        self, options: ReadOptions, cluster: Cluster, *, clock: Callable[[], float]
+    ) -> None:
+        """Plan what `options` ask for; `clock` counts seconds."""
+        self._options = options
+        self._cluster = cluster
+        self._clock = clock
+        self._policy = LossPolicy(options.fail_on_data_loss)
+        self._initial: StreamOffset | None = None
+        self._target: StreamOffset | None = None
+        self.newest_seen: StreamOffset | None = None
+        """The end of everything, as it was when a micro-batch was last planned."""
+        self._last_batch_at = clock()
+
+    # --- where it begins and ends -----------------------------------------------------------
+
+    def initial(self) -> StreamOffset:
+        """Return where the query begins, the same whenever it is asked."""
+        if self._initial is None:
+            options = self._options
+            meant = chosen(options.choice, self._cluster.topics())
+            offsets = located(
+                self._cluster,
+                meant,
+                options.start,
+                is_start=True,
+                must_match_time=options.must_match_time,
+            )
+            self._initial = StreamOffset(offsets=offsets, topics=meant.topics, is_initial=True)
+        return self._initial
+
+    def newest(self, start: StreamOffset) -> StreamOffset:
+        """Return the end of everything there is now, for a query that has come to `start`.
+
+        New partitions and topics are part of it. One that was deleted, or made anew under its
+        name, is a loss; what is left or new of it is read then.
+        """
+        meant = self._present(start)
+        ends = located(self._cluster, meant, Edge.LATEST, is_start=False)
+        floors: dict[tuple[str, int], int] = {}
+        for place in meant.places():
+            known = self._known(start, meant, place)
+            end = ends[place[0]][place[1]]
+            if known is not None and end < known:
+                self._policy.meet(
+                    f"{_spoken(place)} ends at {end}, but the query stands at {known}"
+                )
+            floors[place] = max(end, known or 0)
+        return StreamOffset(offsets=by_topic(floors), topics=meant.topics)
+
+    def stop_at_newest(self) -> None:
+        """Go no further than what is there now: the query ends when it has come so far."""
+        self._target = self.newest(NOWHERE)
+
+    # --- one micro-batch --------------------------------------------------------------------
+
+    def end(self, start: StreamOffset, limit: TriggerLimit) -> StreamOffset:
+        """Return how far the next micro-batch goes; `start` itself if there is nothing for it."""
+        newest = self.newest_seen = self.newest(start)
+        if self._target is not None:
+            newest = self._no_further_than_target(newest)
+        begin = self._begin(start, newest)
+        waiting = {
+            (topic, partition): max(0, stop - begin[topic][partition])
+            for topic, partitions in newest.offsets.items()
+            for partition, stop in partitions.items()
+        }
+        total = sum(waiting.values())
+        if not total or self._should_wait(total, limit):
+            return start
+        self._last_batch_at = self._clock()
+        share = waiting if limit.records_max is None else allotted(waiting, limit.records_max)
+        if limit.bytes_max is not None:
+            share = allotted_bytes(share, self._record_bytes(share, begin), limit.bytes_max)
+        offsets = {place: begin[place[0]][place[1]] + count for place, count in share.items()}
+        return StreamOffset(
+            offsets=by_topic(offsets),
+            topics=newest.topics,
+            start=start if start.is_initial else None,
+        )
+
+    def ranges(self, start: StreamOffset, end: StreamOffset) -> list[OffsetRange]:
+        """Return what the micro-batch between two offsets reads."""
+        # The first batch says itself where it began; what Spark says may be a later "latest".
+        start = end.start or start
+        for topic, id_ in start.topics.items():
+            if end.topics.get(topic) != id_:
+                self._policy.meet(f"the topic {topic} was deleted")
+        first = located(self._cluster, self._still_there(end), Edge.EARLIEST, is_start=True)
+        begin = self._begin(start, end)
+        ranges = []
+        for topic, partitions in end.offsets.items():
+            for partition, stop in partitions.items():
+                begins = begin[topic][partition]
+                if topic not in first or partition not in first[topic]:
+                    if begins < stop:
+                        self._policy.meet(f"{_spoken((topic, partition))} was deleted")
+                    continue
+                low = first[topic][partition]
+                if begins < min(low, stop):
+                    self._policy.meet(
+                        f"{_spoken((topic, partition))} begins at {low}, not at {begins}"
+                    )
+                ranges.append(
+                    OffsetRange(topic, partition, max(begins, low), stop, end.topics[topic])
+                )
+        return [one for one in ranges if one.records]
+
+    # --- inside -----------------------------------------------------------------------------
+
+    def _present(self, start: StreamOffset) -> Chosen:
+        """Return the partitions to read from now on, and meet those that are gone."""
+        topics = self._cluster.topics()
+        meant = chosen(self._options.choice, topics, must_exist=False)
+        for topic, partitions in start.offsets.items():
+            if topic not in meant.topics:
+                self._policy.meet(f"the topic {topic} was deleted")
+            elif meant.topics[topic] != start.topics.get(topic):
+                self._policy.meet(f"the topic {topic} was deleted and made anew")
+            elif gone := sorted(partitions.keys() - set(meant.partitions[topic])):
+                self._policy.meet(f"{_spoken((topic, gone[0]))} was deleted")
+        return meant
+
+    def _known(self, start: StreamOffset, meant: Chosen, place: tuple[str, int]) -> int | None:
+        topic, partition = place
+        if start.topics.get(topic) != meant.topics[topic]:
+            return None
+        return start.offsets.get(topic, {}).get(partition)
+
+    def _begin(self, start: StreamOffset, end: StreamOffset) -> dict[str, dict[int, int]]:
+        """Return where to begin in every partition of `end`: new ones are read from offset 0."""
+        return {
+            topic: {
+                partition: (
+                    start.offsets.get(topic, {}).get(partition, 0)
+                    if start.topics.get(topic) == end.topics[topic]
+                    else 0
+                )
+                for partition in partitions
+            }
+            for topic, partitions in end.offsets.items()
+        }
+
+    def _still_there(self, end: StreamOffset) -> Chosen:
+        """Return the partitions of `end` that exist, in the topics that it meant."""
+        topics = self._cluster.topics()
+        same = {
+            topic: tuple(sorted(partitions))
+            for topic, partitions in end.offsets.items()
+            if topic in topics and int(topics[topic].id) == end.topics[topic]
+        }
+        return chosen(Assigned(same), topics, must_exist=False)
+
+    def _no_further_than_target(self, newest: StreamOffset) -> StreamOffset:
+        assert self._target is not None
+        target = self._target
+        return StreamOffset(
+            offsets={
+                topic: {
+                    partition: min(end, target.offsets[topic][partition])
+                    for partition, end in partitions.items()
+                    if partition in target.offsets[topic]
+                }
+                for topic, partitions in newest.offsets.items()
+                if target.topics.get(topic) == newest.topics[topic]
+            },
+            topics={
+                topic: id_
+                for topic, id_ in newest.topics.items()
+                if target.topics.get(topic) == id_
+            },
+        )
+
+    def _should_wait(self, waiting: int, limit: TriggerLimit) -> bool:
+        # A query that ends with what is there would wait for ever for more.
+        if limit.records_min is None or waiting >= limit.records_min or self._target is not None:
+            return False
+        return self._clock() - self._last_batch_at < self._options.trigger_delay_s_max
+
+    def _record_bytes(
+        self, share: Mapping[tuple[str, int], int], begin: Mapping[str, Mapping[int, int]]
+    ) -> dict[tuple[str, int], float]:
+        sizes = {}
+        for (topic, partition), count in share.items():
+            seen = (
+                self._cluster.record_bytes(topic, partition, begin[topic][partition])
+                if count
+                else None
+            )
+            sizes[topic, partition] = RECORD_BYTES_GUESS if seen is None else seen
+        return sizes
+
+
+def _spoken(place: tuple[str, int]) -> str:
+    return f"{place[0]} partition {place[1]}"

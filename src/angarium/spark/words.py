@@ -1,0 +1,82 @@
+"""Option values as people write them: numbers, yes and no, times, durations, JSON.
+
+Every refusal names the option, repeats what was written and says what would have been right.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Final, TypeVar
+
+import msgspec
+
+from angarium.errors import InvalidArgument
+
+T = TypeVar("T")
+
+_YES_NO: Final = {"true": True, "false": False}
+_UNITS_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
+_BYTE_UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_BYTES: Final = re.compile(r"(\d+)\s*([kmg]?)(?:i?b)?")
+
+
+def number(option: str, text: str) -> int:
+    """Return a whole number above 0."""
+    stripped = text.strip()
+    if not stripped.isascii() or not stripped.isdigit() or int(stripped) == 0:
+        raise InvalidArgument(f"option {option}: {text!r} is no whole number above 0")
+    return int(stripped)
+
+
+def yes_or_no(option: str, text: str) -> bool:
+    """Return what "true" or "false" says."""
+    try:
+        return _YES_NO[text.strip().lower()]
+    except KeyError:
+        raise InvalidArgument(f"option {option}: {text!r} is neither 'true' nor 'false'") from None
+
+
+def duration_s(option: str, text: str) -> float:
+    """Return the seconds in "15m", "30s", "500ms"."""
+    found = _DURATION.fullmatch(text.strip().lower())
+    if found is None:
+        raise InvalidArgument(f"option {option}: {text!r} is no duration; write 15m, 30s or 500ms")
+    return float(found[1]) * _UNITS_S[found[2]]
+
+
+def size_bytes(option: str, text: str) -> int:
+    """Return the bytes in "64m", "1g" or "1048576"."""
+    found = _BYTES.fullmatch(text.strip().lower())
+    if found is None or int(found[1]) == 0:
+        raise InvalidArgument(f"option {option}: {text!r} is no size; write 64m, 1g or 1048576")
+    return int(found[1]) * _BYTE_UNITS[found[2]]
+
+
+def moment_micros(option: str, text: str) -> int:
+    """Return a time given as milliseconds since 1970, or as 2026-11-15T08:00:00Z, in µs."""
+    stripped = text.strip()
+    if stripped.isascii() and stripped.isdigit():
+        return int(stripped) * 1000
+    try:
+        moment = datetime.fromisoformat(stripped)
+    except ValueError:
+        raise InvalidArgument(
+            f"option {option}: {text!r} is no time; write milliseconds since 1970, "
+            "or 2026-11-15T08:00:00Z"
+        ) from None
+    if moment.tzinfo is None:
+        raise InvalidArgument(f"option {option}: {text!r} has no time zone; add Z for UTC")
+    since = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def decoded(option: str, text: str, kind: type[T], example: str) -> T:
+    """Return the JSON in `text` as a value of type `kind`."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.MsgspecError as error:
+        raise InvalidArgument(
+            f"option {option}: {text!r} is not of the form {example} ({error})"
+        ) from None

@@ -1,0 +1,100 @@
+"""One Spark session and one broker for all tests of this folder, which run in one process."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pytest
+
+from angarium import SyncClient
+from angarium.testing.broker import BrokerThread
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+SECONDS_MAX = 600
+"""What one test may take: the first one starts Java and every kind of Python worker."""
+
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Compile quickly and badly: tests are short."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "tests/spark/" in item.nodeid:
+            item.add_marker(pytest.mark.timeout(SECONDS_MAX))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The session that the product would start, for tests."""
+    pytest.importorskip("pyspark", reason="the extra angarium[spark] is not installed")
+    from angarium.errors import PreconditionFailed
+    from angarium.spark.java import java
+    from angarium.spark.session import spark_session
+
+    try:
+        java(tmp_path_factory.mktemp("java"))
+    except PreconditionFailed as missing:
+        pytest.skip(str(missing))
+    session = spark_session(
+        "local[2]",
+        name="tests",
+        config={
+            "spark.driver.memory": "1g",
+            "spark.driver.extraJavaOptions": QUICK_JAVA,
+            "spark.sql.shuffle.partitions": "1",
+            "spark.sql.adaptive.enabled": "false",
+            "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+        },
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[BrokerThread]:
+    """A broker of one node."""
+    with BrokerThread() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def client(broker: BrokerThread) -> Iterator[SyncClient]:
+    """A client of the broker."""
+    with SyncClient(*broker.addresses) as connected:
+        yield connected
+
+
+@pytest.fixture(scope="session")
+def servers(broker: BrokerThread) -> str:
+    """The broker's address, as an option."""
+    return ",".join(broker.addresses)
+
+
+@pytest.fixture(scope="session")
+def names() -> Iterator[str]:
+    """Names that nobody else uses."""
+    return (f"topic-{number}" for number in count(1))
+
+
+@pytest.fixture
+def new_topic(client: SyncClient, names: Iterator[str]) -> Callable[[int], str]:
+    """Makes topics with so many partitions."""
+
+    def made(partitions: int) -> str:
+        name = next(names)
+        client.create_topic(name, partitions=partitions)
+        return name
+
+    return made
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> str:
+    """A checkpoint for one query."""
+    return str(tmp_path / "checkpoint")

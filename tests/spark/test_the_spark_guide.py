@@ -1,0 +1,30 @@
+"""The guide: its examples run one after the other, as they are printed, against a real broker."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from angarium import SyncClient
+
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "spark.md"
+PRINTED = "127.0.0.1:7400"
+EXAMPLES = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def test_the_examples_run_as_they_are_printed(
+    spark: SparkSession, client: SyncClient, servers: str, checkpoint: str
+) -> None:
+    client.create_topic("orders", partitions=2)
+    client.publish_batch("orders", [b"tea", b"cake"], keys=[b"table 7", b"table 8"])
+    # `spark_session` joins the session that runs already.
+    names: dict[str, Any] = {"checkpoint": checkpoint}
+    for code in EXAMPLES:
+        exec(compile(code.replace(PRINTED, servers), str(GUIDE), "exec"), names)
+    assert names["orders"].count() == 2
+    assert {row.value for row in names["lines"].collect()} == {"tea", "cake"}
+    assert spark.table("texts").count() == 2

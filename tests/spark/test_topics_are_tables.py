@@ -1,0 +1,160 @@
+"""Batch reads through Spark: rows, columns, ranges and refusals."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from angarium import SyncClient
+
+
+@pytest.fixture
+def read(spark: SparkSession, servers: str) -> Callable[..., DataFrame]:
+    """Reads topics with the given options."""
+
+    def loaded(schema: str | None = None, **options: str) -> DataFrame:
+        reader = spark.read.format("angarium").options(servers=servers, **options)
+        return (reader.schema(schema) if schema else reader).load()
+
+    return loaded
+
+
+def test_a_topic_is_a_table(
+    client: SyncClient, read: Callable[..., DataFrame], new_topic: Callable[[int], str]
+) -> None:
+    topic = new_topic(2)
+    for partition in range(2):
+        values = [f"{partition}-{number}".encode() for number in range(30_000)]
+        client.publish_batch(topic, values, keys=values, partition=partition)
+    rows = read(subscribe=topic)
+    assert rows.columns == ["key", "value", "topic", "partition", "offset", "timestamp"]
+    summary = rows.selectExpr(
+        "count(*)",
+        "count(distinct partition, offset)",
+        "count(distinct topic)",
+        "sum(if(string(value) = concat(partition, '-', offset), 0, 1))",
+        "sum(if(key = value, 0, 1))",
+        "max(offset)",
+    ).first()
+    assert tuple(summary or ()) == (60_000, 60_000, 1, 0, 0, 29_999)
+
+
+def test_a_record_arrives_with_all_it_has(
+    client: SyncClient, read: Callable[..., DataFrame], new_topic: Callable[[int], str]
+) -> None:
+    topic = new_topic(1)
+    client.publish(topic, None, key=b"k", headers={"trace": b"\x00\x01"})
+    client.publish(topic, b"")
+    before, bare = read(subscribe=topic, includeHeaders="true").orderBy("offset").collect()
+    assert (bytes(before.key), before.value, before.offset) == (b"k", None, 0)
+    assert {name: bytes(value) for name, value in before.headers.items()} == {"trace": b"\x00\x01"}
+    assert (bare.key, bytes(bare.value), bare.headers) == (None, b"", {})
+    assert abs(before.timestamp.timestamp() - time.time()) < 3600
+
+
+def test_a_schema_picks_columns_and_reads_text(
+    client: SyncClient, read: Callable[..., DataFrame], new_topic: Callable[[int], str]
+) -> None:
+    topic = new_topic(1)
+    client.publish(topic, "grün")
+    rows = read("offset long, value string", subscribe=topic).collect()
+    assert [tuple(row) for row in rows] == [(0, "grün")]
+
+
+def test_ranges_by_offset_and_by_time(
+    client: SyncClient, read: Callable[..., DataFrame], new_topic: Callable[[int], str]
+) -> None:
+    topic = new_topic(1)
+    client.publish_batch(topic, [b"%d" % number for number in range(10)])
+    (second,) = client.publish_batch(topic, [b"%d" % number for number in range(10, 20)])
+    middle = client.fetch(topic, 0, int(second.base_offset or 0))[0].append_time
+    starts = f'{{"{topic}":{{"0":3}}}}'
+    ends = f'{{"{topic}":{{"0":7}}}}'
+    cases: list[tuple[dict[str, str], list[int]]] = [
+        ({"startingOffsets": starts, "endingOffsets": ends}, list(range(3, 7))),
+        # Options count in milliseconds; the two batches may share one.
+        ({"endingTimestamp": str(middle // 1000 + 1000)}, list(range(20))),
+        ({"startingTimestamp": "1"}, list(range(20))),
+        ({"endingTimestamp": "1"}, []),
+    ]
+    for options, expected in cases:
+        rows = read("offset long", subscribe=topic, **options).collect()
+        assert sorted(row.offset for row in rows) == expected, options
+
+
+def test_tasks_are_as_many_as_asked_for(
+    client: SyncClient, read: Callable[..., DataFrame], new_topic: Callable[[int], str]
+) -> None:
+    topic = new_topic(1)
+    client.publish_batch(topic, [b"x"] * 1000)
+    assert read(subscribe=topic).rdd.getNumPartitions() == 1
+    split = read(subscribe=topic, minPartitions="4")
+    assert split.rdd.getNumPartitions() == 4
+    assert split.selectExpr("count(distinct offset)").first()[0] == 1000  # type: ignore[index]
+    assert read(subscribe=topic, maxRecordsPerPartition="100").rdd.getNumPartitions() == 10
+
+
+def test_an_empty_topic_is_an_empty_table(
+    read: Callable[..., DataFrame], new_topic: Callable[[int], str]
+) -> None:
+    assert read(subscribe=new_topic(3)).collect() == []
+
+
+def test_the_nearest_node_may_answer(
+    client: SyncClient, read: Callable[..., DataFrame], new_topic: Callable[[int], str]
+) -> None:
+    topic = new_topic(1)
+    client.publish_batch(topic, [b"x"] * 10)
+    assert read(subscribe=topic, readFrom="nearest").count() == 10
+
+
+def test_sql_reads_a_topic(
+    spark: SparkSession, servers: str, client: SyncClient, new_topic: Callable[[int], str]
+) -> None:
+    topic = new_topic(1)
+    client.publish_batch(topic, [b"1", b"2"])
+    spark.sql(
+        f"CREATE OR REPLACE TEMPORARY VIEW numbers USING angarium "
+        f"OPTIONS (servers '{servers}', subscribe '{topic}')"
+    )
+    total = spark.sql("SELECT sum(int(string(value))) AS total FROM numbers").first()
+    assert total is not None
+    assert total.total == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "refusal"),
+    [
+        ({"subscrbe": "a"}, "no option subscrbe for a batch read; did you mean subscribe?"),
+        ({"subscribe": "a", "assign": '{"a":[0]}'}, "subscribe and assign contradict each other"),
+        ({"subscribe": "missing"}, "there is no topic missing"),
+        ({"subscribe": "a", "startingOffsets": "latest"}, "cannot start at 'latest'"),
+    ],
+)
+def test_what_is_wrong_is_said(
+    read: Callable[..., DataFrame], options: dict[str, str], refusal: str
+) -> None:
+    from pyspark.errors import PySparkException
+
+    with pytest.raises(PySparkException) as error:
+        read(**options).count()
+    assert refusal in str(error.value)
+
+
+def test_a_session_has_the_settings_that_it_should_have(spark: SparkSession) -> None:
+    from angarium.spark.session import checkpoint_manager
+    from angarium.spark.settings import session_settings
+
+    wanted = session_settings("local[2]", checkpoint_manager=checkpoint_manager(), cores=1)
+    own = {"spark.driver.memory"}
+    for setting in wanted:
+        print(f"{setting.name} = {setting.value}: {setting.why}")
+        if setting.name not in own:
+            assert spark.conf.get(setting.name) == setting.value

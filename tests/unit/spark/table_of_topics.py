@@ -1,0 +1,84 @@
+"""A cluster as a table: what planning is tested against, without a broker."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from angarium.api import PartitionInfo, Place, Start, TopicConfig, TopicInfo
+from angarium.ids import Micros, TopicId
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+@dataclass
+class Log:
+    """One partition: its first offset and the append time (µs) of each record from there on."""
+
+    times: list[int] = field(default_factory=list)
+    start: int = 0
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.times)
+
+    def append(self, count: int, *, time: int = 0) -> None:
+        self.times += [time] * count
+
+    def trim(self, start: int) -> None:
+        self.times = self.times[start - self.start :]
+        self.start = start
+
+
+class TableOfTopics:
+    """Topics with their logs; a test changes them as it likes."""
+
+    def __init__(self, **partitions: int) -> None:
+        self.logs: dict[str, list[Log]] = {}
+        self.ids: dict[str, int] = {}
+        self.record_size = 100.0
+        self._next_id = 1
+        for name, count in partitions.items():
+            self.create(name, count)
+
+    def create(self, name: str, partitions: int) -> None:
+        self.logs[name] = [Log() for _ in range(partitions)]
+        self.ids[name] = self._next_id
+        self._next_id += 1
+
+    def delete(self, name: str) -> None:
+        del self.logs[name], self.ids[name]
+
+    def topics(self) -> Mapping[str, TopicInfo]:
+        return {
+            name: TopicInfo(
+                id=TopicId(self.ids[name]),
+                name=name,
+                config=TopicConfig(),
+                partitions=tuple(
+                    PartitionInfo(number=number, replicas=()) for number in range(len(logs))
+                ),
+                created_at=Micros(0),
+            )
+            for name, logs in self.logs.items()
+        }
+
+    def offsets(self, wanted: Sequence[tuple[str, int, Start]]) -> list[int]:
+        return [self._offset(self.logs[topic][number], start) for topic, number, start in wanted]
+
+    def record_bytes(self, topic: str, partition: int, offset: int) -> float | None:
+        log = self.logs[topic][partition]
+        return self.record_size if log.start <= offset < log.end else None
+
+    def _offset(self, log: Log, start: Start) -> int:
+        match start.place:
+            case Place.EARLIEST:
+                return log.start
+            case Place.LATEST:
+                return log.end
+            case Place.OFFSET:
+                return start.value
+            case Place.TIMESTAMP:
+                return log.start + bisect_left(log.times, start.value)
