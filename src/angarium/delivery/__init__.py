@@ -6,6 +6,7 @@ and `assignment` says who should have which partition.
 """
 
 from angarium.delivery.assignment import assignment
+from angarium.delivery.desk import Desk
 from angarium.delivery.effects import (
     Accepted,
     Answer,
@@ -25,6 +26,7 @@ __all__ = [
     "Answer",
     "DeadLetterDue",
     "Delivery",
+    "Desk",
     "Effects",
     "GroupDelivery",
     "Held",

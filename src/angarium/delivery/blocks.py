@@ -38,6 +38,8 @@ def lowest(bits: int, count: int) -> int:
     """Return the `count` lowest of the set bits, or all if there are no more."""
     if bits.bit_count() <= count:
         return bits
+    if count <= 0:
+        return 0
     # Halve the piece in which the last wanted bit lies until it is one bit wide.
     low, high = 0, bits.bit_length()
     while high - low > 1:

@@ -156,7 +156,7 @@ class GroupDelivery:
                 free = bits & ~ledger.loans.held(block)
                 granted = ledger.order.claim(borrower, block, free, attempt) if free else 0
                 if granted:
-                    ledger.loans.lend(borrower, block, granted, deadline)
+                    ledger.keep(borrower, block, granted, deadline)
                 if own | granted:
                     kept[block] = kept.get(block, 0) | own | granted
         return kept

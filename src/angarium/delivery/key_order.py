@@ -232,6 +232,7 @@ class KeyOrder(QueueOrder):
             self._waits.pop(offset, None)
             self._unpark(chain, offset)
             granted |= bit
+        self._sweep.may_expire |= granted != 0
         return granted | (super().claim(borrower, block, keyless, attempt) if keyless else 0)
 
     def given_back(self, block: int, bits: int) -> None:

@@ -122,6 +122,14 @@ class Ledger:
             taken = self._taken.setdefault(loan.borrower.name, {})
             taken[loan.block] = taken.get(loan.block, 0) | bits
 
+    def keep(self, borrower: Borrower, block: int, bits: int, deadline: int) -> None:
+        """Lend records to a member that has them already."""
+        self.loans.lend(borrower, block, bits, deadline)
+        # It may have lost them a moment ago, and not have been told yet.
+        taken = self._taken.get(borrower.name, {})
+        if taken.get(block, 0) & bits:
+            taken[block] &= ~bits
+
     def give_back(self, pieces: Iterable[tuple[Loan, int]]) -> None:
         """Take records back untried."""
         lowest = None
@@ -271,7 +279,9 @@ class Ledger:
                 for (member, attempt, _), lent in self._out.items()
             ],
             taken=[
-                Taken(member, runs(sorted(taken.items()))) for member, taken in self._taken.items()
+                Taken(member, ranges)
+                for member, taken in self._taken.items()
+                if (ranges := runs(sorted(taken.items())))
             ],
             proposals=self.proposals.drain(self.group.name, self.generation, now=now),
             dead_letters=self.letters,

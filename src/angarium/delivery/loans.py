@@ -52,7 +52,7 @@ class Borrower:
 class Loan:
     """What one member holds of one block."""
 
-    __slots__ = ("block", "borrower", "open", "settling", "until")
+    __slots__ = ("block", "borrower", "open", "settling", "timed", "until")
 
     def __init__(self, block: int, borrower: Borrower) -> None:
         self.block = block
@@ -63,6 +63,8 @@ class Loan:
         """Records whose acknowledgement is being committed; they do not count as on loan."""
         self.until: dict[int, int] = {}
         """Bits by the tick at which their lease ends; some may have been settled since."""
+        self.timed = 0
+        """Every bit that is in `until`."""
 
 
 class Loans:
@@ -119,12 +121,10 @@ class Loans:
 
     def extend(self, loan: Loan, bits: int, deadline: int) -> None:
         """Let the lease of records on loan end at `deadline`."""
-        self._forget_ends(loan, bits)
         self._until(loan, bits, deadline)
 
     def expire(self, loan: Loan, bits: int, now: Micros) -> None:
         """Let the lease of records on loan have ended, so that `overdue` returns them next."""
-        self._forget_ends(loan, bits)
         self._until(loan, bits, now // TICK_MICROS * TICK_MICROS)
 
     def settle(self, loan: Loan, bits: int) -> None:
@@ -199,6 +199,11 @@ class Loans:
         return found
 
     def _until(self, loan: Loan, bits: int, deadline: int) -> None:
+        if loan.timed & bits:
+            # Lent before, or extended: only the new end counts.
+            for tick, due in loan.until.items():
+                loan.until[tick] = due & ~bits
+        loan.timed |= bits
         tick = -(-deadline // TICK_MICROS)
         known = loan.until.get(tick)
         if known is None:
@@ -208,12 +213,6 @@ class Loans:
                 heappush(self._ticks, tick)
             at.append(loan)
         loan.until[tick] = (known or 0) | bits
-
-    @staticmethod
-    def _forget_ends(loan: Loan, bits: int) -> None:
-        for tick, due in loan.until.items():
-            if due & bits:
-                loan.until[tick] = due & ~bits
 
     def _count(self, borrower: Borrower, records: int) -> None:
         borrower.on_loan += records

@@ -40,6 +40,8 @@ class QueueOrder:
         for offset, intent in group.intents.items():
             if intent.generation == group.generation:
                 self._sweep.busy.add_offset(offset)
+        # Records that others swept come to this leader as well, and some of them may expire.
+        self._sweep.may_expire = bool(group.attempts)
         for offset, attempts in group.attempts.items():
             if offset not in self._sweep.busy:
                 self._sweep.busy.add_offset(offset)
@@ -175,6 +177,7 @@ class QueueOrder:
         if attempt == 1:
             granted |= untouched
         self._sweep.busy.add(block, granted)
+        self._sweep.may_expire |= granted != 0
         return granted
 
     def given_back(self, block: int, bits: int) -> None:

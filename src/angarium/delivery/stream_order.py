@@ -43,6 +43,8 @@ class StreamOrder:
         self._sweep = Sweep(group, source, due=EVERYTHING_IS_DUE)
         self._failing: set[int] = set()
         self._retry_at: int | None = None
+        self._has_stalled = False
+        """Whether a lease of the owner has ended."""
         for offset, intent in group.intents.items():
             if intent.generation == group.generation:
                 self._sweep.busy.add_offset(offset)
@@ -105,15 +107,25 @@ class StreamOrder:
     # --- who owns the partition ----------------------------------------------------------------
 
     def _heir(self, owner: Borrower) -> str:
-        """Return who should own the partition, if that one is here; else who does."""
-        return self.preferred if self.preferred in self._loans.borrowers else owner.name
+        """Return who should own the partition: the preferred one, if it is here, or who does.
+
+        An owner whose lease has ended makes way for anybody else.
+        """
+        members = self._loans.borrowers
+        if self.preferred in members:
+            return self.preferred
+        if self._has_stalled:
+            return next((name for name in members if name != owner.name), owner.name)
+        return owner.name
 
     def _choose_owner(self) -> None:
-        owner, members = self.owner, self._loans.borrowers
-        if owner is not None and (owner.on_loan or owner.name == self._heir(owner)):
-            return
-        heir = members.get(self.preferred)
-        self.owner = heir if heir is not None else owner or next(iter(members.values()), None)
+        members, owner = self._loans.borrowers, self.owner
+        if owner is None:
+            self.owner = members.get(self.preferred) or next(iter(members.values()), None)
+        elif not owner.on_loan and owner.name != self._heir(owner):
+            self.owner = members[self._heir(owner)]
+        if self.owner is not owner:
+            self._has_stalled = False
 
     def joined(self, borrower: Borrower) -> None:
         """Nothing changes before the next step."""
@@ -125,12 +137,10 @@ class StreamOrder:
 
     def stalled(self, borrower: Borrower) -> None:
         """Let somebody else own the partition, if somebody else is there."""
-        if self.owner is not borrower or len(self._loans.borrowers) < 2:
-            return
-        others = (one for one in self._loans.borrowers.values() if one is not borrower)
-        self.owner = next(others)
-        if self.preferred == borrower.name:
-            self.preferred = ""
+        if self.owner is borrower:
+            self._has_stalled = True
+            if self.preferred == borrower.name:
+                self.preferred = ""
 
     # --- what becomes of records ---------------------------------------------------------------
 

@@ -1,0 +1,91 @@
+"""Bitmaps of offsets, waits by chance, and the desk that steps only who has something to do."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.delivery.model import SECOND, Leader
+
+from angarium.delivery import Desk
+from angarium.delivery.backoff import backoff
+from angarium.delivery.blocks import Pool, blocks, first, lowest, offsets, runs
+from angarium.ids import Micros
+from angarium.kinds import GroupKind
+from angarium.machine.changes import GroupSettings
+from angarium.machine.ranges import Ranges
+from angarium.testing.records import Slot
+
+some_offsets = st.sets(st.integers(0, 5_000), max_size=60)
+
+
+@given(start=st.integers(0, 5_000), length=st.integers(1, 5_000))
+def test_a_range_and_its_blocks_are_the_same_records(start: int, length: int) -> None:
+    pieces = list(blocks(start, start + length))
+    assert runs(pieces) == (start, start + length)
+    assert [one for piece in pieces for one in offsets(*piece)] == list(
+        range(start, start + length)
+    )
+    assert first(*pieces[0]) == start
+
+
+@given(chosen=some_offsets, count=st.integers(0, 70))
+def test_the_lowest_bits_are_the_lowest(chosen: set[int], count: int) -> None:
+    bits = sum(1 << one for one in chosen)
+    assert list(offsets(0, lowest(bits, count))) == sorted(chosen)[:count]
+
+
+@given(chosen=some_offsets, floor=st.integers(0, 5_000))
+def test_the_machines_set_shows_its_blocks(chosen: set[int], floor: int) -> None:
+    acked = Ranges(floor)
+    for one in chosen:
+        acked.add(one, one + 1)
+    for block in range(6):
+        shown = set(offsets(block, acked.bits(block)))
+        assert shown == {one for one in range(block * 1_024, (block + 1) * 1_024) if one in acked}
+
+
+@given(chosen=some_offsets)
+def test_a_pool_gives_back_everything_lowest_first(chosen: set[int]) -> None:
+    pool = Pool()
+    for one in chosen:
+        pool.add_offset(one)
+    assert pool.count == len(chosen)
+    taken: list[int] = []
+    while (piece := pool.take(3)) is not None:
+        taken += offsets(*piece)
+    assert taken == sorted(chosen)
+
+
+@given(attempts=st.integers(1, 100), offset=st.integers(0, 1 << 40), seed=st.integers(0, 1 << 60))
+def test_waits_double_up_to_the_limit_and_keep_half_of_it(
+    attempts: int, offset: int, seed: int
+) -> None:
+    settings = GroupSettings(backoff_min_micros=1_000, backoff_max_micros=64_000)
+    full = min(1_000 << min(attempts - 1, 10), 64_000)
+    wait = backoff(settings, attempts=attempts, offset=offset, seed=seed)
+    assert full // 2 <= wait <= full
+    assert wait == backoff(settings, attempts=attempts, offset=offset, seed=seed)
+
+
+def test_the_desk_steps_whoever_was_touched_or_is_due_and_nobody_else() -> None:
+    leader = Leader(GroupKind.QUEUE, records=3)
+    desk = Desk()
+    desk.add(leader.delivery)
+    assert desk.wake_at == 0
+    assert len(list(desk.step(leader.now))) == 1
+    desk.records_arrived()
+    assert list(desk.step(leader.now)) == [], "nobody wants records"
+    leader.delivery.attach("a", credit=5, now=leader.now)
+    desk.touch("g")
+    ((_, effects),) = desk.step(leader.now)
+    assert len(effects.deliveries) == 1
+    assert desk.wake_at == effects.wake_at is not None
+    leader.records.add(Slot())
+    desk.records_arrived()
+    ((_, effects),) = desk.step(leader.now)
+    assert effects.deliveries[0].ranges == (3, 4)
+    later = Micros(leader.now + 31 * SECOND)
+    ((_, effects),) = desk.step(later)
+    assert len(effects.proposals) == 4, "the leases have ended"
+    desk.remove("g")
+    assert list(desk.step(Micros(later + 100 * SECOND))) == []
