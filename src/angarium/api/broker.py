@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from angarium.api.groups import GroupBroker
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from angarium.ids import NodeId, Offset
 
 
-class Broker(Protocol):
+class Broker(GroupBroker, Protocol):
     """What a broker does. A node's service implements it, and so does the client."""
 
     async def publish(self, request: PublishRequest) -> tuple[Ack, ...]:

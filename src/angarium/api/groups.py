@@ -119,6 +119,9 @@ class Settlement(msgspec.Struct, frozen=True, array_like=True):
     reason: str = ""
     cumulative: bool = False
     """ACK: everything on loan to this consumer below the last end, too."""
+    generation: Index | None = None
+    """Of the delivery (`Handed.generation`): if the group was moved since, this is refused. None:
+    whatever the group's generation is."""
 
 
 class Settled(msgspec.Struct, frozen=True, array_like=True):

@@ -75,7 +75,7 @@ class Service:
         self.groups = GroupDesk(node, self.topics, self.publishing)
         node.on_visible = self._records_came
         node.on_stir = self.groups.host.happened
-        node.background.append(self.groups.host.run)
+        node.background.append(self.groups.run)
         node.background.append(self.dispatcher.run)
         tending = Tending(node, self.transactions.homes, self.transactions.participants)
         node.background.append(tending.run)

@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, TypeAlias
 
-from angarium.errors import AngariumError
+from angarium.errors import AngariumError, OutcomeUnknown
 from angarium.machine.commands import Cursors
 from angarium.machine.outcomes import Refused
 from angarium.service.groups.limits import CHANGES_MAX, CHANGES_WAITING_MAX
@@ -36,7 +36,8 @@ class ChangeQueue:
         self._node = node
         self._replica = replica
         self._waiting: deque[tuple[Change, Fate]] = deque()
-        self._is_under_way = False
+        self._under_way: list[Fate] | None = None
+        """Whom to tell about the entry that has been proposed."""
         self._is_called = False
 
     def __len__(self) -> int:
@@ -50,25 +51,27 @@ class ChangeQueue:
     def submit(self, change: Change, fate: Fate) -> None:
         """Have a change committed, with everything else that comes in this turn of the loop."""
         self._waiting.append((change, fate))
-        if not self._is_called and not self._is_under_way:
+        if not self._is_called and self._under_way is None:
             self._is_called = True
             asyncio.get_running_loop().call_soon(self._propose)
 
     def abandon(self, error: AngariumError) -> None:
-        """Fail whatever has not been proposed; what has been will be told by the replica."""
+        """Fail whatever waits: this node leads no more, or stops."""
         waiting, self._waiting = self._waiting, deque()
+        under_way, self._under_way = self._under_way, None
+        for fate in under_way or ():
+            fate(OutcomeUnknown("leadership was lost before it was known to be committed"))
         for _, fate in waiting:
             fate(error)
 
     def _propose(self) -> None:
         self._is_called = False
-        if self._is_under_way or not self._waiting:
+        if self._under_way is not None or not self._waiting:
             return
         waiting = self._waiting
         taken = [waiting.popleft() for _ in range(min(len(waiting), CHANGES_MAX))]
-        self._is_under_way = True
         command = Cursors(changes=tuple(change for change, _ in taken))
-        fates = [fate for _, fate in taken]
+        fates = self._under_way = [fate for _, fate in taken]
 
         def reply(answer: Published | AngariumError) -> None:
             self._applied(fates, answer)
@@ -78,11 +81,15 @@ class ChangeQueue:
         self._node.wake()
 
     def _applied(self, fates: list[Fate], answer: Published | AngariumError) -> None:
-        # Called from the midst of applying: what follows waits until that is done.
-        asyncio.get_running_loop().call_soon(self._tell, fates, answer)
+        # Called from the midst of applying: what follows waits until that is done. While the node
+        # stops it is called from a thread, and whoever waited has been told by then.
+        if self._under_way is fates:
+            asyncio.get_running_loop().call_soon(self._tell, fates, answer)
 
     def _tell(self, fates: list[Fate], answer: Published | AngariumError) -> None:
-        self._is_under_way = False
+        if self._under_way is not fates:
+            return
+        self._under_way = None
         if isinstance(answer, AngariumError):
             for fate in fates:
                 fate(answer)

@@ -62,6 +62,14 @@ class GroupDesk:
         self._topics = topics
         self._consumptions: dict[tuple[str, str], LocalConsumption] = {}
 
+    async def run(self) -> None:
+        """Serve groups until cancelled; then consumers are told to go elsewhere."""
+        try:
+            await self.host.run()
+        finally:
+            for consumption in list(self._consumptions.values()):
+                consumption.break_off(Unreachable("the node is stopping"))
+
     # --- consuming ------------------------------------------------------------------------------
 
     async def consume(self, request: ConsumeRequest) -> LocalConsumption:

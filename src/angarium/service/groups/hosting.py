@@ -70,14 +70,20 @@ class GroupHost:
             self._owe_letters(replica)
 
     async def run(self) -> None:
-        """Look, now and then, at what nobody tells of, until cancelled."""
-        while True:
-            await asyncio.sleep(TIDY_S)
+        """Look, now and then, at what nobody tells of; let go of everything when cancelled."""
+        try:
+            while True:
+                await asyncio.sleep(TIDY_S)
+                for led in list(self.led.values()):
+                    if self.node.host.replicas.get(led.place) is not led.replica:
+                        self._close(led)
+                    else:
+                        led.records.forget()
+        finally:
             for led in list(self.led.values()):
-                if self.node.host.replicas.get(led.place) is not led.replica:
-                    self._close(led)
-                else:
-                    led.records.forget()
+                self._close(led)
+            if self._timer is not None:
+                self._timer.cancel()
 
     # --- members --------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol, assert_never
 
 from angarium.api import Settled, Verb
 from angarium.delivery import GRACE_MICROS, GroupDelivery, Held
-from angarium.errors import AlreadyExists, AngariumError, GroupFenced, OffsetOutOfRange
+from angarium.errors import AngariumError, GroupFenced, OffsetOutOfRange
 from angarium.ids import Micros
 from angarium.kinds import GroupKind
 from angarium.machine.changes import Member, Members
@@ -90,23 +90,20 @@ class LedGroup:
         if known is not None and known.membership.session > seat.membership.session:
             seat.drop(GroupFenced(f"{member} takes part from another connection now"))
             return
-        if wanted.opening.kind is not self.group.kind:
-            kind = self.group.kind.name.lower()
-            seat.drop(AlreadyExists(f"the group {self.group.name} is of the kind {kind}"))
-            return
         self.seats[member] = seat
         if known is not None:
             known.drop(GroupFenced(f"{member} takes part from another connection now"))
         self._missing.pop(member, None)
-        seat.take_place(self)
-        seat.sink.attached(self.group.kind, config_of(self.group.settings))
         held = sorted(Held(*one) for one in wanted.held)
         kept = self.delivery.attach(member, credit=seat.credit, held=held, now=now)
         claimed = tuple(bound for one in held for bound in (one.start, one.end))
         refused = without(claimed, kept)
+        self._members_changed()
+        seat.take_place(self)
+        # From here on the agent may say something at once, in the midst of being told.
+        seat.sink.attached(self.group.kind, config_of(self.group.settings))
         if refused:
             seat.sink.withdrawn(refused)
-        self._members_changed()
 
     def leave(self, seat: LedSeat, *, lost: bool) -> None:
         """Let a member go; one that was replaced by its later self is gone already."""
@@ -183,6 +180,10 @@ class LedGroup:
         if around.changes.is_full and settlement.verb in {Verb.ACK, Verb.NACK}:
             full = "CHANGES_WAITING_MAX: too much waits to be committed"
             answer(Settled(0, "RESOURCE_EXHAUSTED", full))
+            return
+        if settlement.generation not in {None, self.group.generation}:
+            moved = f"the group {self.group.name} was moved since this was handed out"
+            answer(Settled(0, GroupFenced.code, moved))
             return
         now, ranges = around.now(), settlement.ranges
         micros = None if settlement.delay_ms is None else settlement.delay_ms * MILLISECOND_MICROS

@@ -12,7 +12,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final
 
-from angarium.errors import AngariumError, InvalidArgument, NotFound, NotLeader
+from angarium.errors import AlreadyExists, AngariumError, InvalidArgument, NotFound, NotLeader
 from angarium.kinds import GroupKind
 from angarium.machine.changes import Open
 from angarium.machine.outcomes import Refused
@@ -83,7 +83,7 @@ class LedPartition:
             return
         group = self._known.get(name)
         if group is not None and name not in self._opening:
-            self._led(group).join(seat, wanted)
+            self._join(group, seat, wanted)
             return
         waiting = self._opening.setdefault(name, [])
         waiting.append((seat, wanted))
@@ -117,7 +117,14 @@ class LedPartition:
             elif group is None or self.is_over:
                 seat.drop(NotLeader("the group was opened and lost again; come back"))
             elif not seat.is_gone:
-                self._led(group).join(seat, wanted)
+                self._join(group, seat, wanted)
+
+    def _join(self, group: Group, seat: LedSeat, wanted: Wanted) -> None:
+        if wanted.opening.kind is not group.kind:
+            kind = group.kind.name.lower()
+            seat.drop(AlreadyExists(f"the group {group.name} is of the kind {kind}"))
+        else:
+            self._led(group).join(seat, wanted)
 
     def _led(self, group: Group) -> LedGroup:
         led = self.groups.get(group.name)

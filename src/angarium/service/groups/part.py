@@ -124,7 +124,7 @@ class Part:
         """Hear that it takes part; say again what its last leader may not have heard."""
         self.is_attached = True
         self.failures = 0
-        for number, ask in self._asks.items():
+        for number, ask in list(self._asks.items()):
             assert self._seat is not None
             self._seat.ask(number, ask.settlements)
         self._keeper.joined(self, kind, config)

@@ -6,6 +6,8 @@ import asyncio
 from collections import defaultdict, deque
 from typing import TYPE_CHECKING
 
+from tests.unit.doors.grpc.memory_groups import MemoryGroups
+
 from angarium.api import (
     Ack,
     ClusterStatus,
@@ -158,7 +160,7 @@ class MemorySubscription:
         return None
 
 
-class MemoryBroker:
+class MemoryBroker(MemoryGroups):
     """Implements `angarium.api.Broker`; `trouble` makes the next calls fail."""
 
     def __init__(self) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ParamSpec
 from angarium.api import ConsumeRequest, PublishRequest, Settlement, TopicConfig, Verb
 from angarium.batch import Batch
 from angarium.batch.builder import BatchBuilder
+from angarium.errors import NotLeader
 from angarium.testing.broker import in_process_broker
 
 if TYPE_CHECKING:
@@ -69,10 +70,16 @@ async def publish(
     builder = BatchBuilder()
     for value in values:
         builder.add(value, key=key)
-    (ack,) = await service.publish(
-        PublishRequest(topic=topic, partition=partition, batches=(builder.build(),))
-    )
-    assert not ack.code, ack.message
+    request = PublishRequest(topic=topic, partition=partition, batches=(builder.build(),))
+    async with asyncio.timeout(WAIT_S):
+        while True:
+            try:
+                (ack,) = await service.publish(request)
+            except NotLeader:  # definite: nothing was stored
+                await asyncio.sleep(0.01)
+                continue
+            assert not ack.code, ack.message
+            return
 
 
 async def consume(service: Service, group: str = "workers", **more: object) -> LocalConsumption:
