@@ -389,7 +389,8 @@ class Replica:
         conf_state: ConfState = self.raft.conf_state
         as_of = self._storage.outdated_count
         saved_bytes = self._unsaved_bytes
-        if applied <= self.snapshot_index:
+        is_newest = applied == self.snapshot_index and self._storage.is_fresh
+        if applied < self.snapshot_index or is_newest:
             return
         self.is_busy = True
         try:

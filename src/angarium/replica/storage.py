@@ -77,10 +77,15 @@ class ReplicaStorage:
 
     def snapshot(self) -> Snapshot:
         """Return the newest snapshot for a peer; if that would be of no use, ask for a new one."""
-        if self.outdated_count != self._fresh_at:
+        if not self.is_fresh:
             self.is_wanted = True
             raise SnapshotTemporarilyUnavailable("a newer snapshot is being made")
         return self._snapshot
+
+    @property
+    def is_fresh(self) -> bool:
+        """True while the newest snapshot is good for peers."""
+        return self.outdated_count == self._fresh_at
 
     def outdate(self) -> None:
         """Say that the newest snapshot, and one being taken, are no good for peers any more.

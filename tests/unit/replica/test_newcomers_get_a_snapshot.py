@@ -77,3 +77,19 @@ def test_a_newcomer_whose_snapshot_was_lost_gets_another(group: GroupId) -> None
             break
     assert len(lost) == 3
     assert two.replica(SECOND, group).applied == two.replica(FIRST, group).applied
+
+
+def test_a_snapshot_that_is_no_good_any_more_is_taken_anew_even_if_nothing_was_applied_since() -> (
+    None
+):
+    group = GroupId(1)
+    leader = a_leader_and_a_newcomer(group).replica(FIRST, group)
+    for _ in range(2):
+        for work in leader.take_snapshot():
+            work()
+        assert leader.snapshot_index == leader.applied
+        assert leader._storage.snapshot().index == leader.applied
+        # Segments that it lists are removed, and nobody publishes from now on.
+        leader._storage.outdate()
+        with pytest.raises(SnapshotTemporarilyUnavailable):
+            leader._storage.snapshot()
