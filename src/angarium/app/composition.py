@@ -8,7 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from angarium.app.addresses import Address
+from angarium.app.facts import NodeFacts
 from angarium.app.seeds import Seeds
+from angarium.client import Client
 from angarium.doors.wire.door import WireDoor
 from angarium.errors import NotFound
 from angarium.ids import NodeId
@@ -16,7 +18,7 @@ from angarium.node.config import NodeConfig
 from angarium.node.node import Node
 from angarium.replica.config import ReplicaConfig
 from angarium.replica.host import HostConfig
-from angarium.service.broker import Service
+from angarium.service.metering import MeteredService
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,6 +53,10 @@ def http_door(settings: Settings, node: NodePart) -> Part:
     assert settings.listen.http_port is not None
     return HttpDoor(
         node.service,
+        groups=node.service,
+        sequenced=node.service.transactions,
+        client=node.client,
+        facts=NodeFacts(node.node, node.service.meters),
         host=settings.listen.host,
         port=settings.listen.http_port,
         limits=HttpLimits(
@@ -66,11 +72,12 @@ class NodePart:
 
     def __init__(self, config: NodeConfig, signals: Signals) -> None:
         self.node = Node(config)
-        self.service = Service(self.node)
+        self.service = MeteredService(self.node)
         self.node.welcome = WireDoor(self.node, self.service, self.service.dispatcher).welcome
         self.node.background.append(Seeds(self.node, tuple(map(Address.parse, config.join))).run)
         self._signals = signals
         self._watch: asyncio.Task[None] | None = None
+        self._client: Client | None = None
 
     async def start(self) -> None:
         """Come up on what the data directory holds, or form or join a cluster."""
@@ -82,7 +89,15 @@ class NodePart:
         """Hand leadership over and close everything."""
         if self._watch is not None:
             self._watch.cancel()
+        if self._client is not None:
+            await self._client.close()
         await self.node.stop()
+
+    def client(self) -> Client:
+        """Return a client of the cluster, for what doors leave to one: dead letters."""
+        if self._client is None:
+            self._client = Client(self.node.addresses["wire"])
+        return self._client
 
     def leader_address(self, door: str, topic: str, partition: int) -> str | None:
         """Return where the leader of a partition has a door, if that is another node."""

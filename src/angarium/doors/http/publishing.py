@@ -8,13 +8,15 @@ key as the record's key.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated, Final
+import re
+from typing import TYPE_CHECKING, Annotated, Final, Protocol
 from urllib.parse import unquote
 
 import msgspec
 from msgspec import Meta
 
 from angarium.api import PublishRequest
+from angarium.api.transactions import SequencedPublish
 from angarium.batch import BatchBuilder, encode, split
 from angarium.doors.http.contract_values import ack_out, error_of_ack, mode_of
 from angarium.doors.http.lanes import LaneKey, Lanes, Placed
@@ -24,6 +26,9 @@ from angarium.doors.http.server.messages import JSON, Response
 from angarium.doors.http.strict_json import decoded, json_body
 from angarium.doors.http.values import Ack, ModeName, NewRecord, NewRecords, Partition, Published
 from angarium.errors import InvalidArgument, NotFound
+from angarium.ids import Epoch
+from angarium.modes import DeliveryMode
+from angarium.wire.errors import UnsupportedOperation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,7 +38,6 @@ if TYPE_CHECKING:
     from angarium.doors.http.server.messages import Answer, Request
     from angarium.doors.partitions import TopicShape, TopicShapes
     from angarium.ids import Buffer
-    from angarium.modes import DeliveryMode
 
 BATCH_BYTES: Final = 1 << 20
 """Records of one request become batches of this size at the most, or smaller where the topic says
@@ -48,6 +52,19 @@ HEADER_PREFIX: Final = b"angarium-header-"
 _record: Final = msgspec.json.Decoder(NewRecord)
 _records: Final = msgspec.json.Decoder(NewRecords)
 _encode: Final = msgspec.json.Encoder().encode
+
+
+IDEMPOTENT_PREFIX: Final = "http."
+"""Producers of this door have names of their own, so that nobody fences them by accident."""
+
+_IDEMPOTENCY_KEY: Final = re.compile(r"([A-Za-z0-9._-]{1,100}):([0-9]{1,18})")
+
+
+class SequencedBroker(Protocol):
+    """The part of `api.TransactionBroker` that idempotency keys need."""
+
+    async def publish_sequenced(self, request: SequencedPublish) -> api.Ack:
+        """Store batches unless that sequence, or a higher one, has been stored before."""
 
 
 class PublishParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -80,11 +97,14 @@ class Publishing:
         shapes: TopicShapes,
         lanes: Lanes,
         leader_hint: Callable[[str, int], str | None] | None,
+        *,
+        sequenced: SequencedBroker | None = None,
     ) -> None:
         self._broker = broker
         self._shapes = shapes
         self._lanes = lanes
         self._leader_hint = leader_hint
+        self._sequenced = sequenced
 
     # --- one ------------------------------------------------------------------------------------
 
@@ -96,6 +116,9 @@ class Publishing:
             record = outgoing(decoded(request.body, _record))
         else:
             record = plain_record(request, given.key)
+        key = request.text_header(b"idempotency-key")
+        if key is not None:
+            return self._publish_once(given, record, key)
         partition = given.partition
         if partition is None:
             shape = self._shapes.known(given.topic)
@@ -104,6 +127,40 @@ class Publishing:
             partition = shape.partition_for(record.key)
         self._send(request, LaneKey(given.topic, partition, mode_of(given.mode)), record)
         return None
+
+    async def _publish_once(
+        self, given: PublishParameters, record: Outgoing, key: str
+    ) -> Response | None:
+        """Publish under a number that the client chose, so that a repeated request is recognised.
+
+        The number also decides where a record without a key goes: a repeated one must find the
+        same partition.
+        """
+        if self._sequenced is None:
+            raise UnsupportedOperation("idempotency keys are not served here")
+        fits = _IDEMPOTENCY_KEY.fullmatch(key)
+        if fits is None:
+            raise InvalidArgument("an Idempotency-Key is NAME:NUMBER, and the number grows")
+        if mode_of(given.mode) not in (None, DeliveryMode.CONSISTENT):
+            raise InvalidArgument("a record with an Idempotency-Key is stored in mode consistent")
+        number = int(fits[2])
+        partition = given.partition
+        if partition is None:
+            shape = await self._shapes.of(given.topic)
+            partition = (
+                number % shape.partitions if record.key is None else shape.partition_for(record.key)
+            )
+        ack = await self._sequenced.publish_sequenced(
+            SequencedPublish(
+                producer=f"{IDEMPOTENT_PREFIX}{fits[1]}",
+                epoch=Epoch(1),
+                sequence=number,
+                topic=given.topic,
+                partition=partition,
+                batches=(single_batch(record),),
+            )
+        )
+        return self._answer(LaneKey(given.topic, partition, None), Placed(ack, 0))
 
     async def _publish_after_asking(
         self, given: PublishParameters, record: Outgoing

@@ -261,6 +261,9 @@ class Connection(asyncio.Protocol):
             return
         self._request = None
         self._server.end_request()
+        if self._server.on_answered is not None:
+            began = self.deadline - self.limits.request_seconds_max
+            self._server.on_answered(response.status, self._loop.time() - began)
         keep_alive = request.keep_alive and not self._server.is_stopping
         self._write(
             response_bytes(

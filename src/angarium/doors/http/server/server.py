@@ -33,8 +33,15 @@ class HttpServer:
     """Serves HTTP/1.1 on one address, on the running event loop."""
 
     def __init__(
-        self, handler: Callable[[Request], Answer], problem: Problem, limits: HttpLimits
+        self,
+        handler: Callable[[Request], Answer],
+        problem: Problem,
+        limits: HttpLimits,
+        *,
+        on_answered: Callable[[int, float], None] | None = None,
     ) -> None:
+        """Prepare; `on_answered` is told the status of each answer and how many seconds it took."""
+        self.on_answered = on_answered
         self.handler = handler
         self.problem = problem
         self.limits = limits

@@ -32,6 +32,23 @@ class Stream:
         if not connection.is_writable.is_set():
             await until_writable(connection, self._stalled_s)
 
+    def write_nowait(self, data: bytes) -> bool:
+        """Write, if nothing waits already; else, or if nobody is there any more, return False."""
+        connection = self._connection
+        if not connection.is_open or not connection.is_writable.is_set():
+            return False
+        if self._is_chunked:
+            data = b"%x\r\n%b\r\n" % (len(data), data)
+        connection.write_now(data)
+        return True
+
+    async def writable(self) -> None:
+        """Wait until more may be written; raises `StreamCut`."""
+        if not self._connection.is_open:
+            raise StreamCut
+        if not self._connection.is_writable.is_set():
+            await until_writable(self._connection, self._stalled_s)
+
     def end(self) -> None:
         """End the body, and the connection with it."""
         connection = self._connection

@@ -1,0 +1,228 @@
+"""Server-sent events: a topic as a stream that a browser can follow with three lines of script.
+
+Each record is an event whose id says how far the reader is in every partition; whoever reconnects
+with it goes on after exactly that record. A silent stream says every now and then that it is there.
+A stream that is not read is not written to, and cut when that has gone on for too long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from angarium.api import Place, Start
+from angarium.doors.http.group_events import consumption_of, stream_group
+from angarium.doors.http.positions import LIVE, starts, word_of
+from angarium.doors.http.problems import told
+from angarium.doors.http.reading import Encoding
+from angarium.doors.http.records import record_out
+from angarium.doors.http.server.stream import StreamCut
+from angarium.doors.http.tails import TailKey
+from angarium.doors.http.values import Count, Partition
+from angarium.errors import AngariumError, InvalidArgument
+from angarium.wire.errors import Unreachable, UnsupportedOperation
+
+if TYPE_CHECKING:
+    from angarium.api import Broker, GroupBroker
+    from angarium.batch import Record
+    from angarium.doors.http.server import Request, Stream
+    from angarium.doors.http.tails import Tail, Tails
+
+HEADERS: Final = (
+    (b"Content-Type", b"text/event-stream"),
+    (b"Cache-Control", b"no-store"),
+    (b"X-Accel-Buffering", b"no"),  # proxies that gather answers would hold events back
+)
+HEARTBEAT: Final = b":\n\n"
+"""A comment, which readers pass over."""
+OPENING: Final = b"retry: 1000\n\n"
+"""How long a browser waits before it reconnects, in milliseconds."""
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class StreamParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where a stream begins."""
+
+    topic: str
+    partition: Partition | None = None
+    """Only this one; without it, all of them."""
+    start: Annotated[str, Meta(pattern="^(live|earliest)$")] = "live"
+    """`live`: what comes from now on; `earliest`: all there is, and then what comes."""
+    offset: Count | None = None
+    """Begin here; for one partition."""
+    since_us: Count | None = None
+    """Begin with the first record appended at this time or later."""
+    last_event_id: Annotated[str, Meta(max_length=8_192)] | None = None
+    """As the header Last-Event-ID, for clients that cannot send one. The header wins."""
+    encoding: Encoding = "text"
+    group: Annotated[str, Meta(min_length=1)] | None = None
+    """Take part in this group instead; each record is acknowledged when it has been written."""
+
+
+class Streaming:
+    """The request that streams."""
+
+    def __init__(
+        self, broker: Broker, groups: GroupBroker | None, tails: Tails, *, heartbeat_s: float
+    ) -> None:
+        self._broker = broker
+        self._groups = groups
+        self._tails = tails
+        self._heartbeat_s = heartbeat_s
+
+    async def stream(self, request: Request, given: StreamParameters) -> None:
+        """Stream a topic's records until the client goes or the door closes."""
+        if given.group is not None:
+            await self._stream_group(request, given, given.group)
+            return
+        start = start_of(given)
+        topic = await self._broker.describe_topic(given.topic)
+        partitions = tuple(one.number for one in topic.partitions)
+        if given.partition is not None:
+            partitions = (given.partition,)
+        resumed = request.text_header(b"last-event-id") or given.last_event_id
+        key = TailKey(given.topic, partitions, given.encoding, given.partition is None)
+        # The tail first: what comes between its beginning and ours is then caught up with.
+        tail = await self._tails.follow(key, _TEXT if given.encoding == "text" else _BASE64)
+        try:
+            if resumed is None and start is LIVE:
+                positions: list[int] = list(tail.positions)
+            else:
+                found = await starts(self._broker, given.topic, partitions, start, resumed=resumed)
+                positions = list(found)
+                tail.check(positions)
+            stream = request.connection.begin_stream(request, status=200, headers=HEADERS)
+            await stream.write(OPENING)
+            await EventFollower(tail, stream, positions, heartbeat_s=self._heartbeat_s).run()
+        finally:
+            await self._tails.leave(key, tail)
+
+    async def _stream_group(self, request: Request, given: StreamParameters, group: str) -> None:
+        if self._groups is None:
+            raise UnsupportedOperation("groups are not served here")
+        if given.partition is not None or given.offset is not None or given.since_us is not None:
+            raise InvalidArgument("a group knows by itself where it is")
+        consumption = await consumption_of(
+            self._groups, group=group, topic=given.topic, start="earliest"
+        )
+        try:
+            stream = request.connection.begin_stream(request, status=200, headers=HEADERS)
+            await stream.write(OPENING)
+        except BaseException:
+            await consumption.close()
+            raise
+        await stream_group(
+            consumption,
+            stream,
+            in_base64=given.encoding == "base64",
+            heartbeat=HEARTBEAT,
+            heartbeat_s=self._heartbeat_s,
+        )
+
+
+class EventFollower:
+    """One stream that follows a tail."""
+
+    def __init__(
+        self, tail: Tail, stream: Stream, positions: list[int], *, heartbeat_s: float
+    ) -> None:
+        self._tail = tail
+        self._stream = stream
+        self._positions = positions
+        self._heartbeat_s = heartbeat_s
+        self._fell_behind = asyncio.Event()
+        self._error: AngariumError | None = None
+        self._is_ended = False
+
+    def take(self, chunk: bytes, before: list[int]) -> bool:
+        """Write what came, if the client reads."""
+        if self._stream.write_nowait(chunk):
+            return True
+        self._positions = list(before)
+        self._fell_behind.set()
+        return False
+
+    def end(self, error: AngariumError | None) -> None:
+        """Hear that the tail has ended."""
+        self._error = error
+        self._is_ended = True
+        self._fell_behind.set()
+
+    async def run(self) -> None:
+        """Catch up, be level, fall behind, catch up again, until somebody goes."""
+        try:
+            while not self._is_ended:
+                await self._stream.writable()
+                await self._tail.catch_up(self._positions, self._stream.write)
+                self._fell_behind.clear()
+                if self._tail.join(self, self._positions):
+                    try:
+                        await self._be_level()
+                    finally:
+                        self._tail.part(self)
+                elif self._tail.is_over:
+                    break
+            await self._say_why(self._error)
+        except StreamCut:
+            return
+        except asyncio.CancelledError:
+            with suppress(StreamCut):
+                await self._say_why(Unreachable("this node is stopping"))
+            raise
+        except AngariumError as error:
+            with suppress(StreamCut):
+                await self._say_why(error)
+        finally:
+            self._stream.end()
+
+    async def _be_level(self) -> None:
+        """Wait until the tail cannot hand on any more."""
+        while not self._fell_behind.is_set():
+            before = self._tail.positions
+            try:
+                async with asyncio.timeout(self._heartbeat_s):
+                    await self._fell_behind.wait()
+            except TimeoutError:
+                if self._tail.positions is before:
+                    await self._stream.write(HEARTBEAT)
+
+    async def _say_why(self, error: AngariumError | None) -> None:
+        if error is not None:
+            await self._stream.write(b"event: error\ndata: %b\n\n" % _encode(told(error)))
+
+
+def start_of(given: StreamParameters) -> Start:
+    named = [one for one in (given.offset, given.since_us) if one is not None]
+    if len(named) > 1 or (named and given.start != "live"):
+        raise InvalidArgument("a stream begins at one place: start, offset or since_us")
+    if given.offset is not None:
+        if given.partition is None:
+            raise InvalidArgument("an offset is a place in one partition: name it")
+        return Start(Place.OFFSET, given.offset)
+    if given.since_us is not None:
+        return Start(Place.TIMESTAMP, given.since_us)
+    return LIVE if given.start == "live" else Start(Place.EARLIEST)
+
+
+def _text(record: Record, *, partition: int, live: bool, positions: list[int]) -> bytes:
+    return _event(record, partition, positions, live=live, in_base64=False)
+
+
+def _base64(record: Record, *, partition: int, live: bool, positions: list[int]) -> bytes:
+    return _event(record, partition, positions, live=live, in_base64=True)
+
+
+_TEXT: Final = _text
+_BASE64: Final = _base64
+
+
+def _event(
+    record: Record, partition: int, positions: list[int], *, live: bool, in_base64: bool
+) -> bytes:
+    shown = _encode(record_out(record, partition=partition, in_base64=in_base64, live=live))
+    return b"id: %b\ndata: %b\n\n" % (word_of(positions).encode(), shown)

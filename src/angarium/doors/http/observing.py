@@ -1,0 +1,179 @@
+"""How a node is doing: /status for people and older tools, /metrics for Prometheus, health."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Final, Protocol
+
+import msgspec
+
+from angarium.doors.http.server.messages import JSON, Response
+from angarium.telemetry.exposition import (
+    CONTENT_TYPE,
+    Family,
+    Histogram,
+    Sample,
+    counter,
+    exposition,
+    gauge,
+)
+from angarium.telemetry.meters import Meters
+from angarium.telemetry.process import process_families, resident_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from angarium.api import Broker
+    from angarium.doors.http.routing import NoParameters
+    from angarium.doors.http.server import HttpServer, Request
+
+REQUEST_BOUNDS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+"""Upper bounds of the buckets in which requests are counted by how long they took."""
+
+_OK: Final = Response(200, b"ok\n", b"text/plain")
+_MEGABYTE: Final = 1 << 20
+
+
+class Facts(Protocol):
+    """What a node knows of itself, besides what its broker tells everybody."""
+
+    meters: Meters
+
+    def is_ready(self) -> str:
+        """Return why nothing should be sent here; empty if it may."""
+
+    def families(self) -> Iterable[Family]:
+        """Return metrics of what lies behind the door."""
+
+
+class Strangers:
+    """Facts of a door that nobody told any."""
+
+    def __init__(self) -> None:
+        self.meters = Meters()
+
+    def is_ready(self) -> str:
+        """Nothing is known against it."""
+        return ""
+
+    def families(self) -> Iterable[Family]:
+        """Nothing is known."""
+        return ()
+
+
+class Observing:
+    """The requests that look."""
+
+    def __init__(self, broker: Broker, facts: Facts, server: Callable[[], HttpServer]) -> None:
+        self.durations = Histogram(REQUEST_BOUNDS_S)
+        self.statuses: dict[int, int] = {}
+        self._broker = broker
+        self._facts = facts
+        self._server = server
+
+    def answered(self, status: int, seconds: float) -> None:
+        """Count a request."""
+        self.durations.observe(seconds)
+        self.statuses[status] = self.statuses.get(status, 0) + 1
+
+    # --- health ---------------------------------------------------------------------------------
+
+    def healthz(self, _: Request, __: NoParameters) -> Response:
+        """Say that the process is alive; it would not say anything if it were not."""
+        return _OK
+
+    def readyz(self, _: Request, __: NoParameters) -> Response:
+        """Say whether requests should be sent here."""
+        reason = "stopping" if self._server().is_stopping else self._facts.is_ready()
+        return Response(503, f"{reason}\n".encode(), b"text/plain") if reason else _OK
+
+    # --- status ---------------------------------------------------------------------------------
+
+    async def status(self, _: Request, __: NoParameters) -> Response:
+        """Return how the node is doing, under the names that earlier brokers gave to it, too."""
+        cluster = await self._broker.cluster_status()
+        meters = self._facts.meters
+        total = meters.total
+        memory_mb = resident_bytes() / _MEGABYTE
+        tasks = len(asyncio.all_tasks())
+        is_leader = cluster.catalog_leader == cluster.node
+        topics = {
+            name: {
+                "published_total": one.published,
+                "consumed_total": one.delivered,
+                "active_subscribers": one.subscribers,
+                "publish_rate_sec": meters.rate(name, "published", one.published),
+                "consume_rate_sec": meters.rate(name, "delivered", one.delivered),
+            }
+            for name, one in sorted(meters.topics.items())
+        }
+        body = {
+            "node_id": str(cluster.node),
+            "is_leader": is_leader,
+            "leader_id": "" if cluster.catalog_leader is None else str(cluster.catalog_leader),
+            "cluster_id": cluster.cluster_id,
+            "version": cluster.version,
+            "stats": {
+                "global": {
+                    "published_total": total.published,
+                    "consumed_total": total.delivered,
+                    "failed_total": total.failed,
+                    "msg_per_sec": meters.rate("", "published", total.published),
+                    "bytes_alloc_mb": memory_mb,
+                    "num_goroutines": tasks,
+                    "uptime": f"{int(time.time() - meters.started_at)}s",
+                },
+                "topics": topics,
+            },
+            "messages_published": total.published,
+            "messages_consumed": total.delivered,
+            "memory_allocated_mb": memory_mb,
+            "goroutines": tasks,
+        }
+        return Response(200, msgspec.json.encode(body), JSON)
+
+    # --- metrics --------------------------------------------------------------------------------
+
+    def metrics(self, _: Request, __: NoParameters) -> Response:
+        """Return all metrics."""
+        return Response(200, exposition(self._families()), CONTENT_TYPE)
+
+    def _families(self) -> Iterable[Family]:
+        meters, server = self._facts.meters, self._server()
+        total = meters.total
+        yield counter("angarium_published_records_total", "Records acknowledged.", total.published)
+        yield counter(
+            "angarium_published_bytes_total", "Bytes of their batches.", total.published_bytes
+        )
+        yield counter(
+            "angarium_publish_failures_total",
+            "Publishes that were refused or whose outcome is unknown.",
+            total.failed,
+        )
+        yield counter(
+            "angarium_delivered_records_total",
+            "Records handed to subscribers and members of groups.",
+            total.delivered,
+        )
+        yield gauge("angarium_subscribers", "Subscriptions and group members.", total.subscribers)
+        yield Family(
+            "angarium_http_requests_total",
+            "counter",
+            "Requests answered, by status.",
+            tuple(
+                Sample(count, (("status", str(status)),))
+                for status, count in sorted(self.statuses.items())
+            ),
+        )
+        yield Family(
+            "angarium_http_request_duration_seconds",
+            "histogram",
+            "From a whole request to its answer; streams are not counted.",
+            tuple(self.durations.samples()),
+        )
+        yield gauge("angarium_http_connections", "Connections open.", len(server.connections))
+        yield gauge("angarium_http_streams", "Streams and WebSockets open.", len(server.streams))
+        yield gauge("angarium_http_requests_in_progress", "Requests under way.", server.requests)
+        yield from self._facts.families()
+        yield from process_families(meters.started_at)

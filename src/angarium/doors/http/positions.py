@@ -1,0 +1,54 @@
+"""How far a reader is in every partition of a topic, as one word.
+
+It travels as the id of a server-sent event: the next offset of each partition, in their order, with
+dots between them. A browser sends the last one back when it reconnects (`Last-Event-ID`), and the
+stream goes on after exactly that record.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from angarium.api import Place, Start
+from angarium.errors import InvalidArgument
+from angarium.ids import Offset
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from angarium.api import Broker
+
+_WORD: Final = re.compile(r"\d{1,19}(\.\d{1,19})*", re.ASCII)
+
+LIVE: Final = Start(Place.LATEST)
+
+
+def word_of(offsets: Sequence[int]) -> str:
+    """Return offsets as an event's id."""
+    return ".".join(map(str, offsets))
+
+
+def offsets_in(word: str) -> list[Offset]:
+    """Return the offsets that an event's id stands for; raises `InvalidArgument`."""
+    if not _WORD.fullmatch(word):
+        raise InvalidArgument("Last-Event-ID is the id of an event of this stream")
+    return [Offset(int(part)) for part in word.split(".")]
+
+
+async def starts(
+    broker: Broker, topic: str, partitions: Sequence[int], start: Start, *, resumed: str | None
+) -> list[Offset]:
+    """Return where to begin in each partition.
+
+    Partitions that the topic did not have yet when `resumed` was told are read from their start.
+    """
+    if resumed is None:
+        return [await broker.find_offset(topic, number, start) for number in partitions]
+    known = offsets_in(resumed)
+    if len(known) > len(partitions):
+        raise InvalidArgument("Last-Event-ID is of a stream with more partitions")
+    return known + [
+        await broker.find_offset(topic, number, Start(Place.EARLIEST))
+        for number in partitions[len(known) :]
+    ]

@@ -1,0 +1,270 @@
+"""WebSockets: subscriptions with credit, groups with acknowledgements, and publishes, on one line.
+
+A socket carries several subscriptions, each under an id that the client chose. Everything that is
+answered is answered under the id it was asked under; what goes wrong ends that id and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from angarium.api import ConsumeRequest, Place, Settlement, Start, Verb
+from angarium.doors.http.contract_values import ack_out, mode_of
+from angarium.doors.http.events import StreamParameters, start_of
+from angarium.doors.http.group_values import VERBS, kind_of, settled_out
+from angarium.doors.http.lanes import LaneKey
+from angarium.doors.http.positions import offsets_in
+from angarium.doors.http.problems import told
+from angarium.doors.http.records import outgoing
+from angarium.doors.http.server import WebSocket
+from angarium.doors.http.server.stream import StreamCut
+from angarium.doors.http.socket_feeds import GroupFeed, TopicFeed
+from angarium.doors.http.socket_messages import (
+    Consume,
+    MoreCredit,
+    Publish,
+    Settle,
+    Subscribe,
+    Unsubscribe,
+    decoder,
+)
+from angarium.doors.http.strict_json import decoded
+from angarium.errors import AngariumError, InvalidArgument, LimitExceeded, NotFound
+from angarium.wire.errors import UnsupportedOperation
+
+if TYPE_CHECKING:
+    from angarium.api import Broker, GroupBroker
+    from angarium.doors.http.lanes import Lanes, Placed
+    from angarium.doors.http.routing import NoParameters
+    from angarium.doors.http.server import Request
+    from angarium.doors.http.socket_messages import Said
+    from angarium.doors.partitions import TopicShapes
+
+FEEDS_MAX: Final = 64
+"""Subscriptions on one socket. One more is refused."""
+
+PUBLISHES_MAX: Final = 1_024
+"""Publishes of one socket that are not answered yet. At the bound nothing more is read from it."""
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class Sockets:
+    """The request that becomes a WebSocket."""
+
+    def __init__(
+        self, broker: Broker, groups: GroupBroker | None, shapes: TopicShapes, lanes: Lanes
+    ) -> None:
+        self._broker = broker
+        self._groups = groups
+        self._shapes = shapes
+        self._lanes = lanes
+
+    async def socket(self, request: Request, _: NoParameters) -> None:
+        """Serve one client until it goes."""
+        websocket = WebSocket(request, subprotocols=("angarium.v1",))
+        await Session(websocket, self._broker, self._groups, self._shapes, self._lanes).run()
+
+
+class Session:
+    """One client."""
+
+    def __init__(
+        self,
+        websocket: WebSocket,
+        broker: Broker,
+        groups: GroupBroker | None,
+        shapes: TopicShapes,
+        lanes: Lanes,
+    ) -> None:
+        self._websocket = websocket
+        self._broker = broker
+        self._groups = groups
+        self._shapes = shapes
+        self._lanes = lanes
+        self._feeds: dict[str, TopicFeed | GroupFeed] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._publishes = asyncio.Semaphore(PUBLISHES_MAX)
+
+    async def run(self) -> None:
+        """Do what the client says until it goes."""
+        try:
+            while (message := await self._websocket.receive()) is not None:
+                try:
+                    said = decoded(message, decoder)
+                except InvalidArgument as error:
+                    await self._tell_error("", error)
+                    continue
+                try:
+                    await self._do(said)
+                except AngariumError as error:
+                    await self._tell_error(said.id, error)
+        except StreamCut:
+            pass
+        finally:
+            for task in list(self._tasks):
+                task.cancel()
+            if self._tasks:
+                await asyncio.wait(self._tasks)
+            self._websocket.close()
+
+    async def _do(self, said: Said) -> None:
+        match said:
+            case Subscribe() | Consume():
+                await self._begin(said)
+            case Settle():
+                self._start(self._settle(said))
+            case MoreCredit():
+                await self._feed(said.id).more_credit(said.records)
+            case Unsubscribe():
+                self._feed(said.id).stop()
+            case Publish():
+                await self._publishes.acquire()
+                self._start(self._publish(said))
+
+    async def _begin(self, said: Subscribe | Consume) -> None:
+        if said.id in self._feeds:
+            raise InvalidArgument(f"the id {said.id!r} is in use on this socket")
+        if len(self._feeds) >= FEEDS_MAX:
+            raise LimitExceeded("feeds_max", f"one socket has up to {FEEDS_MAX} subscriptions")
+        if isinstance(said, Subscribe):
+            feed: TopicFeed | GroupFeed = await self._subscribed(said)
+        else:
+            feed = await self._consuming(said)
+        self._feeds[said.id] = feed
+        await self._tell({"type": "subscribed", "id": said.id, **feed.facts})
+        self._start(self._run_feed(said.id, feed))
+
+    async def _subscribed(self, said: Subscribe) -> TopicFeed:
+        given = StreamParameters(
+            topic=said.topic,
+            partition=said.partition,
+            start=said.start,
+            offset=said.offset,
+            since_us=said.since_us,
+        )
+        topic = await self._broker.describe_topic(said.topic)
+        partitions = [one.number for one in topic.partitions]
+        if said.partition is not None:
+            partitions = [said.partition]
+        starts = [start_of(given)] * len(partitions)
+        if said.position is not None:
+            known = offsets_in(said.position)
+            starts = [Start(Place.OFFSET, one) for one in known[: len(partitions)]]
+            starts += [Start(Place.EARLIEST)] * (len(partitions) - len(starts))
+        return await TopicFeed.begun(
+            self._broker,
+            self._websocket,
+            id=said.id,
+            topic=said.topic,
+            starts=dict(zip(partitions, starts, strict=True)),
+            in_base64=said.encoding == "base64",
+            credit=said.credit,
+        )
+
+    async def _consuming(self, said: Consume) -> GroupFeed:
+        if self._groups is None:
+            raise UnsupportedOperation("groups are not served here")
+        place = Place.EARLIEST if said.start == "earliest" else Place.LATEST
+        consumption = await self._groups.consume(
+            ConsumeRequest(
+                group=said.group,
+                topics=tuple(said.topics),
+                kind=kind_of(said.kind),
+                start=Start(place),
+                member=said.member,
+                credit=said.credit,
+            )
+        )
+        return GroupFeed(
+            consumption, self._websocket, id=said.id, in_base64=said.encoding == "base64"
+        )
+
+    async def _run_feed(self, name: str, feed: TopicFeed | GroupFeed) -> None:
+        try:
+            await feed.run()
+            await self._tell({"type": "ended", "id": name})
+        except StreamCut:
+            pass
+        except AngariumError as error:
+            await self._tell_error(name, error)
+        finally:
+            if self._feeds.get(name) is feed:
+                del self._feeds[name]
+
+    async def _settle(self, said: Settle) -> None:
+        try:
+            feed = self._feed(said.id)
+            if not isinstance(feed, GroupFeed):
+                raise InvalidArgument(f"{said.id!r} is no part of a group")
+            if len(said.ranges) % 2:
+                raise InvalidArgument("ranges come in pairs: first offset, past the last offset")
+            settlement = Settlement(
+                topic=said.topic,
+                partition=said.partition,
+                verb=Verb(VERBS.index(said.verb)),
+                ranges=tuple(said.ranges),
+                delay_ms=said.delay_ms,
+                reason=said.reason,
+                cumulative=said.cumulative,
+            )
+            settled = (await feed.consumption.settle([settlement]))[0]
+            shown = msgspec.to_builtins(settled_out(settled))
+            place = {"topic": said.topic, "partition": said.partition, "ranges": said.ranges}
+            await self._tell({"type": "settled", "id": said.id, **place, **shown})
+        except StreamCut:
+            pass
+        except AngariumError as error:
+            await self._tell_error(said.id, error)
+
+    async def _publish(self, said: Publish) -> None:
+        try:
+            record = outgoing(said.record)
+            partition = said.partition
+            if partition is None:
+                shape = await self._shapes.of(said.topic)
+                partition = shape.partition_for(record.key)
+            done: asyncio.Future[Placed | Exception] = asyncio.get_running_loop().create_future()
+
+            def settle(outcome: Placed | Exception) -> None:
+                if not done.done():
+                    done.set_result(outcome)
+
+            self._lanes.publish(LaneKey(said.topic, partition, mode_of(said.mode)), record, settle)
+            outcome = await done
+            if isinstance(outcome, Exception):
+                raise outcome
+            shown = msgspec.to_builtins(ack_out(outcome.ack, place=outcome.place))
+            await self._tell({"type": "published", "id": said.id, "ack": shown})
+        except StreamCut:
+            pass
+        except Exception as error:  # each becomes an answer
+            await self._tell_error(said.id, error)
+        finally:
+            self._publishes.release()
+
+    def _feed(self, name: str) -> TopicFeed | GroupFeed:
+        feed = self._feeds.get(name)
+        if feed is None:
+            raise NotFound(f"nothing goes on under the id {name!r}")
+        return feed
+
+    def _start(self, work: object) -> None:
+        assert asyncio.iscoroutine(work)
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _tell(self, message: dict[str, object]) -> None:
+        await self._websocket.send(_encode(message))
+
+    async def _tell_error(self, name: str, error: Exception) -> None:
+        members = told(error)
+        members["kind"] = members.pop("type")
+        try:
+            await self._tell({"type": "error", "id": name, **members})
+        except StreamCut:
+            return
