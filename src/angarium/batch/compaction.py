@@ -19,14 +19,19 @@ from angarium.errors import InvalidBatch
 if TYPE_CHECKING:
     from collections.abc import Sequence as SequenceOf
 
+    from angarium.batch.layout import Codec
     from angarium.batch.reading import Batch
     from angarium.ids import Buffer
 
 _Item = TypeVar("_Item")
 
 
-def retained(batch: Batch, positions: SequenceOf[int]) -> bytearray:
-    """Return `batch` with only the records at `positions`, which must ascend."""
+def retained(batch: Batch, positions: SequenceOf[int], *, codec: Codec | None = None) -> bytearray:
+    """Return `batch` with only the records at `positions`, which must ascend.
+
+    What comes out follows from the records that are kept, not from the steps in which others went.
+    Without a `codec` the batch keeps its own.
+    """
     count = len(positions)
     _check_positions(positions, batch.count)
     flags, section = _section(batch, positions)
@@ -49,7 +54,7 @@ def retained(batch: Batch, positions: SequenceOf[int]) -> bytearray:
         producer_id=batch.producer_id,
         epoch=batch.epoch,
         sequence=batch.first_sequence,
-        codec=batch.codec,
+        codec=batch.codec if codec is None else codec,
     )
     if batch.is_stamped:
         stamp(kept, base_offset=batch.base_offset, term=batch.term, append_time=batch.append_time)

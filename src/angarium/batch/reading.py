@@ -320,12 +320,13 @@ class Batch:
         start = self.position_of(start_offset)
         return BatchSlice(self, start, max(start, self.position_of(stop_offset)))
 
-    def retain(self, positions: Iterable[int]) -> bytearray:
+    def retain(self, positions: Iterable[int], *, codec: Codec | None = None) -> bytearray:
         """Return a compacted batch with only the records at `positions` (ascending).
 
-        It keeps the span, the producer and the stamp, so that no other offset changes.
+        It keeps the span, the producer and the stamp, so that no other offset changes; and how it
+        is compressed, unless a `codec` is named.
         """
-        return retained(self, list(positions))
+        return retained(self, list(positions), codec=codec)
 
     def _all_times(self, start: int, constant: Micros) -> SequenceOf[Micros]:
         if start:

@@ -31,6 +31,8 @@ class ScrubPosition(NamedTuple):
     position: int = 0
     crc: int = 0
     """The checksum of the segment's bytes before `position`."""
+    whole: int = 0
+    """The checksum of the whole segment: one of the same name may have taken its place."""
 
 
 class Scrub:
@@ -60,7 +62,7 @@ class Scrub:
             end, is_good = self._log.reader.verify(segment, start, self._slice_bytes)
             self.verified_bytes += end.position - start.position
             if is_good:
-                self.position = ScrubPosition(segment.base_offset, *end)
+                self.position = ScrubPosition(segment.base_offset, *end, segment.crc)
                 return None
             damage = self._log.reader.locate(segment, end.position)
         except DamageFound as found:
@@ -77,9 +79,11 @@ class Scrub:
     def _current(self) -> Segment | None:
         """Return the segment to go on with, at the place to go on from."""
         segment = self._log.segments.named(self.position.segment)
-        is_open = segment is not None and self.position.position < segment.bytes
-        if segment is not None and segment.is_sealed and is_open:
-            return segment
+        if segment is not None and segment.is_sealed:
+            if self.position.position and self.position.whole != segment.crc:
+                self.position = ScrubPosition(segment.base_offset)
+            if self.position.position < segment.bytes:
+                return segment
         for later in self._log.segments.after(self.position.segment):
             if later.is_sealed:
                 self.position = ScrubPosition(later.base_offset)
@@ -89,6 +93,7 @@ class Scrub:
     def _behind(self, segment: Segment, damage: SegmentDamage) -> ScrubPosition:
         """Return the place from which to go on: only a point of the index is sure to be one."""
         if damage.to_offset >= segment.next_offset or not segment.is_sealed:
-            return ScrubPosition(segment.base_offset, segment.bytes, segment.crc)
+            return ScrubPosition(segment.base_offset, segment.bytes, segment.crc, segment.crc)
         index = self._log.reader.index(segment)
-        return ScrubPosition(segment.base_offset, *index[index.place_of_offset(damage.to_offset)])
+        point = index[index.place_of_offset(damage.to_offset)]
+        return ScrubPosition(segment.base_offset, *point, segment.crc)

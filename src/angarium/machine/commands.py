@@ -50,6 +50,7 @@ class Kind(IntEnum):
     PRODUCER_DELETE = 12
     SERIES_DELETE = 13
     CLOCK = 14
+    COMPACT = 15
 
 
 APPEND: Final = int(Kind.APPEND)
@@ -147,12 +148,26 @@ class SeriesDelete(_Command, frozen=True, kw_only=True, array_like=True):
     name: str
 
 
+class Compact(_Command, frozen=True, kw_only=True, array_like=True):
+    """Keep only the latest record of each key among those below an offset.
+
+    `until` lies between two batches. Each replica rewrites its own files in its own time; what it
+    comes to follows from the two numbers and the records alone.
+    """
+
+    until: Offset
+    tombstones_before: Micros = Micros(0)
+    """Records with a null value that were appended before this time go, too."""
+
+
 class Clock(_Command, frozen=True, kw_only=True, array_like=True):
     """Let time pass, so that what waits for it is not held up by silence."""
 
 
 Transacting: TypeAlias = Stage | Commit | Abort | Begin | Decide | Finish | SeriesDelete
-Command: TypeAlias = Transacting | Cursors | Trim | Configure | Reserve | ProducerDelete | Clock
+Command: TypeAlias = (
+    Transacting | Cursors | Trim | Configure | Reserve | ProducerDelete | Clock | Compact
+)
 
 _KINDS: Final[dict[type[Any], Kind]] = {
     Stage: Kind.STAGE,
@@ -168,6 +183,7 @@ _KINDS: Final[dict[type[Any], Kind]] = {
     ProducerDelete: Kind.PRODUCER_DELETE,
     SeriesDelete: Kind.SERIES_DELETE,
     Clock: Kind.CLOCK,
+    Compact: Kind.COMPACT,
 }
 _FORMS: Final[Forms[Command]] = Forms(_KINDS)
 

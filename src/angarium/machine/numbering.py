@@ -50,6 +50,7 @@ class Effects(msgspec.Struct):
     acks: tuple[StagedAck, ...] = ()
     reserved: tuple[Offset, Offset] | None = None
     trimmed_to: Offset | None = None
+    is_compacted: bool = False
 
 
 class Numbering:
@@ -57,11 +58,13 @@ class Numbering:
 
     __slots__ = (
         "clock",
+        "compact_until",
         "decisions",
         "limits",
         "next_offset",
         "producers",
         "start_offset",
+        "tombstones_before",
         "transactions",
     )
 
@@ -70,6 +73,8 @@ class Numbering:
         self.start_offset = 0
         self.next_offset = 0
         self.clock = 0
+        self.compact_until = 0
+        self.tombstones_before = 0
         self.producers = Producers()
         self.transactions = Transactions()
         self.decisions = Decisions()
@@ -80,6 +85,8 @@ class Numbering:
         other.limits = self.limits
         other.start_offset, other.next_offset = self.start_offset, self.next_offset
         other.clock = self.clock
+        other.compact_until = self.compact_until
+        other.tombstones_before = self.tombstones_before
         other.producers = self.producers.fork()
         other.transactions = self.transactions.fork()
         other.decisions = self.decisions.fork()
@@ -153,6 +160,8 @@ class Numbering:
                 outcome = self._configure(command)
             case commands.Clock():
                 outcome = Done()
+            case commands.Compact():
+                outcome = self._compact(command, effects)
             case commands.Cursors():
                 raise AssertionError("groups are not numbered")
             case _:
@@ -196,6 +205,19 @@ class Numbering:
         if wanted > self.start_offset:
             self.start_offset = effects.trimmed_to = wanted
         return Trimmed(Offset(self.start_offset))
+
+    def _compact(self, command: commands.Compact, effects: Effects) -> Outcome:
+        until, before = command.until, command.tombstones_before
+        if not 0 <= until <= self.next_offset:
+            return refused(OffsetOutOfRange, f"{until} is not in [0, {self.next_offset}]")
+        if before > command.time:
+            return refused(InvalidArgument, "tombstones of the future are not known yet")
+        # Both only ever grow: what is gone cannot be brought back.
+        reached = (max(until, self.compact_until), max(before, self.tombstones_before))
+        changed = reached != (self.compact_until, self.tombstones_before)
+        self.compact_until, self.tombstones_before = reached
+        effects.is_compacted = changed
+        return Done(changed)
 
     def _configure(self, command: commands.Configure) -> Outcome:
         if min(msgspec.structs.astuple(command.limits)) < 0:

@@ -181,6 +181,9 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     trimmed_to: Offset | None = None
     """The new start of the partition, if it moved."""
 
+    is_compacted: bool = False
+    """Whether compaction has further to go: the machine says up to where."""
+
     next_offset: Offset = Offset(0)
     clock: Micros = Micros(0)
     """Where the partition and its clock stand after this entry."""

@@ -59,6 +59,11 @@ class PartitionMachine:
         """The limits in force."""
         return self.numbering.limits
 
+    @property
+    def compaction(self) -> tuple[Offset, Micros]:
+        """Up to which offset the partition is compacted, and before which time tombstones go."""
+        return Offset(self.numbering.compact_until), Micros(self.numbering.tombstones_before)
+
     def open_stages(self) -> dict[int, int]:
         """Return the slots of all open stages with the number of parts in each."""
         return self.numbering.transactions.open_slots()
@@ -125,6 +130,7 @@ class PartitionMachine:
             stage_drops=effects.drops,
             reserved=() if effects.reserved is None else (effects.reserved,),
             trimmed_to=effects.trimmed_to,
+            is_compacted=effects.is_compacted,
             next_offset=Offset(numbering.next_offset),
             clock=Micros(numbering.clock),
         )

@@ -44,6 +44,8 @@ class _Header(msgspec.Struct, frozen=True, array_like=True):
     low_water: int
     named_low_water: int
     next_slot: int
+    compact_until: int = 0
+    tombstones_before: int = 0
 
 
 _header = msgspec.msgpack.Decoder(_Header)
@@ -72,6 +74,8 @@ def state_frames(machine: PartitionMachine) -> Iterator[bytes]:
         low_water=producers.low_water,
         named_low_water=producers.named_low_water,
         next_slot=transactions.next_slot,
+        compact_until=numbering.compact_until,
+        tombstones_before=numbering.tombstones_before,
     )
     # Flat copies of tables of immutable rows. A producer's place in its table is its age.
     tables = {part: list(table.items()) for part, table in _tables(machine).items()}
@@ -128,6 +132,8 @@ def _read_header(machine: PartitionMachine, header: _Header) -> None:
     numbering.limits = header.limits
     numbering.start_offset, numbering.next_offset = header.start_offset, header.next_offset
     numbering.clock = header.clock
+    numbering.compact_until = header.compact_until
+    numbering.tombstones_before = header.tombstones_before
     numbering.producers.low_water = header.low_water
     numbering.producers.named_low_water = header.named_low_water
     numbering.transactions.next_slot = header.next_slot

@@ -16,6 +16,7 @@ from angarium.machine import (
     Clock,
     Command,
     Commit,
+    Compact,
     Configure,
     Cursors,
     Decide,
@@ -146,6 +147,7 @@ commands: st.SearchStrategy[Command] = st.one_of(
     st.builds(ProducerDelete, producer=_producer.map(ProducerId)),
     st.builds(SeriesDelete, name=_name),
     st.just(Clock()),
+    st.builds(Compact, until=_offset, tombstones_before=st.integers(0, 3).map(Micros)),
     st.just(Configure(limits=Limits(producers_max=1, staged_bytes_max=400))),
     st.just(Configure(limits=LIMITS)),
 )

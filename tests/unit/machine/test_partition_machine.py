@@ -15,6 +15,7 @@ from angarium.kinds import GroupKind
 from angarium.machine import (
     Appended,
     Clock,
+    Compact,
     Configure,
     Done,
     Limits,
@@ -141,6 +142,23 @@ def test_trimming_goes_only_forward_and_not_beyond_the_end() -> None:
     assert_refused(leader.do(Trim(start_offset=Offset(11))), "OFFSET_OUT_OF_RANGE")
     assert leader.do(Trim(start_offset=Offset(10))) == Trimmed(Offset(10))
     assert leader.machine.start_offset == 10
+
+
+def test_compaction_goes_only_forward_and_not_beyond_the_end() -> None:
+    leader = Leader()
+    leader.publish(batch(10))
+    assert leader.do(Compact(until=Offset(4))) == Done()
+    assert leader.applied[1].is_compacted
+    assert leader.do(Compact(until=Offset(2), tombstones_before=Micros(1))) == Done()
+    assert leader.machine.compaction == (4, 1)
+    again = leader.do(Compact(until=Offset(3), tombstones_before=Micros(0)))
+    assert again == Done(changed=False)
+    assert_refused(leader.do(Compact(until=Offset(11))), "OFFSET_OUT_OF_RANGE")
+    future = Compact(until=Offset(4), tombstones_before=Micros(2**50))
+    assert_refused(leader.do(future), "INVALID_ARGUMENT")
+    copy = PartitionMachine()
+    copy.restore(leader.machine.snapshot())
+    assert copy.compaction == (4, 1)
 
 
 def test_reserved_offsets_are_a_declared_gap() -> None:

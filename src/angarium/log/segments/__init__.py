@@ -2,7 +2,8 @@
 
 `partition_log` is the whole; read it first. Below it: `frames` (what a file is made of), `segment`
 and `index` (what is known in memory), `footer` (what is known on disk), `tail` and `flush` (the way
-to disk), `reader`, `recovery` (opening), `repair`, `manifest` and `importing` (copies for peers).
+to disk), `reader`, `recovery` (opening), `repair`, `manifest` and `importing` (copies for peers),
+`delays` (what is due when), `compactor` (fewer records in the same places).
 """
 
 from __future__ import annotations

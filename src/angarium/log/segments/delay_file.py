@@ -105,9 +105,11 @@ class DelayFile:
         return Block(array("q", data[: 8 * count]), array("q", data[8 * count :]))
 
 
-def write_delays(disk: Disk, folder: str, segment: Segment, runs: DelayRuns) -> None:
+def write_delays(
+    disk: Disk, folder: str, segment: Segment, runs: DelayRuns, *, suffix: str = DELAYS
+) -> None:
     """Put the file of a segment beside it, atomically. Blocks; may run in a thread."""
-    with replacing(disk, file_name(folder, segment.base_offset, DELAYS)) as file:
+    with replacing(disk, file_name(folder, segment.base_offset, suffix)) as file:
         _write(file, segment, runs)
 
 

@@ -21,9 +21,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from angarium.errors import CorruptData, InvalidArgument
 from angarium.log.disk import replace_file
+from angarium.log.segments.compacted_mark import read_compacted_mark, write_compacted_mark
 from angarium.log.segments.footer import read_footer, write_footer
 from angarium.log.segments.manifest import Manifest, SegmentInfo
 from angarium.log.segments.names import (
+    DELAYS,
     FOOTER,
     IMPORT,
     IMPORT_DECIDED,
@@ -249,11 +251,13 @@ def complete_import(disk: Disk, folder: str, *, index_bytes: int = _INDEX_BYTES)
             disk.remove(file_name(folder, base, IMPORT_FOOTER))
     for base in offsets_named(disk, folder, SEGMENT):
         if base not in listed:
-            disk.remove(file_name(folder, base, FOOTER))
-            disk.remove(file_name(folder, base, SEGMENT))
+            for suffix in (DELAYS, FOOTER, SEGMENT):
+                disk.remove(file_name(folder, base, suffix))
     for info in manifest.segments:
         _seal(disk, folder, info, index_bytes=index_bytes)
     write_start_mark(disk, folder, manifest.start_offset)
+    if manifest.stage != read_compacted_mark(disk, folder):
+        write_compacted_mark(disk, folder, manifest.stage)
     disk.sync_directory(folder)
     # From here on the log is the new one. Until the decision is gone for good nobody may append.
     disk.remove(f"{folder}/{IMPORT_MANIFEST}")

@@ -9,6 +9,7 @@ import msgspec
 from angarium.batch.checksum import crc32c
 from angarium.errors import CorruptData
 from angarium.ids import Buffer, Offset
+from angarium.log.segments.compacted_mark import Stage
 
 MAGIC: Final = b"ANGMAN01"
 _CRC_BYTES: Final = 4
@@ -38,6 +39,8 @@ class Manifest(msgspec.Struct, frozen=True, array_like=True):
     end_offset: Offset
     """The next offset to come."""
     segments: tuple[SegmentInfo, ...] = ()
+    stage: Stage = Stage()
+    """How far they are compacted."""
 
     @property
     def total_bytes(self) -> int:

@@ -23,10 +23,17 @@ IMPORT: Final = ".import"
 IMPORT_FOOTER: Final = ".import-foot"
 """The footer of one that is whole; it gets its name together with the segment."""
 
+COMPACT: Final = ".compact"
+"""A segment being rewritten with fewer records."""
+COMPACT_FOOTER: Final = ".compactfoot"
+COMPACT_DELAYS: Final = ".compactdelay"
+
 DRAFT: Final = ".draft"
 """What `replace_file` leaves behind if it is interrupted."""
 
 START_MARK: Final = "start"
+COMPACTED_MARK: Final = "compacted"
+COMPACT_DECIDED: Final = "compact.decided"
 IMPORT_MANIFEST: Final = "import.manifest"
 IMPORT_DECIDED: Final = "import.decided"
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from angarium.errors import CorruptData, InvalidArgument, NotFound, OffsetOutOfRange
 from angarium.log.segments.appending import LogEnd
+from angarium.log.segments.compactor import Compactor
 from angarium.log.segments.config import SegmentConfig
 from angarium.log.segments.delays import Delays
 from angarium.log.segments.files import OpenFiles
@@ -27,6 +28,7 @@ from angarium.log.segments.names import DELAYS, FIRST_OFFSET, FOOTER, SEGMENT, f
 from angarium.log.segments.reader import SegmentReader, broken_part
 from angarium.log.segments.recovery import Recovery
 from angarium.log.segments.repair import extend_broken, patch
+from angarium.log.segments.rewriting import complete_compaction
 from angarium.log.segments.segments import SegmentList
 from angarium.log.segments.start_mark import read_start_mark, write_start_mark
 
@@ -64,6 +66,10 @@ class PartitionLog:
         self.delays = Delays(disk, folder, self.segments, files)
         """When which of the delayed records are due."""
         self.reader = SegmentReader(disk, folder, config, files, self.report)
+        self.compactor = Compactor(
+            disk, folder, config, self.segments, forget=self._replaced, suspect=self._suspected
+        )
+        """Rewrites segments with fewer records."""
         self._end = LogEnd(disk, folder, config, self.segments, self.reader, found)
         self.cut_from = found.cut_from
         """Where opening cut off a torn write, which the write-ahead log brings again; or None."""
@@ -92,6 +98,7 @@ class PartitionLog:
         config = SegmentConfig() if config is None else config
         files = OpenFiles(disk, files_max=config.open_files_max) if files is None else files
         disk.make_folder(folder)
+        complete_compaction(disk, folder)
         complete_import(disk, folder, index_bytes=config.index_bytes)
         start = max(start_offset, read_start_mark(disk, folder))
         found = Recovery(disk, folder, config, start_offset=start, durable_until=durable_until)
@@ -276,6 +283,33 @@ class PartitionLog:
     def _is_below(self, segment: Segment, until: Offset) -> bool:
         return segment.next_offset <= until and self._end.is_done_with(segment)
 
+    # --- compaction -------------------------------------------------------------------------
+
+    def sealed_until(self) -> Offset:
+        """Return where the sealed segments at the beginning end, all of them durable and whole."""
+        end = self._held_from
+        for segment in self.segments:
+            if not segment.is_sealed:
+                break
+            end = segment.next_offset
+        return min(end, self.synced_offset)
+
+    def close_segment(self, offset: Offset) -> None:
+        """See to it that the segment before `offset` takes no more batches."""
+        last = self.segments.last
+        if last is not None and not last.is_rolled and last.bytes and last.base_offset < offset:
+            self._end.roll()
+
+    def _replaced(self, segment: Segment) -> None:
+        """Forget a segment that another one takes the place of."""
+        self.reader.forget(segment)
+        self.delays.forget(segment.base_offset)
+        self._damage = [one for one in self._damage if one.segment != segment.base_offset]
+
+    def _suspected(self, segment: Segment) -> None:
+        """Find out what is wrong with a segment, so that it is mended."""
+        self.verify_segment(segment.base_offset)
+
     # --- copies for peers -------------------------------------------------------------------
 
     def manifest(self) -> Manifest:
@@ -297,7 +331,7 @@ class PartitionLog:
             for segment in self.segments
             if segment.bytes and segment.next_offset > self._start
         )
-        return Manifest(self._start, self.end_offset, segments)
+        return Manifest(self._start, self.end_offset, segments, self.compactor.stage)
 
     def begin_import(self, manifest: Manifest, *, chunk_bytes: int = CHUNK_BYTES) -> SegmentImport:
         """Start copying the segments of a peer into files beside this log, which serves on.

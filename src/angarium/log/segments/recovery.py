@@ -74,6 +74,9 @@ class Recovery:
             if base > end:
                 self._lose(end, base)
             segment, tail = self._load(base, following)
+            if self.segments:
+                # One without a batch, found by its bytes alone, does not know its place in time.
+                segment.last_time = max(segment.last_time, self.segments[-1].last_time)
             self.segments.append(segment)
             end = segment.next_offset
             if following is not None and end != following:

@@ -39,6 +39,13 @@ class SegmentList:
         del self._segments[:count]
         del self._bases[:count]
 
+    def replace(self, old: Sequence[Segment], new: Segment) -> None:
+        """Put `new` where neighbouring segments were, the first of which begins where it does."""
+        place = self._segments.index(old[0])
+        assert self._segments[place : place + len(old)] == list(old)
+        self._segments[place : place + len(old)] = [new]
+        self._bases[place : place + len(old)] = [new.base_offset]
+
     def at(self, offset: Offset) -> Segment:
         """Return the segment in which `offset`, which is in the log, lies."""
         return self._segments[bisect_right(self._bases, offset) - 1]
