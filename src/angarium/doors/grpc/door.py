@@ -14,6 +14,7 @@ from grpc_reflection.v1alpha import reflection
 
 from angarium.doors.grpc.administration import Administration
 from angarium.doors.grpc.calls import streaming, unary
+from angarium.doors.grpc.groups import Groups
 from angarium.doors.grpc.limits import GrpcLimits
 from angarium.doors.grpc.publish_stream import PublishStreaming
 from angarium.doors.grpc.publishing import Publishing
@@ -134,6 +135,7 @@ class GrpcDoor:
         subscribing = Subscribing(broker, limits, self._stopping)
         reading = Reading(broker, limits)
         admin = Administration(broker, shapes)
+        groups = Groups(broker)
         return {
             "Publish": unary(pb.PublishRequest, publishing.publish, refusals),
             "PublishBatch": unary(pb.PublishBatchRequest, publishing.publish_batch, refusals),
@@ -142,6 +144,16 @@ class GrpcDoor:
             "Fetch": unary(pb.FetchRequest, reading.fetch, refusals),
             "FindOffset": unary(pb.FindOffsetRequest, reading.find_offset, refusals),
             "OpenProducer": unary(pb.OpenProducerRequest, admin.open_producer, refusals),
+            "Settle": unary(pb.SettleRequest, groups.settle, refusals),
+            "ListGroups": unary(pb.ListGroupsRequest, groups.list_groups, refusals),
+            "DescribeGroup": unary(pb.DescribeGroupRequest, groups.describe_group, refusals),
+            "AlterGroup": unary(pb.AlterGroupRequest, groups.alter_group, refusals),
+            "SeekGroup": unary(pb.SeekGroupRequest, groups.seek_group, refusals),
+            "PauseGroup": unary(pb.PauseGroupRequest, groups.pause_group, refusals),
+            "DeleteGroup": unary(pb.DeleteGroupRequest, groups.delete_group, refusals),
+            "ReportCheckpoints": unary(
+                pb.ReportCheckpointsRequest, groups.report_checkpoints, refusals
+            ),
             "CreateTopic": unary(pb.CreateTopicRequest, admin.create_topic, refusals),
             "AlterTopic": unary(pb.AlterTopicRequest, admin.alter_topic, refusals),
             "DeleteTopic": unary(pb.DeleteTopicRequest, admin.delete_topic, refusals),

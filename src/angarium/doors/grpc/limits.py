@@ -38,6 +38,10 @@ class GrpcLimits:
     stream_bytes_max: int = 8 << 20
     """Bytes of those requests. Treated alike; one request may overdraw it."""
 
+    settles_max: int = 256
+    """Unanswered settlements of one consumer of a group, counted in messages. At the bound no
+    further one is read until one is answered."""
+
     keepalive_interval_s: float = 20.0
     """How often a silent connection is pinged. One that does not answer for as long again is cut,
     so that subscribers who vanished do not stay for ever."""
@@ -51,4 +55,5 @@ class GrpcLimits:
         assert self.fetch_bytes_max > 0
         assert self.stream_requests_max > 0
         assert self.stream_bytes_max > 0
+        assert self.settles_max > 0
         assert self.keepalive_interval_s > 0

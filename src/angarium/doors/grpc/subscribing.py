@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.api import Delivery, Interest, Subscription
 from angarium.batch import Batch
+from angarium.doors.grpc.consuming import consume
 from angarium.doors.grpc.records import add_records, parts_of, readable, varint
 from angarium.doors.grpc.values import partition_of, start_of, wants_batches
 from angarium.errors import InvalidArgument, LimitExceeded
@@ -44,6 +45,12 @@ class Subscribing:
         opening = pb.SubscribeRequest() if first is None else pb.SubscribeRequest.FromString(first)
         if opening.WhichOneof("request") != "open":
             raise InvalidArgument("a subscription begins with `open`")
+        if opening.open.HasField("group"):
+            async with asyncio.TaskGroup() as tasks:
+                watching = tasks.create_task(self._watch())
+                await consume(self._broker, self._limits, opening.open, requests, context)
+                watching.cancel()
+            return
         credit = Credit(opening.open)
         wishes = Wishes(self._broker, self._limits)
         interests = await wishes.interests(opening.open.interests)

@@ -19,6 +19,35 @@ class Format(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     FORMAT_UNSPECIFIED: _ClassVar[Format]
     FORMAT_RECORDS: _ClassVar[Format]
     FORMAT_BATCHES: _ClassVar[Format]
+
+class GroupKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    GROUP_KIND_UNSPECIFIED: _ClassVar[GroupKind]
+    GROUP_KIND_STREAM: _ClassVar[GroupKind]
+    GROUP_KIND_QUEUE: _ClassVar[GroupKind]
+    GROUP_KIND_KEY: _ClassVar[GroupKind]
+    GROUP_KIND_CHECKPOINT: _ClassVar[GroupKind]
+
+class Poison(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    POISON_UNSPECIFIED: _ClassVar[Poison]
+    POISON_DEAD_LETTER: _ClassVar[Poison]
+    POISON_RETRY: _ClassVar[Poison]
+    POISON_STOP: _ClassVar[Poison]
+
+class Behind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    BEHIND_UNSPECIFIED: _ClassVar[Behind]
+    BEHIND_ERROR: _ClassVar[Behind]
+    BEHIND_JUMP: _ClassVar[Behind]
+
+class Verb(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    VERB_UNSPECIFIED: _ClassVar[Verb]
+    VERB_ACK: _ClassVar[Verb]
+    VERB_NACK: _ClassVar[Verb]
+    VERB_RELEASE: _ClassVar[Verb]
+    VERB_EXTEND: _ClassVar[Verb]
 DELIVERY_MODE_UNSPECIFIED: DeliveryMode
 DELIVERY_MODE_CONSISTENT: DeliveryMode
 DELIVERY_MODE_EVENTUAL: DeliveryMode
@@ -26,6 +55,23 @@ DELIVERY_MODE_PERFORMANCE: DeliveryMode
 FORMAT_UNSPECIFIED: Format
 FORMAT_RECORDS: Format
 FORMAT_BATCHES: Format
+GROUP_KIND_UNSPECIFIED: GroupKind
+GROUP_KIND_STREAM: GroupKind
+GROUP_KIND_QUEUE: GroupKind
+GROUP_KIND_KEY: GroupKind
+GROUP_KIND_CHECKPOINT: GroupKind
+POISON_UNSPECIFIED: Poison
+POISON_DEAD_LETTER: Poison
+POISON_RETRY: Poison
+POISON_STOP: Poison
+BEHIND_UNSPECIFIED: Behind
+BEHIND_ERROR: Behind
+BEHIND_JUMP: Behind
+VERB_UNSPECIFIED: Verb
+VERB_ACK: Verb
+VERB_NACK: Verb
+VERB_RELEASE: Verb
+VERB_EXTEND: Verb
 
 class Header(_message.Message):
     __slots__ = ("name", "value")
@@ -222,16 +268,25 @@ class Interest(_message.Message):
     def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., start: _Optional[_Union[Start, _Mapping]] = ...) -> None: ...
 
 class SubscribeRequest(_message.Message):
-    __slots__ = ("open", "add", "drop", "credit")
+    __slots__ = ("open", "add", "drop", "credit", "settle")
     class Open(_message.Message):
-        __slots__ = ("interests", "format", "credit")
+        __slots__ = ("interests", "format", "credit", "group")
         INTERESTS_FIELD_NUMBER: _ClassVar[int]
         FORMAT_FIELD_NUMBER: _ClassVar[int]
         CREDIT_FIELD_NUMBER: _ClassVar[int]
+        GROUP_FIELD_NUMBER: _ClassVar[int]
         interests: _containers.RepeatedCompositeFieldContainer[Interest]
         format: Format
         credit: int
-        def __init__(self, interests: _Optional[_Iterable[_Union[Interest, _Mapping]]] = ..., format: _Optional[_Union[Format, str]] = ..., credit: _Optional[int] = ...) -> None: ...
+        group: Membership
+        def __init__(self, interests: _Optional[_Iterable[_Union[Interest, _Mapping]]] = ..., format: _Optional[_Union[Format, str]] = ..., credit: _Optional[int] = ..., group: _Optional[_Union[Membership, _Mapping]] = ...) -> None: ...
+    class Settle(_message.Message):
+        __slots__ = ("number", "settlements")
+        NUMBER_FIELD_NUMBER: _ClassVar[int]
+        SETTLEMENTS_FIELD_NUMBER: _ClassVar[int]
+        number: int
+        settlements: _containers.RepeatedCompositeFieldContainer[Settlement]
+        def __init__(self, number: _Optional[int] = ..., settlements: _Optional[_Iterable[_Union[Settlement, _Mapping]]] = ...) -> None: ...
     class Add(_message.Message):
         __slots__ = ("interests",)
         INTERESTS_FIELD_NUMBER: _ClassVar[int]
@@ -253,14 +308,90 @@ class SubscribeRequest(_message.Message):
     ADD_FIELD_NUMBER: _ClassVar[int]
     DROP_FIELD_NUMBER: _ClassVar[int]
     CREDIT_FIELD_NUMBER: _ClassVar[int]
+    SETTLE_FIELD_NUMBER: _ClassVar[int]
     open: SubscribeRequest.Open
     add: SubscribeRequest.Add
     drop: SubscribeRequest.Drop
     credit: SubscribeRequest.Credit
-    def __init__(self, open: _Optional[_Union[SubscribeRequest.Open, _Mapping]] = ..., add: _Optional[_Union[SubscribeRequest.Add, _Mapping]] = ..., drop: _Optional[_Union[SubscribeRequest.Drop, _Mapping]] = ..., credit: _Optional[_Union[SubscribeRequest.Credit, _Mapping]] = ...) -> None: ...
+    settle: SubscribeRequest.Settle
+    def __init__(self, open: _Optional[_Union[SubscribeRequest.Open, _Mapping]] = ..., add: _Optional[_Union[SubscribeRequest.Add, _Mapping]] = ..., drop: _Optional[_Union[SubscribeRequest.Drop, _Mapping]] = ..., credit: _Optional[_Union[SubscribeRequest.Credit, _Mapping]] = ..., settle: _Optional[_Union[SubscribeRequest.Settle, _Mapping]] = ...) -> None: ...
+
+class Membership(_message.Message):
+    __slots__ = ("group", "topics", "kind", "start", "config", "member", "held")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    TOPICS_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    CONFIG_FIELD_NUMBER: _ClassVar[int]
+    MEMBER_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    topics: _containers.RepeatedScalarFieldContainer[str]
+    kind: GroupKind
+    start: Start
+    config: GroupConfig
+    member: str
+    held: _containers.RepeatedCompositeFieldContainer[Held]
+    def __init__(self, group: _Optional[str] = ..., topics: _Optional[_Iterable[str]] = ..., kind: _Optional[_Union[GroupKind, str]] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., config: _Optional[_Union[GroupConfig, _Mapping]] = ..., member: _Optional[str] = ..., held: _Optional[_Iterable[_Union[Held, _Mapping]]] = ...) -> None: ...
+
+class Held(_message.Message):
+    __slots__ = ("topic", "partition", "ranges", "attempt")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    RANGES_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    partition: int
+    ranges: _containers.RepeatedScalarFieldContainer[int]
+    attempt: int
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., ranges: _Optional[_Iterable[int]] = ..., attempt: _Optional[int] = ...) -> None: ...
+
+class Settlement(_message.Message):
+    __slots__ = ("topic", "partition", "verb", "ranges", "delay_ms", "reason", "cumulative", "generation")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    VERB_FIELD_NUMBER: _ClassVar[int]
+    RANGES_FIELD_NUMBER: _ClassVar[int]
+    DELAY_MS_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    CUMULATIVE_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    partition: int
+    verb: Verb
+    ranges: _containers.RepeatedScalarFieldContainer[int]
+    delay_ms: int
+    reason: str
+    cumulative: bool
+    generation: int
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., verb: _Optional[_Union[Verb, str]] = ..., ranges: _Optional[_Iterable[int]] = ..., delay_ms: _Optional[int] = ..., reason: _Optional[str] = ..., cumulative: _Optional[bool] = ..., generation: _Optional[int] = ...) -> None: ...
+
+class Settled(_message.Message):
+    __slots__ = ("records", "error")
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    records: int
+    error: Error
+    def __init__(self, records: _Optional[int] = ..., error: _Optional[_Union[Error, _Mapping]] = ...) -> None: ...
 
 class SubscribeResponse(_message.Message):
-    __slots__ = ("topic", "partition", "live", "records", "batches", "from_offset", "expired")
+    __slots__ = ("topic", "partition", "live", "records", "batches", "from_offset", "expired", "joined", "answered", "ranges", "attempt", "lease_ms", "generation")
+    class Joined(_message.Message):
+        __slots__ = ("member", "kind", "config")
+        MEMBER_FIELD_NUMBER: _ClassVar[int]
+        KIND_FIELD_NUMBER: _ClassVar[int]
+        CONFIG_FIELD_NUMBER: _ClassVar[int]
+        member: str
+        kind: GroupKind
+        config: GroupConfig
+        def __init__(self, member: _Optional[str] = ..., kind: _Optional[_Union[GroupKind, str]] = ..., config: _Optional[_Union[GroupConfig, _Mapping]] = ...) -> None: ...
+    class Answered(_message.Message):
+        __slots__ = ("number", "settled")
+        NUMBER_FIELD_NUMBER: _ClassVar[int]
+        SETTLED_FIELD_NUMBER: _ClassVar[int]
+        number: int
+        settled: _containers.RepeatedCompositeFieldContainer[Settled]
+        def __init__(self, number: _Optional[int] = ..., settled: _Optional[_Iterable[_Union[Settled, _Mapping]]] = ...) -> None: ...
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     LIVE_FIELD_NUMBER: _ClassVar[int]
@@ -268,6 +399,12 @@ class SubscribeResponse(_message.Message):
     BATCHES_FIELD_NUMBER: _ClassVar[int]
     FROM_OFFSET_FIELD_NUMBER: _ClassVar[int]
     EXPIRED_FIELD_NUMBER: _ClassVar[int]
+    JOINED_FIELD_NUMBER: _ClassVar[int]
+    ANSWERED_FIELD_NUMBER: _ClassVar[int]
+    RANGES_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    LEASE_MS_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
     topic: str
     partition: int
     live: bool
@@ -275,7 +412,13 @@ class SubscribeResponse(_message.Message):
     batches: bytes
     from_offset: int
     expired: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., live: _Optional[bool] = ..., records: _Optional[_Iterable[_Union[Record, _Mapping]]] = ..., batches: _Optional[bytes] = ..., from_offset: _Optional[int] = ..., expired: _Optional[_Iterable[int]] = ...) -> None: ...
+    joined: SubscribeResponse.Joined
+    answered: SubscribeResponse.Answered
+    ranges: _containers.RepeatedScalarFieldContainer[int]
+    attempt: int
+    lease_ms: int
+    generation: int
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., live: _Optional[bool] = ..., records: _Optional[_Iterable[_Union[Record, _Mapping]]] = ..., batches: _Optional[bytes] = ..., from_offset: _Optional[int] = ..., expired: _Optional[_Iterable[int]] = ..., joined: _Optional[_Union[SubscribeResponse.Joined, _Mapping]] = ..., answered: _Optional[_Union[SubscribeResponse.Answered, _Mapping]] = ..., ranges: _Optional[_Iterable[int]] = ..., attempt: _Optional[int] = ..., lease_ms: _Optional[int] = ..., generation: _Optional[int] = ...) -> None: ...
 
 class FetchRequest(_message.Message):
     __slots__ = ("topic", "partition", "offset", "bytes_max", "wait_ms", "fresh", "format")
@@ -340,6 +483,216 @@ class OpenProducerResponse(_message.Message):
     producer_id: int
     epoch: int
     def __init__(self, producer_id: _Optional[int] = ..., epoch: _Optional[int] = ...) -> None: ...
+
+class GroupConfig(_message.Message):
+    __slots__ = ("max_attempts", "ack_timeout_ms", "backoff_min_ms", "backoff_max_ms", "dead_letter_topic", "poison", "behind")
+    MAX_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    ACK_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    BACKOFF_MIN_MS_FIELD_NUMBER: _ClassVar[int]
+    BACKOFF_MAX_MS_FIELD_NUMBER: _ClassVar[int]
+    DEAD_LETTER_TOPIC_FIELD_NUMBER: _ClassVar[int]
+    POISON_FIELD_NUMBER: _ClassVar[int]
+    BEHIND_FIELD_NUMBER: _ClassVar[int]
+    max_attempts: int
+    ack_timeout_ms: int
+    backoff_min_ms: int
+    backoff_max_ms: int
+    dead_letter_topic: str
+    poison: Poison
+    behind: Behind
+    def __init__(self, max_attempts: _Optional[int] = ..., ack_timeout_ms: _Optional[int] = ..., backoff_min_ms: _Optional[int] = ..., backoff_max_ms: _Optional[int] = ..., dead_letter_topic: _Optional[str] = ..., poison: _Optional[_Union[Poison, str]] = ..., behind: _Optional[_Union[Behind, str]] = ...) -> None: ...
+
+class GroupMember(_message.Message):
+    __slots__ = ("name", "node", "partitions", "pending")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    PENDING_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    node: int
+    partitions: _containers.RepeatedCompositeFieldContainer[TopicPartition]
+    pending: int
+    def __init__(self, name: _Optional[str] = ..., node: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[TopicPartition, _Mapping]]] = ..., pending: _Optional[int] = ...) -> None: ...
+
+class TopicPartition(_message.Message):
+    __slots__ = ("topic", "partition")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    partition: int
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ...) -> None: ...
+
+class GroupPosition(_message.Message):
+    __slots__ = ("topic", "partition", "floor", "start_offset", "end_offset", "acked_above", "pending", "retrying", "lag", "lag_ms", "is_behind", "owner")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    FLOOR_FIELD_NUMBER: _ClassVar[int]
+    START_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    END_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    ACKED_ABOVE_FIELD_NUMBER: _ClassVar[int]
+    PENDING_FIELD_NUMBER: _ClassVar[int]
+    RETRYING_FIELD_NUMBER: _ClassVar[int]
+    LAG_FIELD_NUMBER: _ClassVar[int]
+    LAG_MS_FIELD_NUMBER: _ClassVar[int]
+    IS_BEHIND_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    partition: int
+    floor: int
+    start_offset: int
+    end_offset: int
+    acked_above: int
+    pending: int
+    retrying: int
+    lag: int
+    lag_ms: int
+    is_behind: bool
+    owner: str
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., floor: _Optional[int] = ..., start_offset: _Optional[int] = ..., end_offset: _Optional[int] = ..., acked_above: _Optional[int] = ..., pending: _Optional[int] = ..., retrying: _Optional[int] = ..., lag: _Optional[int] = ..., lag_ms: _Optional[int] = ..., is_behind: _Optional[bool] = ..., owner: _Optional[str] = ...) -> None: ...
+
+class GroupInfo(_message.Message):
+    __slots__ = ("name", "kind", "config", "paused", "members", "positions")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    CONFIG_FIELD_NUMBER: _ClassVar[int]
+    PAUSED_FIELD_NUMBER: _ClassVar[int]
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    POSITIONS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    kind: GroupKind
+    config: GroupConfig
+    paused: bool
+    members: _containers.RepeatedCompositeFieldContainer[GroupMember]
+    positions: _containers.RepeatedCompositeFieldContainer[GroupPosition]
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[GroupKind, str]] = ..., config: _Optional[_Union[GroupConfig, _Mapping]] = ..., paused: _Optional[bool] = ..., members: _Optional[_Iterable[_Union[GroupMember, _Mapping]]] = ..., positions: _Optional[_Iterable[_Union[GroupPosition, _Mapping]]] = ...) -> None: ...
+
+class SettleRequest(_message.Message):
+    __slots__ = ("group", "member", "settlements")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    MEMBER_FIELD_NUMBER: _ClassVar[int]
+    SETTLEMENTS_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    member: str
+    settlements: _containers.RepeatedCompositeFieldContainer[Settlement]
+    def __init__(self, group: _Optional[str] = ..., member: _Optional[str] = ..., settlements: _Optional[_Iterable[_Union[Settlement, _Mapping]]] = ...) -> None: ...
+
+class SettleResponse(_message.Message):
+    __slots__ = ("settled",)
+    SETTLED_FIELD_NUMBER: _ClassVar[int]
+    settled: _containers.RepeatedCompositeFieldContainer[Settled]
+    def __init__(self, settled: _Optional[_Iterable[_Union[Settled, _Mapping]]] = ...) -> None: ...
+
+class ListGroupsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListGroupsResponse(_message.Message):
+    __slots__ = ("groups",)
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    groups: _containers.RepeatedCompositeFieldContainer[GroupInfo]
+    def __init__(self, groups: _Optional[_Iterable[_Union[GroupInfo, _Mapping]]] = ...) -> None: ...
+
+class DescribeGroupRequest(_message.Message):
+    __slots__ = ("group",)
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    def __init__(self, group: _Optional[str] = ...) -> None: ...
+
+class DescribeGroupResponse(_message.Message):
+    __slots__ = ("group",)
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    group: GroupInfo
+    def __init__(self, group: _Optional[_Union[GroupInfo, _Mapping]] = ...) -> None: ...
+
+class AlterGroupRequest(_message.Message):
+    __slots__ = ("group", "config")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    CONFIG_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    config: GroupConfig
+    def __init__(self, group: _Optional[str] = ..., config: _Optional[_Union[GroupConfig, _Mapping]] = ...) -> None: ...
+
+class AlterGroupResponse(_message.Message):
+    __slots__ = ("group",)
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    group: GroupInfo
+    def __init__(self, group: _Optional[_Union[GroupInfo, _Mapping]] = ...) -> None: ...
+
+class SeekGroupRequest(_message.Message):
+    __slots__ = ("group", "topic", "partition", "start", "dry_run")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    topic: str
+    partition: int
+    start: Start
+    dry_run: bool
+    def __init__(self, group: _Optional[str] = ..., topic: _Optional[str] = ..., partition: _Optional[int] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., dry_run: _Optional[bool] = ...) -> None: ...
+
+class SeekGroupResponse(_message.Message):
+    __slots__ = ("moved",)
+    class Moved(_message.Message):
+        __slots__ = ("topic", "partition", "old_floor", "new_floor")
+        TOPIC_FIELD_NUMBER: _ClassVar[int]
+        PARTITION_FIELD_NUMBER: _ClassVar[int]
+        OLD_FLOOR_FIELD_NUMBER: _ClassVar[int]
+        NEW_FLOOR_FIELD_NUMBER: _ClassVar[int]
+        topic: str
+        partition: int
+        old_floor: int
+        new_floor: int
+        def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., old_floor: _Optional[int] = ..., new_floor: _Optional[int] = ...) -> None: ...
+    MOVED_FIELD_NUMBER: _ClassVar[int]
+    moved: _containers.RepeatedCompositeFieldContainer[SeekGroupResponse.Moved]
+    def __init__(self, moved: _Optional[_Iterable[_Union[SeekGroupResponse.Moved, _Mapping]]] = ...) -> None: ...
+
+class PauseGroupRequest(_message.Message):
+    __slots__ = ("group", "undo")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    UNDO_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    undo: bool
+    def __init__(self, group: _Optional[str] = ..., undo: _Optional[bool] = ...) -> None: ...
+
+class PauseGroupResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class DeleteGroupRequest(_message.Message):
+    __slots__ = ("group", "topic")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    topic: str
+    def __init__(self, group: _Optional[str] = ..., topic: _Optional[str] = ...) -> None: ...
+
+class DeleteGroupResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ReportCheckpointsRequest(_message.Message):
+    __slots__ = ("group", "checkpoints")
+    class Checkpoint(_message.Message):
+        __slots__ = ("topic", "partition", "offset")
+        TOPIC_FIELD_NUMBER: _ClassVar[int]
+        PARTITION_FIELD_NUMBER: _ClassVar[int]
+        OFFSET_FIELD_NUMBER: _ClassVar[int]
+        topic: str
+        partition: int
+        offset: int
+        def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., offset: _Optional[int] = ...) -> None: ...
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINTS_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    checkpoints: _containers.RepeatedCompositeFieldContainer[ReportCheckpointsRequest.Checkpoint]
+    def __init__(self, group: _Optional[str] = ..., checkpoints: _Optional[_Iterable[_Union[ReportCheckpointsRequest.Checkpoint, _Mapping]]] = ...) -> None: ...
+
+class ReportCheckpointsResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class TopicConfig(_message.Message):
     __slots__ = ("replication", "mode", "retention_ms", "retention_bytes", "batch_bytes_max", "expiry_ms", "until_consumed")

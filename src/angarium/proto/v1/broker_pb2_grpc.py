@@ -70,6 +70,46 @@ class BrokerStub:
                 request_serializer=angarium_dot_v1_dot_broker__pb2.OpenProducerRequest.SerializeToString,
                 response_deserializer=angarium_dot_v1_dot_broker__pb2.OpenProducerResponse.FromString,
                 _registered_method=True)
+        self.Settle = channel.unary_unary(
+                '/angarium.v1.Broker/Settle',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.SettleRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.SettleResponse.FromString,
+                _registered_method=True)
+        self.ListGroups = channel.unary_unary(
+                '/angarium.v1.Broker/ListGroups',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.ListGroupsRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.ListGroupsResponse.FromString,
+                _registered_method=True)
+        self.DescribeGroup = channel.unary_unary(
+                '/angarium.v1.Broker/DescribeGroup',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.DescribeGroupRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.DescribeGroupResponse.FromString,
+                _registered_method=True)
+        self.AlterGroup = channel.unary_unary(
+                '/angarium.v1.Broker/AlterGroup',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.AlterGroupRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.AlterGroupResponse.FromString,
+                _registered_method=True)
+        self.SeekGroup = channel.unary_unary(
+                '/angarium.v1.Broker/SeekGroup',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.SeekGroupRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.SeekGroupResponse.FromString,
+                _registered_method=True)
+        self.PauseGroup = channel.unary_unary(
+                '/angarium.v1.Broker/PauseGroup',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.PauseGroupRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.PauseGroupResponse.FromString,
+                _registered_method=True)
+        self.DeleteGroup = channel.unary_unary(
+                '/angarium.v1.Broker/DeleteGroup',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.DeleteGroupRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.DeleteGroupResponse.FromString,
+                _registered_method=True)
+        self.ReportCheckpoints = channel.unary_unary(
+                '/angarium.v1.Broker/ReportCheckpoints',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.ReportCheckpointsRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.ReportCheckpointsResponse.FromString,
+                _registered_method=True)
         self.CreateTopic = channel.unary_unary(
                 '/angarium.v1.Broker/CreateTopic',
                 request_serializer=angarium_dot_v1_dot_broker__pb2.CreateTopicRequest.SerializeToString,
@@ -150,7 +190,8 @@ class BrokerServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Subscribe(self, request_iterator, context):
-        """Delivers partitions, those asked for first and those added later, as far as credit goes.
+        """Delivers partitions, those asked for first and those added later, as far as credit goes; or takes
+        part in a consumer group, whose records are on loan until they are settled on the same stream.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -173,6 +214,62 @@ class BrokerServicer:
 
     def OpenProducer(self, request, context):
         """Issues the identity of an idempotent producer.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Settle(self, request, context):
+        """Settles records on loan, request by request: what Subscribe does on its stream.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListGroups(self, request, context):
+        """Returns all consumer groups by name, without their positions.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DescribeGroup(self, request, context):
+        """Returns one group: its members, and where it stands in each partition.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AlterGroup(self, request, context):
+        """Gives a group other settings.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SeekGroup(self, request, context):
+        """Moves a group, or only says what would move. What its consumers hold is taken from them.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PauseGroup(self, request, context):
+        """Hands nothing more out to a group's consumers, or goes on.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteGroup(self, request, context):
+        """Forgets a group that nobody takes part in.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReportCheckpoints(self, request, context):
+        """Says how far a group that keeps its own offsets has come, so that its lag can be seen.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -286,6 +383,46 @@ def add_BrokerServicer_to_server(servicer, server):
                     servicer.OpenProducer,
                     request_deserializer=angarium_dot_v1_dot_broker__pb2.OpenProducerRequest.FromString,
                     response_serializer=angarium_dot_v1_dot_broker__pb2.OpenProducerResponse.SerializeToString,
+            ),
+            'Settle': grpc.unary_unary_rpc_method_handler(
+                    servicer.Settle,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.SettleRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.SettleResponse.SerializeToString,
+            ),
+            'ListGroups': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListGroups,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.ListGroupsRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.ListGroupsResponse.SerializeToString,
+            ),
+            'DescribeGroup': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeGroup,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.DescribeGroupRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.DescribeGroupResponse.SerializeToString,
+            ),
+            'AlterGroup': grpc.unary_unary_rpc_method_handler(
+                    servicer.AlterGroup,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.AlterGroupRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.AlterGroupResponse.SerializeToString,
+            ),
+            'SeekGroup': grpc.unary_unary_rpc_method_handler(
+                    servicer.SeekGroup,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.SeekGroupRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.SeekGroupResponse.SerializeToString,
+            ),
+            'PauseGroup': grpc.unary_unary_rpc_method_handler(
+                    servicer.PauseGroup,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.PauseGroupRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.PauseGroupResponse.SerializeToString,
+            ),
+            'DeleteGroup': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteGroup,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.DeleteGroupRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.DeleteGroupResponse.SerializeToString,
+            ),
+            'ReportCheckpoints': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReportCheckpoints,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.ReportCheckpointsRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.ReportCheckpointsResponse.SerializeToString,
             ),
             'CreateTopic': grpc.unary_unary_rpc_method_handler(
                     servicer.CreateTopic,
@@ -528,6 +665,222 @@ class Broker:
             '/angarium.v1.Broker/OpenProducer',
             angarium_dot_v1_dot_broker__pb2.OpenProducerRequest.SerializeToString,
             angarium_dot_v1_dot_broker__pb2.OpenProducerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Settle(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/Settle',
+            angarium_dot_v1_dot_broker__pb2.SettleRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.SettleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListGroups(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/ListGroups',
+            angarium_dot_v1_dot_broker__pb2.ListGroupsRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.ListGroupsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeGroup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/DescribeGroup',
+            angarium_dot_v1_dot_broker__pb2.DescribeGroupRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.DescribeGroupResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AlterGroup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/AlterGroup',
+            angarium_dot_v1_dot_broker__pb2.AlterGroupRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.AlterGroupResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SeekGroup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/SeekGroup',
+            angarium_dot_v1_dot_broker__pb2.SeekGroupRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.SeekGroupResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PauseGroup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/PauseGroup',
+            angarium_dot_v1_dot_broker__pb2.PauseGroupRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.PauseGroupResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteGroup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/DeleteGroup',
+            angarium_dot_v1_dot_broker__pb2.DeleteGroupRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.DeleteGroupResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReportCheckpoints(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/ReportCheckpoints',
+            angarium_dot_v1_dot_broker__pb2.ReportCheckpointsRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.ReportCheckpointsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -153,9 +153,9 @@ def test_numbers_run_without_gaps_except_where_they_are_reserved(
         assert used | kept == set(range(1, len(used | kept) + 1)), message.name
 
 
-def test_room_is_kept_for_acknowledgements_of_groups(described: FileDescriptorProto) -> None:
+def test_room_is_kept_for_what_a_subscriber_may_say_later(described: FileDescriptorProto) -> None:
     wishes = next(one for _, one in messages(described) if one.name == "SubscribeRequest")
-    assert [(one.start, one.end) for one in wishes.reserved_range] == [(5, 9)]
+    assert [(one.start, one.end) for one in wishes.reserved_range] == [(6, 9)]
 
 
 def test_the_generated_modules_are_what_the_sources_say() -> None:

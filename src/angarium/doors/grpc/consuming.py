@@ -1,0 +1,182 @@
+"""Subscribe as a member of a group: records on loan outwards, settlements and credit inwards.
+
+Answers to settlements and deliveries share the stream, so each is written whole before the next.
+Half-closing the stream is leaving the group in good order: what was said before is answered, what
+is still on loan goes back untried.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from angarium.doors.grpc.group_values import (
+    consume_request_of,
+    group_config_message,
+    settled_message,
+    settlements_of,
+)
+from angarium.doors.grpc.records import add_records, readable, varint
+from angarium.doors.grpc.values import wants_batches
+from angarium.errors import InvalidArgument
+from angarium.ids import Offset
+from angarium.proto.v1 import broker_pb2 as pb
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Sequence
+
+    from angarium.api import Consumption, GroupBroker, Handed
+    from angarium.doors.grpc.calls import Context
+    from angarium.doors.grpc.limits import GrpcLimits
+    from angarium.ids import Buffer
+
+_BATCHES_TAG: Final = varint(pb.SubscribeResponse.BATCHES_FIELD_NUMBER << 3 | 2)
+
+
+async def consume(
+    broker: GroupBroker,
+    limits: GrpcLimits,
+    opening: pb.SubscribeRequest.Open,
+    requests: AsyncIterator[bytes],
+    context: Context,
+) -> None:
+    """Serve one consumer until it leaves, is lost, or its part in the group breaks."""
+    is_in_batches = wants_batches(opening.format)
+    request = consume_request_of(opening)
+    consumption = await broker.consume(request)
+    try:
+        member = _Member(consumption, limits, context, credit=request.credit)
+        await member.join()
+        async with asyncio.TaskGroup() as tasks:
+            hearing = tasks.create_task(member.hear(requests, tasks))
+            async for handed in consumption:
+                await (
+                    member.hand_batches(handed) if is_in_batches else member.hand_records(handed)
+                )
+            hearing.cancel()
+    finally:
+        # Whoever left in good order has done so by now; anybody else may come back for a moment.
+        await consumption.close(lost=True)
+
+
+class _Member:
+    """One consumer and its stream."""
+
+    def __init__(
+        self, consumption: Consumption, limits: GrpcLimits, context: Context, *, credit: int
+    ) -> None:
+        self._consumption = consumption
+        self._context = context
+        self._bytes_target = limits.delivery_bytes
+        self._writing = asyncio.Lock()
+        self._settling = asyncio.Semaphore(limits.settles_max)
+        self._answers: set[asyncio.Task[None]] = set()
+        self._credit = credit
+
+    async def join(self) -> None:
+        """Say that it takes part, and in what."""
+        joined = pb.SubscribeResponse.Joined(
+            member=self._consumption.member,
+            kind=self._consumption.kind + 1,  # type: ignore[arg-type]
+            config=group_config_message(self._consumption.config),
+        )
+        await self._write(pb.SubscribeResponse(joined=joined))
+
+    # --- what it says -----------------------------------------------------------------------------
+
+    async def hear(self, requests: AsyncIterator[bytes], tasks: asyncio.TaskGroup) -> None:
+        """Take what comes until it leaves."""
+        async for data in requests:
+            request = pb.SubscribeRequest.FromString(data)
+            match request.WhichOneof("request"):
+                case "settle":
+                    await self._settling.acquire()
+                    answer = tasks.create_task(self._settle(request.settle))
+                    self._answers.add(answer)
+                    answer.add_done_callback(self._answers.discard)
+                case "credit":
+                    if request.credit.records < 0:
+                        raise InvalidArgument("credit is not negative")
+                    self._credit += request.credit.records
+                    await self._consumption.set_credit(self._credit)
+                case _:
+                    raise InvalidArgument("in a group `settle` and `credit` come after `open`")
+        if self._answers:
+            await asyncio.wait(self._answers)
+        await self._consumption.close()
+
+    async def _settle(self, message: pb.SubscribeRequest.Settle) -> None:
+        try:
+            settled = await self._consumption.settle(settlements_of(message.settlements))
+        finally:
+            self._settling.release()
+        answered = pb.SubscribeResponse.Answered(
+            number=message.number, settled=map(settled_message, settled)
+        )
+        await self._write(pb.SubscribeResponse(answered=answered))
+
+    # --- what it is handed ------------------------------------------------------------------------
+
+    async def hand_batches(self, handed: Handed) -> None:
+        """Send whole batches, and which of their records are meant."""
+        message = _delivery(handed)
+        message.ranges.extend(handed.ranges)
+        await self._write(message, handed.batches)
+
+    async def hand_records(self, handed: Handed) -> None:
+        """Send the records that are meant, in messages of about the same size."""
+        for buffer in handed.batches:
+            batch = readable(buffer, topic=handed.topic, partition=handed.partition)
+            for first, past in _stretches(handed, start=batch.base_offset, stop=batch.next_offset):
+                part = batch.slice(Offset(first), Offset(past))
+                position = part.start
+                while position < part.stop:
+                    message = _delivery(handed)
+                    count = add_records(
+                        message,
+                        batch,
+                        position,
+                        part.stop,
+                        live=False,
+                        bytes_max=self._bytes_target,
+                    )
+                    position += count
+                    message.ranges.extend(_covered(message.records))
+                    await self._write(message)
+
+    async def _write(self, message: pb.SubscribeResponse, batches: Sequence[Buffer] = ()) -> None:
+        data = message.SerializeToString()
+        if batches:
+            size = varint(sum(map(len, batches)))
+            data = b"".join((data, _BATCHES_TAG, size, *batches))
+        async with self._writing:
+            await self._context.write(data)
+
+
+def _delivery(handed: Handed) -> pb.SubscribeResponse:
+    return pb.SubscribeResponse(
+        topic=handed.topic,
+        partition=handed.partition,
+        attempt=handed.attempt,
+        lease_ms=handed.lease_ms,
+        generation=handed.generation,
+    )
+
+
+def _stretches(handed: Handed, *, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Yield the ranges that are meant, as far as they lie in one batch."""
+    flat = handed.ranges
+    for first, past in zip(flat[::2], flat[1::2], strict=True):
+        if past > start and first < stop:
+            yield max(first, start), min(past, stop)
+
+
+def _covered(records: Sequence[pb.Record]) -> list[int]:
+    """Return the ranges of the offsets of records, which ascend."""
+    flat: list[int] = []
+    for record in records:
+        if flat and flat[-1] == record.offset:
+            flat[-1] += 1
+        else:
+            flat += (record.offset, record.offset + 1)
+    return flat
