@@ -48,6 +48,10 @@ ORIGIN: Final = Index(1)
 
 _ORIGIN_TERM: Final = Term(1)
 
+SHORTENED_MAX: Final = 32
+"""Groups that save their state for the sake of the WAL in one round of housekeeping; the others
+follow in the next."""
+
 SNAPSHOT_ROOM_BYTES: Final = 64 << 10
 """Room on disk, beside its own, that a snapshot from a leader needs to be let in. Without it the
 snapshot counts as lost on the way."""
@@ -92,6 +96,7 @@ class Host:
         self.repairs: dict[GroupId, Repair] = {}
         self.outbox = Outbox()
         self.wal = Wal.open(disk, incarnation=incarnation, config=config.wal)
+        self._wal_config = config.wal
         self._disk = disk
         self._snapshots = SnapshotStore(disk)
         self._opener = Opener(
@@ -426,6 +431,21 @@ class Host:
             if not urgent_only or replica.is_care_urgent():
                 yield from replica.maintain()
         self.wal.release()
+        yield from self._shorten_logs()
+
+    def _shorten_logs(self) -> Generator[Work, None, None]:
+        """Have those save their state whose old entries alone keep the WAL from shrinking.
+
+        A group in which nothing happens never comes to save it by itself.
+        """
+        config = self._wal_config
+        if self.wal.file_count <= config.files_kept:
+            return
+        is_patient = self.wal.file_count <= config.files_max
+        for group in self.wal.pinning_groups()[:SHORTENED_MAX]:
+            replica = self._replica(group)
+            if replica is not None:
+                yield from replica.shorten_log(is_patient=is_patient)
 
 
 def _ignore(_: GroupId) -> None:

@@ -402,11 +402,25 @@ class Replica:
         self._storage.adopt(snapshot, as_of=as_of)
         self._unsaved_bytes -= saved_bytes
         self._state.saved(applied)
-        self._forget_entries(applied)
+        self._forget_entries(applied, keep=self._config.snapshot_keep_entries)
 
-    def _forget_entries(self, applied: Index) -> None:
-        index = Index(max(applied - self._config.snapshot_keep_entries, 0))
-        waited_for = self.raft.slowest_index()
+    def shorten_log(self, *, is_patient: bool) -> Generator[Work, None, None]:
+        """Save the state and let the log forget all that it covers: the WAL's oldest file is to go.
+
+        Unless `is_patient`, a member that is catching up will need a snapshot.
+        """
+        if self.is_busy:
+            return
+        waited_for = self.raft.slowest_index() if is_patient else None
+        with suppress(DiskFull):
+            # A newer snapshot would not help where a member needs what is older than this one.
+            if waited_for is None or waited_for > self.snapshot_index:
+                yield from self.take_snapshot()
+            self._forget_entries(self.snapshot_index, keep=0, is_patient=is_patient)
+
+    def _forget_entries(self, applied: Index, *, keep: int, is_patient: bool = True) -> None:
+        index = Index(max(applied - keep, 0))
+        waited_for = self.raft.slowest_index() if is_patient else None
         if waited_for is not None:
             # Else a member under steady load would need the next snapshot as soon as it has one.
             bound = applied - self._config.snapshot_wait_entries

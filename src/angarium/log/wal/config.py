@@ -24,6 +24,13 @@ class WalConfig:
     """Length of a file held back for hard states, membership and trims. When the disk is full,
     these go on into it; once it is used up too, they are refused like everything else."""
 
+    files_kept: int = 4
+    """Files above which groups that keep the oldest one from going are asked to save their state
+    and shorten their log, however little there is of it."""
+
+    files_max: int = 16
+    """Files above which they do so even if a member that is catching up will need a snapshot."""
+
     cache_bytes: int = 64 * 1024 * 1024
     """Synced entries of all groups kept in memory, the oldest leave first; those are read from
     the files. What is not synced yet stays in memory in any case."""
@@ -39,5 +46,7 @@ class WalConfig:
             raise InvalidArgument(f"reserve_bytes must be a positive multiple of {PAGE_BYTES}")
         if not 0 <= self.smooth_bytes <= SMOOTH_BYTES_MAX:
             raise InvalidArgument(f"smooth_bytes must be between 0 and {SMOOTH_BYTES_MAX}")
+        if not 1 <= self.files_kept <= self.files_max:
+            raise InvalidArgument("files_kept must be between 1 and files_max")
         if self.cache_bytes < 0:
             raise InvalidArgument("cache_bytes must not be negative")
