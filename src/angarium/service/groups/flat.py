@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from angarium.delivery.blocks import blocks, pairs
+
 
 def records_in(ranges: tuple[int, ...]) -> int:
     """Return how many offsets the ranges cover."""
@@ -28,3 +30,26 @@ def without(ranges: tuple[int, ...], gone: tuple[int, ...]) -> tuple[int, ...]:
         if at < end:
             left += (at, end)
     return tuple(left)
+
+
+def tightened(ranges: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the same ranges, those that touch each other as one; what is out of order stays."""
+    if len(ranges) <= 2 or len(ranges) & 1:
+        return ranges
+    tight = [ranges[0]]
+    last = ranges[1]
+    for at in range(2, len(ranges), 2):
+        if ranges[at] != last:
+            tight += (last, ranges[at])
+        last = ranges[at + 1]
+    tight.append(last)
+    return tuple(tight) if len(tight) < len(ranges) else ranges
+
+
+def by_block(ranges: tuple[int, ...]) -> dict[int, int]:
+    """Return the offsets as bitmaps, by block."""
+    found: dict[int, int] = {}
+    for start, end in pairs(ranges):
+        for block, bits in blocks(start, end):
+            found[block] = found.get(block, 0) | bits
+    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from angarium.delivery.blocks import SHIFT, blocks, pairs, runs
+from angarium.service.groups.flat import by_block
 
 if TYPE_CHECKING:
     from angarium.api import Settlement
@@ -32,11 +33,16 @@ class Holdings:
 
     def remove(self, ranges: tuple[int, ...]) -> None:
         """Forget records that were settled or taken back, as far as they are on loan."""
-        for start, end in pairs(ranges):
-            for attempt, held in list(self._attempts.items()):
-                self._remove(held, start, end)
-                if not held:
-                    del self._attempts[attempt]
+        if not self._attempts:
+            return
+        if len(ranges) == 2 and (ranges[1] - ranges[0]) >> SHIFT > self.count:
+            gone = self._overlap(*ranges)
+        else:
+            gone = by_block(ranges)
+        for attempt, held in list(self._attempts.items()):
+            self._remove(held, gone)
+            if not held:
+                del self._attempts[attempt]
 
     def settled(self, settlement: Settlement) -> None:
         """Forget what a settlement has ended, for everything below it too if it says so."""
@@ -53,16 +59,18 @@ class Holdings:
             for start, end in pairs(runs(sorted(held.items())))
         )
 
-    def _remove(self, held: dict[int, int], start: int, end: int) -> None:
-        if (end - start) >> SHIFT > len(held):
-            touched = [
-                (block, _bits_of(block, start, end))
-                for block in held
-                if start >> SHIFT <= block <= (end - 1) >> SHIFT
-            ]
-        else:
-            touched = list(blocks(start, end))
-        for block, bits in touched:
+    def _overlap(self, start: int, end: int) -> dict[int, int]:
+        """Return the part of a wide range in which something may be on loan."""
+        low, high = start >> SHIFT, (end - 1) >> SHIFT
+        return {
+            block: _bits_of(block, start, end)
+            for held in self._attempts.values()
+            for block in held
+            if low <= block <= high
+        }
+
+    def _remove(self, held: dict[int, int], gone: dict[int, int]) -> None:
+        for block, bits in gone.items():
             old = held.get(block, 0)
             new = old & ~bits
             self.count -= (old ^ new).bit_count()
