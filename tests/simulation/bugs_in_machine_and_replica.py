@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from tests.simulation.planting import Replaced, bug
-from tests.simulation.variants import scripted, transacting, usual
+from tests.simulation.variants import redriving, scripted, transacting, usual
 
 from angarium.errors import AngariumError, NotLeader
 from angarium.ids import Term
@@ -20,6 +20,7 @@ from angarium.machine.snapshots import Part
 from angarium.modes import DeliveryMode
 from angarium.replica.acks import Acks
 from angarium.replica.partition import Partition
+from angarium.service.transactions import holding
 
 if TYPE_CHECKING:
     from collections import deque
@@ -226,3 +227,18 @@ def eventual_answered_before_the_log_took_it() -> Iterator[Replaced]:
 
     yield Replaced(Partition, "_proposed", note_refusal)
     yield Replaced(Partition, "publish", publish)
+
+
+# --- transactions, as their leaders judge them ------------------------------------------------
+
+
+@bug(seeds_max=20, run=redriving)
+def redrive_twice() -> Iterator[Replaced]:
+    """A leader takes acknowledgements into a stage without looking whether they were made."""
+    yield Replaced(holding, "judged", lambda _machine, _command: None)
+
+
+@bug(seeds_max=20, run=redriving)
+def redrive_while_another_does() -> Iterator[Replaced]:
+    """A leader looks at what is settled, and not at who else is about to settle it."""
+    yield Replaced(holding, "_overlap", lambda _some, _others: False)

@@ -82,6 +82,12 @@ transacting: Final = Variant(
 )
 """Mostly transactions and trims."""
 
+redriving: Final = Variant(
+    "redriving",
+    Settings(groups=2, redrivers=4, transactors=1, producers=2, faults=_more(crash=10, wipe=3)),
+)
+"""Several who send the same dead letters back, and crash in the middle of it."""
+
 
 def scripted(name: str) -> Variant:
     """Return the schedule called `name`."""

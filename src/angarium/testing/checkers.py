@@ -12,7 +12,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from angarium.modes import DeliveryMode
-from angarium.testing.history import Result
+from angarium.testing import group_checkers
+from angarium.testing.history import SENT_BACK, Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -139,11 +140,13 @@ def c1_nothing_is_invented(history: History) -> Iterator[str]:
             attempted[group].update(values)
     for log in history.final:
         for record in log.records:
+            if record.value in history.groups.letters:
+                continue
             if record.value not in attempted[log.group]:
                 yield f"node {log.node} group {log.group}: {record.value!r} was never sent"
     for fetch in history.fetches:
         for offset, value in fetch.records:
-            if value not in attempted[fetch.group]:
+            if value not in attempted[fetch.group] and value not in history.groups.letters:
                 yield f"a fetch from node {fetch.node} at {offset} saw {value!r}, never sent"
 
 
@@ -313,6 +316,23 @@ def c6_each_sequence_once(history: History) -> Iterator[str]:
             staged[record.value] = record.offset
 
 
+def c6_each_letter_is_sent_back_once(history: History) -> Iterator[str]:
+    """Of all transactions that send the same dead letter back, one at most is committed."""
+    committed: dict[bytes, set[bytes]] = defaultdict(set)
+    for one in history.transactions:
+        if one.committed:
+            for value in (value for values in one.values.values() for value in values):
+                if value.startswith(SENT_BACK):
+                    committed[value.split(b".")[1]].add(value)
+    for log in history.final:
+        for record in log.records:
+            if record.value.startswith(SENT_BACK):
+                committed[record.value.split(b".")[1]].add(record.value)
+    for letter, values in committed.items():
+        if len(values) > 1:
+            yield f"dead letter {letter.decode()} was sent back as {sorted(values)}"
+
+
 def c8_eventual_is_lost_only_with_its_leader(history: History) -> Iterator[str]:
     """An EVENTUAL answer may be missing only if the leader that gave it was lost or deposed."""
     logs = {log.group: log for log in history.final}
@@ -349,14 +369,26 @@ CHECKS: tuple[Callable[[History], Iterator[str]], ...] = (
     c4_high_water_is_never_stale,
     c5_nothing_failed_is_delivered,
     c6_each_sequence_once,
+    c6_each_letter_is_sent_back_once,
     c8_eventual_is_lost_only_with_its_leader,
+    group_checkers.c7_a_floor_passes_only_what_was_settled,
+    group_checkers.c7_what_was_acknowledged_stays_so,
+    group_checkers.c7_attempts_are_not_forgotten,
+    group_checkers.c7_each_record_is_buried_once_with_the_right_count,
+    group_checkers.c8_one_holder_at_a_time,
+    group_checkers.c8_streams_keep_their_order,
+    group_checkers.c8_keys_keep_their_order,
 )
 
 
 def _noticed(incident: str) -> Violation:
     """Return an incident under its check: the one it names, else C9."""
     check, colon, sentence = incident.partition(": ")
-    return Violation("C10", sentence) if colon and check == "C10" else Violation("C9", incident)
+    return (
+        Violation(check, sentence)
+        if colon and check in {"C7", "C10"}
+        else Violation("C9", incident)
+    )
 
 
 def _answered(history: History, group: GroupId, mode: DeliveryMode) -> Iterator[Publish]:

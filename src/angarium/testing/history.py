@@ -9,11 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from angarium.testing.group_history import GroupHistory
 
 if TYPE_CHECKING:
     from angarium.ids import GroupId, NodeId
     from angarium.modes import DeliveryMode
+
+
+SENT_BACK: Final = b"sent-back"
+"""How the value of a dead letter begins that was sent back; the letter's number follows."""
 
 
 class Result(Enum):
@@ -139,4 +145,5 @@ class History:
     in EVENTUAL mode may be missing."""
     incidents: list[str] = field(default_factory=list)
     """What the run itself noticed: two leaders in a term, replicas whose hashes differ, …"""
+    groups: GroupHistory = field(default_factory=GroupHistory)
     eventual_lost: int = 0

@@ -274,3 +274,26 @@ def test_a_provisional_offset_that_holds_grows_with_time_like_any_other() -> Non
     late = published(0, at=50, offset=0, mode=DeliveryMode.EVENTUAL, provisional=True)
     history = History(publishes=[published(1, at=10, offset=1), late], final=[log_of(0, 1)])
     assert broken(history) == {"C3"}
+
+
+def sent_back(name: str, *, committed: bool | None) -> Transaction:
+    value = f"sent-back.7.{name}".encode()
+    return Transaction(
+        name=name,
+        epoch=0,
+        sequence=1,
+        home=None,
+        values={GROUP: (value,)},
+        dropped={},
+        invoked=0,
+        committed=committed,
+    )
+
+
+def test_a_dead_letter_that_was_sent_back_twice_is_found() -> None:
+    first, second = sent_back("one", committed=True), sent_back("other", committed=None)
+    history = History(transactions=[first, second])
+    history.final = [staged_log(b"sent-back.7.one")]
+    assert broken(history) == set()
+    history.final = [staged_log(b"sent-back.7.one", b"sent-back.7.other")]
+    assert broken(history) == {"C6"}

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from angarium.ids import GroupId, NodeId
     from angarium.machine import Command, Outcome
     from angarium.testing.sim.world import World
+    from angarium.wire.operations.transactions import Told
 
 PATIENCE = 250 * MILLISECOND
 """How long a caller waits for an answer before it asks again, perhaps somebody else."""
@@ -40,6 +41,8 @@ class Caller:
         self._number = 0
         self._call: _Call | None = None
         self._leaders: dict[GroupId, NodeId] = {}
+        self.told: Told | None = None
+        """What the last answer said besides the outcome, if it was about a transaction."""
 
     def call(
         self,
@@ -67,6 +70,7 @@ class Caller:
             self._world.scheduler.after(pause, self._again, self._number)
             return
         self._suppose(call.group, reply.node)
+        self.told = reply.told
         self._finish(call, reply.answer.outcomes[0])
 
     def _attempt(self, call: _Call) -> None:

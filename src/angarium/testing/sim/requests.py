@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from angarium.machine import Command
     from angarium.modes import DeliveryMode
     from angarium.replica.acks import Published
+    from angarium.wire.operations.transactions import Told
 
 
 class PublishRequest(NamedTuple):
@@ -37,6 +38,8 @@ class PublishReply(NamedTuple):
     number: int
     node: NodeId
     answer: Published | AngariumError
+    told: Told | None = None
+    """For a command of a transaction: how the leader's machine stands with its name."""
 
 
 class FetchRequest(NamedTuple):

@@ -1,62 +1,46 @@
 """A simulated client with transactions, which crashes in the middle of them.
 
-One over several partitions goes the whole way: begin at the home group, stage at each partition,
-decide at home, carry the decision out at each partition, finish at home. A client that crashes has
-lost its memory of how far it came; whoever cleans up after it asks the home group, by proposing an
-abort, and carries out whatever it is told.
+One over several partitions goes the whole way, as a node's coordinator takes it: stage at each
+partition, decide at home, carry the decision out at each partition, finish at home. A client that
+crashes has lost its memory of how far it came; it opens its series anew, in the next epoch, and
+hears from the home what was committed.
 """
 
 from __future__ import annotations
 
-import random
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypedDict
+from typing import TYPE_CHECKING
 
 from angarium.batch import encode
-from angarium.ids import Epoch, GroupId, Sequence
-from angarium.machine import Abort, Begin, Command, Commit, Decide, Decided, Finish, Refused, Stage
+from angarium.errors import AngariumError, TransactionAborted, TransactionPending
+from angarium.ids import Epoch, GroupId
+from angarium.machine import Abort, Begin, Commit, Decided, Refused, Stage
+from angarium.service.transactions import procedure
+from angarium.service.transactions.procedure import inner
 from angarium.testing.history import Transaction
-from angarium.testing.sim.calls import Caller
 from angarium.testing.sim.clock import MILLISECOND
+from angarium.testing.sim.scripts import Ask, Crashed, ScriptedClient
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Iterator
 
     from angarium.machine import Outcome
-    from angarium.testing.sim.requests import PublishReply
+    from angarium.service.transactions.procedure import Named
+    from angarium.testing.sim.scripts import Script
     from angarium.testing.sim.world import World
 
 
-class Ask(NamedTuple):
-    """One command to one group; given up, its outcome unknown, after so many attempts."""
-
-    group: GroupId
-    command: Command
-    attempts_max: int = 1_000
-
-
-Script: TypeAlias = "Generator[Ask, Outcome | None, None]"
-
-
-class Transactor:
+class Transactor(ScriptedClient):
     """Runs one transaction after the other."""
 
     def __init__(self, world: World, number: int, seed: int) -> None:
-        self.world = world
-        self.name = f"transactor-{number}"
-        self.active = True
-        self.in_flight = 0
-        self._rng = random.Random(seed)
-        self._caller = Caller(world, self.name, self._rng)
+        super().__init__(world, f"transactor-{number}", seed)
         self._epoch = 0
         self._sequence = 0
+        self._one: Transaction | None = None
 
     def start(self) -> None:
         """Begin with the first one."""
         self._later()
-
-    def receive(self, reply: PublishReply) -> None:
-        """Take an answer."""
-        self._caller.receive(reply)
 
     def _later(self) -> None:
         self.world.scheduler.after(self._rng.randrange(10, 150) * MILLISECOND, self._next)
@@ -65,26 +49,17 @@ class Transactor:
         if not self.active:
             return
         self._sequence += 1
-        one = self._drawn()
+        one = self._one = self._drawn()
         self.world.history.transactions.append(one)
-        self.in_flight = 1
-        self._go_on(one, self._script(one), None)
+        self.play(self._script(one))
 
-    def _go_on(self, one: Transaction, script: Script, outcome: Outcome | None) -> None:
-        try:
-            ask = script.send(outcome)
-        except StopIteration:
-            one.completed = self.world.scheduler.now
-            self.in_flight = 0
-            self.world.note(self.name, one.name, one.epoch, one.sequence, one.committed)
-            self._later()
-            return
-        self._caller.call(
-            ask.group,
-            ask.command,
-            lambda answer: self._go_on(one, script, answer),
-            attempts_max=ask.attempts_max,
-        )
+    def ended(self) -> None:
+        """Note how a transaction ended, and go on."""
+        one = self._one
+        assert one is not None
+        one.completed = self.world.scheduler.now
+        self.world.note(self.name, one.name, one.epoch, one.sequence, one.committed)
+        self._later()
 
     # --- what it is about -------------------------------------------------------------------
 
@@ -112,76 +87,111 @@ class Transactor:
 
     # --- how it goes ------------------------------------------------------------------------
 
-    def _script(self, one: Transaction) -> Script:
-        rng = self._rng
+    def _script(self, one: Transaction) -> Script[None]:
         is_ready = yield from self._prepare(one)
-        wants = is_ready and rng.random() < 0.9
-        if wants and rng.random() < 0.2:
-            # It asks to commit, and is gone before it hears what became of that.
-            yield self._decision(one, commit=True, attempts_max=1)
-            wants = False
+        wants = is_ready and self._rng.random() < 0.9
         if not wants:
             self._epoch += 1
-        outcome = yield self._decision(one, commit=wants)
-        if isinstance(outcome, Refused):
-            self._judge(one, outcome, "TRANSACTION_ABORTED", "a decision")
-        one.committed = isinstance(outcome, Decided) and outcome.committed
         if one.home is None:
-            self._note_place(one, next(iter(one.values)), outcome)
-            return
-        for group in one.values:
-            self._note_place(one, group, (yield self._carried_out(one, group)))
-        if one.committed:
-            yield Ask(one.home, Finish(**_of(one)))
+            yield from self._decide_here(one, wants=wants)
+        else:
+            yield from self._decide(one, one.home, wants=wants)
 
-    def _prepare(self, one: Transaction) -> Generator[Ask, Outcome | None, bool]:
-        """Begin and stage; False if it was refused, or crashed on the way."""
-        if one.home is not None:
-            outcome = yield Ask(one.home, Begin(**_of(one), participants=tuple(one.values)))
-            if isinstance(outcome, Refused):
-                self._judge(one, outcome, "TRANSACTION_ABORTED", "a beginning")
+    def _prepare(self, one: Transaction) -> Script[bool]:
+        """Stage, sometimes after a word to the home; False if that was refused or broke off."""
+        if one.home is not None and self._rng.random() < 0.5:
+            begin = Begin(**_of(one), participants=tuple(one.values))
+            heard = yield Ask(one.home, begin)
+            if isinstance(heard.outcome, Refused):
+                self._judge("a beginning", heard.outcome)
                 return False
-        for ask in self._stages(one):
+        for group, command in self._stages(one):
             if self._rng.random() < 0.03:
                 return False
-            outcome = yield ask
-            if isinstance(outcome, Refused):
-                self._judge(one, outcome, "TRANSACTION_ABORTED", "a stage")
+            try:
+                told = yield from self.follow(procedure.stage(group, command), crashes=False)
+            except Crashed:
+                return False
+            if isinstance(told.outcome, Refused):
+                self._judge("a stage", told.outcome)
                 return False
         return True
 
-    def _stages(self, one: Transaction) -> Iterator[Ask]:
+    def _stages(self, one: Transaction) -> Iterator[tuple[GroupId, Stage]]:
         for group, values in one.values.items():
             for stage, staged in (("a", values), ("b", one.dropped.get(group, ()))):
                 for part, value in enumerate(_parts(staged, self._rng.randrange(1, 4))):
-                    yield Ask(
+                    batches = b"".join(bytes(encode([record])) for record in value)
+                    yield (
                         group,
-                        Stage(
-                            **_of(one),
-                            home=one.home,
-                            stage=stage,
-                            part=part,
-                            batches=b"".join(bytes(encode([record])) for record in value),
-                        ),
+                        Stage(**_of(one), home=one.home, stage=stage, part=part, batches=batches),
                     )
 
-    def _decision(self, one: Transaction, *, commit: bool, attempts_max: int = 1_000) -> Ask:
-        if one.home is not None:
-            stages = tuple((group, ("a",)) for group in one.values) if commit else ()
-            decide = Decide(**_of(one), commit=commit, stages=stages)
-            return Ask(one.home, decide, attempts_max)
-        (group,) = one.values
-        command = Commit(**_of(one), stages=("a",)) if commit else Abort(**_of(one))
-        return Ask(group, command, attempts_max)
+    # --- decided at its home ----------------------------------------------------------------
 
-    def _carried_out(self, one: Transaction, group: GroupId) -> Ask:
-        if one.committed:
-            return Ask(group, Commit(**_of(one), stages=("a",)))
-        return Ask(group, Abort(**_of(one)))
+    def _decide(self, one: Transaction, home: GroupId, *, wants: bool) -> Script[None]:
+        stages = tuple((group, ("a",)) for group in one.values)
+        if wants:
+            steps = procedure.commit(home, _of(one), stages)
+        else:
+            steps = procedure.abort(home, _of(one), one.values)
+        try:
+            ended = yield from self.follow(steps, crashes=self._rng.random() < 0.3)
+        except Crashed:
+            yield from self._come_back(one, home)
+        except TransactionAborted:
+            one.committed = False
+        except AngariumError as error:
+            self.incident("a decision", error)
+            yield from self._come_back(one, home)
+        else:
+            one.committed = ended.committed
+            for group, decided in ended.places.items():
+                self._note_place(one, group, decided)
+
+    def _come_back(self, one: Transaction, home: GroupId) -> Script[None]:
+        """Open the series anew, and hear what became of a transaction that broke off."""
+        self._epoch += 1
+        steps = procedure.fence(home, self.name, Epoch(self._epoch))
+        try:
+            committed = yield from self.follow(steps, crashes=False)
+        except Crashed:
+            return  # nobody answered to the end: its fate is not known
+        except AngariumError as error:
+            self.incident("coming back", error)
+            return
+        one.committed = committed == inner(one.sequence)
+        for group in one.values if one.committed else ():
+            # It was carried out before the series was open; asking again tells where.
+            heard = yield Ask(group, Commit(**_of(one), stages=("a",)))
+            self._note_place(one, group, heard.outcome)
+
+    # --- decided by its only partition --------------------------------------------------------
+
+    def _decide_here(self, one: Transaction, *, wants: bool) -> Script[None]:
+        (group,) = one.values
+        commit = Commit(**_of(one), stages=("a",))
+        if wants and self._rng.random() < 0.2:
+            # It asks to commit, and is gone before it hears what became of that.
+            yield Ask(group, commit, 1)
+            self._epoch += 1
+            wants = False
+        heard = yield Ask(group, commit if wants else Abort(**_of(one)))
+        if heard.told is not None and _is_held_up(heard.outcome):
+            # One that was to be decided at its home was left behind here.
+            for attempt in heard.told.attempts:
+                if attempt.sequence < inner(one.sequence):
+                    steps = procedure.resolve(group, self.name, attempt)
+                    yield from self.follow(steps, crashes=False)
+            heard = yield Ask(group, commit)
+        if isinstance(heard.outcome, Refused):
+            self._judge("a decision", heard.outcome)
+        one.committed = isinstance(heard.outcome, Decided) and heard.outcome.committed
+        self._note_place(one, group, heard.outcome)
+
+    # --- what it hears --------------------------------------------------------------------------
 
     def _note_place(self, one: Transaction, group: GroupId, outcome: Outcome | None) -> None:
-        if isinstance(outcome, Refused):
-            self._judge(one, outcome, "", "the decision")
         if not isinstance(outcome, Decided):
             return
         if outcome.committed != one.committed:
@@ -193,21 +203,20 @@ class Transactor:
             now = self.world.scheduler.now
             one.placed[group] = (outcome.base_offset, outcome.next_offset, now)
 
-    def _judge(self, one: Transaction, refused: Refused, expected: str, what: str) -> None:
-        if refused.code != expected:
+    def _judge(self, what: str, refused: Refused) -> None:
+        if refused.code != TransactionAborted.code:
             self.world.history.incidents.append(
-                f"{one.name} {one.sequence}: {what} was refused: {refused.code} {refused.message}"
+                f"{self.name} {self._sequence}: {what} was refused: {refused.code} "
+                f"{refused.message}"
             )
 
 
-class _Named(TypedDict):
-    name: str
-    epoch: Epoch
-    sequence: Sequence
+def _is_held_up(outcome: Outcome | None) -> bool:
+    return isinstance(outcome, Refused) and outcome.code == TransactionPending.code
 
 
-def _of(one: Transaction) -> _Named:
-    return {"name": one.name, "epoch": Epoch(one.epoch), "sequence": Sequence(one.sequence)}
+def _of(one: Transaction) -> Named:
+    return {"name": one.name, "epoch": Epoch(one.epoch), "sequence": inner(one.sequence)}
 
 
 def _parts(values: tuple[bytes, ...], size: int) -> list[tuple[bytes, ...]]:
