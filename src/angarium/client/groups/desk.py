@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from angarium.api import Settlement, Verb
 from angarium.client.groups.spans import Spans, count_in, halves, offsets_in, overlap, spans_of
 from angarium.errors import AngariumError, GroupFenced
+from angarium.ids import Index
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -97,7 +98,14 @@ class Flight:
         """Return it as it travels."""
         return tuple(
             Settlement(
-                desk.topic, desk.partition, said.verb, said.ranges, said.delay_ms, said.reason
+                desk.topic,
+                desk.partition,
+                said.verb,
+                said.ranges,
+                said.delay_ms,
+                said.reason,
+                # What was delivered before the group was moved is not ours to settle any more.
+                generation=Index(said.loan.generation) if said.loan.generation else None,
             )
             for said in self.said
         )
