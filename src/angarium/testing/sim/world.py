@@ -20,7 +20,6 @@ from angarium.testing.checkers import Violation, violations
 from angarium.testing.history import FinalLog, History, LogRecord, Publish, Result
 from angarium.testing.sim.clients import Producer, Reader
 from angarium.testing.sim.clock import MILLISECOND, SECOND, Scheduler
-from angarium.testing.sim.consumers import Consumers
 from angarium.testing.sim.faults import FaultProfile, Faults
 from angarium.testing.sim.network import Network, Weather
 from angarium.testing.sim.node import SimNode
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from angarium.replica.partition_replica import PartitionReplica
-    from angarium.testing.sim.member import SimMember
-    from angarium.testing.sim.overseer import Overseer
 
 START = 1_700_000_000 * SECOND
 """When simulated time begins."""
@@ -85,8 +82,6 @@ class Settings:
     transactors: int = 0
     redrivers: int = 0
     """Clients that send the same dead letters back."""
-    members: int = 0
-    """Members of each consumer group; with none there are no groups."""
     sharing_micros: int = 0
     """How long a leader waits for more publishes to go into the same entry."""
     faults_min: int = 10
@@ -109,7 +104,6 @@ def drawn_settings(seed: int) -> Settings:
         sharing_micros=rng.choice((0, 0, 1_000)),
         faults_min=rng.choice((OVERLAPPING_FAULTS_MIN, 10, 20)),
         redrivers=rng.choice((0, 0, 0, 2)),
-        members=rng.choice((0, 0, 0, 3)),
     )
 
 
@@ -171,17 +165,12 @@ class World:
             Redriver(self, number + 1, rng.getrandbits(64))
             for number in range(self.settings.redrivers)
         ]
-        # Not from the run's own dice: runs without members are what they always were.
-        self.consumers = Consumers(self, self.settings.members, seed ^ 0xC0FFEE)
-        self.clients: list[
-            Producer | Reader | Steward | Transactor | Redriver | SimMember | Overseer
-        ] = [
+        self.clients: list[Producer | Reader | Steward | Transactor | Redriver] = [
             *self.producers,
             *self.readers,
             *self.stewards,
             *self.transactors,
             *self.redrivers,
-            *self.consumers.clients,
         ]
         self._places: dict[str, Callable[[Any], None]] = {
             **{node.name: node.receive for node in self.nodes.values()},
@@ -324,11 +313,7 @@ class World:
     def _conclude(self) -> None:
         """Heal everything, wait for the cluster to recover (C10), and read what is left."""
         self.heal()
-        for step in (
-            self._expect_acknowledgements,
-            self._expect_groups_to_finish,
-            self._expect_convergence,
-        ):
+        for step in (self._expect_acknowledgements, self._expect_convergence):
             if not self._is_broken:
                 step()
         # Replicas that have not come together would only show as many losses more.
@@ -395,12 +380,6 @@ class World:
                 self.history.incidents.append(
                     f"C10: group {probe.group} gave no CONSISTENT ack within 5 s of healing"
                 )
-
-    def _expect_groups_to_finish(self) -> None:
-        """Members that only work, and fail no more, bring every group to its end."""
-        if self.settings.members:
-            self.wait(40 * SECOND, self.consumers.are_done)
-            self.consumers.read_final()
 
     def _expect_convergence(self) -> None:
         """Every replica ends with the same log, and everybody's operations with an answer."""
