@@ -7,9 +7,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from angarium.api import TopicConfig, TopicInfo
-from angarium.errors import AlreadyExists, NotFound, NotLeader
+from angarium.errors import AlreadyExists, InvalidArgument, NotFound, NotLeader
 from angarium.machine.catalog import TopicAlter, TopicCreate, TopicDelete, TopicSettings
 from angarium.machine.catalog.placement import host_of
+from angarium.machine.catalog.values import Cleanup
 from angarium.replica.host import ORIGIN
 from angarium.service.partitions import PartitionDesk
 
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 MILLISECOND_MICROS = 1_000
 REPLICATION = 3
 """Replicas of a topic whose maker did not say how many, if there are hosts enough."""
+
+HOMES_TOPIC = "angarium.transactions"
+"""Where transactions are decided (`service.transactions.homes`). Whoever would delete it, or add
+partitions to it, could not tell any more how a transaction ended, and is refused."""
 
 SETTLE_POLL_S = 0.005
 """How often to look whether a new topic is ready."""
@@ -90,6 +95,8 @@ class TopicDesk:
     ) -> TopicInfo:
         """Give a topic more partitions or other settings."""
         topic = await self.find(name)
+        if partitions is not None and name == HOMES_TOPIC:
+            raise InvalidArgument(f"{name} keeps its partitions: transactions are found by them")
         settings = None if config is None else self.settings(config)
         await self._node.catalog.submit(
             TopicAlter(topic=topic.id, partitions=partitions, settings=settings)
@@ -98,6 +105,8 @@ class TopicDesk:
 
     async def delete(self, name: str) -> None:
         """Remove a topic with everything in it."""
+        if name == HOMES_TOPIC:
+            raise InvalidArgument(f"{name} stays: the cluster decides transactions there")
         topic = await self.find(name)
         await self._node.catalog.submit(TopicDelete(topic=topic.id))
 
@@ -162,6 +171,9 @@ class TopicDesk:
             retention_bytes=config.retention_bytes,
             until_consumed=config.retention_groups,
             expiry_micros=_times(config.expiry_ms, MILLISECOND_MICROS),
+            cleanup=Cleanup[config.cleanup.upper()],
+            tombstone_micros=config.tombstone_ms * MILLISECOND_MICROS,
+            dirty_percent=config.dirty_percent,
             batch_bytes_max=config.batch_bytes_max,
         )
 
@@ -175,6 +187,9 @@ def _config(settings: TopicSettings) -> TopicConfig:
         retention_groups=settings.until_consumed,
         batch_bytes_max=settings.batch_bytes_max,
         expiry_ms=_per(settings.expiry_micros, MILLISECOND_MICROS),
+        cleanup="compact" if settings.cleanup is Cleanup.COMPACT else "delete",
+        tombstone_ms=settings.tombstone_micros // MILLISECOND_MICROS,
+        dirty_percent=settings.dirty_percent,
     )
 
 

@@ -26,9 +26,11 @@ from angarium.machine.catalog import ProducerOpen, ProducerOpened
 from angarium.machine.commands import SeriesDelete, Stage
 from angarium.machine.outcomes import Decided, Refused
 from angarium.modes import DeliveryMode
+from angarium.service.admission import check_fit
 from angarium.service.publishing import checked
+from angarium.service.topics import HOMES_TOPIC
 from angarium.service.transactions import procedure
-from angarium.service.transactions.homes import HOMES_TOPIC, Homes
+from angarium.service.transactions.homes import Homes
 from angarium.service.transactions.participants import Participants
 from angarium.service.transactions.positions import Positions
 from angarium.service.transactions.procedure import Ask, ask_all, inner, outer, raise_refused
@@ -206,7 +208,9 @@ class TransactionDesk:
         if size > STAGE_BYTES_MAX:
             raise LimitExceeded("STAGE_BYTES_MAX", f"{size} bytes cannot be staged at once")
         settings = self._node.catalog.machine.topics.by_id[place.topic].settings
-        return b"".join(checked(one, settings.batch_bytes_max) for one in batches)
+        found = [checked(one, settings.batch_bytes_max) for one in batches]
+        check_fit(found, settings, now=self._node.now())
+        return b"".join(found)
 
     async def _follow(self, steps: Procedure[T]) -> T:
         timeout_s = self._node.config.request_timeout_s

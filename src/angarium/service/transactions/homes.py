@@ -13,14 +13,13 @@ from angarium.api import TopicConfig
 from angarium.errors import AlreadyExists, NotFound
 from angarium.machine.catalog import TopicCreate
 from angarium.machine.fingerprint import home_partition
+from angarium.service.topics import HOMES_TOPIC
 
 if TYPE_CHECKING:
     from angarium.ids import GroupId
     from angarium.machine.catalog import Topic
     from angarium.node.node import Node
     from angarium.service.topics import TopicDesk
-
-HOMES_TOPIC: Final = "angarium.transactions"
 
 HOMES: Final = 16
 """Partitions of that topic. A home decides thousands of transactions a second and remembers up to
