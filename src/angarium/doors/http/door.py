@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from angarium.doors.http.administration import Administration
 from angarium.doors.http.events import Streaming
+from angarium.doors.http.graphql.parameters import QueryParameters
 from angarium.doors.http.groups import GroupAdministration
 from angarium.doors.http.lanes import Lanes
 from angarium.doors.http.letters import LetterDesk
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
     from angarium.api import Broker, GroupBroker
     from angarium.client import Client
+    from angarium.doors.http.graphql.endpoint import GraphqlEndpoint
     from angarium.doors.http.observing import Facts
     from angarium.doors.http.publishing import SequencedBroker
     from angarium.doors.http.server.messages import Answer, Request
@@ -74,6 +77,10 @@ class HttpDoor:
         self._limits = limits or HttpLimits()
         self._origins = frozenset(origins)
         self._leader_hint = leader_hint
+        self._shapes = TopicShapes(broker)
+        self.lanes = Lanes(broker, self._shapes)
+        self._graphql: GraphqlEndpoint | None = None
+        self._loading: asyncio.Task[None] | None = None
         self.router = Router(self._routes())
         self._document = msgspec.json.encode(document(self.router.routes))
         self.server = HttpServer(
@@ -82,10 +89,14 @@ class HttpDoor:
 
     async def start(self) -> int:
         """Open the door; return the port. `OSError` if the address cannot be had."""
-        return await self.server.start(host=self._host, port=self._port)
+        port = await self.server.start(host=self._host, port=self._port)
+        self._loading = asyncio.get_running_loop().create_task(self._load_graphql())
+        return port
 
     async def stop(self, grace_s: float = 2.0) -> None:
         """Close the door: streams end at once, other requests have `grace_s` to finish."""
+        if self._loading is not None:
+            self._loading.cancel()
         await self.server.stop(grace_s)
 
     def _handle(self, request: Request) -> Answer:
@@ -94,8 +105,7 @@ class HttpDoor:
 
     def _routes(self) -> list[Route]:
         broker = self._broker
-        shapes = TopicShapes(broker)
-        self.lanes = Lanes(broker, shapes)
+        shapes = self._shapes
         self.observing = Observing(broker, self._facts, lambda: self.server)
         publishing = Publishing(
             broker, shapes, self.lanes, self._leader_hint, sequenced=self._sequenced
@@ -109,6 +119,7 @@ class HttpDoor:
             *stream_routes(streaming, sockets),
             *administration_routes(Administration(broker, shapes)),
             *observing_routes(self.observing),
+            *self._graphql_routes(),
         ]
         if self._groups is not None:
             found += GroupAdministration(self._groups).routes()
@@ -118,5 +129,56 @@ class HttpDoor:
         path = "/v1/openapi.json"
         return [*found, Route(method="GET", path=path, handler=self._openapi, summary=summary)]
 
+    # --- GraphQL: loaded after the door is open, because that takes a while --------------------
+
+    async def _load_graphql(self) -> None:
+        await asyncio.to_thread(_import_graphql)
+        self._endpoint()
+
+    def _endpoint(self) -> GraphqlEndpoint:
+        if self._graphql is None:
+            endpoint = _import_graphql()
+            self._graphql = endpoint(self._broker, self._groups, self._shapes, self.lanes)
+        return self._graphql
+
+    def _graphql_post(self, request: Request, given: QueryParameters) -> Answer:
+        return self._endpoint().post(request, given)
+
+    def _graphql_get(self, request: Request, given: QueryParameters) -> Answer:
+        return self._endpoint().get(request, given)
+
+    def _graphql_schema(self, request: Request, _: NoParameters) -> Answer:
+        return self._endpoint().sdl(request)
+
+    def _graphql_routes(self) -> list[Route]:
+        return [
+            Route(
+                method="POST",
+                path="/graphql",
+                handler=self._graphql_post,
+                parameters=QueryParameters,
+                summary="GraphQL.",
+            ),
+            Route(
+                method="GET",
+                path="/graphql",
+                handler=self._graphql_get,
+                parameters=QueryParameters,
+                summary="GraphQL queries, WebSockets, and a page to try it out.",
+            ),
+            Route(
+                method="GET",
+                path="/graphql/schema",
+                handler=self._graphql_schema,
+                summary="The schema.",
+            ),
+        ]
+
     def _openapi(self, _: Request, __: NoParameters) -> Response:
         return Response(200, self._document, JSON)
+
+
+def _import_graphql() -> type[GraphqlEndpoint]:
+    from angarium.doors.http.graphql.endpoint import GraphqlEndpoint  # noqa: PLC0415
+
+    return GraphqlEndpoint

@@ -59,10 +59,10 @@ FIRST: Final = Offset(0)
 
 def outgoing(record: NewRecord) -> Outgoing:
     """Return the record that JSON describes; raises `InvalidArgument`."""
-    value = _bytes("value", record.value, record.value_base64)
+    value = bytes_of("value", record.value, record.value_base64)
     key = None
     if record.key is not None or record.key_base64 is not None:
-        key = _bytes("key", record.key, record.key_base64)
+        key = bytes_of("key", record.key, record.key_base64)
     headers: Pairs = ()
     if record.headers:
         headers = tuple([_pair(one) for one in record.headers])
@@ -105,7 +105,8 @@ def single_batch(record: Outgoing, identity: Identity = NOBODY) -> bytearray:
     )
 
 
-def _bytes(what: str, text: str | None, in_base64: str | None) -> bytes | None:
+def bytes_of(what: str, text: str | None, in_base64: str | None) -> bytes | None:
+    """Return bytes that came as text or in base64; raises `InvalidArgument`."""
     if in_base64 is None:
         return None if text is None else text.encode()
     if text is not None:
@@ -117,7 +118,7 @@ def _bytes(what: str, text: str | None, in_base64: str | None) -> bytes | None:
 
 
 def _pair(header: NewHeader) -> tuple[str, bytes | None]:
-    return header.name, _bytes("value", header.value, header.value_base64)
+    return header.name, bytes_of("value", header.value, header.value_base64)
 
 
 # --- outwards --------------------------------------------------------------------------------

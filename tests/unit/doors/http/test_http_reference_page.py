@@ -6,11 +6,18 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
+import pytest
+
 from angarium.doors.http import HttpLimits
+from angarium.doors.http.graphql.limits import GraphqlLimits
 
-PAGE = (Path(__file__).resolve().parents[4] / "docs" / "reference" / "http.md").read_text("utf-8")
+REFERENCE = Path(__file__).resolve().parents[4] / "docs" / "reference"
 
 
-def test_the_page_has_every_limit_with_its_default() -> None:
-    rows = dict(re.findall(r"^\| `(\w+)` \| ([\d.]+) \|", PAGE, re.MULTILINE))
-    assert rows == {one.name: str(one.default) for one in fields(HttpLimits)}
+@pytest.mark.parametrize(
+    ("page", "limits"), [("http.md", HttpLimits), ("graphql.md", GraphqlLimits)]
+)
+def test_the_page_has_every_limit_with_its_default(page: str, limits: type) -> None:
+    text = (REFERENCE / page).read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([\d.]+) \|", text, re.MULTILINE))
+    assert rows == {one.name: str(one.default) for one in fields(limits)}

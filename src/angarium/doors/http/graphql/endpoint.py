@@ -1,0 +1,179 @@
+"""GraphQL over HTTP: POST and GET, one operation or a few, and a page to try it out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from graphql import OperationType
+
+from angarium.doors.http.graphql.documents import Documents, InvalidDocument, operation_kind
+from angarium.doors.http.graphql.execution import executed, refusal
+from angarium.doors.http.graphql.limits import GraphqlLimits
+from angarium.doors.http.graphql.measuring import Measure, check
+from angarium.doors.http.graphql.resolving import Resolvers
+from angarium.doors.http.graphql.schema import SDL, schema
+from angarium.doors.http.graphql.sessions import PROTOCOLS, GraphqlSession
+from angarium.doors.http.graphql.subscribing import Subscribing
+from angarium.doors.http.problems import Refused
+from angarium.doors.http.server import Response, WebSocket
+from angarium.doors.http.server.messages import JSON
+from angarium.doors.http.strict_json import check_names
+from angarium.errors import AngariumError, InvalidArgument, LimitExceeded
+
+if TYPE_CHECKING:
+    from angarium.api import Broker, GroupBroker
+    from angarium.doors.http.graphql.documents import Prepared
+    from angarium.doors.http.graphql.parameters import QueryParameters
+    from angarium.doors.http.lanes import Lanes
+    from angarium.doors.http.server.messages import Request
+    from angarium.doors.partitions import TopicShapes
+
+RESPONSE_JSON: Final = b"application/graphql-response+json"
+_PLAYGROUND: Final = Path(__file__).with_name("playground.html")
+
+
+class Operation(msgspec.Struct, frozen=True):
+    """What a client asks. Other fields are left alone: clients add their own."""
+
+    query: str
+    variables: dict[str, Any] | None = None
+    operationName: str | None = None  # noqa: N815  (the protocol's name)
+
+
+_operation: Final = msgspec.json.Decoder(Operation)
+_operations: Final = msgspec.json.Decoder(list[Operation])
+_variables: Final = msgspec.json.Decoder(dict[str, Any])
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class GraphqlEndpoint:
+    """Serves GraphQL on a path."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        groups: GroupBroker | None,
+        shapes: TopicShapes,
+        lanes: Lanes,
+        *,
+        limits: GraphqlLimits | None = None,
+    ) -> None:
+        self._limits = limits or GraphqlLimits()
+        self._schema = schema()
+        self._documents = Documents(self._schema, self._limits)
+        self._resolvers = Resolvers(broker, groups, shapes, lanes)
+        self._subscribing = Subscribing(broker, groups)
+        self._page = _PLAYGROUND.read_bytes()
+
+    async def post(self, request: Request, _: QueryParameters) -> Response:
+        """Execute one operation, or a few."""
+        if request.media_type != JSON:
+            raise Refused("the body has to be JSON: Content-Type: application/json", status=415)
+        if request.body.lstrip()[:1] == b"[":
+            return await self._several(request)
+        try:
+            asked = _read(request.body, _operation)
+            prepared = self._checked(asked, is_get=False)
+        except AngariumError as error:
+            return _refused(request, error)
+        return _answered(request, await self._execute(asked, prepared))
+
+    async def get(self, request: Request, given: QueryParameters) -> Response | None:
+        """Execute a query, become a WebSocket, or show the page."""
+        if request.header(b"upgrade") is not None:
+            await self._socket(request)
+            return None
+        if given.query is None:
+            return self.playground(request, given)
+        try:
+            variables = None if given.variables is None else _read(given.variables, _variables)
+            asked = Operation(given.query, variables, given.operationName)
+            prepared = self._checked(asked, is_get=True)
+        except AngariumError as error:
+            return _refused(request, error)
+        return _answered(request, await self._execute(asked, prepared))
+
+    def playground(self, _: Request, __: object) -> Response:
+        """Show the page."""
+        return Response(200, self._page, b"text/html; charset=utf-8")
+
+    def sdl(self, _: Request) -> Response:
+        """Show the schema."""
+        return Response(200, SDL.strip().encode(), b"text/plain; charset=utf-8")
+
+    async def _socket(self, request: Request) -> None:
+        websocket = WebSocket(request, subprotocols=PROTOCOLS)
+        await GraphqlSession(
+            websocket,
+            schema=self._schema,
+            documents=self._documents,
+            resolvers=self._resolvers,
+            subscribing=self._subscribing,
+            operations_max=self._limits.operations_max,
+        ).run()
+
+    async def _several(self, request: Request) -> Response:
+        try:
+            asked = _read(request.body, _operations)
+            if not 1 <= len(asked) <= self._limits.batch_max:
+                raise LimitExceeded("batch_max", f"up to {self._limits.batch_max} operations")
+            together = Measure()
+            prepared = []
+            for one in asked:
+                prepared.append(self._checked(one, is_get=False))
+                together = together.beside(prepared[-1].measure)
+            check(together, self._limits)
+        except AngariumError as error:
+            return _refused(request, error)
+        # One after the other: mutations of a batch may build on each other.
+        answers = [
+            await self._execute(one, ready) for one, ready in zip(asked, prepared, strict=True)
+        ]
+        return _answered(request, answers)
+
+    def _checked(self, asked: Operation, *, is_get: bool) -> Prepared:
+        prepared = self._documents.prepared(asked.query)
+        kind = operation_kind(prepared, asked.operationName)
+        if kind is OperationType.SUBSCRIPTION:
+            raise InvalidArgument("subscriptions go over a WebSocket: graphql-transport-ws")
+        if is_get and kind is not OperationType.QUERY:
+            # A link must not change anything.
+            raise Refused("only queries may be asked with GET", status=405)
+        return prepared
+
+    async def _execute(self, asked: Operation, prepared: Prepared) -> dict[str, Any]:
+        return await executed(
+            self._schema,
+            prepared,
+            self._resolvers,
+            variables=asked.variables,
+            operation=asked.operationName,
+        )
+
+
+def _read(body: bytes | str, decoder: msgspec.json.Decoder[Any]) -> Any:
+    try:
+        found = decoder.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidArgument(f"the JSON is not what this takes: {error}") from None
+    check_names(body)
+    return found
+
+
+def _answered(request: Request, answer: object) -> Response:
+    return Response(200, _encode(answer), _type(request))
+
+
+def _refused(request: Request, error: AngariumError) -> Response:
+    kind = _type(request)
+    status = getattr(error, "status", 400)
+    if kind == JSON and isinstance(error, InvalidDocument):
+        status = 200  # what clients of the older media type expect
+    return Response(status, _encode(refusal(error)), kind)
+
+
+def _type(request: Request) -> bytes:
+    accepted = request.header(b"accept") or b""
+    return RESPONSE_JSON if RESPONSE_JSON in accepted else JSON

@@ -1,0 +1,75 @@
+"""Executing operations, and telling what went wrong in the one table's terms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from graphql import ExecutionResult, GraphQLError, execute
+
+from angarium.doors.status import INTERNAL, status_of
+from angarium.errors import AngariumError, InvalidArgument
+from angarium.wire.error_codec import failure_of
+
+if TYPE_CHECKING:
+    from graphql import GraphQLSchema
+
+    from angarium.doors.http.graphql.documents import Prepared
+    from angarium.doors.http.graphql.resolving import Resolvers
+
+
+async def executed(
+    schema: GraphQLSchema,
+    prepared: Prepared,
+    resolvers: Resolvers,
+    *,
+    variables: dict[str, Any] | None,
+    operation: str | None,
+) -> dict[str, Any]:
+    """Return the answer to a query or mutation."""
+    result = execute(
+        schema,
+        prepared.document,
+        variable_values=variables,
+        operation_name=operation,
+        field_resolver=resolvers.resolve,
+    )
+    if not isinstance(result, ExecutionResult):
+        result = await result
+    return answer_of(result)
+
+
+def answer_of(result: ExecutionResult) -> dict[str, Any]:
+    """Return a result as JSON shows it."""
+    answer: dict[str, Any] = {"data": result.data}
+    if result.errors:
+        answer["errors"] = [told(one) for one in result.errors]
+    return answer
+
+
+def refusal(error: Exception) -> dict[str, Any]:
+    """Return the answer to a request that was not executed at all."""
+    errors = getattr(error, "errors", None)
+    if errors:
+        return {"errors": [told(one) for one in errors]}
+    return {"errors": [told(GraphQLError(str(error), original_error=error))]}
+
+
+def told(error: GraphQLError) -> dict[str, Any]:
+    """Return an error: its place in the document, and our code beside the usual one."""
+    original = error.original_error
+    # What graphql-core itself refuses is a mistake of the caller.
+    known = InvalidArgument(error.message) if original is None else original
+    failure = failure_of(known)
+    status = status_of(known) if isinstance(known, AngariumError) else INTERNAL
+    shown: dict[str, Any] = {"message": failure.message}
+    if error.locations:
+        shown["locations"] = [one.formatted for one in error.locations]
+    if error.path is not None:
+        shown["path"] = error.path
+    shown["extensions"] = {
+        "code": status.graphql,
+        "angariumCode": failure.code,
+        "retriable": failure.retriable,
+        "fault": failure.fault,
+    }
+    return shown

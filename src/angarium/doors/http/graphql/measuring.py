@@ -1,0 +1,152 @@
+"""What a document would cost, found in one walk over it, fragments counted as often as spread.
+
+This happens before validation, so nothing is believed about the document: fragments may be missing
+or go round in circles. Each fragment is measured once, so the walk takes time in proportion to the
+text, however much the text stands for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from graphql.language import (
+    FieldNode,
+    FragmentDefinitionNode,
+    FragmentSpreadNode,
+    InlineFragmentNode,
+    IntValueNode,
+    OperationDefinitionNode,
+)
+
+from angarium.errors import InvalidArgument, LimitExceeded
+
+if TYPE_CHECKING:
+    from graphql.language import DocumentNode, SelectionSetNode
+
+    from angarium.doors.http.graphql.limits import GraphqlLimits
+
+RECORDS_MAX: Final = 1_000
+"""Records that one field returns at the most."""
+
+RECORDS_DEFAULT: Final = 100
+"""And if it is not said; as the schema has it."""
+
+LIST_FIELDS: Final = {
+    "topics": 20,
+    "groups": 20,
+    "partitions": 20,
+    "positions": 20,
+    "nodes": 5,
+    "members": 5,
+    "headers": 2,
+}
+"""How many of each a list is taken to have, where the document does not say."""
+
+
+class Measure(NamedTuple):
+    """What a part of a document comes to."""
+
+    depth: int = 0
+    fields: int = 0
+    aliases: int = 0
+    cost: int = 0
+
+    def beside(self, other: Measure) -> Measure:
+        """Return both together."""
+        return Measure(
+            max(self.depth, other.depth),
+            self.fields + other.fields,
+            self.aliases + other.aliases,
+            self.cost + other.cost,
+        )
+
+
+def measure(document: DocumentNode, limits: GraphqlLimits) -> Measure:
+    """Return what the costliest operation comes to; raises `LimitExceeded` beyond a limit."""
+    walk = _Walk(
+        {
+            one.name.value: one
+            for one in document.definitions
+            if isinstance(one, FragmentDefinitionNode)
+        }
+    )
+    found = Measure()
+    for one in document.definitions:
+        if isinstance(one, OperationDefinitionNode):
+            found = _larger(found, walk.selections(one.selection_set))
+        elif isinstance(one, FragmentDefinitionNode):
+            # Also one that nobody spreads: validation will look at it, too.
+            found = _larger(found, walk.fragment(one.name.value))
+    check(found, limits)
+    return found
+
+
+def check(found: Measure, limits: GraphqlLimits) -> None:
+    """Raise `LimitExceeded` for the first limit that is exceeded."""
+    for name, value, most in (
+        ("depth_max", found.depth, limits.depth_max),
+        ("fields_max", found.fields, limits.fields_max),
+        ("aliases_max", found.aliases, limits.aliases_max),
+        ("cost_max", found.cost, limits.cost_max),
+    ):
+        if value > most:
+            raise LimitExceeded(name, f"{value} where {most} is the most")
+
+
+def _larger(one: Measure, other: Measure) -> Measure:
+    return Measure(*map(max, one, other))
+
+
+class _Walk:
+    """One walk, which remembers what fragments come to."""
+
+    def __init__(self, fragments: dict[str, FragmentDefinitionNode]) -> None:
+        self._fragments = fragments
+        self._known: dict[str, Measure | None] = {}
+
+    def selections(self, node: SelectionSetNode | None) -> Measure:
+        found = Measure()
+        for one in node.selections if node is not None else ():
+            match one:
+                case FieldNode():
+                    found = found.beside(self._field(one))
+                case FragmentSpreadNode():
+                    found = found.beside(self.fragment(one.name.value))
+                case InlineFragmentNode():
+                    found = found.beside(self.selections(one.selection_set))
+        return found
+
+    def fragment(self, name: str) -> Measure:
+        if name in self._known:
+            known = self._known[name]
+            if known is None:
+                raise InvalidArgument(f"the fragment {name} contains itself")
+            return known
+        definition = self._fragments.get(name)
+        if definition is None:
+            return Measure()  # validation says so
+        self._known[name] = None
+        found = self._known[name] = self.selections(definition.selection_set)
+        return found
+
+    def _field(self, node: FieldNode) -> Measure:
+        inside = self.selections(node.selection_set)
+        return Measure(
+            inside.depth + 1,
+            inside.fields + 1,
+            inside.aliases + (node.alias is not None),
+            1 + inside.cost * _times(node),
+        )
+
+
+def _times(node: FieldNode) -> int:
+    """Return how often what a field selects is wanted."""
+    name = node.name.value
+    for argument in node.arguments or ():
+        if argument.name.value == "limit":
+            if isinstance(argument.value, IntValueNode):
+                return min(int(argument.value.value[:9]), RECORDS_MAX)
+            return RECORDS_MAX  # a variable: as many as there may be
+    if name == "records" and node.arguments:
+        return RECORDS_DEFAULT
+    return LIST_FIELDS.get(name, 1)

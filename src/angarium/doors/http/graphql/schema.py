@@ -1,0 +1,265 @@
+"""The schema, as it is published, and built once."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final
+
+from graphql import GraphQLError, GraphQLScalarType, GraphQLSchema, build_schema
+from graphql.language import IntValueNode
+
+SDL: Final = '''
+"A whole number of 64 bits."
+scalar Long
+
+"What an acknowledgement means."
+enum DeliveryMode {
+  "A majority of replicas has fsynced it."
+  CONSISTENT
+  "The leader has appended it."
+  EVENTUAL
+  "Handed to the subscribers connected now; stored nowhere."
+  PERFORMANCE
+}
+
+enum GroupKind { STREAM QUEUE KEY CHECKPOINT }
+
+enum SeekTarget { EARLIEST LATEST OFFSET TIME }
+
+type Query {
+  "ok"
+  health: String!
+  topics: [Topic!]!
+  topic(name: String!): Topic
+  "Committed records of a partition, from an offset on."
+  records(
+    topic: String!, partition: Int! = 0, offset: Long! = 0, limit: Int! = 100, waitMs: Int! = 0,
+    fresh: Boolean! = false
+  ): RecordPage!
+  groups: [Group!]!
+  group(name: String!): Group
+  "The cluster, as the answering node sees it."
+  status: Cluster!
+}
+
+type Mutation {
+  publish(
+    topic: String!, payload: String, payloadBase64: String, key: String, keyBase64: String,
+    headers: [HeaderInput!], partition: Int, mode: DeliveryMode
+  ): PublishResponse!
+  "Records of one partition each are stored in order; all of them, or an error."
+  publishBatch(
+    topic: String!, payloads: [String!]!, keys: [String], partition: Int, mode: DeliveryMode
+  ): PublishResponse!
+  createTopic(name: String!, partitions: Int! = 1, config: TopicConfigInput): Topic!
+  "Settings are given as a whole: those left out take their defaults."
+  alterTopic(name: String!, partitions: Int, config: TopicConfigInput): Topic!
+  deleteTopic(name: String!): Boolean!
+  alterGroup(name: String!, config: GroupConfigInput!): Group!
+  seekGroup(
+    name: String!, to: SeekTarget!, value: Long! = 0, topic: String, partition: Int,
+    dryRun: Boolean! = false
+  ): [Move!]!
+  pauseGroup(name: String!, paused: Boolean! = true): Boolean!
+  deleteGroup(name: String!, topic: String): Boolean!
+}
+
+type Subscription {
+  """
+  The records of a topic. Group "" is what comes from now on, "__REPLAY__" everything from the
+  start; any other takes part in that group, where each record is acknowledged once it was sent.
+  """
+  subscribe(topic: String!, groupId: String! = ""): Message!
+}
+
+type Message {
+  "Topic, partition and offset in one word."
+  id: ID!
+  topic: String!
+  "Bytes that are no UTF-8 are replaced; `payloadBase64` has them as they are."
+  payload: String!
+  "Seconds since 1970."
+  timestamp: Int!
+  payloadBase64: String!
+  key: String
+  partition: Int!
+  "None for a PERFORMANCE record."
+  offset: Long
+  headers: [Header!]!
+  "Which attempt this is, in a group."
+  attempt: Int!
+}
+
+type PublishResponse {
+  success: Boolean!
+  ack: Ack
+  acks: [Ack!]!
+}
+
+type Ack {
+  topic: String!
+  partition: Int!
+  mode: DeliveryMode!
+  offset: Long
+  nextOffset: Long
+  appendTimeUs: Long
+  provisional: Boolean!
+  duplicate: Boolean!
+  subscribers: Int!
+}
+
+type RecordPage {
+  records: [Record!]!
+  nextOffset: Long!
+  startOffset: Long!
+  endOffset: Long!
+}
+
+type Record {
+  partition: Int!
+  offset: Long!
+  "None for a null value; bytes that are no UTF-8 are replaced."
+  value: String
+  valueBase64: String
+  key: String
+  keyBase64: String
+  headers: [Header!]!
+  timestampUs: Long!
+  appendTimeUs: Long!
+}
+
+type Header { name: String! value: String valueBase64: String }
+input HeaderInput { name: String! value: String valueBase64: String }
+
+type Topic {
+  id: ID!
+  name: String!
+  config: TopicConfig!
+  partitions: [Partition!]!
+  createdAtUs: Long!
+}
+
+type TopicConfig {
+  replication: Int
+  mode: DeliveryMode!
+  retentionMs: Long
+  retentionBytes: Long
+  batchBytesMax: Int!
+  expiryMs: Long
+}
+
+input TopicConfigInput {
+  replication: Int
+  mode: DeliveryMode! = CONSISTENT
+  retentionMs: Long
+  retentionBytes: Long
+  batchBytesMax: Int
+  expiryMs: Long
+}
+
+type Partition {
+  number: Int!
+  replicas: [Int!]!
+  leader: Int
+  startOffset: Long
+  endOffset: Long
+  inSync: [Int!]
+}
+
+type Group {
+  name: String!
+  kind: GroupKind!
+  config: GroupConfig!
+  paused: Boolean!
+  members: [Member!]!
+  "Empty in a list of groups."
+  positions: [Position!]!
+  lag: Long!
+}
+
+type GroupConfig {
+  maxAttempts: Int!
+  ackTimeoutMs: Long!
+  backoffMinMs: Long!
+  backoffMaxMs: Long!
+  deadLetterTopic: String!
+}
+
+input GroupConfigInput {
+  maxAttempts: Int! = 5
+  ackTimeoutMs: Long! = 30000
+  backoffMinMs: Long! = 100
+  backoffMaxMs: Long! = 60000
+  deadLetterTopic: String! = "angarium.dlq"
+}
+
+type Member { name: String! node: Int! pending: Int! }
+
+type Position {
+  topic: String!
+  partition: Int!
+  floor: Long!
+  startOffset: Long!
+  endOffset: Long!
+  pending: Int!
+  retrying: Int!
+  lag: Long!
+  lagMs: Long!
+  isBehind: Boolean!
+  owner: String!
+}
+
+type Move { topic: String! partition: Int! oldFloor: Long! newFloor: Long! }
+
+type Cluster {
+  clusterId: String!
+  node: Int!
+  catalogLeader: Int
+  nodes: [Node!]!
+  topics: Int!
+  partitions: Int!
+  featureLevel: Int!
+  version: String!
+}
+
+type Node {
+  id: Int!
+  wire: String
+  grpc: String
+  http: String
+  region: String!
+  zone: String!
+  host: String!
+  draining: Boolean!
+  alive: Boolean!
+  leads: Int!
+  replicas: Int!
+}
+'''
+
+_LOWEST: Final = -(1 << 63)
+_HIGHEST: Final = (1 << 63) - 1
+
+
+@cache
+def schema() -> GraphQLSchema:
+    """Return the schema, built."""
+    built = build_schema(SDL)
+    long = built.type_map["Long"]
+    assert isinstance(long, GraphQLScalarType)
+    long.serialize = _long  # type: ignore[method-assign]
+    long.parse_value = _long  # type: ignore[method-assign]
+    long.parse_literal = _long_literal  # type: ignore[assignment, method-assign]
+    return built
+
+
+def _long(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not _LOWEST <= value <= _HIGHEST:
+        raise GraphQLError(f"Long cannot represent {value!r}.")
+    return value
+
+
+def _long_literal(node: Any, _: Any = None) -> int:
+    if not isinstance(node, IntValueNode):
+        raise GraphQLError("Long is written as a whole number.", node)
+    return _long(int(node.value))
