@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from angarium.bench.stamps import numbers
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from angarium.bench.drivers.port import Subscriber
     from angarium.bench.load import Window
     from angarium.bench.plan import Place
@@ -33,11 +35,15 @@ class Inbox:
     async def take_from(self, subscriber: Subscriber) -> None:
         """Receive until the subscriber is closed."""
         while (received := await subscriber.receive()) is not None:
-            now = time.monotonic_ns()
-            ids, sent = self._stamps.columns(received.values)
-            self.ids[received.place].append(ids)
-            self._arrivals.append((now, sent))
-            self.count += len(received.values)
+            self.put(received.place, received.values)
+
+    def put(self, place: Place, values: Sequence[bytes | None]) -> None:
+        """Take records of a place that have just come."""
+        now = time.monotonic_ns()
+        ids, sent = self._stamps.columns(values)
+        self.ids[place].append(ids)
+        self._arrivals.append((now, sent))
+        self.count += len(values)
 
     async def until(self, count: int, *, timeout_s: float) -> bool:
         """Wait until so many records are here, for as long as more keep coming."""
@@ -59,6 +65,13 @@ class Inbox:
         return sum(
             len(sent) // 8 for now, sent in self._arrivals if window.start <= now < window.end
         )
+
+    def rate(self) -> float:
+        """Return the records per second from the first arrival to the last."""
+        if len(self._arrivals) < 2:
+            return 0.0
+        first, last = self._arrivals[0][0], self._arrivals[-1][0]
+        return self.count / max((last - first) / 1e9, 1e-9)
 
     def latencies(self, window: Window) -> array[int]:
         """Return the time from due to received of records that were due in the window, in ns."""

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.api import TopicConfig
 from angarium.bench.catch_up import seconds_to_read
+from angarium.bench.consuming import Consuming
 from angarium.bench.drivers.wire import WireDriver
 from angarium.bench.inbox import Inbox
 from angarium.bench.latency import latency
 from angarium.bench.load import Window, Worker, probe
 from angarium.bench.plan import Place, Plan, Protocol, Route, Scenario
-from angarium.bench.report import SYNC_POLICIES, NodeUsage, Report
+from angarium.bench.report import SYNC_POLICIES, GroupPart, NodeUsage, Report
 from angarium.bench.resources import usage
 from angarium.bench.stamps import Stamps
 from angarium.bench.verify import verdict
@@ -31,8 +32,10 @@ if TYPE_CHECKING:
 
     from angarium.api import NodeInfo, TopicInfo
     from angarium.bench.drivers.port import Driver, Publisher
+    from angarium.bench.latency import Latency
     from angarium.bench.load import Work
     from angarium.bench.resources import Usage, Watched
+    from angarium.bench.verify import Verdict
 
 READY_SECONDS_MAX: Final = 30.0
 """Partitions that have no leader by then are given up."""
@@ -53,9 +56,14 @@ async def measure(plan: Plan, servers: str, watched: Sequence[Watched] = ()) -> 
         driver = _driver(plan, servers, places, topics, status.nodes)
         stack.push_async_callback(driver.close)
         run = _Run(plan, client, driver, places, watched)
+        if plan.scenario.has_group:
+            run.consuming = Consuming(plan, servers, places, run.inbox)
+            stack.push_async_callback(run.consuming.close)
         await run.publish()
         if plan.scenario is Scenario.CATCH_UP:
             await run.read()
+        if plan.scenario.has_group:
+            await run.settle()
         await run.check()
         replicas = min(len(one.replicas) for topic in topics for one in topic.partitions)
         return run.report(nodes=len(status.nodes), replicas=replicas)
@@ -78,7 +86,10 @@ class _Run:
         self._places = places
         self._watched = watched
         self._stamps = Stamps(plan.size)
-        self._inbox = Inbox(self._stamps)
+        self.inbox = Inbox(self._stamps)
+        self.consuming: Consuming | None = None
+        self._group: GroupPart | None = None
+        self._end_to_end: Latency | None = None
         self._works: list[Work] = []
         self._window = Window(0, 0)
         self._before: list[Usage | None] = []
@@ -111,10 +122,12 @@ class _Run:
             self._window = Window.of(self._plan)
             async with asyncio.TaskGroup() as load:
                 load.create_task(self._watch())
+                if self.consuming is not None:
+                    load.create_task(self.consuming.run(self._window))
                 for worker in workers:
                     load.create_task(worker.run(self._window, begin))
             if self._plan.scenario is Scenario.LIVE:
-                await self._inbox.until(self._expected, timeout_s=self._patience_s)
+                await self.inbox.until(self._expected, timeout_s=self._patience_s)
 
     async def read(self) -> None:
         """Read everything from its beginning, twice: as batches, and as records."""
@@ -130,19 +143,38 @@ class _Run:
             await seconds_to_read(self._client, topics, count, as_records=True),
         )
 
+    async def settle(self) -> None:
+        """Let the group work off what is left."""
+        assert self.consuming is not None
+        ended = time.monotonic_ns()
+        if self._plan.scenario is Scenario.ISOLATION:
+            # What is stuck comes afterwards; the question is how the others fared meanwhile.
+            self._end_to_end = latency(self.inbox.latencies(self._window))
+        if self._plan.scenario is Scenario.DISK:
+            await self.consuming.begin()
+        unsettled = await self.consuming.finish(quiet_s=QUIET_SECONDS_MAX)
+        self._end_to_end = self._end_to_end or latency(self.inbox.latencies(self._window))
+        self._group = GroupPart(
+            consumers=self._plan.consumers,
+            consumed_per_s=round(self.inbox.rate(), 1),
+            drain_s=round((time.monotonic_ns() - ended) / 1e9, 3),
+            unsettled=unsettled,
+            in_hand_at_crash=self.consuming.in_hand,
+        )
+
     async def check(self) -> None:
         """Make sure that everything is in the inbox: what was only stored is read back."""
-        if self._plan.scenario is Scenario.LIVE:
+        if self._plan.scenario is Scenario.LIVE or self._plan.scenario.has_group:
             return
         async with AsyncExitStack() as stack:
             await self._receive(stack)
-            await self._inbox.until(self._expected, timeout_s=QUIET_SECONDS_MAX)
+            await self.inbox.until(self._expected, timeout_s=QUIET_SECONDS_MAX)
 
     def report(self, *, nodes: int, replicas: int) -> Report:
         """Return what was found."""
         plan = self._plan
         found = verdict(
-            [self._inbox.column(place) for place in self._places], self._works, batch=plan.batch
+            [self.inbox.column(place) for place in self._places], self._works, batch=plan.batch
         )
         mode = plan.mode.name.lower()
         may_lose = plan.mode is DeliveryMode.PERFORMANCE
@@ -169,18 +201,26 @@ class _Run:
             committed_per_s=None
             if self._committed is None
             else round(self._committed / seconds, 1),
-            received_per_s=round(self._inbox.received_in(self._window) / seconds, 1)
+            received_per_s=round(self.inbox.received_in(self._window) / seconds, 1)
             if is_live
             else None,
             as_records_per_s=round(records / self._reading[1], 1) if self._reading else None,
             publish=None if self._reading else latency(self._publish_latencies()),
-            end_to_end=latency(self._inbox.latencies(self._window)) if is_live else None,
+            end_to_end=latency(self.inbox.latencies(self._window)) if is_live else self._end_to_end,
             client_cpu_s=round(self._client_cpu_s, 3),
             usage=tuple(map(_used, self._before, self._after)),
             failures=dict(Counter(code for work in self._works for code in work.failed.values())),
             verdict=found,
-            is_right=found.is_clean and (may_lose or not found.lost),
+            is_right=self._is_right(found) and (may_lose or not found.lost),
+            group=self._group,
         )
+
+    def _is_right(self, found: Verdict) -> bool:
+        if self._group is None:
+            return found.is_clean
+        # A queue has no order, and what was in hand in a crash may come twice.
+        is_repeated = found.repeated > self._group.in_hand_at_crash
+        return not (found.invented or is_repeated or self._group.unsettled)
 
     # --- phases -----------------------------------------------------------------------------
 
@@ -193,7 +233,7 @@ class _Run:
         # What is stored is received from its beginning, for the topics are new.
         from_start = self._plan.mode is not DeliveryMode.PERFORMANCE
         subscriber = await self._driver.subscriber(self._places, from_start=from_start)
-        receiving = asyncio.create_task(self._inbox.take_from(subscriber))
+        receiving = asyncio.create_task(self.inbox.take_from(subscriber))
 
         async def stop() -> None:
             await subscriber.close()
@@ -210,7 +250,7 @@ class _Run:
         if self._plan.scenario is not Scenario.LIVE:
             return
         deadline = time.monotonic() + READY_SECONDS_MAX
-        while len(self._inbox.ids) < len(self._places):
+        while len(self.inbox.ids) < len(self._places):
             # In PERFORMANCE mode the leader may not have heard of the subscriber yet.
             await asyncio.sleep(0.05)
             if self._plan.mode is DeliveryMode.PERFORMANCE:

@@ -40,6 +40,27 @@ class Scenario(StrEnum):
     """Publish alone; what was stored is read back and checked after the window."""
     CATCH_UP = "catch-up"
     """Publish first; the window is the reading of what is stored, from its beginning."""
+    SLOW = "slow"
+    """Publish, while consumers of a group take 2 ms for each record."""
+    LATE = "late"
+    """Publish; the consumers of a group join at half time."""
+    CRASH = "crash"
+    """Publish; the consumers of a group vanish at half time, and others come 2 s later."""
+    ISOLATION = "isolation"
+    """Publish to two topics; of the first a consumer takes records and never settles any."""
+    DISK = "disk"
+    """Publish first; then consumers of a group work off what is stored."""
+
+    @property
+    def has_group(self) -> bool:
+        """Whether a consumer group consumes, rather than a plain subscriber."""
+        return self in (
+            Scenario.SLOW,
+            Scenario.LATE,
+            Scenario.CRASH,
+            Scenario.ISOLATION,
+            Scenario.DISK,
+        )
 
 
 class Route(StrEnum):
@@ -86,6 +107,8 @@ class Plan:
     """Per topic."""
     replication: int | None = None
     """None: three, or as many as there are nodes."""
+    consumers: int = 4
+    """Members of the group, in the scenarios that have one."""
 
     def __post_init__(self) -> None:
         for holds, complaint in (
@@ -97,6 +120,15 @@ class Plan:
                 f"size: {STAMP_BYTES} bytes to recognise a record, up to {SIZE_MAX}",
             ),
             (self.rate is None or self.rate > 0, "rate: more than nothing"),
+            (0 < self.consumers <= 1_000, "consumers: between 1 and 1,000"),
+            (
+                self.scenario is not Scenario.ISOLATION or self.topics >= 2,
+                "topics: isolation is between two topics or more",
+            ),
+            (
+                not self.scenario.has_group or self.protocol is Protocol.WIRE,
+                "protocol: groups are measured over the wire",
+            ),
             (0 < self.duration_s <= DURATION_S_MAX, f"duration: up to {DURATION_S_MAX:g} seconds"),
             (0 <= self.warmup_s <= DURATION_S_MAX, "warm-up: not before the beginning of time"),
             (0 < self.topics * self.partitions <= 10_000, "topics: up to 10,000 partitions in all"),

@@ -25,6 +25,20 @@ class NodeUsage(msgspec.Struct, frozen=True):
     """What its files take at the end; None where they cannot be seen."""
 
 
+class GroupPart(msgspec.Struct, frozen=True, kw_only=True):
+    """What a consumer group did, and where it stood in the end."""
+
+    consumers: int
+    consumed_per_s: float
+    """Records that came, from the first to the last."""
+    drain_s: float
+    """From the end of the publishing until everything was settled."""
+    unsettled: int
+    """Records that were not settled in the end; there should be none."""
+    in_hand_at_crash: int
+    """So many may have come twice."""
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one measurement."""
 
@@ -67,6 +81,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
     is_right: bool
     """Nothing was invented, repeated, reordered, or lost where the mode forbids it."""
+    group: GroupPart | None = None
+    """In the scenarios with a consumer group."""
 
 
 def lines(report: Report) -> list[str]:
@@ -94,6 +110,8 @@ def lines(report: Report) -> list[str]:
         page.append(f"received      {report.received_per_s:,.0f} records/s")
     if report.as_records_per_s is not None:
         page.append(f"as records    {report.as_records_per_s:,.0f} records/s")
+    if report.group is not None:
+        page += _group_lines(report.group)
     page += [
         f"publish       {_shown(report.publish)}",
         f"end to end    {_shown(report.end_to_end)}",
@@ -111,6 +129,17 @@ def lines(report: Report) -> list[str]:
     return page
 
 
+def _group_lines(group: GroupPart) -> list[str]:
+    page = [
+        f"consumed      {group.consumed_per_s:,.0f} records/s by {group.consumers} consumers",
+        f"settled       {group.drain_s:.2f} s after the last publish"
+        + (f", but for {group.unsettled:,} records" if group.unsettled else ""),
+    ]
+    if group.in_hand_at_crash:
+        page.append(f"crash         {group.in_hand_at_crash:,} records were in hand")
+    return page
+
+
 def _shown(latency: Latency | None) -> str:
     if latency is None:
         return "not measured"
@@ -124,7 +153,8 @@ def _judged(report: Report) -> str:
     found = report.verdict
     counts = (
         f"{found.acknowledged:,} acknowledged, {found.delivered:,} delivered;"
-        f" lost {found.lost:,}, invented {found.invented:,},"
-        f" repeated {found.repeated:,}, reordered {found.reordered:,}"
+        f" lost {found.lost:,}, invented {found.invented:,}, repeated {found.repeated:,}"
     )
+    if report.group is None:  # a queue has no order
+        counts += f", reordered {found.reordered:,}"
     return f"{counts} - {'right' if report.is_right else 'WRONG'}"

@@ -190,6 +190,10 @@ class Connection(Channel):
             self._abort()
             await self.wait_closed()
 
+    def abort(self) -> None:
+        """Cut the connection without a word, as if this process had been killed."""
+        self._abort()
+
     def fail(self, error: AngariumError) -> None:
         """Tell the peer why, and close without waiting for anything under way."""
         if self._state is _State.CLOSED or self.error is not None:

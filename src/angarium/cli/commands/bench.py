@@ -13,6 +13,7 @@ import msgspec
 import uvloop
 
 from angarium.bench.cluster import BenchCluster
+from angarium.bench.consuming import SLOW_S
 from angarium.bench.measuring import measure
 from angarium.bench.plan import Plan, Protocol, Route, Scenario
 from angarium.bench.report import lines
@@ -55,13 +56,21 @@ def plan_of(options: Namespace) -> Plan:
         connections=options.connections,
         batch=options.batch,
         size=options.size,
-        rate=options.rate,
+        rate=options.rate or _rate(options),
         duration_s=options.duration,
         warmup_s=options.warmup,
-        topics=options.topics,
+        topics=max(options.topics, 2) if options.scenario == "isolation" else options.topics,
         partitions=options.partitions,
         replication=options.replication,
+        consumers=options.consumers,
     )
+
+
+def _rate(options: Namespace) -> int | None:
+    """Return what slow consumers can keep up with: half of what they could do without a pause."""
+    if options.scenario != "slow":
+        return None
+    return max(1, int(options.consumers / SLOW_S / 2))
 
 
 async def _measured(plan: Plan, options: Namespace, chosen: Choices) -> Report:

@@ -11,6 +11,8 @@ from angarium.cli.grammar.words import natural, positive, seconds
 if TYPE_CHECKING:
     from angarium.cli.grammar.words import Words
 
+SCENARIOS = ("live", "publish", "catch-up", "slow", "late", "crash", "isolation", "disk")
+
 _MORE = """\
 Without --servers or --profile it starts three nodes of its own and removes them afterwards. Every
 record is checked: delivered once, in order, none invented. The exit status is 1 if that is not so.
@@ -18,7 +20,8 @@ record is checked: delivered once, in order, none invented. The exit status is 1
     angarium bench --workers 60                      a record a call, each waits for its answer
     angarium bench --workers 8 --batch 500           many records a call
     angarium bench --rate 1000 --topics 20           latency at a given load
-    angarium bench --scenario catch-up --batch 500   reading what is stored"""
+    angarium bench --scenario catch-up --batch 500   reading what is stored
+    angarium bench --scenario crash --rate 5000      consumers vanish at half time, others go on"""
 
 
 def add(words: Words) -> None:
@@ -26,9 +29,18 @@ def add(words: Words) -> None:
     parser = words.add("bench", "measure a cluster, and check it", run="bench:run", more=_MORE)
     parser.add_argument(
         "--scenario",
-        choices=("live", "publish", "catch-up"),
+        choices=SCENARIOS,
         default="live",
-        help="publish and receive, publish alone, or read what is stored (default: live)",
+        help="publish and receive, publish alone, read what is stored, or with a consumer group:"
+        " slow ones, late ones, a crash, one topic that is stuck, a full disk to work off"
+        " (default: live)",
+    )
+    parser.add_argument(
+        "--consumers",
+        type=positive,
+        default=4,
+        metavar="N",
+        help="of the group, in the scenarios that have one (default: 4)",
     )
     parser.add_argument(
         "--protocol",

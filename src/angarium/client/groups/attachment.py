@@ -20,6 +20,7 @@ from angarium.api import ConsumeRequest, Held, Settled, Verb
 from angarium.client.groups.desk import Desk, Said
 from angarium.client.groups.handover import Handover, Parcel
 from angarium.client.groups.loans import Loan
+from angarium.client.groups.spans import count_in
 from angarium.errors import AngariumError, NotFound, OutcomeUnknown
 from angarium.kinds import GroupKind
 from angarium.wire import DeadlineExceeded, Unreachable
@@ -116,6 +117,26 @@ class Attachment:
         for desk in self.desks.values():
             self._give_up(desk, Unreachable("the consumer was closed"))
         self._handover.end()
+
+    async def cut_off(self) -> None:
+        """Do nothing more, and say nothing about it."""
+        tasks = [task for task in (self._task, self._looking) if task is not None]
+        self._stream = None
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        for desk in self.desks.values():
+            self._give_up(desk, Unreachable("the consumer was cut off"))
+
+    @property
+    def in_hand(self) -> int:
+        """How many records are on loan and not known to be settled."""
+        return sum(
+            count_in(desk.unsettled(loan))
+            for desk in self.desks.values()
+            for loan in list(desk.loans.values())
+        )
 
     async def flush(self) -> None:
         """Wait until all that was said has its answer."""

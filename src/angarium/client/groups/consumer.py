@@ -97,6 +97,18 @@ class Consumer:
         if self._on_closed is not None:
             self._on_closed(self)
 
+    async def vanish(self) -> int:
+        """End without a word, as a crash would: for tests and benchmarks.
+
+        Returns how many records were in hand; they come again when the cluster has noticed. Other
+        consumers of the same client have to find their way again, too.
+        """
+        self._is_closed = True
+        self._handover.end()
+        if self._attachment is None or self._keeper.is_closed:
+            return 0
+        return await self._keeper.run(self._keeper.cut_off(self._attachment))
+
     def stop_reading(self) -> None:
         """End whoever iterates; what is in hand can still be settled until it is closed."""
         self._handover.end()

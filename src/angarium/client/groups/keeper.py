@@ -76,6 +76,15 @@ class Keeper:
             self._attachments.discard(attachment)
             await attachment.leave(settle_s=settle_s)
 
+    async def cut_off(self, attachment: Attachment) -> int:
+        """End a consumer without a word; return how many records it had in hand."""
+        self._attachments.discard(attachment)
+        in_hand = attachment.in_hand
+        if self._reach is not None:
+            self._reach.pool.cut()
+        await attachment.cut_off()
+        return in_hand
+
     # --- its end ----------------------------------------------------------------------------------
 
     async def close(self) -> None:

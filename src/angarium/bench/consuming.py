@@ -1,0 +1,158 @@
+"""A consumer group under load, for the scenarios that are about one.
+
+Publishers are those of every scenario; what they publish is consumed by members of one queue group,
+each with a client of its own. Every id that comes is kept, so that what is lost, invented or
+delivered twice shows, whatever the counts say; and in the end the group itself is asked whether
+everything is settled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from contextlib import AsyncExitStack, suppress
+from typing import TYPE_CHECKING, Final
+
+from angarium.bench.plan import Place, Scenario
+from angarium.client import Client
+from angarium.errors import AngariumError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from angarium.bench.inbox import Inbox
+    from angarium.bench.load import Window
+    from angarium.bench.plan import Plan
+    from angarium.client import Consumer, GroupBatch
+
+SLOW_S: Final = 0.002
+"""How long a slow consumer takes for each record."""
+
+AWAY_S: Final = 2.0
+"""How long consumers that crashed stay away."""
+
+CREDIT: Final = 2_000
+"""Records that one consumer may have in hand."""
+
+LOOK_S: Final = 0.05
+
+
+class Consuming:
+    """The consumers of one measurement."""
+
+    def __init__(self, plan: Plan, servers: str, places: Sequence[Place], inbox: Inbox) -> None:
+        self.group = f"bench-{secrets.token_hex(4)}"
+        self.in_hand = 0
+        """Records that were in the hands of consumers when these crashed: they may come twice."""
+        self._plan = plan
+        self._servers = servers.split(",")
+        self._inbox = inbox
+        self._topics = sorted({place.topic for place in places})
+        if plan.scenario is Scenario.ISOLATION:
+            # Of the first topic somebody takes records and never settles any.
+            self._stuck, *self._topics = self._topics
+        self._clients: list[Client] = []
+        self._consumers: list[Consumer] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self._hostage: Client | None = None
+
+    async def run(self, window: Window) -> None:
+        """Do during the load what the scenario is about."""
+        scenario = self._plan.scenario
+        middle = (window.start + window.end) // 2
+        if scenario is Scenario.ISOLATION:
+            await self._take_hostages()
+        if scenario in (Scenario.SLOW, Scenario.ISOLATION, Scenario.CRASH):
+            await self.begin()
+        if scenario in (Scenario.LATE, Scenario.CRASH):
+            await asyncio.sleep(max(0.0, (middle - time.monotonic_ns()) / 1e9))
+        if scenario is Scenario.LATE:
+            await self.begin()
+        if scenario is Scenario.CRASH:
+            await self._crash()
+            await asyncio.sleep(AWAY_S)
+            await self.begin()
+
+    async def begin(self) -> None:
+        """Let the consumers join."""
+        for _ in range(self._plan.consumers):
+            client = Client(*self._servers)
+            self._clients.append(client)
+            consumer = client.group(self.group).consume(
+                *self._topics, credit=CREDIT // 10 if self._is_slow else CREDIT
+            )
+            await consumer.begin()
+            self._consumers.append(consumer)
+            work = self._slowly(consumer) if self._is_slow else self._quickly(consumer)
+            self._tasks.append(asyncio.create_task(work))
+
+    async def finish(self, *, quiet_s: float) -> int:
+        """Wait until everything is settled, or nothing moves for so long; return what is not."""
+        if self._hostage is not None:
+            # Whoever takes and never settles is sent home; the others get what it had.
+            await self._hostage.close()
+            self._hostage, self._topics = None, [self._stuck]
+            await self.begin()
+        left, since = -1, time.monotonic()
+        while True:
+            for consumer in self._consumers:
+                await consumer.flush()
+            now_left = (await self._clients[-1].describe_group(self.group)).lag
+            if not now_left:
+                return 0
+            if now_left != left:
+                left, since = now_left, time.monotonic()
+            elif time.monotonic() - since > quiet_s:
+                return now_left
+            await asyncio.sleep(LOOK_S)
+
+    async def close(self) -> None:
+        """Leave, and forget the group."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        async with AsyncExitStack() as stack:
+            for client in (*self._clients, *filter(None, [self._hostage])):
+                stack.push_async_callback(client.close)
+        async with Client(*self._servers) as client:
+            with suppress(AngariumError):
+                await client.delete_group(self.group)
+
+    # --- how they consume -------------------------------------------------------------------------
+
+    @property
+    def _is_slow(self) -> bool:
+        return self._plan.scenario is Scenario.SLOW
+
+    async def _quickly(self, consumer: Consumer) -> None:
+        async for batch in consumer.batches():
+            self._inbox.put(Place(batch.topic, batch.partition), batch.values())
+            batch.ack_nowait()
+
+    async def _slowly(self, consumer: Consumer) -> None:
+        async for record in consumer:
+            await asyncio.sleep(SLOW_S)
+            assert record.value is not None
+            self._inbox.put(Place(record.topic, record.partition), [record.value])
+            record.ack_nowait()
+
+    async def _crash(self) -> None:
+        """Vanish without a word, all at once."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for consumer in self._consumers:
+            self.in_hand += await consumer.vanish()
+        self._tasks, self._consumers = [], []
+
+    async def _take_hostages(self) -> None:
+        self._hostage = Client(*self._servers)
+        consumer = self._hostage.group(self.group).consume(self._stuck, credit=CREDIT)
+        taken: list[GroupBatch] = []
+
+        async def hold() -> None:
+            taken.extend([batch async for batch in consumer.batches()])
+
+        await consumer.begin()
+        self._tasks.append(asyncio.create_task(hold()))
