@@ -14,8 +14,10 @@ EXTRAS: Final = ("pyarrow", "numpy", "pandas", "pyspark", "grpc_tools", "pytest"
 NEED_AN_EXTRA: Final = (
     "angarium.batch.arrow",
     "angarium.spark.daemon",
+    "angarium.spark.dealing",
     "angarium.spark.rows",
     "angarium.spark.session",
+    "angarium.spark.sink",
     "angarium.spark.source",
     "angarium.spark.stream",
     "angarium.testing.pytest_plugin",

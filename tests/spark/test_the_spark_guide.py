@@ -20,6 +20,7 @@ def test_the_examples_run_as_they_are_printed(
     spark: SparkSession, client: SyncClient, servers: str, checkpoint: str
 ) -> None:
     client.create_topic("orders", partitions=2)
+    client.create_topic("invoices")
     client.publish_batch("orders", [b"tea", b"cake"], keys=[b"table 7", b"table 8"])
     # `spark_session` joins the session that runs already.
     names: dict[str, Any] = {"checkpoint": checkpoint}
@@ -28,3 +29,5 @@ def test_the_examples_run_as_they_are_printed(
     assert names["orders"].count() == 2
     assert {row.value for row in names["lines"].collect()} == {"tea", "cake"}
     assert spark.table("texts").count() == 2
+    written = {record.value for record in client.read("invoices")}
+    assert written == {b"two teas", b"TEA", b"CAKE"}

@@ -137,3 +137,27 @@ def test_limits_are_refused_by_name_before_a_query_starts(run: Callable[..., Any
 
     with pytest.raises(PySparkException, match="endingOffsets is not for a stream"):
         run(subscribe="a", endingOffsets="latest")
+
+
+def test_a_query_appears_among_the_groups_with_its_lag(
+    spark: SparkSession,
+    servers: str,
+    client: SyncClient,
+    run: Callable[..., Any],
+    new_topic: Callable[[int], str],
+) -> None:
+    topic = new_topic(1)
+    client.publish_batch(topic, [b"x"] * 10)
+    group = f"query-on-{topic}"
+    run(subscribe=topic, groupId=group, maxOffsetsPerTrigger="4")
+    told = client.describe_group(group)
+    assert told.kind.name == "CHECKPOINT"
+    assert [(one.floor, one.lag) for one in told.positions] == [(10, 0)]
+    client.publish_batch(topic, [b"x"] * 3)
+    assert client.describe_group(group).lag == 3
+    rows = (
+        spark.read.format("angarium")
+        .options(servers=servers, subscribe=topic, startingOffsets="committed", groupId=group)
+        .load()
+    )
+    assert sorted(row.offset for row in rows.select("offset").collect()) == [10, 11, 12]

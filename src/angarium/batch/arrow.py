@@ -101,11 +101,13 @@ def from_arrow(
     sequence: Sequence = FIRST_SEQUENCE,
     codec: Codec = Codec.NONE,
     key_hashes: bool = True,
+    hashes: bytes | None = None,
 ) -> bytearray:
     """Return a batch whose columns are these arrays (binary or string, map, timestamps or int64).
 
     Buffers are joined as they are; only hashes of keys, and times that differ from record to
-    record, are made one by one. A null time is one that was not given.
+    record, are made one by one. A null time is one that was not given. `hashes` are those of the
+    keys, 0 where there is none, if the caller has them already.
     """
     count = len(values)
     if not count:
@@ -116,13 +118,15 @@ def from_arrow(
     column = _binary_column(values)
     flags = VALUE_NULLS if column.has_nulls else 0
     section = column.pieces
-    hashes = b""
+    key_column = b""
     if keys is not None and keys.null_count < count:
         column = _binary_column(keys)
         flags |= KEYS | (KEY_NULLS if column.has_nulls else 0)
         section += column.pieces
-        if key_hashes:
-            hashes = hash_column(keys.cast(pa.binary()).to_pylist(), has_nulls=column.has_nulls)
+        if hashes is not None:
+            key_column = hashes
+        elif key_hashes:
+            key_column = hash_column(keys.cast(pa.binary()).to_pylist(), has_nulls=column.has_nulls)
     if headers is not None and headers.null_count < count:
         column = _header_column(headers)
         flags |= HEADERS | (HEADER_NULLS if column.has_nulls else 0)
@@ -138,7 +142,7 @@ def from_arrow(
             expires_at=_micros(expires_at, none=NEVER),
             deliver_at=_micros(deliver_at, none=AT_ONCE),
         ),
-        hashes=hashes,
+        hashes=key_column,
         producer_id=producer_id,
         epoch=epoch,
         sequence=sequence,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from angarium.errors import InvalidArgument
-from angarium.spark.boundaries import EachOffset, Edge
+from angarium.spark.boundaries import CommittedBy, EachOffset, Edge
 from angarium.spark.losses import LossPolicy
 from angarium.spark.placing import chosen, located
 from angarium.spark.ranges import OffsetRange
@@ -34,7 +34,7 @@ def batch_ranges(options: ReadOptions, cluster: Cluster) -> list[OffsetRange]:
         start, stop = starts[topic][partition], ends[topic][partition]
         low, high = first[topic][partition], past[topic][partition]
         here = f"{topic} partition {partition}"
-        if isinstance(options.start, EachOffset):
+        if isinstance(options.start, EachOffset | CommittedBy):
             if isinstance(options.end, EachOffset) and start > stop:
                 raise InvalidArgument(
                     f"startingOffsets ({start}) lies behind endingOffsets ({stop}) in {here}"

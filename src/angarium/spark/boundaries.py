@@ -49,19 +49,33 @@ class SinceEach:
     micros: ByPartition
 
 
-Boundary: TypeAlias = Edge | EachOffset | Since | SinceEach
+@dataclass(frozen=True, slots=True)
+class CommittedBy:
+    """Where a consumer group stands: the first record that it has not settled.
+
+    In a partition where it has never been, that is the first one.
+    """
+
+    group: str
 
 
-def starting_offsets(option: str, text: str, *, is_stream: bool) -> Boundary:
+Boundary: TypeAlias = Edge | EachOffset | Since | SinceEach | CommittedBy
+
+
+def starting_offsets(option: str, text: str, *, is_stream: bool, group: str | None) -> Boundary:
     """Return what `startingOffsets` says; a batch cannot begin where nothing is yet."""
     word = text.strip().lower()
+    if word == "committed":
+        if group is None:
+            raise InvalidArgument(f"option {option}: 'committed' needs the option groupId")
+        return CommittedBy(group)
     if word == Edge.EARLIEST.value:
         return Edge.EARLIEST
     if word == Edge.LATEST.value:
         if not is_stream:
             raise InvalidArgument(f"option {option}: a batch read cannot start at 'latest'")
         return Edge.LATEST
-    boundary = _each_offset(option, text, "earliest, latest or " + _EACH)
+    boundary = _each_offset(option, text, "earliest, latest, committed or " + _EACH)
     if not is_stream:
         _refuse(option, boundary, LATEST_NUMBER, "a batch read cannot start at -1 (latest)")
     return boundary

@@ -19,5 +19,11 @@ class Cluster(Protocol):
     def offsets(self, wanted: Sequence[tuple[str, int, Start]]) -> list[int]:
         """Return the offset that each start stands for, in the order asked for."""
 
+    def group_floors(self, group: str) -> Mapping[tuple[str, int], int]:
+        """Return where a group stands, by topic and partition; `NotFound` if there is none."""
+
+    def report(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
+        """Say how far a group of kind CHECKPOINT has come, in each topic and partition."""
+
     def record_bytes(self, topic: str, partition: int, offset: int) -> float | None:
         """Return the mean size of the records in the batch at `offset`; None if none is there."""

@@ -11,18 +11,20 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from angarium.api import Place, Start
+from angarium.api import Checkpoint, Place, Start
+from angarium.client import Client
 from angarium.client.addresses import bootstrap_addresses
 from angarium.client.loop_thread import LoopThread
 from angarium.client.reach import Reach
 from angarium.client.reading.fetching import fetched, offset_in
 from angarium.client.settings import ClientSettings
+from angarium.ids import Offset
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
     from concurrent.futures import Future
 
-    from angarium.api import TopicInfo
+    from angarium.api import TopicConfig, TopicInfo
     from angarium.client.records import ReceivedBatch
 
     T = TypeVar("T")
@@ -54,7 +56,9 @@ class Link:
         self._thread = LoopThread("angarium-spark")
         self._loop = self._thread.call(_running_loop())
         settings = ClientSettings(request_timeout_s=REQUEST_TIMEOUT_S, fetch_bytes=FETCH_BYTES)
-        self._reach = Reach(bootstrap_addresses(servers), settings)
+        self._client = Client(*servers, settings=settings)
+        self.reach = Reach(bootstrap_addresses(servers), settings)
+        """For what the client has no word for: the fetch that says where to go on."""
 
     # --- planning -----------------------------------------------------------------------------
 
@@ -68,8 +72,18 @@ class Link:
 
     def record_bytes(self, topic: str, partition: int, offset: int) -> float | None:
         """Return the mean size of the records in the batch at `offset`; None if none is there."""
-        batches, _ = self._thread.call(fetched(self._reach, topic, partition, offset, bytes_max=1))
+        batches, _ = self._thread.call(fetched(self.reach, topic, partition, offset, bytes_max=1))
         return batches[0].batch.length / batches[0].batch.count if batches else None
+
+    def group_floors(self, group: str) -> Mapping[tuple[str, int], int]:
+        """Return where a group stands, by topic and partition."""
+        positions = self._thread.call(self._client.describe_group(group)).positions
+        return {(one.topic, one.partition): int(one.floor) for one in positions}
+
+    def report(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
+        """Say how far a group of kind CHECKPOINT has come, in each topic and partition."""
+        told = [Checkpoint(*place, Offset(offset)) for place, offset in offsets.items()]
+        self._thread.call(self._client.report_checkpoints(group, told))
 
     # --- reading ------------------------------------------------------------------------------
 
@@ -86,8 +100,26 @@ class Link:
     ) -> Future[tuple[list[ReceivedBatch], int]]:
         """Begin to fetch from `offset` on: the batches, and where to go on."""
         return self.begin(
-            fetched(self._reach, topic, partition, offset, bytes_max=FETCH_BYTES, fresh=fresh)
+            fetched(self.reach, topic, partition, offset, bytes_max=FETCH_BYTES, fresh=fresh)
         )
+
+    # --- writing ------------------------------------------------------------------------------
+
+    def partition_count(self, topic: str) -> int:
+        """Return how many partitions a topic has; one that does not exist yet is made."""
+        return len(self._thread.call(self.reach.metadata.topic_or_new(topic)).partitions)
+
+    def create_topic(self, name: str, *, partitions: int, config: TopicConfig) -> None:
+        """Make a topic; `AlreadyExists`."""
+        self._thread.call(self._client.create_topic(name, partitions=partitions, config=config))
+
+    def publish(self, topic: str, *, key: str, value: bytes) -> None:
+        """Publish one record, and wait until it is safe."""
+        self._thread.call(self._client.publish(topic, value, key=key))
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Have something done, and wait for it."""
+        return self._thread.call(work)
 
     def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Have something done in the background."""
@@ -96,20 +128,20 @@ class Link:
     # --- in the other thread --------------------------------------------------------------------
 
     async def _topics(self) -> Mapping[str, TopicInfo]:
-        topics = {info.name: info for info in await self._reach.metadata.topics()}
-        if not self._reach.routes.nodes:
-            await self._reach.metadata.status()
+        topics = {info.name: info for info in await self.reach.metadata.topics()}
+        if not self.reach.routes.nodes:
+            await self.reach.metadata.status()
         return topics
 
     async def _offsets(self, wanted: Sequence[tuple[str, int, Start]]) -> list[int]:
         found = await asyncio.gather(
-            *(offset_in(self._reach, topic, number, start) for topic, number, start in wanted)
+            *(offset_in(self.reach, topic, number, start) for topic, number, start in wanted)
         )
         return [int(offset) for offset in found]
 
     async def _topic_id(self, topic: str, *, from_nearest: bool) -> int:
         if not from_nearest:
-            return int((await self._reach.metadata.refresh(topic)).id)
+            return int((await self.reach.metadata.refresh(topic)).id)
         info = (await self._topics()).get(topic)
         return -1 if info is None else int(info.id)
 

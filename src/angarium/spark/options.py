@@ -42,6 +42,7 @@ BOTH: Final = (
     "failOnDataLoss",
     "includeHeaders",
     "readFrom",
+    "groupId",
 )
 BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
 STREAM_ONLY: Final = (
@@ -71,7 +72,8 @@ class Named:
 class Matching:
     """All topics whose whole name matches a regular expression, those to come included.
 
-    Topics of the broker itself (`angarium.…`) are left out unless the expression names them.
+    Topics of the broker itself (`angarium.…`, `angarium-…`) are left out unless the expression
+    names them.
     """
 
     pattern: str
@@ -107,6 +109,8 @@ class ReadOptions:
     offsets_per_trigger_min: int | None = None
     trigger_delay_s_max: float = TRIGGER_DELAY_S
     bytes_per_trigger_max: int | None = None
+    group: str | None = None
+    """The group whose position is a start, and under which a stream tells how far it has come."""
 
 
 def read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
@@ -126,6 +130,8 @@ def read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
         )
     if "maxTriggerDelay" in options and offsets_min is None:
         raise InvalidArgument("option maxTriggerDelay means nothing without minOffsetsPerTrigger")
+    if not is_stream and "groupId" in options and not is_committed(options):
+        raise InvalidArgument("option groupId means nothing here without startingOffsets=committed")
     return ReadOptions(
         servers=servers_in(options),
         choice=_choice(options),
@@ -149,6 +155,7 @@ def read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
             if "maxBytesPerTrigger" in options
             else None
         ),
+        group=options.text("groupId"),
     )
 
 
@@ -197,6 +204,14 @@ class Given:
         """Return a whole number above 0, if it was given."""
         return number(name, self._values[name]) if name in self._values else None
 
+    def text(self, name: str) -> str | None:
+        """Return a text that is not empty, if it was given."""
+        if name not in self._values:
+            return None
+        if not self._values[name].strip():
+            raise InvalidArgument(f"option {name} is empty")
+        return self._values[name].strip()
+
     def flag(self, name: str, *, default: bool) -> bool:
         """Return yes or no."""
         return yes_or_no(name, self._values[name]) if name in self._values else default
@@ -213,6 +228,13 @@ def servers_in(options: Given) -> tuple[str, ...]:
     """Return the addresses given, or those of the environment, as they were on the driver."""
     given = (options["servers"],) if "servers" in options else ()
     return tuple(str(address) for address in bootstrap_addresses(given))
+
+
+def is_committed(options: Given) -> bool:
+    """Tell whether the start is a group's position."""
+    return "startingOffsets" in options and (
+        options["startingOffsets"].strip().lower() == "committed"
+    )
 
 
 def _choice(options: Given) -> Choice:
@@ -242,7 +264,9 @@ def _choice(options: Given) -> Choice:
 def _start(options: Given, which: str | None, *, is_stream: bool) -> Boundary:
     match which:
         case "startingOffsets":
-            return starting_offsets(which, options[which], is_stream=is_stream)
+            return starting_offsets(
+                which, options[which], is_stream=is_stream, group=options.text("groupId")
+            )
         case "startingTimestamp":
             return since(which, options[which])
         case "startingOffsetsByTimestamp":

@@ -11,6 +11,7 @@ from angarium.errors import InvalidArgument, NotFound
 from angarium.spark.boundaries import (
     EARLIEST_NUMBER,
     LATEST_NUMBER,
+    CommittedBy,
     EachOffset,
     Edge,
     Since,
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from angarium.spark.cluster import Cluster
     from angarium.spark.options import Choice
 
-OWN_TOPICS: Final = "angarium."
-"""How topics of the broker itself begin."""
+OWN_TOPICS: Final = ("angarium.", "angarium-")
+"""How topics of the broker itself begin, and those that Spark queries and pipelines keep."""
 
 _EDGES: Final = {Edge.EARLIEST: Start(Place.EARLIEST), Edge.LATEST: Start(Place.LATEST)}
 _NUMBERS: Final = {
@@ -121,6 +122,12 @@ def located(
             starts = [Start(Place.TIMESTAMP, micros) for _ in places]
         case SinceEach(times):
             starts = [Start(Place.TIMESTAMP, one) for one in _each(times, places, option)]
+        case CommittedBy(group):
+            floors = cluster.group_floors(group)
+            starts = [
+                Start(Place.OFFSET, floors[place]) if place in floors else Start(Place.EARLIEST)
+                for place in places
+            ]
         case _:
             assert_never(boundary)
     found = cluster.offsets([(*place, start) for place, start in zip(places, starts, strict=True)])

@@ -32,12 +32,17 @@ from angarium.spark.ranges import tasks
 from angarium.spark.reading import range_batches
 from angarium.spark.rows import RowShape
 from angarium.spark.words import yes_or_no
+from angarium.spark.write_options import write_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     import pyarrow as pa
-    from pyspark.sql.datasource import DataSourceStreamReader
+    from pyspark.sql.datasource import (
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+    )
 
     from angarium.spark.options import ReadOptions
     from angarium.spark.ranges import OffsetRange
@@ -83,6 +88,20 @@ class AngariumSource(DataSource):
         from angarium.spark.stream import AngariumStreamReader  # noqa: PLC0415 (only for streams)
 
         return AngariumStreamReader(read_options(self.options, is_stream=True), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Return a writer of a batch."""
+        from angarium.spark.sink import AngariumWriter, refuse_overwrite  # noqa: PLC0415 (only here)
+
+        refuse_overwrite(overwrite=overwrite)
+        return AngariumWriter(write_options(self.options, is_stream=False), schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """Return a writer of micro-batches."""
+        from angarium.spark.sink import AngariumStreamWriter, refuse_overwrite  # noqa: PLC0415
+
+        refuse_overwrite(overwrite=overwrite)
+        return AngariumStreamWriter(write_options(self.options, is_stream=True), schema)
 
 
 class RangesPartition(InputPartition):

@@ -96,6 +96,8 @@ if HAS_LIMITS:
         def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
             """Return how far the next micro-batch goes; `start` if there is nothing for it."""
             begun = stream_offset(start)
+            # Spark asks for the next batch when the one before it is done and written down.
+            self._plan.report(begun)
             end = self._plan.end(begun, self._limit(limit))
             return start if end is begun else end.to_json()
 
@@ -155,6 +157,10 @@ else:
             end = self._plan.end(begun, TriggerLimit())
             self._reached = start if end is begun else end.to_json()
             return self._reached
+
+        def commit(self, end: dict[str, Any]) -> None:
+            """Hear that everything below `end` is done."""
+            self._plan.report(stream_offset(end))
 
         def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
             """Return the tasks of one micro-batch, and note how far the query has come."""

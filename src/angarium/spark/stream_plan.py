@@ -7,9 +7,11 @@ decided here, when the batch is planned, and by nobody else: a task never starts
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from angarium.errors import AngariumError
 from angarium.spark.allotment import allotted, allotted_bytes
 from angarium.spark.boundaries import Edge
 from angarium.spark.losses import LossPolicy
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
     from angarium.spark.cluster import Cluster
     from angarium.spark.options import ReadOptions
+
+_log = logging.getLogger(__name__)
 
 RECORD_BYTES_GUESS: Final = 1024.0
 """How large a record counts as where the log has none to look at."""
@@ -52,6 +56,7 @@ class StreamPlan:
         self._target: StreamOffset | None = None
         self.newest_seen: StreamOffset | None = None
         """The end of everything, as it was when a micro-batch was last planned."""
+        self._reported: StreamOffset | None = None
         self._last_batch_at = clock()
 
     # --- where it begins and ends -----------------------------------------------------------
@@ -93,6 +98,29 @@ class StreamPlan:
     def stop_at_newest(self) -> None:
         """Go no further than what is there now: the query ends when it has come so far."""
         self._target = self.newest(NOWHERE)
+
+    def report(self, reached: StreamOffset) -> None:
+        """Tell the group, if there is one, that everything below `reached` is done.
+
+        A broker that cannot be told right now is told next time; a group that is not ours to move
+        fails the query.
+        """
+        group = self._options.group
+        if group is None or reached == self._reported:
+            return
+        offsets = {
+            (topic, partition): offset
+            for topic, partitions in reached.offsets.items()
+            for partition, offset in partitions.items()
+        }
+        try:
+            self._cluster.report(group, offsets)
+        except AngariumError as error:
+            if not error.retriable:
+                raise
+            _log.warning("the group %s was not told how far the query has come: %s", group, error)
+        else:
+            self._reported = reached
 
     # --- one micro-batch --------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from angarium.api import PartitionInfo, Place, Start, TopicConfig, TopicInfo
+from angarium.errors import AngariumError, NotFound
 from angarium.ids import Micros, TopicId
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ class TableOfTopics:
         self.logs: dict[str, list[Log]] = {}
         self.ids: dict[str, int] = {}
         self.record_size = 100.0
+        self.groups: dict[str, dict[tuple[str, int], int]] = {}
+        self.refusal: AngariumError | None = None
+        """What reports of groups meet."""
         self._next_id = 1
         for name, count in partitions.items():
             self.create(name, count)
@@ -67,6 +71,16 @@ class TableOfTopics:
 
     def offsets(self, wanted: Sequence[tuple[str, int, Start]]) -> list[int]:
         return [self._offset(self.logs[topic][number], start) for topic, number, start in wanted]
+
+    def group_floors(self, group: str) -> Mapping[tuple[str, int], int]:
+        if group not in self.groups:
+            raise NotFound(f"there is no group {group}")
+        return self.groups[group]
+
+    def report(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+        self.groups[group] = dict(offsets)
 
     def record_bytes(self, topic: str, partition: int, offset: int) -> float | None:
         log = self.logs[topic][partition]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from angarium.errors import InvalidArgument
-from angarium.spark.boundaries import EachOffset, Edge, Since, SinceEach
+from angarium.spark.boundaries import CommittedBy, EachOffset, Edge, Since, SinceEach
 from angarium.spark.options import (
     RECORDS_PER_TASK_MAX,
     Assigned,
@@ -68,13 +68,14 @@ def test_topics_are_chosen_in_one_of_four_ways(given: dict[str, str], choice: ob
     [
         ({"startingOffsets": "earliest"}, Edge.EARLIEST),
         ({"startingOffsets": '{"orders":{"0":23,"1":-2}}'}, EachOffset({"orders": {0: 23, 1: -2}})),
+        ({"startingOffsets": "committed", "groupId": "g"}, CommittedBy("g")),
         ({"startingTimestamp": "1500"}, Since(1_500_000)),
         ({"startingTimestamp": "1970-01-01T00:00:01.5Z"}, Since(1_500_000)),
         ({"startingTimestamp": "1970-01-01T01:00:01.5+01:00"}, Since(1_500_000)),
         ({"startingOffsetsByTimestamp": '{"orders":{"0":2}}'}, SinceEach({"orders": {0: 2000}})),
     ],
 )
-def test_a_start_has_four_forms(given: dict[str, str], start: object) -> None:
+def test_a_start_has_five_forms(given: dict[str, str], start: object) -> None:
     assert batch(**given).start == start
     assert stream(**given).start == start
 
@@ -105,7 +106,10 @@ REFUSED_IN_BOTH = [
     ({"assign": '{"a":[0]}'}, "subscribe and assign contradict"),
     ({"path": "a"}, "subscribe and path contradict"),
     ({"startingOffsets": "earliest", "startingTimestamp": "1"}, "startingOffsets and startingTime"),
-    ({"startingOffsets": "soon"}, "startingOffsets: 'soon' is not of the form earliest, latest or"),
+    (
+        {"startingOffsets": "soon"},
+        "startingOffsets: 'soon' is not of the form earliest, ",
+    ),
     ({"startingOffsets": '{"orders":{"0":-3}}'}, "startingOffsets: -3 is no offset"),
     ({"startingOffsets": '{"orders":{"x":3}}'}, "startingOffsets: .* is not of the form"),
     ({"startingOffsets": '{"orders":{"0":1.5}}'}, "startingOffsets: .* is not of the form"),
@@ -117,6 +121,8 @@ REFUSED_IN_BOTH = [
     ({"maxRecordsPerPartition": "many"}, "maxRecordsPerPartition: 'many' is no whole number"),
     ({"failOnDataLoss": "no"}, "failOnDataLoss: 'no' is neither"),
     ({"readFrom": "moon"}, "readFrom: 'moon' is none of leader, nearest"),
+    ({"startingOffsets": "committed"}, "startingOffsets: 'committed' needs the option groupId"),
+    ({"startingOffsets": "committed", "groupId": " "}, "groupId is empty"),
     ({"servers": "a:b"}, "'b' is no port"),
 ]
 
@@ -139,6 +145,7 @@ def test_what_is_unknown_or_contradictory_is_refused_by_name(
         ({"endingOffsets": "earliest"}, "endingOffsets: a read cannot end at 'earliest'"),
         ({"endingOffsets": '{"orders":{"0":-2}}'}, "endingOffsets: .* -2"),
         ({"endingOffsets": "latest", "endingTimestamp": "1"}, "endingOffsets and endingTimestamp"),
+        ({"groupId": "g"}, "groupId means nothing here without startingOffsets=committed"),
         ({"maxOffsetsPerTrigger": "5"}, "maxOffsetsPerTrigger is not for a batch read"),
     ],
 )

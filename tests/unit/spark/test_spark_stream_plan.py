@@ -7,6 +7,7 @@ import json
 import pytest
 from tests.unit.spark.table_of_topics import TableOfTopics
 
+from angarium.errors import NotLeader, PreconditionFailed
 from angarium.spark.losses import DataLoss
 from angarium.spark.offsets import StreamOffset, stream_offset
 from angarium.spark.options import read_options
@@ -225,3 +226,30 @@ def test_a_log_that_ends_before_the_query_is_a_loss() -> None:
     plan = planned(table, startingOffsets='{"orders":{"0":5}}')
     with pytest.raises(DataLoss, match="orders partition 0 ends at 0, but the query stands at 5"):
         plan.end(plan.initial(), EVERYTHING)
+
+
+def test_a_query_starts_where_a_group_stands_and_tells_how_far_it_has_come() -> None:
+    table = TableOfTopics(orders=2)
+    for log in table.logs["orders"]:
+        log.append(10)
+    table.groups["g"] = {("orders", 0): 4}
+    plan = planned(table, startingOffsets="committed", groupId="g")
+    start = plan.initial()
+    assert start.offsets == {"orders": {0: 4, 1: 0}}
+    end = plan.end(start, EVERYTHING)
+    plan.report(through_json(end))
+    assert table.groups["g"] == {("orders", 0): 10, ("orders", 1): 10}
+
+
+def test_a_broker_that_cannot_be_told_is_told_later_and_a_wrong_group_fails_the_query() -> None:
+    table = TableOfTopics(orders=1)
+    plan = planned(table, groupId="g")
+    table.refusal = NotLeader()
+    plan.report(plan.initial())
+    table.refusal = None
+    plan.report(plan.initial())
+    assert table.groups["g"] == {("orders", 0): 0}
+    table.logs["orders"][0].append(1)
+    table.refusal = PreconditionFailed("g is a queue")
+    with pytest.raises(PreconditionFailed):
+        plan.report(plan.end(plan.initial(), EVERYTHING))

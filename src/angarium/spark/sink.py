@@ -1,0 +1,170 @@
+"""The sink: rows become records of a topic, exactly once.
+
+Tasks stage what they write; nobody sees it. The driver commits once, naming the stages of the
+attempts that count: what retried and speculative attempts left behind is dropped. For a stream the
+commit is that of (query id, batch id), so that a batch repeated after a crash is recognised, and
+runs are numbered, so that a driver thought dead is refused (`runs`). A batch write has an id of its
+own, or the one in the option `writeId`: then a second run changes nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from angarium.client.transactions.staged import StagedWrite, Ticket
+from angarium.errors import InvalidArgument, PreconditionFailed
+from angarium.spark.dealing import Dealer, check_columns
+from angarium.spark.link import Link, link_to
+from angarium.spark.runs import Runs, batch_write, fence
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from angarium.spark.write_options import WriteOptions
+
+QUERY_ID: Final = "sql.streaming.queryId"
+BATCH_ID: Final = "streaming.sql.batchId"
+RUN_ID: Final = "spark.jobGroup.id"
+"""Properties that Spark gives the tasks of a stream. They are not documented; a test pins them."""
+
+_log = logging.getLogger(__name__)
+_runs: dict[Link, Runs] = {}
+_fenced: set[tuple[str, int]] = set()
+"""Queries and epochs for which this process has fenced older runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskWrote(WriterCommitMessage):
+    """What a task tells the driver."""
+
+    ticket: Ticket
+    query: str = ""
+    epoch: int = 0
+
+
+class AngariumWriter(DataSourceArrowWriter):
+    """Writes a DataFrame once."""
+
+    def __init__(self, options: WriteOptions, schema: StructType) -> None:
+        _check(options, schema)
+        self._options = options
+        self._id = options.write_id or uuid.uuid4().hex
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskWrote:
+        """Stage the rows of one task."""
+        link = link_to(self._options.servers)
+        return TaskWrote(staged(link, self._options, self._write(link), iterator))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Make everything visible at once, unless a run with the same id has done so before."""
+        link = link_to(self._options.servers)
+        tickets = [message.ticket for message in wrote(messages)]
+        write = self._write(link)
+        if link.call(write.commit(tickets)).repeated:
+            _log.warning("the write %s was done before; nothing was written", self._id)
+        elif self._options.write_id is None:
+            topics = {stage.topic for ticket in tickets for stage in ticket.stages}
+            link.call(write.forget(*sorted(topics)))
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Drop what the tasks that got that far have staged."""
+        link = link_to(self._options.servers)
+        link.call(self._write(link).abort([message.ticket for message in wrote(messages)]))
+
+    def _write(self, link: Link) -> StagedWrite:
+        name = f"spark-write-{self._id}"
+        return StagedWrite(link.reach, name, epoch=0, sequence=self._options.write_version)
+
+
+class AngariumStreamWriter(DataSourceStreamArrowWriter):
+    """Writes every micro-batch of a query once."""
+
+    def __init__(self, options: WriteOptions, schema: StructType) -> None:
+        _check(options, schema)
+        self._options = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskWrote:
+        """Stage the rows of one task of a micro-batch."""
+        query, run, batch = (_property(name) for name in (QUERY_ID, RUN_ID, BATCH_ID))
+        link = link_to(self._options.servers)
+        epoch = _runs.setdefault(link, Runs(link)).epoch(query, run)
+        if (query, epoch) not in _fenced:
+            fence(link, query, epoch, int(batch))
+            _fenced.add((query, epoch))
+        write = batch_write(link, query, epoch, int(batch))
+        return TaskWrote(staged(link, self._options, write, iterator), query, epoch)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Make the micro-batch visible at once, unless that was done before."""
+        told = wrote(messages)
+        if not told:
+            return  # a batch without a task
+        link = link_to(self._options.servers)
+        query, epoch = told[0].query, told[0].epoch
+        write = batch_write(link, query, epoch, batchId)
+        committed = link.call(write.commit([message.ticket for message in told]))
+        if committed.repeated:
+            # Nothing of ours has reached the transaction's home, so older runs are fenced there
+            # only now.
+            fence(link, query, epoch, batchId + 1)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Leave the micro-batch open: Spark repeats it, in this run or the next.
+
+        What was staged is dropped by the commit that follows, or when its time is up. To abort
+        would close the batch's number for good.
+        """
+
+
+def staged(
+    link: Link, options: WriteOptions, write: StagedWrite, rows: Iterable[pa.RecordBatch]
+) -> Ticket:
+    """Stage all rows under a name that no other attempt has; return what to commit."""
+    context = TaskContext.get()
+    turn = 0 if context is None else context.partitionId()
+    dealer = Dealer(options.topic, link.partition_count, codec=options.codec, turn=turn)
+    stage = write.stage(uuid.uuid4().hex)
+    for some in rows:
+        if not some.num_rows:
+            continue
+        for one in dealer.packed(some):
+            link.call(stage.put_batch(one.topic, one.partition, one.batch))
+    return link.call(stage.close())
+
+
+def wrote(messages: Iterable[WriterCommitMessage | None]) -> list[TaskWrote]:
+    """Return what tasks have told; one that failed has told nothing."""
+    return [message for message in messages if isinstance(message, TaskWrote)]
+
+
+def _check(options: WriteOptions, schema: StructType) -> None:
+    fields = [(field.name, field.type) for field in to_arrow_schema(schema, timezone="UTC")]
+    check_columns(fields, topic=options.topic)
+
+
+def _property(name: str) -> str:
+    context = TaskContext.get()
+    value: Any = None if context is None else context.getLocalProperty(name)
+    if not value:
+        raise PreconditionFailed(f"Spark does not tell {name}; this version cannot write once")
+    return str(value)
+
+
+def refuse_overwrite(*, overwrite: bool) -> None:
+    """Raise `InvalidArgument` for a mode that a topic cannot have."""
+    if overwrite:
+        raise InvalidArgument("a topic is appended to, never overwritten: use mode('append')")

@@ -1,0 +1,68 @@
+"""The options of a write, checked as those of a read are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from angarium.batch import Codec
+from angarium.errors import InvalidArgument
+from angarium.spark.options import Given, servers_in
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+BOTH: Final = ("servers", "path", "topic", "compression")
+BATCH_ONLY: Final = ("writeId", "writeVersion")
+SPARKS_OWN: Final = ("checkpointLocation", "queryName", "outputMode")
+"""What Spark hands on to the sink of a stream although it is meant for itself."""
+
+_CODECS: Final = {"none": Codec.NONE, "lz4": Codec.LZ4, "zstd": Codec.ZSTD}
+VERSION_MAX: Final = 1 << 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """What a write was asked for."""
+
+    servers: tuple[str, ...]
+    topic: str | None
+    """Goes before a column of that name; None: the column says it."""
+    codec: Codec
+    write_id: str | None = None
+    write_version: int = 0
+
+
+def write_options(given: Mapping[str, str], *, is_stream: bool) -> WriteOptions:
+    """Return the options of a batch write or of a stream's sink; names what is wrong."""
+    options = Given(
+        given,
+        known=BOTH + (SPARKS_OWN if is_stream else BATCH_ONLY),
+        elsewhere=BATCH_ONLY if is_stream else (),
+        kind="stream's sink" if is_stream else "batch write",
+    )
+    which = options.alone("topic", "path")
+    topic = None if which is None else options[which].strip()
+    if which is not None and topic is not None and (not topic or "," in topic):
+        raise InvalidArgument(f"option {which}: {options[which]!r} is not one topic")
+    if "writeVersion" in options and "writeId" not in options:
+        raise InvalidArgument("option writeVersion means nothing without writeId")
+    write_id = options["writeId"].strip() if "writeId" in options else None
+    if write_id == "":
+        raise InvalidArgument("option writeId is empty")
+    return WriteOptions(
+        servers=servers_in(options),
+        topic=topic,
+        codec=_CODECS[options.word("compression", tuple(_CODECS))],
+        write_id=write_id,
+        write_version=_version(options),
+    )
+
+
+def _version(options: Given) -> int:
+    if "writeVersion" not in options:
+        return 0
+    text = options["writeVersion"].strip()
+    if not text.isascii() or not text.isdigit() or int(text) > VERSION_MAX:
+        raise InvalidArgument(f"option writeVersion: {text!r} is no number from 0 on")
+    return int(text)
