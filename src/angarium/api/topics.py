@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from angarium.ids import Micros, NodeId, Offset, TopicId
@@ -23,6 +25,15 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
     expiry_ms: int | None = None
     """How long after its append a record is delivered at the longest. A record may name an earlier
     end of its own."""
+    cleanup: Literal["delete", "compact"] = "delete"
+    """"compact": the latest record of each key stays, and every record has to have a key. Age and
+    size, where they are set, trim all the same."""
+    tombstone_ms: int = 24 * 3_600 * 1_000
+    """How long a compaction leaves a record with a null value, which says that its key is gone, for
+    readers to see."""
+    dirty_percent: int = 50
+    """How large a part of a partition has come since the last compaction when it is compacted
+    again. Less is done sooner, and costs more."""
 
 
 class PartitionInfo(msgspec.Struct, frozen=True, kw_only=True):

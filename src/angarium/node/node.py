@@ -16,6 +16,7 @@ from angarium.ids import CATALOG_GROUP, node_of, replica_id
 from angarium.log import identity as identities
 from angarium.log.os_disk import OsDisk
 from angarium.node.catalog import CatalogDesk
+from angarium.node.compaction import Compaction
 from angarium.node.driving import Driver, wall_clock
 from angarium.node.joining import ask_to_join, cluster_name, new_cluster
 from angarium.node.lag import LoopLag
@@ -73,6 +74,7 @@ class Node:
         self._driver: Driver | None = None
         self._placement = Placement(self)
         self._retention = Retention(self)
+        self._compaction = Compaction(self)
         election_ticks = config.host_config.replica.election_ticks
         self.lag = LoopLag(election_timeout_s=election_ticks * config.tick_ms / 1_000)
         self._tasks: list[asyncio.Task[None]] = []
@@ -188,6 +190,7 @@ class Node:
             self._placement.run,
             self.catalog.run,
             self._retention.run,
+            self._compaction.run,
             *self.background,
         ):
             task = asyncio.create_task(run())

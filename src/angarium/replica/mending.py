@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from angarium.log.segments.compacted_mark import Stage
 from angarium.log.segments.frames import frame_at
 from angarium.replica.peers import FramesRequest
 
@@ -23,7 +24,7 @@ ASK_AGAIN_TICKS = 4
 class Mending:
     """One damaged stretch, being replaced. At most a segment's worth of frames is held."""
 
-    __slots__ = ("_next", "_quiet", "_turn", "damage", "frames", "gone_at")
+    __slots__ = ("_next", "_quiet", "_turn", "damage", "frames", "gone_at", "stage")
 
     def __init__(self, damage: SegmentDamage) -> None:
         self.damage = damage
@@ -31,6 +32,8 @@ class Mending:
         """What has come so far, without a hole from the beginning of the damage."""
         self.gone_at: set[ReplicaId] = set()
         """Peers that no longer have what is damaged here."""
+        self.stage = Stage()
+        """How far the segments are compacted from which the frames come."""
         self._next: Offset = damage.from_offset
         self._turn = 0
         self._quiet = 0
@@ -57,11 +60,27 @@ class Mending:
         """Take frames that continue what is here; False if they do not, and nothing changed."""
         if reply.offset != self._next or not reply.frames:
             return False
+        if self.frames and reply.stage != self.stage:
+            # Frames of two stages do not belong together.
+            self.frames, self._next = [], self.damage.from_offset
+            return False
+        self.stage = reply.stage
         for data in reply.frames:
             frame = frame_at(data, 0)
-            if frame is None or frame.base_offset != self._next or self.is_complete:
+            if frame is None or self.is_complete:
+                break
+            # A gap may begin earlier in the peer's segments than the damage does in ours.
+            if frame.base_offset != self._next and not (
+                frame.is_gap and frame.base_offset < self._next < frame.next_offset
+            ):
                 break
             self.frames.append(data)
             self._next = frame.next_offset
         self._quiet = 0
         return True
+
+    def again(self) -> Mending:
+        """Return a new attempt at the same damage, to begin with the next peer."""
+        other = Mending(self.damage)
+        other.gone_at, other._turn = self.gone_at, self._turn
+        return other

@@ -19,6 +19,7 @@ from angarium.batch import stamp
 from angarium.errors import AngariumError, CorruptData, LimitExceeded, NotLeader
 from angarium.ids import Index, Micros, Offset, Term
 from angarium.log.segments import Manifest, PartitionLog
+from angarium.log.segments.compacted_mark import Pass
 from angarium.log.stages import StageStore
 from angarium.machine import Appended, PartitionMachine, Projection, PublishedStage, knows
 from angarium.machine.commands import APPEND
@@ -115,6 +116,11 @@ class Partition:
         """Told whenever damage is found in the segments."""
         self.log = self._open_log()
         self._was_trimmed = True
+        self._saved_offset = self.machine.next_offset
+        """What lies below is part of a durable snapshot, and never comes from the log again."""
+        self._saving_offset = self._saved_offset
+        self.is_compacting = False
+        """True while segments are being rewritten, so that no copy of them may begin."""
 
     def attach(self, entries: LogEntries) -> None:
         """Say where new entries go, and where those not yet applied are read from."""
@@ -296,7 +302,7 @@ class Partition:
         stages = self._stages.contents()
         needed = {slot: stages[slot] for slot in self.machine.open_stages()}
         state = PartitionSnapshot(self.machine.snapshot(), self.log.manifest().encode(), needed)
-        until = self.log.end_offset
+        until = self._saving_offset = self.log.end_offset
         while self.log.synced_offset < until:
             yield from self._flush(sync=True)
         yield from self._flush_stages()
@@ -304,6 +310,7 @@ class Partition:
 
     def saved(self, index: Index) -> None:
         """Hear that the state as of `index` is durable: let go of stages it does not need."""
+        self._saved_offset = self._saving_offset
         while self._drops and self._drops[0][0] <= index:
             for slot in self._drops.popleft()[1]:
                 self._stages.drop(slot)
@@ -316,6 +323,7 @@ class Partition:
         self._drops.clear()
         self.log.close()
         self.log = self._open_log()
+        self._saved_offset = self._saving_offset = self.machine.next_offset
         self.acks.superseded(index)
         self._applied = index
         self.on_visible()
@@ -347,25 +355,59 @@ class Partition:
 
     def needs_care(self) -> bool:
         """Tell whether there are batches to write, or segments to remove."""
-        return self.log.unflushed_bytes > 0 or self._was_trimmed
+        return self.log.unflushed_bytes > 0 or self._was_trimmed or self.is_to_be_compacted
 
-    def maintain(self) -> Generator[Work, None, bool]:
+    @property
+    def is_to_be_compacted(self) -> bool:
+        """Whether the files here are not yet what the last compaction asks for."""
+        return self.log.compactor.is_behind(self._compaction)
+
+    @property
+    def waits_for_snapshot(self) -> bool:
+        """Whether a compaction cannot go on because no snapshot covers what it has to rewrite."""
+        until = self._compaction.until
+        if not self.is_to_be_compacted or until <= self.log.start_offset:
+            return False
+        return self.log.segments.at(Offset(until - 1)).next_offset > self._saved_offset
+
+    @property
+    def _compaction(self) -> Pass:
+        return Pass(*self.machine.compaction)
+
+    def maintain(self, *, may_compact: bool = True) -> Generator[Work, None, bool]:
         """Yield the work of writing segments behind, then remove what nobody needs any more.
 
-        Returns whether segments were removed.
+        Returns whether segments were removed or replaced.
         """
         self._was_trimmed = False
+        if self.is_to_be_compacted:
+            self.log.close_segment(self._compaction.until)
         yield from self._flush(sync=False)
         if not self._has_looked_for_delays:
             self._has_looked_for_delays = True
             yield from self._make_delays()
-        doomed = self.log.give_up()
+        went = yield from self._delete()
+        if may_compact and self.is_to_be_compacted:
+            went |= yield from self._compact()
+        return went
+
+    def _delete(self) -> Generator[Work, None, bool]:
+        log = self.log
+        doomed = log.give_up()
         if doomed is None:
             return False
-        log = self.log
         yield lambda: log.delete(doomed)
         log.deleted(doomed)
         return True
+
+    def _compact(self) -> Generator[Work, None, bool]:
+        """Do one turn of what the last compaction asks for."""
+        self.is_compacting = True
+        try:
+            limit = min(self._saved_offset, self.log.synced_offset)
+            return (yield from self.log.compactor.turn(self._compaction, limit=limit))
+        finally:
+            self.is_compacting = False
 
     def _make_delays(self) -> Generator[Work, None, None]:
         """Make lists of delayed records that were lost, or whose segments came from a peer."""

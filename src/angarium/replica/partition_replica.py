@@ -19,6 +19,7 @@ from angarium.errors import (
     OffsetOutOfRange,
 )
 from angarium.log.segments import SegmentImport
+from angarium.log.segments.compacted_mark import Stage
 from angarium.raft.messages import MessageKind, Snapshot
 from angarium.replica.mending import Mending
 from angarium.replica.partition import Partition, manifest_in
@@ -161,11 +162,13 @@ class PartitionReplica(Replica):
             return
         if self._copy is not None and self._copy.index >= snapshot.index:
             return
-        if not self._is_opening_copy:
+        if not self._is_opening_copy and not self.partition.is_compacting:
             self._outbox.chores.append(self._begin_copy(offer, snapshot))
 
     def _begin_copy(self, offer: Message, snapshot: Snapshot) -> Generator[Work, None, None]:
         opened: list[SegmentCopy] = []
+        if self.partition.is_compacting:
+            return  # what is here changes under its hands; the leader offers it again
         self._is_opening_copy = True
         try:
             yield lambda: opened.append(self._opened_copy(offer, snapshot))
@@ -262,7 +265,11 @@ class PartitionReplica(Replica):
         if any(damage.segment == request.segment for damage in log.damage):
             return  # it is being mended; the peer asks again
         length = min(request.length, self._config.transfer_chunk_bytes)
-        data, gone = b"", False
+        data = b""
+        # Whole, and yet not what was listed: compaction has put another segment in its place.
+        gone = request.doubt and log.compactor.stage != Stage()
+        if gone:
+            self._storage.outdate()
         try:
             data = log.read_segment(request.segment, request.position, length)
         except NotFound:
@@ -342,9 +349,16 @@ class PartitionReplica(Replica):
             self._ask_for_frames(mending)
             return
         self._mending = None
-        # A peer whose copy is no better than ours is found out by the checksums; ask the next.
-        with suppress(CorruptData, InvalidArgument, DiskFull):
-            self.partition.log.repair(mending.damage, mending.frames)
+        try:
+            self.partition.log.repair(mending.damage, mending.frames, stage=mending.stage)
+        except DiskFull:
+            return
+        except (CorruptData, InvalidArgument):
+            # A peer whose copy is no better than ours is found out by the checksums; ask the
+            # next. One whose records were compacted further cannot help any more.
+            self._mending = mending.again()
+            if mending.stage.done > self.partition.log.compactor.stage.done:
+                self._note_gone(self._mending, reply.sender)
 
     def _note_gone(self, mending: Mending, peer: ReplicaId) -> None:
         """Give up this replica if nobody has what would make its segments whole again."""
@@ -372,6 +386,7 @@ class PartitionReplica(Replica):
                 request.offset,
                 tuple(bytes(frame) for frame in frames),
                 gone,
+                self.partition.log.compactor.stage,
             )
         )
 
@@ -401,10 +416,13 @@ class PartitionReplica(Replica):
         with suppress(DiskFull):
             self.is_busy = True
             try:
-                segments_went = yield from self.partition.maintain()
+                segments_went = yield from self.partition.maintain(
+                    may_compact=self._copy is None and not self._is_opening_copy
+                )
             finally:
                 self.is_busy = False
             if segments_went:
                 self._storage.outdate()
-            if self.wants_snapshot() and not self.is_mending:
+            is_wanted = self.wants_snapshot() or self.partition.waits_for_snapshot
+            if is_wanted and not self.is_mending:
                 yield from self.take_snapshot()

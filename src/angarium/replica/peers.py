@@ -12,6 +12,7 @@ import msgspec
 
 from angarium.errors import InvalidArgument
 from angarium.ids import CATALOG_GROUP, GroupId, Index, Offset, ReplicaId, Term
+from angarium.log.segments.compacted_mark import Stage
 from angarium.raft.messages import Entry, EntryKind
 
 if TYPE_CHECKING:
@@ -117,6 +118,8 @@ class FramesReply(msgspec.Struct, frozen=True, tag=True):
     frames: tuple[bytes, ...]
     gone: bool = False
     """True if the sender has deleted what was asked for: it lay below a trim."""
+    stage: Stage = Stage()
+    """How far the sender's segments are compacted."""
 
 
 PeerMessage = (

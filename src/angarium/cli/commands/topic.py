@@ -127,6 +127,15 @@ def changed(config: TopicConfig, options: Namespace) -> TopicConfig:
             given[field] = None if value == NO_LIMIT else value
     if options.retention_groups is not None:
         given["retention_groups"] = options.retention_groups == "yes"
+    for field, value in (
+        ("cleanup", options.cleanup),
+        ("tombstone_ms", options.tombstone),
+        ("dirty_percent", options.dirty_percent),
+    ):
+        if value == NO_LIMIT:
+            raise Refusal("--tombstone: a time, for example 1d")
+        if value is not None:
+            given[field] = value
     if options.batch_bytes_max is not None:
         if options.batch_bytes_max == NO_LIMIT:
             raise Refusal("--batch-bytes-max: batches have to have a limit")
@@ -155,6 +164,7 @@ def _print_topic(topic: TopicInfo, chosen: Choices) -> None:
         "retention size": shown_size(config.retention_bytes),
         "until consumed": "yes" if config.retention_groups else "no",
         "expiry": shown_duration(config.expiry_ms),
+        "cleanup": config.cleanup,
         "largest batch": shown_size(config.batch_bytes_max),
     }
     for name, value in facts.items():

@@ -76,5 +76,22 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
         help='deliver no record later than this after it was stored, e.g. 1h; "none": no limit',
     )
     parser.add_argument(
+        "--cleanup",
+        choices=("delete", "compact"),
+        help="compact: keep the latest record of each key (default: delete)",
+    )
+    parser.add_argument(
+        "--tombstone",
+        type=duration_ms,
+        metavar="AGE",
+        help="compact: keep a null value so long for readers to see (default: 1d)",
+    )
+    parser.add_argument(
+        "--dirty-percent",
+        type=positive,
+        metavar="N",
+        help="compact: begin when so much of a partition is new (default: 50)",
+    )
+    parser.add_argument(
         "--batch-bytes-max", type=size_bytes, metavar="SIZE", help="refuse larger batches"
     )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from angarium.api import Ack, NodeInfo, PartitionInfo
     from angarium.ids import NodeId
 
-_DEFAULT_BATCH_BYTES_MAX: Final = TopicConfig().batch_bytes_max
+_DEFAULTS: Final = TopicConfig()
 _MODES: Final[tuple[DeliveryMode | None, ...]] = (None, *DeliveryMode)
 """By number in protobuf, where 0 means that none was named."""
 
@@ -90,10 +90,17 @@ def config_of(config: pb.TopicConfig) -> TopicConfig:
         batch_bytes_max=(
             config.batch_bytes_max
             if config.HasField("batch_bytes_max")
-            else _DEFAULT_BATCH_BYTES_MAX
+            else _DEFAULTS.batch_bytes_max
         ),
         expiry_ms=config.expiry_ms if config.HasField("expiry_ms") else None,
         retention_groups=config.until_consumed,
+        cleanup="compact" if config.compact else "delete",
+        tombstone_ms=(
+            config.tombstone_ms if config.HasField("tombstone_ms") else _DEFAULTS.tombstone_ms
+        ),
+        dirty_percent=(
+            config.dirty_percent if config.HasField("dirty_percent") else _DEFAULTS.dirty_percent
+        ),
     )
 
 
@@ -148,6 +155,9 @@ def topic_message(topic: TopicInfo) -> pb.TopicInfo:
             batch_bytes_max=config.batch_bytes_max,
             expiry_ms=config.expiry_ms,
             until_consumed=config.retention_groups,
+            compact=config.cleanup == "compact",
+            tombstone_ms=config.tombstone_ms,
+            dirty_percent=config.dirty_percent,
         ),
         partitions=[_partition_message(partition) for partition in topic.partitions],
         created_at_us=topic.created_at,

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from angarium.ids import Buffer, Micros, Offset
     from angarium.log.disk import Disk
+    from angarium.log.segments.compacted_mark import Stage
     from angarium.log.segments.flush import Flush
     from angarium.log.segments.segment import Segment, SegmentDamage
 
@@ -285,15 +286,6 @@ class PartitionLog:
 
     # --- compaction -------------------------------------------------------------------------
 
-    def sealed_until(self) -> Offset:
-        """Return where the sealed segments at the beginning end, all of them durable and whole."""
-        end = self._held_from
-        for segment in self.segments:
-            if not segment.is_sealed:
-                break
-            end = segment.next_offset
-        return min(end, self.synced_offset)
-
     def close_segment(self, offset: Offset) -> None:
         """See to it that the segment before `offset` takes no more batches."""
         last = self.segments.last
@@ -366,14 +358,23 @@ class PartitionLog:
             self._damage.append(damage)
             self.on_damage()
 
-    def repair(self, damage: SegmentDamage, frames: Sequence[Buffer]) -> bool:
+    def repair(
+        self, damage: SegmentDamage, frames: Sequence[Buffer], *, stage: Stage | None = None
+    ) -> bool:
         """Put `frames`, read from a peer with `gaps=True`, where this log is damaged.
 
         They begin at `damage.from_offset` and leave no hole. A broken segment may be completed in
         several calls; the damage in a sealed one is filled at once. False says that more is
         needed: `damage` then lists what. `CorruptData` refuses frames that were not there.
+
+        `stage` says how far the peer's segments are compacted. Of a segment whose checksums are
+        lost nothing else tells whether the peer's records are those that were here: one that is
+        further may miss the tombstone of a record that is still there.
         """
         segment = self.segments.at(damage.from_offset)
+        is_comparable = stage is None or (stage == self.compactor.stage and not stage.is_between)
+        if segment.whole_until is not None and not is_comparable:
+            raise CorruptData("the peer's segments are not compacted as far as those here")
         damage = self._sealed(segment, damage)
         if segment.whole_until is None:
             is_mended = patch(self._disk, self._folder, self.reader, segment, damage, frames)

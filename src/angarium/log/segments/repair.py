@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from angarium.batch.checksum import extend
 from angarium.errors import CorruptData, InvalidArgument
 from angarium.log.segments.footer import write_footer
-from angarium.log.segments.frames import frame_at, is_intact, latest_times
+from angarium.log.segments.frames import frame_at, gap_frames, is_intact, latest_times
 from angarium.log.segments.names import SEGMENT, file_name
 
 if TYPE_CHECKING:
@@ -52,10 +52,13 @@ def patch(
     added = _checked(frames, start=damage.from_offset, end=damage.to_offset)
     if not added or added[-1][0].next_offset != damage.to_offset:
         return False
+    wanted = (*end, stamps_end)
     good = b"".join(data for _, data in (*kept, *added))
-    for frame, _ in (*kept, *added):
-        stamps = extend(stamps, frame.stamp_crc.to_bytes(4, "little"))
-    if (start.position + len(good), extend(start.crc, good), stamps) != (*end, stamps_end):
+    if _summed(start, stamps, (*kept, *added)) != wanted:
+        # Gaps that compaction has left may be cut elsewhere in the peer's segments.
+        added = _with_whole_gaps(added)
+        good = b"".join(data for _, data in (*kept, *added))
+    if _summed(start, stamps, (*kept, *added)) != wanted:
         raise CorruptData(
             f"segment {segment.base_offset}: the frames offered for [{damage.from_offset}, "
             f"{damage.to_offset}) are not those that were there"
@@ -95,6 +98,38 @@ def extend_broken(
         file.close()
 
 
+def _summed(
+    start: Point, stamps: int, frames: Iterable[tuple[Frame, bytes]]
+) -> tuple[int, int, int]:
+    """Return where frames from a point on end, with both checksums."""
+    position, crc = start
+    for frame, data in frames:
+        position, crc = position + len(data), extend(crc, data)
+        stamps = extend(stamps, frame.stamp_crc.to_bytes(4, "little"))
+    return position, crc, stamps
+
+
+def _with_whole_gaps(frames: Iterable[tuple[Frame, bytes]]) -> list[tuple[Frame, bytes]]:
+    """Return frames in which neighbouring gaps are one."""
+    whole: list[tuple[Frame, bytes]] = []
+    for frame, data in frames:
+        if whole and frame.is_gap and whole[-1][0].is_gap:
+            start = whole.pop()[0].base_offset
+            whole += _gaps(start, frame.next_offset)
+        else:
+            whole.append((frame, data))
+    return whole
+
+
+def _gaps(start: Offset, end: Offset) -> list[tuple[Frame, bytes]]:
+    found = []
+    for data in gap_frames(start, end):
+        frame = frame_at(data, 0)
+        assert frame is not None
+        found.append((frame, data))
+    return found
+
+
 def _checked(frames: Iterable[Buffer], *, start: Offset, end: Offset) -> list[tuple[Frame, bytes]]:
     """Return the frames that lie in `[start, end)`; they must be whole and leave no hole."""
     inside: list[tuple[Frame, bytes]] = []
@@ -106,6 +141,10 @@ def _checked(frames: Iterable[Buffer], *, start: Offset, end: Offset) -> list[tu
         if frame.next_offset <= start or frame.base_offset >= end:
             continue
         expected = inside[-1][0].next_offset if inside else start
+        if frame.is_gap and frame.base_offset <= expected:
+            # Gaps hold nothing: of one that is wider than the damage the part in it is taken.
+            inside += _gaps(expected, min(frame.next_offset, end))
+            continue
         if frame.base_offset != expected or frame.next_offset > end:
             raise InvalidArgument(
                 f"a repair goes on at offset {expected}, not at {frame.base_offset}"

@@ -251,6 +251,8 @@ def _settings_fault(settings: TopicSettings) -> str | None:
         return "a limit of retention is more than nothing"
     if settings.batch_bytes_max <= 0 or settings.tombstone_micros < 0:
         return "a limit is out of range"
+    if not 0 < settings.dirty_percent <= 100:
+        return "a part is more than nothing and at most a hundred per cent"
     return None
 
 

@@ -75,6 +75,8 @@ class TopicSettings(msgspec.Struct, frozen=True, array_like=True):
     homes: tuple[str, ...] = ()
     """Regions in which partitions have their leaders, in turn. None: anywhere."""
     limits: Limits = Limits()
+    dirty_percent: int = 50
+    """How large a part of a partition is new before it is compacted again."""
 
 
 class Partition(msgspec.Struct, frozen=True, array_like=True):

@@ -695,7 +695,7 @@ class ReportCheckpointsResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class TopicConfig(_message.Message):
-    __slots__ = ("replication", "mode", "retention_ms", "retention_bytes", "batch_bytes_max", "expiry_ms", "until_consumed")
+    __slots__ = ("replication", "mode", "retention_ms", "retention_bytes", "batch_bytes_max", "expiry_ms", "until_consumed", "compact", "tombstone_ms", "dirty_percent")
     REPLICATION_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
     RETENTION_MS_FIELD_NUMBER: _ClassVar[int]
@@ -703,6 +703,9 @@ class TopicConfig(_message.Message):
     BATCH_BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
     EXPIRY_MS_FIELD_NUMBER: _ClassVar[int]
     UNTIL_CONSUMED_FIELD_NUMBER: _ClassVar[int]
+    COMPACT_FIELD_NUMBER: _ClassVar[int]
+    TOMBSTONE_MS_FIELD_NUMBER: _ClassVar[int]
+    DIRTY_PERCENT_FIELD_NUMBER: _ClassVar[int]
     replication: int
     mode: DeliveryMode
     retention_ms: int
@@ -710,7 +713,10 @@ class TopicConfig(_message.Message):
     batch_bytes_max: int
     expiry_ms: int
     until_consumed: bool
-    def __init__(self, replication: _Optional[int] = ..., mode: _Optional[_Union[DeliveryMode, str]] = ..., retention_ms: _Optional[int] = ..., retention_bytes: _Optional[int] = ..., batch_bytes_max: _Optional[int] = ..., expiry_ms: _Optional[int] = ..., until_consumed: _Optional[bool] = ...) -> None: ...
+    compact: bool
+    tombstone_ms: int
+    dirty_percent: int
+    def __init__(self, replication: _Optional[int] = ..., mode: _Optional[_Union[DeliveryMode, str]] = ..., retention_ms: _Optional[int] = ..., retention_bytes: _Optional[int] = ..., batch_bytes_max: _Optional[int] = ..., expiry_ms: _Optional[int] = ..., until_consumed: _Optional[bool] = ..., compact: _Optional[bool] = ..., tombstone_ms: _Optional[int] = ..., dirty_percent: _Optional[int] = ...) -> None: ...
 
 class PartitionInfo(_message.Message):
     __slots__ = ("number", "replicas", "leader", "start_offset", "end_offset", "in_sync")

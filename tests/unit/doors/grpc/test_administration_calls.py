@@ -35,6 +35,11 @@ def test_a_topic_is_made_as_it_was_asked_for() -> None:
                 retention_ms=1_000,
                 retention_bytes=2_000,
                 batch_bytes_max=3_000,
+                expiry_ms=4_000,
+                until_consumed=True,
+                compact=True,
+                tombstone_ms=5_000,
+                dirty_percent=20,
             )
             answer = await it.stub.CreateTopic(
                 pb.CreateTopicRequest(name="orders", partitions=4, config=config)
@@ -45,6 +50,11 @@ def test_a_topic_is_made_as_it_was_asked_for() -> None:
                 retention_ms=1_000,
                 retention_bytes=2_000,
                 batch_bytes_max=3_000,
+                expiry_ms=4_000,
+                retention_groups=True,
+                cleanup="compact",
+                tombstone_ms=5_000,
+                dirty_percent=20,
             )
             assert it.broker.calls == [("create_topic", "orders", 4, asked)]
             assert (answer.topic.id, answer.topic.name) == (1, "orders")
