@@ -46,7 +46,7 @@ LOADED_RECORDS: Final = 10_000_000
 QUICK_SECONDS_MAX: Final = 52.0
 """A quick run begins no further round after this long, so that it is over within a minute."""
 
-BATCHED: Final = {"workers": 8, "batch": 512, "scenario": Scenario.PUBLISH}
+BATCHED: Final = {"workers": 8, "batch": 2_000, "scenario": Scenario.PUBLISH}
 
 
 class Figure(msgspec.Struct):
@@ -145,7 +145,7 @@ class Peers:
 
     async def _performance(self) -> Figure:
         async def ours() -> float:
-            report = await self._measured(mode=DeliveryMode.PERFORMANCE, workers=8, batch=512)
+            report = await self._measured(mode=DeliveryMode.PERFORMANCE, workers=8, batch=500)
             assert report.received_per_s is not None
             return report.received_per_s
 
@@ -155,7 +155,7 @@ class Peers:
         records: list[float] = []
 
         async def ours() -> float:
-            report = await self._measured(workers=8, batch=512, scenario=Scenario.CATCH_UP)
+            report = await self._measured(workers=8, batch=500, scenario=Scenario.CATCH_UP)
             assert report.as_records_per_s is not None
             records.append(report.as_records_per_s)
             return report.records_per_s
