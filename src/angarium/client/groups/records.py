@@ -284,11 +284,12 @@ _R = TypeVar("_R", bound=LoanedRecord)
 
 def _unsettled(batch: LoanedBatch, make: type[_R]) -> Iterator[_R]:
     loan = batch.loan
-    left = loan.open(batch.offsets())
+    left, lost = loan.open(batch.offsets()), loan.lost
     for part in batch.parts:
         for record in _records(part, loan, make):
-            # Settled meanwhile with others, or taken back by the broker: not in hand any more.
-            if record.offset in left:
+            # Settled meanwhile with others, taken back by the broker, or known to be another's: not
+            # in hand any more.
+            if record.offset in left and not (lost and record.offset in lost):
                 yield record
 
 
