@@ -9,13 +9,13 @@ import pytest
 from tests.delivery.on_nodes import on_nodes
 
 from angarium import Client
+from angarium.api.transactions import HOMES_TOPIC
 from angarium.errors import InvalidArgument, TransactionAborted
 from angarium.ids import Micros
 from angarium.machine import Configure
 from angarium.machine.commands import Decide
 from angarium.machine.decisions import Phase
 from angarium.machine.fingerprint import home_partition
-from angarium.service.topics import HOMES_TOPIC
 from angarium.service.transactions.procedure import inner
 from angarium.testing.cluster import eventually
 
@@ -74,10 +74,13 @@ async def test_a_commit_whose_coordinator_died_is_carried_out_by_the_homes_leade
             return [record.value async for record in client.read("t")] == [b"seen", b"seen"]
 
         await eventually(is_there, within_s=15.0, what="it is carried out")
-        record = home_of(node, "t:query").partition.machine.numbering.decisions.records
-        found = record.get("t:query")
-        assert found is not None
-        assert found.phase is Phase.FINISHED
+        home = home_of(node, "t:query").partition.machine.numbering.decisions
+
+        async def is_finished() -> bool:
+            found = home.records.get("t:query")
+            return found is not None and found.phase is Phase.FINISHED
+
+        await eventually(is_finished, within_s=15.0, what="its home has heard of it")
         assert (await write.commit([stage.ticket])).repeated
 
 

@@ -23,6 +23,14 @@ from angarium.ids import Buffer, Epoch, Offset
 if TYPE_CHECKING:
     from angarium.api.publishing import Ack
 
+HOMES_TOPIC: Final = "angarium.transactions"
+"""Where transactions are decided: the home of a series is a partition of this topic."""
+
+TRANSACTIONS: Final = "t:"
+SEQUENCED: Final = "s:"
+"""What the names of series begin with in the machines, so that the two kinds never meet. A series
+has its home in the partition that `machine.home_partition` finds from the name with its prefix."""
+
 SERIES_CHARACTERS_MAX: Final = 250
 """Length of a series' name. A longer one is refused."""
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from angarium.api import TopicConfig, TopicInfo
+from angarium.api.transactions import HOMES_TOPIC
 from angarium.errors import AlreadyExists, InvalidArgument, NotFound, NotLeader
 from angarium.machine.catalog import TopicAlter, TopicCreate, TopicDelete, TopicSettings
 from angarium.machine.catalog.placement import host_of
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
 MILLISECOND_MICROS = 1_000
 REPLICATION = 3
 """Replicas of a topic whose maker did not say how many, if there are hosts enough."""
-
-HOMES_TOPIC = "angarium.transactions"
-"""Where transactions are decided (`service.transactions.homes`). Whoever would delete it, or add
-partitions to it, could not tell any more how a transaction ended, and is refused."""
 
 SETTLE_POLL_S = 0.005
 """How often to look whether a new topic is ready."""

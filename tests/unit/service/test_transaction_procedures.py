@@ -41,6 +41,8 @@ def test_a_commit_publishes_everywhere_and_lets_the_name_go_on() -> None:
         staged(groups, sequence)
         ended = groups.follow(procedure.commit(HOME, named(sequence), STAGES))
         assert (ended.committed, ended.repeated) == (True, False)
+        assert ended.unfinished is not None
+        groups.follow(procedure.finish(HOME, ended.unfinished))
         assert ended.places[LEFT].base_offset == 2 * sequence
         assert groups.end(LEFT) == groups.end(RIGHT) == 2 * sequence + 2
         decision = groups.machines[HOME].numbering.decisions.records.get("n")

@@ -6,11 +6,15 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from angarium.api.transactions import (
+    HOMES_TOPIC,
+    TRANSACTIONS,
     Aborted,
     Committed,
     Series,
     TransactionId,
 )
+from angarium.errors import NotFound
+from angarium.machine.fingerprint import home_partition
 from angarium.wire.operations import Operation
 from angarium.wire.operations.transactions import DecideHeader, OpenSeriesHeader
 
@@ -68,6 +72,7 @@ async def commit(
     frame = await reach.calls.ask(
         Operation.COMMIT,
         DecideHeader(transaction, stages),
+        partition=await _home(reach, transaction.name),
         timeout_s=reach.settings.publish_timeout_s,
         wait_s=2 * reach.settings.attempt_timeout_s,
     )
@@ -79,6 +84,19 @@ async def abort(reach: Reach, transaction: TransactionId, stages: tuple[StagedIn
     frame = await reach.calls.ask(
         Operation.ABORT,
         DecideHeader(transaction, stages),
+        partition=await _home(reach, transaction.name),
         wait_s=2 * reach.settings.attempt_timeout_s,
     )
     return frame.read(Aborted)
+
+
+async def _home(reach: Reach, name: str) -> tuple[str, int] | None:
+    """Return where a series is decided: whoever leads that is the nearest to coordinate.
+
+    Any node could; None while there is no such topic yet.
+    """
+    try:
+        info = await reach.metadata.topic(HOMES_TOPIC)
+    except NotFound:
+        return None
+    return HOMES_TOPIC, home_partition(TRANSACTIONS + name, len(info.partitions))

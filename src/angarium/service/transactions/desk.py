@@ -6,13 +6,18 @@ leader by itself (`tending`), takes it from there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar
+import asyncio
+import logging
+from typing import TYPE_CHECKING, TypeVar
 
 from angarium.api.publishing import Ack
 from angarium.api.transactions import (
+    HOMES_TOPIC,
     SEQUENCE_MAX,
+    SEQUENCED,
     SERIES_CHARACTERS_MAX,
     STAGE_BYTES_MAX,
+    TRANSACTIONS,
     Aborted,
     Committed,
     Position,
@@ -20,7 +25,7 @@ from angarium.api.transactions import (
     Series,
     Staged,
 )
-from angarium.errors import InvalidArgument, LimitExceeded
+from angarium.errors import AngariumError, InvalidArgument, LimitExceeded
 from angarium.machine import outcomes
 from angarium.machine.catalog import ProducerOpen, ProducerOpened
 from angarium.machine.commands import SeriesDelete, Stage
@@ -28,7 +33,6 @@ from angarium.machine.outcomes import Decided, Refused
 from angarium.modes import DeliveryMode
 from angarium.service.admission import check_fit
 from angarium.service.publishing import checked
-from angarium.service.topics import HOMES_TOPIC
 from angarium.service.transactions import procedure
 from angarium.service.transactions.homes import Homes
 from angarium.service.transactions.participants import Participants
@@ -42,17 +46,13 @@ if TYPE_CHECKING:
         StageRequest,
         TransactionId,
     )
-    from angarium.ids import Buffer, Epoch
+    from angarium.ids import Buffer, Epoch, GroupId
     from angarium.machine.catalog import Partition
     from angarium.node.node import Node
     from angarium.service.topics import TopicDesk
     from angarium.service.transactions.procedure import Named, Procedure
 
-_TRANSACTIONS: Final = "t:"
-_SEQUENCED: Final = "s:"
-"""What the machines' names of series begin with, so that the two kinds never meet."""
-
-
+_log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
@@ -65,12 +65,13 @@ class TransactionDesk:
         self.homes = Homes(node, topics)
         self.participants = Participants(node)
         self._positions = Positions(node, topics)
+        self._finishing: set[asyncio.Task[None]] = set()
 
     # --- series -------------------------------------------------------------------------------
 
     async def open_series(self, name: str) -> Series:
         """Take a new epoch of a series and end what its older runs left behind."""
-        full_name = _full_name(_TRANSACTIONS, name)
+        full_name = _full_name(TRANSACTIONS, name)
         home = await self.homes.of(full_name)
         epoch = await self._new_epoch(full_name)
         committed = await self._follow(procedure.fence(home, full_name, epoch))
@@ -78,7 +79,7 @@ class TransactionDesk:
 
     async def forget_series(self, name: str, topics: tuple[str, ...]) -> None:
         """Forget a series at its home and in `topics`."""
-        full_name = _full_name(_TRANSACTIONS, name)
+        full_name = _full_name(TRANSACTIONS, name)
         groups = [group for one in topics for group in (await self._topics.find(one)).groups]
         # The home last: as long as it knows the name, what is left elsewhere can be resolved.
         for some in (groups, [await self.homes.of(full_name)]):
@@ -125,6 +126,10 @@ class TransactionDesk:
         by_group = tuple((place.group, of) for place, of in places.values())
         home = await self.homes.of(named["name"])
         ended = await self._follow(procedure.commit(home, named, by_group))
+        if ended.unfinished is not None:
+            task = asyncio.create_task(self._finish(home, ended.unfinished))
+            self._finishing.add(task)
+            task.add_done_callback(self._finishing.discard)
         published = []
         for (topic, number), (place, _) in places.items():
             where = ended.places.get(place.group)
@@ -142,6 +147,13 @@ class TransactionDesk:
         ended = await self._follow(procedure.abort(home, named, groups))
         return Aborted(committed=ended.committed)
 
+    async def _finish(self, home: GroupId, named: Named) -> None:
+        """Tell the home that a commit is carried out; if that fails it asks by itself."""
+        try:
+            await self._follow(procedure.finish(home, named))
+        except AngariumError as error:
+            _log.debug("%s is finished later: %s", named["name"], error)
+
     async def _places(
         self, stages: tuple[StagedIn, ...]
     ) -> dict[tuple[str, int], tuple[Partition, tuple[str, ...]]]:
@@ -157,7 +169,7 @@ class TransactionDesk:
 
     async def open_sequenced(self, producer: str) -> Series:
         """Take a new epoch of a producer that counts itself."""
-        return Series(epoch=await self._new_epoch(_full_name(_SEQUENCED, producer)))
+        return Series(epoch=await self._new_epoch(_full_name(SEQUENCED, producer)))
 
     async def publish_sequenced(self, request: SequencedPublish) -> Ack:
         """Store batches unless that sequence, or a higher one, has been stored before."""
@@ -166,7 +178,7 @@ class TransactionDesk:
         await self._topics.find_or_make(request.topic)
         place = self._place(request.topic, request.partition)
         named: Named = {
-            "name": _full_name(_SEQUENCED, request.producer),
+            "name": _full_name(SEQUENCED, request.producer),
             "epoch": request.epoch,
             "sequence": inner(_checked_sequence(request.sequence)),
         }
@@ -187,7 +199,7 @@ class TransactionDesk:
         """Return the last sequence stored in a partition; older epochs can add none any more."""
         await self._topics.find(topic)
         place = self._place(topic, partition)
-        steps = procedure.fence_partition(place.group, _full_name(_SEQUENCED, producer), epoch)
+        steps = procedure.fence_partition(place.group, _full_name(SEQUENCED, producer), epoch)
         return outer(await self._follow(steps))
 
     # --- groups -------------------------------------------------------------------------------
@@ -219,7 +231,7 @@ class TransactionDesk:
 
 def _named(transaction: TransactionId) -> Named:
     return {
-        "name": _full_name(_TRANSACTIONS, transaction.name),
+        "name": _full_name(TRANSACTIONS, transaction.name),
         "epoch": transaction.epoch,
         "sequence": inner(_checked_sequence(transaction.sequence)),
     }

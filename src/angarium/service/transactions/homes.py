@@ -10,10 +10,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from angarium.api import TopicConfig
+from angarium.api.transactions import HOMES_TOPIC
 from angarium.errors import AlreadyExists, NotFound
 from angarium.machine.catalog import TopicCreate
 from angarium.machine.fingerprint import home_partition
-from angarium.service.topics import HOMES_TOPIC
 
 if TYPE_CHECKING:
     from angarium.ids import GroupId

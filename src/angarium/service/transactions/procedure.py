@@ -73,6 +73,8 @@ class Ended(NamedTuple):
     committed: bool
     repeated: bool
     places: dict[GroupId, Decided]
+    unfinished: Named | None = None
+    """Carried out, and the home has not heard of that yet: `finish` tells it."""
 
 
 def inner(sequence: int) -> Sequence:
@@ -114,8 +116,11 @@ def commit(
         yield from _tidy(named, (group for group, _ in stages), outcome)
         _refuse(named, outcome, decision)
     places: dict[GroupId, Decided] = {}
+    unfinished: Named | None = None
     if decision is not None and decision.phase is Phase.COMMITTED:
-        places = yield from carry_out(home, named["name"], decision)
+        # Nobody waits for the home to hear that it is done: the next question tells it, too.
+        places = yield from carry_out(home, named["name"], decision, finishes=False)
+        unfinished = _named_in(named["name"], decision)
     elif is_ours:
         # Carried out before; whoever asks again still wants to know where.
         answers = yield tuple(Ask(group, Commit(**named, stages=of)) for group, of in stages)
@@ -126,7 +131,7 @@ def commit(
         # An earlier run has committed this sequence, so what this one staged is not needed.
         yield tuple(Ask(group, Abort(**named)) for group, _ in stages)
     repeated = not isinstance(outcome, Decided) or outcome.repeated
-    return Ended(True, repeated, places)
+    return Ended(True, repeated, places, unfinished)
 
 
 def abort(home: GroupId, named: Named, groups: Iterable[GroupId]) -> Procedure[Ended]:
@@ -163,13 +168,16 @@ def fence(home: GroupId, name: str, epoch: Epoch) -> Procedure[int]:
     raise TransactionPending(f"{name} is being written by others at the same time")
 
 
-def carry_out(home: GroupId, name: str, decision: Decision) -> Procedure[dict[GroupId, Decided]]:
+def finish(home: GroupId, named: Named) -> Procedure[None]:
+    """Let a name go on, now that every participant has carried its commit out."""
+    yield (Ask(home, Finish(**named)),)
+
+
+def carry_out(
+    home: GroupId, name: str, decision: Decision, *, finishes: bool = True
+) -> Procedure[dict[GroupId, Decided]]:
     """Have every participant publish what was decided, then let the name go on."""
-    named: Named = {
-        "name": name,
-        "epoch": Epoch(decision.epoch),
-        "sequence": Sequence(decision.sequence),
-    }
+    named = _named_in(name, decision)
     waiting = {GroupId(group): stages for group, stages in decision.stages}
     places: dict[GroupId, Decided] = {}
     for _ in range(ROUNDS_MAX):
@@ -182,9 +190,18 @@ def carry_out(home: GroupId, name: str, decision: Decision) -> Procedure[dict[Gr
             else:
                 yield from _clear_way(ask.group, named, answer, waiting)
         if not waiting:
-            yield (Ask(home, Finish(**named)),)
+            if finishes:
+                yield from finish(home, named)
             return places
     raise OutcomeUnknown(f"{name} is committed, but not every partition has carried it out yet")
+
+
+def _named_in(name: str, decision: Decision) -> Named:
+    return {
+        "name": name,
+        "epoch": Epoch(decision.epoch),
+        "sequence": Sequence(decision.sequence),
+    }
 
 
 def _clear_way(

@@ -7,6 +7,7 @@ sent back once, whoever crashes in the middle and whoever else is at it.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from angarium.batch import encode
@@ -135,6 +136,11 @@ class Redriver(ScriptedClient):
             yield from self._come_back(one, home)
         else:
             one.committed = ended.committed
+            if ended.unfinished is not None and self._rng.random() < 0.7:
+                # Else nobody tells the home, as if its coordinator had died right then.
+                finish = procedure.finish(home, ended.unfinished)
+                with suppress(Crashed):
+                    yield from self.follow(finish, crashes=False)
 
     def _come_back(self, one: Transaction, home: GroupId) -> Script[None]:
         self._epoch += 1

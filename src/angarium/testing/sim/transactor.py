@@ -8,6 +8,7 @@ hears from the home what was committed.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from angarium.batch import encode
@@ -146,6 +147,11 @@ class Transactor(ScriptedClient):
             yield from self._come_back(one, home)
         else:
             one.committed = ended.committed
+            if ended.unfinished is not None and self._rng.random() < 0.7:
+                # Else nobody tells the home, as if its coordinator had died right then.
+                finish = procedure.finish(home, ended.unfinished)
+                with suppress(Crashed):
+                    yield from self.follow(finish, crashes=False)
             for group, decided in ended.places.items():
                 self._note_place(one, group, decided)
 
