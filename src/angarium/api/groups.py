@@ -71,7 +71,7 @@ class ConsumeRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Records that may be handed out to this consumer and not settled, over all partitions."""
     held: tuple[Held, ...] = ()
     """What a member that comes again still has: it is on loan to it again where nobody else got it
-    in between. What it does not name here goes back untried."""
+    in between. Whatever else its earlier self had on loan has failed, and comes again."""
 
 
 class Handed(msgspec.Struct, frozen=True, kw_only=True):

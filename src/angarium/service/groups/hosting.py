@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-from functools import lru_cache
 from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from angarium.delivery import assignment
 from angarium.errors import AngariumError, NotFound, NotLeader
+from angarium.service.groups.assigning import Assigning
 from angarium.service.groups.dead_letters import DeadLetters
 from angarium.service.groups.led_partition import LedPartition
 from angarium.service.groups.seat import LedSeat
@@ -39,6 +38,7 @@ class GroupHost:
         self.node = node
         self.led: dict[GroupId, LedPartition] = {}
         self.dead_letters = DeadLetters(node, topics, publishing)
+        self._assigning = Assigning(self._assign_anew)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0
         self._wakes: list[tuple[int, int, LedPartition, LedGroup]] = []
@@ -150,21 +150,14 @@ class GroupHost:
         return self._chance.getrandbits(64)
 
     def preferred(self, members: dict[str, tuple[str, ...]], topic: str, number: int) -> str:
-        """Return who of the members, with the topics each consumes, should have a partition.
+        """Return who of the members, with the topics each consumes, should have a partition."""
+        topics = self.node.catalog.machine.topics
+        return self._assigning.preferred(members, topic, number, topics)
 
-        Where all consume the same topics these are shared out together; else each by itself.
-        """
-        if not members:
-            return ""
-        scopes = set(members.values())
-        names = scopes.pop() if len(scopes) == 1 else (topic,)
-        known = self.node.catalog.machine.topics
-        sizes = tuple(
-            (name, len(known.by_id[known.by_name[name]].groups))
-            for name in sorted({*names, topic})
-            if name in known.by_name
-        )
-        return _assigned(tuple(sorted(members)), sizes).get((topic, number), "")
+    def _assign_anew(self) -> None:
+        for led in self.led.values():
+            for group in led.groups.values():
+                group.assign()
 
     def wake(self, led: LedPartition, group: LedGroup, at: Micros) -> None:
         """Have a group step at a time."""
@@ -195,11 +188,3 @@ class GroupHost:
                     led.stir(group)
         if wakes:
             self._set_timer(wakes[0][0])
-
-
-@lru_cache(maxsize=256)
-def _assigned(
-    members: tuple[str, ...], sizes: tuple[tuple[str, int], ...]
-) -> dict[tuple[str, int], str]:
-    partitions = [(topic, number) for topic, size in sizes for number in range(size)]
-    return assignment(members, partitions)

@@ -130,13 +130,18 @@ class LedGroup:
 
     def _members_changed(self) -> None:
         self._is_listed = False
-        if self.group.kind is GroupKind.STREAM:
+        self.assign()
+        self._around.stir(self)
+
+    def assign(self) -> None:
+        """Find out who should have the partition of a stream, and let it have it."""
+        if self.group.kind is GroupKind.STREAM and not self.is_over:
             members = {name: seat.membership.topics for name, seat in self.seats.items()}
             known = next(iter(members.values()), ())
             for name in self._missing:
                 members.setdefault(name, known)
             self.delivery.prefer(self._around.preferred(members))
-        self._around.stir(self)
+            self._around.stir(self)
 
     def _list_members(self) -> None:
         """Have the members of now logged: a new leader waits for those it finds there."""

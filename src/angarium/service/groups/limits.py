@@ -11,8 +11,8 @@ TOPICS_MAX: Final = 256
 """Topics of one consumer. A longer list is refused."""
 
 CONSUMERS_MAX: Final = 1_000
-"""Consumers connected to one node: each has a stream to every node that leads for it, and a connection
-carries not many more. One more is refused with RESOURCE_EXHAUSTED."""
+"""Consumers connected to one node: each has a stream to every node that leads for it, and no
+connection carries many more. One more is refused with RESOURCE_EXHAUSTED."""
 
 PARCEL_BYTES: Final = 256 << 10
 """Bytes of batches in one delivery; a larger batch comes alone."""

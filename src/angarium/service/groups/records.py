@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import OrderedDict
 from struct import Struct
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from angarium.batch.deadlines import expired, joined, not_due
 from angarium.batch.layout import KEY_HASHES, OFFSET_DELTAS, fixed_columns
@@ -20,13 +20,19 @@ from angarium.service.groups.limits import PARCEL_BYTES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from angarium.replica.partition import Partition
+    from angarium.log.segments import PartitionLog
 
 WINDOWS_MAX: Final = 32
 """Stretches of batches kept for those who read the same place next; then the oldest goes."""
 
 _LOOK: Final = Struct("<8xq8xq12xIII48xqqqq").unpack_from
 """Base offset, append time, flags, count, span, and the bounds of expiry and of delivery times."""
+
+
+class HoldsLog(Protocol):
+    """A partition, as far as its records are concerned."""
+
+    log: PartitionLog
 
 
 class Parcel(NamedTuple):
@@ -62,7 +68,7 @@ class _Window(NamedTuple):
 class LogRecords:
     """One partition's committed records: implements `delivery.source.RecordSource`."""
 
-    def __init__(self, partition: Partition, lifetime: Callable[[], int | None]) -> None:
+    def __init__(self, partition: HoldsLog, lifetime: Callable[[], int | None]) -> None:
         """Read `partition`; `lifetime` tells after how many µs the topic lets records expire."""
         self._partition = partition
         self._lifetime = lifetime
@@ -152,7 +158,7 @@ class LogRecords:
         parts: list[int] = []
         size = 0
         for start, end in zip(ranges[::2], ranges[1::2], strict=True):
-            at = max(start, self.start_offset)
+            at, end = max(start, self.start_offset), min(end, self.end_offset)  # noqa: PLW2901
             while at < end:
                 window = self._window(at)
                 for batch in self._from(window, at):

@@ -22,8 +22,13 @@ Taking part in a group is a stream (`CONSUME`) between a client and any node:
   another node: it opens a new stream under the member's name and says in `held` what it has from
   before and has not settled. That is on loan to it again where nobody else got it in between;
   where somebody did, or the lease ended, settling it is refused (`GROUP_FENCED`), and the record
-  is another's. What was on its way when the stream broke is not in `held` and comes again untried.
-- Stream credit (bytes) is the connection's business; `credit` counts records on loan.
+  is another's. What was on its way when the stream broke is not in `held`: that attempt has failed,
+  and it comes again.
+- Stream credit (bytes) is the connection's business; `credit` counts records on loan. A client
+  reads whatever comes, always: an answer may stand behind deliveries. What it has to keep is
+  bounded by its `credit`.
+- `Settlement.generation` may name the `generation` of the delivery it is about: it is refused then
+  if somebody has moved the group in between.
 
 `SETTLE` is the same in one request, for a member that is attached elsewhere. The others are plain
 requests about a group. A member's lease is renewed by `Settlement` with `Verb.EXTEND`.
