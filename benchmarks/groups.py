@@ -36,6 +36,11 @@ if TYPE_CHECKING:
 
 SIZE: Final = 100
 FETCH: Final = 1_000
+TASKS: Final = 256
+"""How many wait for their acknowledgements at a time, where these are awaited."""
+
+BASELINES: Final = {"awaited": "nats-py pull, awaited", "": "nats-py pull, acks"}
+"""What a line is compared with: whoever waits with whoever waits."""
 
 
 def values_of(count: int) -> list[bytes]:
@@ -101,7 +106,7 @@ class Ours:
                         seen.append(_number(record.value))
                     await record.ack()
 
-            await asyncio.gather(*(work() for _ in range(256)))
+            await asyncio.gather(*(work() for _ in range(TASKS)))
 
         return await self._timed("queue", consume, credit=2_000)
 
@@ -151,6 +156,13 @@ class Nats:
 
     async def pull(self) -> float:
         """Fetch and acknowledge one by one, as nats-py does: without waiting for an answer."""
+        return await self._pulled(is_awaited=False)
+
+    async def pull_awaited(self) -> float:
+        """The same, but each of 256 at a time waits until the server has taken it."""
+        return await self._pulled(is_awaited=True)
+
+    async def _pulled(self, *, is_awaited: bool) -> float:
         self._round += 1
         config = ConsumerConfig(ack_policy=AckPolicy.EXPLICIT, max_ack_pending=10_000, ack_wait=60)
         durable = f"round-{self._round}"
@@ -158,9 +170,14 @@ class Nats:
         seen: list[int] = []
         started = time.perf_counter()
         while len(seen) < self._count:
-            for message in await reader.fetch(min(FETCH, self._count - len(seen)), timeout=10):
-                seen.append(_number(message.data))
-                await message.ack()
+            fetch = min(TASKS if is_awaited else FETCH, self._count - len(seen))
+            messages = await reader.fetch(fetch, timeout=10)
+            seen += [_number(message.data) for message in messages]
+            if is_awaited:
+                await asyncio.gather(*(message.ack_sync(timeout=10) for message in messages))
+            else:
+                for message in messages:
+                    await message.ack()
         await self._client.flush()
         elapsed = time.perf_counter() - started
         checked(seen, self._count)
@@ -187,16 +204,18 @@ async def main(options: argparse.Namespace) -> None:
         for _ in range(options.rounds):
             for name, measure in (
                 ("nats-py pull, acks", theirs.pull),
+                ("nats-py pull, awaited", theirs.pull_awaited),
                 ("stream group, batches", ours.stream_by_batch),
                 ("stream group, records", ours.stream_by_record),
                 ("queue group, records", ours.queue_by_record),
                 ("queue group, awaited", ours.queue_awaited),
             ):
                 rounds.setdefault(name, []).append(await measure())
-    baseline = statistics.median(rounds["nats-py pull, acks"])
     print(f"{'consumed and acknowledged':<28} {'records/s':>10} {'lowest':>10} {'ratio':>7}")
     for name, found in rounds.items():
         median = statistics.median(found)
+        waits = "awaited" if name.endswith("awaited") else ""
+        baseline = statistics.median(rounds[BASELINES[waits]])
         print(f"{name:<28} {median:>10,.0f} {min(found):>10,.0f} {median / baseline:>7.2f}")
 
 
