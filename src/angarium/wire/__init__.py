@@ -17,7 +17,7 @@ from angarium.wire.errors import (
     WrongCluster,
     WrongNode,
 )
-from angarium.wire.frames import Frame, Header
+from angarium.wire.frames import Frame, Header, packed
 from angarium.wire.handlers import Handlers, Welcome
 from angarium.wire.handshake import Hello, Peer, Role
 from angarium.wire.limits import WireLimits
@@ -57,4 +57,5 @@ __all__ = [
     "WrongCluster",
     "WrongNode",
     "dial",
+    "packed",
 ]

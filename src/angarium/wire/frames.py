@@ -94,10 +94,23 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
             name = header_type.__name__
             raise InvalidArgument(f"the header is no well-formed {name}: {error}") from None
 
+    def unpack(self, content_type: type[T]) -> T:
+        """Return what `packed` made, from the payload: for what may be larger than a header."""
+        try:
+            return cast(T, _unpacker(content_type).decode(self.payload))
+        except (ValueError, RecursionError) as error:
+            name = content_type.__name__
+            raise InvalidArgument(f"the payload is no well-formed {name}: {error}") from None
+
     @property
     def size(self) -> int:
         """The length of the whole frame, as it travelled."""
         return payload_start(len(self.header)) + len(self.payload)
+
+
+def packed(content: msgspec.Struct) -> bytes:
+    """Return a payload for `Frame.unpack`."""
+    return _pack(content)
 
 
 def frame_head(

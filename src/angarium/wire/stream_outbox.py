@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING
 
-from angarium.errors import AngariumError
+from angarium.errors import AngariumError, LimitExceeded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,11 +33,17 @@ class StreamOutbox:
         self._is_ending = False
 
     def put(self, header: Header, payload: Sequence[Buffer] = ()) -> None:
-        """Send a frame behind all others; one for a stream that is over is dropped."""
+        """Send a frame behind all others; one for a stream that is over is dropped.
+
+        One that is larger than the peer takes ends the stream: nobody could make up for it.
+        """
         if not self._waiting:
             try:
                 if self._stream.send_nowait(header, payload):
                     return
+            except LimitExceeded as too_large:
+                self._stream.cancel(too_large)
+                return
             except AngariumError:
                 return  # whoever reads from the stream hears why it is over
         self._waiting.append((header, payload))
@@ -64,6 +70,8 @@ class StreamOutbox:
                 self._waiting.popleft()
             if self._is_ending:
                 self._stream.end()
+        except LimitExceeded as too_large:
+            self._stream.cancel(too_large)
         except AngariumError:
             self._waiting.clear()
         finally:

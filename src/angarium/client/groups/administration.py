@@ -39,17 +39,17 @@ class GroupAdministration(ABC):
     async def list_groups(self) -> tuple[GroupInfo, ...]:
         """Return all groups, by name, without their positions."""
         frame = await self._reach.calls.ask(Operation.LIST_GROUPS)
-        return frame.read(GroupsAnswer).groups
+        return frame.unpack(GroupsAnswer).groups
 
     async def describe_group(self, group: str) -> GroupInfo:
         """Return a group's members and where it stands in each partition; `NotFound`."""
         frame = await self._reach.calls.ask(Operation.DESCRIBE_GROUP, GroupHeader(group))
-        return frame.read(GroupInfo)
+        return frame.unpack(GroupInfo)
 
     async def alter_group(self, group: str, config: GroupConfig) -> GroupInfo:
         """Give a group other settings."""
         frame = await self._reach.calls.ask(Operation.ALTER_GROUP, AlterGroupHeader(group, config))
-        return frame.read(GroupInfo)
+        return frame.unpack(GroupInfo)
 
     async def seek_group(
         self,
@@ -67,7 +67,7 @@ class GroupAdministration(ABC):
         """
         header = SeekGroupHeader(group, topic, partition, start_in(start, partition or 0), dry_run)
         frame = await self._reach.calls.ask(Operation.SEEK_GROUP, header)
-        return frame.read(SeekGroupAnswer).moved
+        return frame.unpack(SeekGroupAnswer).moved
 
     async def pause_group(self, group: str, *, paused: bool = True) -> None:
         """Hand nothing more out to a group's consumers, or go on."""

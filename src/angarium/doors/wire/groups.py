@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from angarium.api import Consumption, GroupBroker
 from angarium.errors import AngariumError, InvalidArgument
-from angarium.wire import StreamOutbox
+from angarium.wire import StreamOutbox, packed
 from angarium.wire.operations import (
     SETTLEMENTS_MAX,
     AlterGroupHeader,
@@ -91,14 +91,16 @@ class GroupsDoor:
         request.answer(SettleAnswer(settled))
 
     async def _list(self, request: Request) -> None:
-        request.answer(GroupsAnswer(await self._groups.list_groups()))
+        request.answer(b"", [packed(GroupsAnswer(await self._groups.list_groups()))])
 
     async def _describe(self, request: Request) -> None:
-        request.answer(await self._groups.describe_group(request.read(GroupHeader).group))
+        info = await self._groups.describe_group(request.read(GroupHeader).group)
+        request.answer(b"", [packed(info)])
 
     async def _alter(self, request: Request) -> None:
         header = request.read(AlterGroupHeader)
-        request.answer(await self._groups.alter_group(header.group, header.config))
+        info = await self._groups.alter_group(header.group, header.config)
+        request.answer(b"", [packed(info)])
 
     async def _seek(self, request: Request) -> None:
         header = request.read(SeekGroupHeader)
@@ -109,7 +111,7 @@ class GroupsDoor:
             start=header.start,
             dry_run=header.dry_run,
         )
-        request.answer(SeekGroupAnswer(moved))
+        request.answer(b"", [packed(SeekGroupAnswer(moved))])
 
     async def _pause(self, request: Request) -> None:
         header = request.read(PauseGroupHeader)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol, assert_never
 from angarium.errors import AngariumError, InvalidArgument
 from angarium.ids import NodeId
 from angarium.service.groups.ports import Lending, Membership, Opening, Seat, Sink, Wanted
-from angarium.wire import StreamOutbox
-from angarium.wire.operations import Operation
+from angarium.wire import StreamOutbox, packed
+from angarium.wire.operations import RANGES_MAX, Operation
 from angarium.wire.operations.members import (
     Allow,
     Allowed,
@@ -86,7 +86,8 @@ class MembersDoor:
         request.answer(await self._wishes.grant(request.read(GroupWishHeader)))
 
     async def _look(self, request: Request) -> None:
-        request.answer(GroupLookAnswer(self._looking.seen_here(request.read(GroupLookHeader))))
+        seen = self._looking.seen_here(request.read(GroupLookHeader))
+        request.answer(b"", [packed(GroupLookAnswer(seen))])
 
     async def _attach(self, stream: Stream) -> None:
         header = stream.opening.read(AttachHeader)
@@ -166,7 +167,8 @@ class _StreamSink:
         self._outbox.put(Allowed(self._number, credit))
 
     def withdrawn(self, ranges: tuple[int, ...]) -> None:
-        self._outbox.put(Withdrawn(self._number, ranges))
+        for start in range(0, len(ranges), 2 * RANGES_MAX):
+            self._outbox.put(Withdrawn(self._number, ranges[start : start + 2 * RANGES_MAX]))
 
     def dropped(self, error: AngariumError) -> None:
         self._seats.pop(self._number, None)

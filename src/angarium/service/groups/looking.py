@@ -142,7 +142,7 @@ class Looking:
             frame = await self._node.peers.request(
                 peer, Operation.GROUP_LOOK, header, timeout_s=ANSWER_S_MAX
             )
-            return frame.read(GroupLookAnswer).seen
+            return frame.unpack(GroupLookAnswer).seen
         except AngariumError:
             return ()  # it went away, or is too busy; others have replicas, too
 

@@ -30,6 +30,9 @@ ASKS_MAX: Final = 1_024
 """Settlements (each of many records) that wait for one partition's leader. At the limit further
 ones are refused with RESOURCE_EXHAUSTED."""
 
+HELD_MAX: Final = 8_192
+"""Ranges that a consumer says it holds when it is attached anew. What does not fit has failed."""
+
 STAYS_PER_LEASE: Final = 3
 """Records may wait a third of their lease for a consumer that takes nothing. Then they go back
 untried, to whoever does."""
@@ -108,7 +111,8 @@ class Part:
         self.waiting = 0
         self._turn += 1
         self.credit = credit
-        wanted = Wanted(self.topic, self.partition, opening, credit, self.holdings.held())
+        held = self.holdings.held()[:HELD_MAX]
+        wanted = Wanted(self.topic, self.partition, opening, credit, held)
         self._seat = post.attach(wanted, _Hearing(self, self._turn))
 
     def detach(self, *, lost: bool) -> None:

@@ -237,6 +237,6 @@ class GroupSeen(msgspec.Struct, frozen=True, array_like=True):
 
 
 class GroupLookAnswer(msgspec.Struct, frozen=True, array_like=True):
-    """All that the node's replicas know."""
+    """All that the node's replicas know; in the payload, for it may be large."""
 
     seen: tuple[GroupSeen, ...]

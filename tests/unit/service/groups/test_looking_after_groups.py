@@ -22,7 +22,7 @@ from tests.unit.service.groups.consuming import (
     settle,
 )
 
-from angarium.api import Checkpoint, GroupConfig, Place, Start, Verb
+from angarium.api import Checkpoint, GroupConfig, Place, Start, TopicConfig, Verb
 from angarium.errors import (
     AlreadyExists,
     GroupFenced,
@@ -34,6 +34,7 @@ from angarium.errors import (
 from angarium.ids import Offset
 from angarium.kinds import Behind, GroupKind
 from angarium.machine import Trim
+from angarium.testing.broker import in_process_broker
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -213,4 +214,30 @@ async def test_a_group_that_fell_behind_jumps_if_it_wants_to(tmp_path: Path) -> 
         await settle(consumption, said(handed))
         assert offsets(await next_of(consumption)) == [6]
         assert await floor_of(service) == 6
+        await consumption.close()
+
+
+@on_a_loop
+async def test_thousands_of_groups_are_listed_and_slow_nobody_down(tmp_path: Path) -> None:
+    async with in_process_broker(tmp_path, nodes=2) as broker:
+        first, second = broker.services
+        assert first is not None
+        assert second is not None
+        await first.create_topic("orders", partitions=1, config=TopicConfig(replication=1))
+        for start in range(0, 3_000, 500):
+            await asyncio.gather(
+                *(
+                    first.report_checkpoints(f"g{at}", [Checkpoint("orders", 0, Offset(0))])
+                    for at in range(start, start + 500)
+                )
+            )
+        for service in (first, second):
+            assert len(await service.list_groups()) == 3_000
+        consumption = await consume(second)
+        await publish(second, [b"x"] * 100)
+        done = 0
+        while done < 100:
+            handed = await next_of(consumption)
+            (settled,) = await settle(consumption, said(handed))
+            done += settled.records
         await consumption.close()
