@@ -12,6 +12,7 @@ from angarium.machine.outcomes import Appended, Duplicate, Refused
 from angarium.modes import DeliveryMode
 from angarium.testing.history import Fetch, HighWater, Publish, Result
 from angarium.testing.sim.clock import MILLISECOND
+from angarium.testing.sim.compacting import keys_of_values
 from angarium.testing.sim.requests import (
     FetchReply,
     FetchRequest,
@@ -124,8 +125,10 @@ class Producer:
         number = self._request
         self._pending[number] = operation
         target = self._leader or self.rng.choice(self.world.node_ids)
+        keys = keys_of_values(operation.values) if self.world.settings.compactors else None
         batch = encode(
             operation.values,
+            keys=keys,
             producer_id=ProducerId(operation.producer),
             epoch=Epoch(operation.epoch),
             sequence=Sequence(operation.sequence),
@@ -283,7 +286,7 @@ class Reader:
         records = tuple(
             (record.offset, record.value)
             for batch in reply.batches
-            for record in Batch.parse(batch)
+            for record in Batch.parse(batch, compacted=True)
             if record.offset >= request.offset and record.value is not None
         )
         if records:

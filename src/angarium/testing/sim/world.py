@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from angarium.batch import Batch
@@ -20,6 +20,7 @@ from angarium.testing.checkers import Violation, violations
 from angarium.testing.history import FinalLog, History, LogRecord, Publish, Result
 from angarium.testing.sim.clients import Producer, Reader
 from angarium.testing.sim.clock import MILLISECOND, SECOND, Scheduler
+from angarium.testing.sim.compacting import SHARE_COMPACTED, Compacting, may_be_compacted
 from angarium.testing.sim.faults import FaultProfile, Faults
 from angarium.testing.sim.network import Network, Weather
 from angarium.testing.sim.node import SimNode
@@ -82,6 +83,8 @@ class Settings:
     transactors: int = 0
     redrivers: int = 0
     """Clients that send the same dead letters back."""
+    compactors: int = 0
+    """One has logs compacted, or none does. Not together with transactions or groups."""
     sharing_micros: int = 0
     """How long a leader waits for more publishes to go into the same entry."""
     faults_min: int = 10
@@ -93,6 +96,13 @@ class Settings:
 
 def drawn_settings(seed: int) -> Settings:
     """Return the size of the run that belongs to `seed`."""
+    settings = _drawn_settings(seed)
+    # Not from the same dice, so that the other runs are what they always were.
+    is_compacted = random.Random(seed ^ 0xC0DE).random() < SHARE_COMPACTED
+    return replace(settings, compactors=int(is_compacted and may_be_compacted(settings)))
+
+
+def _drawn_settings(seed: int) -> Settings:
     rng = random.Random(seed ^ 0xD1CE)
     five = rng.random() < 0.1
     return Settings(
@@ -165,12 +175,14 @@ class World:
             Redriver(self, number + 1, rng.getrandbits(64))
             for number in range(self.settings.redrivers)
         ]
-        self.clients: list[Producer | Reader | Steward | Transactor | Redriver] = [
+        self.compactors = [Compacting(self, seed ^ 0xC0DE) for _ in range(self.settings.compactors)]
+        self.clients: list[Producer | Reader | Steward | Transactor | Redriver | Compacting] = [
             *self.producers,
             *self.readers,
             *self.stewards,
             *self.transactors,
             *self.redrivers,
+            *self.compactors,
         ]
         self._places: dict[str, Callable[[Any], None]] = {
             **{node.name: node.receive for node in self.nodes.values()},
@@ -423,12 +435,16 @@ class World:
             self.scheduler.run_until(min(deadline, self.scheduler.now + 50 * MILLISECOND))
 
     def _read_final_logs(self) -> None:
+        for compactor in self.compactors:
+            compactor.expect_the_end()
         for group in self.groups:
             for node in sorted(self.operator.wanted[group]):
                 host = self.nodes[node].host
                 if host is not None and group in host.replicas:
                     self.history.eventual_lost += host.replicas[group].partition.acks.eventual_lost
                     self.history.final.append(self._final_log(node, group))
+        for compactor in self.compactors:
+            compactor.judge()
 
     def _final_log(self, node: NodeId, group: GroupId) -> FinalLog:
         """Read everything a replica holds; what turns out damaged must be mended by its peers.
@@ -470,7 +486,7 @@ def _read_all(node: NodeId, group: GroupId, replica: PartitionReplica) -> FinalL
             if frame.is_gap:
                 gaps.append((frame.base_offset, frame.next_offset))
             else:
-                batch = Batch.parse(view)
+                batch = Batch.parse(view, compacted=True)
                 records += _records(batch, log.start_offset)
             offset = frame.next_offset
     return FinalLog(node, group, log.start_offset, log.end_offset, tuple(records), tuple(gaps))
@@ -478,12 +494,12 @@ def _read_all(node: NodeId, group: GroupId, replica: PartitionReplica) -> FinalL
 
 def _records(batch: Batch, start: int) -> Iterator[LogRecord]:
     """Yield the records of a batch that a trim has left."""
-    for position, record in enumerate(batch):
+    for record in batch:
         if record.offset >= start:
             yield LogRecord(
                 record.offset,
                 record.value or b"",
                 batch.producer_id,
                 batch.epoch,
-                batch.first_sequence + position,
+                batch.first_sequence + record.offset - batch.base_offset,
             )
