@@ -16,6 +16,7 @@ from angarium.cli.grammar import (
     completion,
     dlq,
     fetch,
+    gateway,
     group,
     log,
     profile,
@@ -45,6 +46,7 @@ ANGARIUM_PROFILE, ANGARIUM_FORMAT) and in profiles (~/.config/angarium/profiles.
 _ORDER: Final = (
     up,
     serve,
+    gateway,
     topic,
     pub,
     sub,

@@ -1,0 +1,292 @@
+"""The HTTP door of a cluster beside an empty handler of the same server, in one run.
+
+    python -m benchmarks.http_door [--seconds 4] [--workers 60] [--followers 200]
+
+Three nodes of this machine, CONSISTENT, records of 100 bytes. The empty handler reads the same
+requests in a process of its own and answers `{}`. The rounds alternate, and the table has medians.
+The load comes from one process that does as little as possible per request. On a machine with few
+cores nodes and load compete: rates are good as ratios, processor time per request says more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import uvloop
+
+from angarium.app.parent import die_with
+from angarium.app.serving import SWITCH_INTERVAL_S
+from angarium.bench.cluster import HOST, BenchCluster, free_ports
+from angarium.bench.latency import latency
+from angarium.client import Client
+from angarium.doors.http import HttpLimits
+from angarium.doors.http.problems import problem
+from angarium.doors.http.server import HttpServer, Response
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from angarium.doors.http.server.messages import Answer, Request
+
+TOPIC = "bench"
+VALUE = "x" * 100
+RATE = 1_000
+"""Records per second that followers of a topic are sent."""
+
+
+class Load(asyncio.Protocol):
+    """One connection that sends the same request again as soon as it is answered."""
+
+    def __init__(self, request: bytes) -> None:
+        self.answered = 0
+        self.refused = 0
+        self._request = request
+        self._data = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+        transport.write(self._request)  # type: ignore[attr-defined]
+
+    def data_received(self, data: bytes) -> None:
+        self._data += data
+        end = self._data.find(b"\r\n\r\n")
+        if end < 0:
+            return
+        head = self._data[:end]
+        at = head.find(b"Content-Length: ") + 16
+        length = int(head[at : head.find(b"\r\n", at)] if b"\r\n" in head[at:] else head[at:])
+        if len(self._data) < end + 4 + length:
+            return
+        self.refused += not head.startswith(b"HTTP/1.1 200") or b'"errors"' in self._data
+        self._data = self._data[end + 4 + length :]
+        self.answered += 1
+        self.transport.write(self._request)  # type: ignore[attr-defined]
+
+
+class Measured(NamedTuple):
+    """What a round came to."""
+
+    per_second: float
+    server_us: float
+    """Processor time of the answering process per request."""
+
+
+def request_of(target: str, body: object) -> bytes:
+    """Return a request with a JSON body."""
+    data = json.dumps(body).encode()
+    head = f"POST {target} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data
+
+
+async def measured(
+    port: int, pid: int, request: bytes, *, workers: int, seconds: float
+) -> Measured:
+    """Put `workers` connections to work for so many seconds."""
+    loop = asyncio.get_running_loop()
+    pairs = [
+        await loop.create_connection(lambda: Load(request), HOST, port) for _ in range(workers)
+    ]
+    loads = [load for _, load in pairs]
+    await asyncio.sleep(0.5)
+    before, used, began = sum(one.answered for one in loads), cpu_s(pid), time.perf_counter()
+    await asyncio.sleep(seconds)
+    count, passed = sum(one.answered for one in loads) - before, time.perf_counter() - began
+    used = cpu_s(pid) - used
+    for transport, _ in pairs:
+        transport.abort()
+    refused = sum(one.refused for one in loads)
+    assert not refused, f"{refused} requests were not answered well"
+    return Measured(count / passed, used / max(1, count) * 1e6)
+
+
+def cpu_s(pid: int) -> float:
+    """Return the processor time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+# --- the empty handler -------------------------------------------------------------------------
+
+
+async def serve_empty(port: int) -> None:
+    """Serve until killed."""
+    answer = Response(200, b"{}")
+
+    def handler(_: Request) -> Answer:
+        return answer
+
+    server = HttpServer(handler, problem, HttpLimits())
+    await server.start(host=HOST, port=port)
+    await asyncio.Event().wait()
+
+
+@asynccontextmanager
+async def empty_server() -> AsyncIterator[tuple[int, int]]:
+    """Run it as a process; yield its port and process id."""
+    port = free_ports(1)[0]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "benchmarks.http_door", "--empty", str(port)
+    )
+    try:
+        async with asyncio.timeout(30):
+            while True:
+                try:
+                    _, writer = await asyncio.open_connection(HOST, port)
+                    writer.close()
+                    break
+                except OSError:
+                    await asyncio.sleep(0.05)
+        yield port, process.pid
+    finally:
+        process.kill()
+        await process.wait()
+
+
+# --- followers ---------------------------------------------------------------------------------
+
+
+class Follower(asyncio.Protocol):
+    """One stream of events; what came is looked at once for all followers."""
+
+    def __init__(self, request: bytes, heard: Callable[[bytes], None]) -> None:
+        self._request = request
+        self._heard = heard
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+        transport.write(self._request)  # type: ignore[attr-defined]
+
+    def data_received(self, data: bytes) -> None:
+        self._heard(data)
+
+
+async def fan_out(
+    port: int, publish_port: int, *, followers: int, seconds: float
+) -> tuple[float, float, float]:
+    """Return p50 and p99 of publish to receipt in ms, and the share of events that came."""
+    loop = asyncio.get_running_loop()
+    late: list[int] = []
+    known: dict[bytes, list[int]] = {}
+
+    def heard(data: bytes) -> None:
+        now = time.monotonic_ns()
+        # Followers are sent the same bytes, so that most are looked at once.
+        stamps = known.get(data)
+        if stamps is None:
+            if len(known) > 64:
+                known.clear()
+            parts = data.split(b'"value":"')[1:]
+            stamps = known[data] = [int(one[:20]) for one in parts if one[:20].isdigit()]
+        late.extend([now - stamp for stamp in stamps])
+
+    request = f"GET /v1/topics/{TOPIC}/stream HTTP/1.1\r\nHost: bench\r\n\r\n".encode()
+    pairs = [
+        await loop.create_connection(lambda: Follower(request, heard), HOST, port)
+        for _ in range(followers)
+    ]
+    await asyncio.sleep(1.0)
+    reader, writer = await asyncio.open_connection(HOST, publish_port)
+    sent, began = 0, time.perf_counter()
+    while time.perf_counter() - began < seconds:
+        due = int((time.perf_counter() - began) * RATE) - sent
+        if due > 0:
+            records = [{"value": f"{time.monotonic_ns():020d}{VALUE[20:]}"} for _ in range(due)]
+            target = f"/v1/topics/{TOPIC}/records/batch?partition=0"
+            writer.write(request_of(target, {"records": records}))
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert b"200 OK" in head, head
+            length = int(head.split(b"Content-Length: ")[1].split(b"\r\n")[0])
+            await reader.readexactly(length)
+            sent += due
+        await asyncio.sleep(0.001)
+    await asyncio.sleep(1.0)
+    for transport, _ in pairs:
+        transport.abort()
+    writer.close()
+    found = latency(late)
+    assert found is not None, "no event came"
+    return found.p50_ms, found.p99_ms, found.count / (sent * followers)
+
+
+# --- the run -----------------------------------------------------------------------------------
+
+
+async def leader_of(cluster: BenchCluster) -> int:
+    """Return which node leads the partition that everything is published to."""
+    async with Client(*cluster.servers.split(",")) as client:
+        await client.create_topic(TOPIC)
+        while True:
+            leader = (await client.describe_topic(TOPIC)).partitions[0].leader
+            if leader is not None:
+                return leader - 1
+            await asyncio.sleep(0.05)
+
+
+async def main(options: argparse.Namespace) -> None:
+    """Measure everything, and print a table."""
+    publish = f"/v1/topics/{TOPIC}/records?partition=0"
+    mutation = 'mutation($p: String!) { publish(topic: "bench", payload: $p) { success } }'
+    bodies = {
+        "REST": request_of(publish, {"value": VALUE}),
+        "REST, batches of 100": request_of(
+            f"/v1/topics/{TOPIC}/records/batch?partition=0", {"records": [{"value": VALUE}] * 100}
+        ),
+        "GraphQL": request_of("/graphql", {"query": mutation, "variables": {"p": VALUE}}),
+    }
+    found: dict[str, list[Measured]] = {}
+    with tempfile.TemporaryDirectory(prefix="angarium-http-", dir=options.data) as folder:
+        async with empty_server() as (port, pid), BenchCluster(Path(folder)) as cluster:
+            node = cluster.nodes[await leader_of(cluster)]
+            other = next(one for one in cluster.nodes if one is not node)
+            door = int(node.http.rpartition(":")[2])
+            load = {"workers": options.workers, "seconds": options.seconds}
+            for _ in range(options.rounds):
+                one = await measured(port, pid, bodies["REST"], **load)
+                found.setdefault("empty handler", []).append(one)
+                for name, body in bodies.items():
+                    one = await measured(door, node.pid, body, **load)
+                    found.setdefault(name, []).append(one)
+            follow = int(other.http.rpartition(":")[2])
+            p50, p99, came = await fan_out(
+                follow, door, followers=options.followers, seconds=options.seconds
+            )
+    baseline = statistics.median(one.per_second for one in found["empty handler"])
+    print(f"{'':24}{'requests/s':>12}{'server, us':>12}{'of empty':>10}")
+    for name, rounds in found.items():
+        rate = statistics.median(one.per_second for one in rounds)
+        used = statistics.median(one.server_us for one in rounds)
+        print(f"{name:24}{rate:12,.0f}{used:12.0f}{rate / baseline:10.0%}")
+    single = statistics.median(one.per_second for one in found["REST"])
+    many = statistics.median(one.per_second for one in found["REST, batches of 100"])
+    print(f"records in batches of 100: {100 * many:,.0f}/s, {100 * many / single:.1f} x single")
+    print(
+        f"{options.followers} followers at {RATE:,} records/s through a follower: p50 {p50:.1f} ms,"
+        f" p99 {p99:.1f} ms, {came:.2%} of the events came"
+    )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--empty", type=int)
+    parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=60)
+    parser.add_argument("--followers", type=int, default=200)
+    parser.add_argument("--data", help="where the nodes keep their data meanwhile")
+    chosen = parser.parse_args()
+    if chosen.empty is not None:
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
+        die_with(os.getppid())
+        uvloop.run(serve_empty(chosen.empty))
+    else:
+        uvloop.run(main(chosen))

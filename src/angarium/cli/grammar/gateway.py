@@ -1,0 +1,37 @@
+"""`angarium gateway`"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from angarium.cli.grammar.words import port
+
+if TYPE_CHECKING:
+    from angarium.cli.grammar.words import Words
+
+_MORE = """\
+REST, server-sent events, WebSockets, GraphQL and metrics, as a node serves them on its HTTP port,
+in a process of its own in front of the cluster that --servers or the profile names.
+
+    angarium gateway --servers node-1:7400,node-2:7400 --port 8080"""
+
+
+def add(words: Words) -> None:
+    """Add the word."""
+    parser = words.add("gateway", "serve HTTP in front of a cluster", run="gateway:run", more=_MORE)
+    parser.add_argument("--listen", default="127.0.0.1", metavar="HOST", help="the interface")
+    parser.add_argument(
+        "--port", type=port, default=7402, metavar="PORT", help="for HTTP (default: 7402)"
+    )
+    parser.add_argument(
+        "--origin",
+        action="append",
+        default=[],
+        metavar="URL",
+        help="a web page from elsewhere whose scripts may use it; may be repeated",
+    )
+    parser.add_argument(
+        "--insecure",
+        action="store_true",
+        help="listen beyond this machine although there is no authentication",
+    )

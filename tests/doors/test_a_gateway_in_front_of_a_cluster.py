@@ -1,0 +1,111 @@
+"""The HTTP door in a process of its own: everything that a node's door does."""
+
+from __future__ import annotations
+
+import json
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.doors.cluster_of_doors import Doors, run
+from tests.doors.speaking import READERS, WRITERS, Item, http
+from websockets.asyncio.client import connect
+
+from angarium.app.gateway import GatewayPart
+from angarium.client import Client
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from angarium.bench.cluster import BenchNode
+
+ITEMS = [Item(bytes(range(256)), b"k"), Item(b""), *(Item(f"{n}".encode()) for n in range(10))]
+
+
+@asynccontextmanager
+async def gateway(doors: Doors) -> AsyncIterator[BenchNode]:
+    part = GatewayPart(tuple(doors.servers), host="127.0.0.1", port=0)
+    try:
+        port = await part.start()
+        yield replace(doors.nodes[0], http=f"127.0.0.1:{port}")
+    finally:
+        await part.stop()
+
+
+@pytest.mark.parametrize("writer", ["rest", "rest-batch", "websocket", "graphql"])
+@pytest.mark.parametrize("reader", ["rest", "sse", "websocket", "graphql"])
+def test_records_go_in_and_come_out_through_a_gateway(
+    doors: Doors, writer: str, reader: str
+) -> None:
+    topic = f"gateway-{writer}-{reader}"
+
+    async def story() -> None:
+        async with Client(*doors.servers) as client:
+            await client.create_topic(topic)
+        async with gateway(doors) as node:
+            await WRITERS[writer](node, topic, ITEMS)
+            assert await READERS[reader](node, topic, len(ITEMS)) == ITEMS
+
+    run(story())
+
+
+def test_a_group_shares_work_through_a_gateway_and_its_lag_is_told(doors: Doors) -> None:
+    async def hear(ws: Any, kind: str) -> Any:
+        while True:
+            message = json.loads(await ws.recv())
+            assert message["type"] != "error", message
+            if message["type"] == kind:
+                return message
+
+    async def story() -> None:
+        async with Client(*doors.servers) as client:
+            await client.create_topic("shared-work")
+        async with gateway(doors) as node:
+            await WRITERS["rest-batch"](node, "shared-work", ITEMS)
+            async with connect(f"ws://{node.http}/v1/socket", proxy=None) as ws:
+                wish = {"type": "consume", "id": "c", "group": "shared", "topics": ["shared-work"]}
+                await ws.send(json.dumps(wish))
+                assert (await hear(ws, "subscribed"))["kind"] == "queue"
+                seen: list[int] = []
+                while len(seen) < len(ITEMS):
+                    message = await hear(ws, "records")
+                    offsets = [one["offset"] for one in message["records"]]
+                    seen += offsets
+                    settle = {
+                        "type": "settle",
+                        "id": "c",
+                        "topic": "shared-work",
+                        "partition": 0,
+                        "ranges": [offsets[0], offsets[-1] + 1],
+                    }
+                    await ws.send(json.dumps(settle))
+                    assert (await hear(ws, "settled"))["records"] == len(offsets)
+                assert seen == list(range(len(ITEMS)))
+            lag = (await http(node.http, "GET", "/v1/groups/shared/lag")).json
+            assert lag["lag"] == 0
+            missing = await http(node.http, "GET", "/v1/groups/nobody/lag")
+            assert missing.status == 404
+
+    run(story())
+
+
+def test_a_repeated_idempotency_key_changes_nothing(doors: Doors) -> None:
+    async def story() -> None:
+        async with Client(*doors.servers) as client:
+            await client.create_topic("once")
+        target = "/v1/topics/once/records"
+        async with gateway(doors) as node:
+            for address in (node.http, doors.nodes[1].http, doors.nodes[2].http):
+                key = {"Idempotency-Key": "importer:41"}
+                answer = await http(address, "POST", target, {"value": "x"}, **key)
+                assert answer.status == 200, answer.body
+                assert answer.json["offset"] == 0
+            page = await http(node.http, "GET", "/v1/topics/once/partitions/0/records")
+            assert len(page.json["records"]) == 1
+            refused = await http(
+                node.http, "POST", target, {"value": "x"}, **{"Idempotency-Key": "a-uuid"}
+            )
+            assert (refused.status, refused.json["code"]) == (400, "INVALID_ARGUMENT")
+
+    run(story())

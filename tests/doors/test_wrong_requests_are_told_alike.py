@@ -1,0 +1,178 @@
+"""The same mistake gets the same code through every door."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import TYPE_CHECKING, Any
+
+import grpc.aio
+import pytest
+from tests.doors.cluster_of_doors import Doors, run
+from tests.doors.speaking import http
+from websockets.asyncio.client import connect
+
+from angarium.api import TopicConfig
+from angarium.client import Client
+from angarium.errors import AngariumError
+from angarium.proto.v1 import broker_pb2 as pb
+from angarium.proto.v1.broker_pb2_grpc import BrokerStub
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from angarium.bench.cluster import BenchNode
+
+LARGE = 300_000
+"""Bytes of a record that is too large for the topic `narrow`."""
+
+
+async def wire_code(node: BenchNode, ask: Callable[[Client], Awaitable[object]]) -> str:
+    async with Client(node.wire) as client:
+        try:
+            await ask(client)
+        except AngariumError as error:
+            return error.code
+    return "nothing was wrong"
+
+
+async def grpc_code(node: BenchNode, ask: Callable[[Any], Awaitable[object]]) -> str:
+    async with grpc.aio.insecure_channel(node.grpc) as channel:
+        try:
+            await ask(BrokerStub(channel))
+        except grpc.aio.AioRpcError as error:
+            return str(dict(error.trailing_metadata() or ())["x-angarium-code"])
+    return "nothing was wrong"
+
+
+async def rest_code(node: BenchNode, method: str, target: str, body: object = None) -> str:
+    answer = await http(node.http, method, target, body)
+    assert answer.status >= 400, answer.body
+    assert answer.headers["x-angarium-code"] == answer.json["code"]
+    return str(answer.json["code"])
+
+
+async def graphql_code(node: BenchNode, query: str) -> str:
+    answer = await http(node.http, "POST", "/graphql", {"query": query})
+    return str(answer.json["errors"][0]["extensions"]["angariumCode"])
+
+
+async def socket_code(node: BenchNode, **message: Any) -> str:
+    async with connect(f"ws://{node.http}/v1/socket", proxy=None) as ws:
+        await ws.send(json.dumps({"id": "x", **message}))
+        return str(json.loads(await ws.recv())["code"])
+
+
+@pytest.fixture(scope="module")
+def node(doors: Doors) -> BenchNode:
+    async def prepare() -> None:
+        async with Client(*doors.servers) as client:
+            await client.create_topic("plain")
+            await client.create_topic("narrow", config=TopicConfig(batch_bytes_max=100_000))
+
+    with contextlib.suppress(AngariumError):
+        run(prepare())
+    return doors.nodes[1]
+
+
+def test_a_partition_that_is_not_there(node: BenchNode) -> None:
+    async def codes() -> list[str]:
+        record = pb.NewRecord(value=b"x")
+        request = pb.PublishRequest(topic="plain", partition=7, record=record)
+        return [
+            # The Python client knows the topic, and refuses by itself to publish there.
+            await wire_code(node, lambda one: one.fetch("plain", 7)),
+            await grpc_code(node, lambda one: one.Publish(request)),
+            await rest_code(node, "POST", "/v1/topics/plain/records?partition=7", {"value": "x"}),
+            await graphql_code(
+                node,
+                'mutation { publish(topic: "plain", payload: "x", partition: 7) { success } }',
+            ),
+            await socket_code(
+                node, type="publish", topic="plain", partition=7, record={"value": "x"}
+            ),
+        ]
+
+    assert set(run(codes())) == {"NOT_FOUND"}
+
+
+def test_a_topic_that_is_not_there(node: BenchNode) -> None:
+    async def codes() -> list[str]:
+        return [
+            await wire_code(node, lambda one: one.fetch("nowhere")),
+            await grpc_code(node, lambda one: one.Fetch(pb.FetchRequest(topic="nowhere"))),
+            await rest_code(node, "GET", "/v1/topics/nowhere/partitions/0/records"),
+            await rest_code(node, "GET", "/v1/topics/nowhere/stream"),
+            await graphql_code(node, '{ records(topic: "nowhere") { nextOffset } }'),
+            await socket_code(node, type="subscribe", topic="nowhere"),
+        ]
+
+    assert set(run(codes())) == {"NOT_FOUND"}
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "../up", "a" * 300, "a\nb"])
+def test_a_name_that_no_topic_can_have(node: BenchNode, name: str) -> None:
+    async def codes() -> list[str]:
+        query = f"mutation {{ createTopic(name: {json.dumps(name)}) {{ name }} }}"
+        return [
+            await wire_code(node, lambda one: one.create_topic(name)),
+            await grpc_code(node, lambda one: one.CreateTopic(pb.CreateTopicRequest(name=name))),
+            await rest_code(node, "POST", "/v1/topics", {"name": name}),
+            await graphql_code(node, query),
+        ]
+
+    found = run(codes())
+    assert len(set(found)) == 1, found
+    assert found[0] == "INVALID_ARGUMENT"
+
+
+def test_a_topic_that_is_there_already(node: BenchNode) -> None:
+    async def codes() -> list[str]:
+        return [
+            await wire_code(node, lambda one: one.create_topic("plain", partitions=2)),
+            await grpc_code(
+                node,
+                lambda one: one.CreateTopic(pb.CreateTopicRequest(name="plain", partitions=2)),
+            ),
+            await rest_code(node, "POST", "/v1/topics", {"name": "plain", "partitions": 2}),
+            await graphql_code(
+                node, 'mutation { createTopic(name: "plain", partitions: 2) { name } }'
+            ),
+        ]
+
+    assert set(run(codes())) == {"ALREADY_EXISTS"}
+
+
+def test_a_record_that_is_too_large_for_its_topic(node: BenchNode) -> None:
+    async def codes() -> list[str]:
+        value = "x" * LARGE
+        record = pb.NewRecord(value=value.encode())
+        query = (
+            f'mutation {{ publish(topic: "narrow", payload: "{value[:60_000]}") {{ success }} }}'
+        )
+        assert query
+        return [
+            await grpc_code(
+                node, lambda one: one.Publish(pb.PublishRequest(topic="narrow", record=record))
+            ),
+            await rest_code(node, "POST", "/v1/topics/narrow/records", {"value": value}),
+            await socket_code(node, type="publish", topic="narrow", record={"value": value}),
+        ]
+
+    assert set(run(codes())) == {"RESOURCE_EXHAUSTED"}
+
+
+def test_an_offset_beyond_the_end(node: BenchNode) -> None:
+    async def codes() -> list[str]:
+        return [
+            await wire_code(node, lambda one: one.fetch("plain", offset=10**9)),
+            await grpc_code(
+                node, lambda one: one.Fetch(pb.FetchRequest(topic="plain", offset=10**9))
+            ),
+            await rest_code(node, "GET", f"/v1/topics/plain/partitions/0/records?offset={10**9}"),
+            await graphql_code(
+                node, f'{{ records(topic: "plain", offset: {10**9}) {{ nextOffset }} }}'
+            ),
+        ]
+
+    assert len(set(run(codes()))) == 1
