@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from msgspec.structs import replace
 
 from angarium.api import Handed, Settled
-from angarium.errors import AngariumError, GroupFenced, InvalidArgument, NotFound, NotLeader
+from angarium.errors import (
+    AngariumError,
+    GroupFenced,
+    InvalidArgument,
+    LimitExceeded,
+    NotFound,
+    NotLeader,
+)
 from angarium.ids import Index
 from angarium.service.groups.credit import spread
 from angarium.service.groups.flat import tightened
@@ -41,8 +48,8 @@ _log = logging.getLogger(__name__)
 LOOK_S: Final = 0.05
 """How often the agent looks after its partitions: who is not attached, and whose credit is idle."""
 
-PAUSE_S_MAX: Final = 1.0
-"""Attaching again waits longer after each failure, up to this."""
+PAUSE_S_MAX: Final = 0.25
+"""Attaching again waits longer after each failure, up to this: how late a new leader is noticed."""
 
 TOPICS_EVERY: Final = 20
 """In every so many-th look the topics are looked up, for new partitions."""
@@ -223,13 +230,13 @@ class LocalConsumption:
         """Hear that a part's leader let go: go on with the next, or end."""
         if self._is_over:
             return
-        if error.retriable:
+        waiting = self._joins.get(part)
+        if error.retriable and not (waiting is not None and isinstance(error, LimitExceeded)):
             pause = min(PAUSE_S_MAX, LOOK_S * 2 ** min(part.failures - 1, 10))
             self._due[part] = self._loop.time() + (pause if part.failures > 1 else 0.0)
             if part.failures <= 1:
                 self._loop.call_soon(self._attach, part)
             return
-        waiting = self._joins.get(part)
         if waiting is not None and not waiting.done():
             waiting.set_exception(error)
         elif isinstance(error, NotFound) and self._is_deleted(part):

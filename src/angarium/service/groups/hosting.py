@@ -61,7 +61,7 @@ class GroupHost:
         """Hear that a partition changed hands, or that its groups changed."""
         replica = self.node.host.replicas.get(place)
         led = self.led.get(place)
-        if led is not None and (replica is not led.replica or not replica.may_serve):
+        if led is not None and (replica is not led.replica or not led.is_current):
             self._close(led)
             led = None
         if led is not None:
@@ -115,7 +115,7 @@ class GroupHost:
             leader = None if replica is None else self.node.leader_of(place)
             raise NotLeader(f"node {self.node.id} does not lead {topic} {number}", leader=leader)
         led = self.led.get(place)
-        if led is not None and led.replica is not replica:
+        if led is not None and (led.replica is not replica or not led.is_current):
             self._close(led)
             led = None
         return led if led is not None else self._lead(place)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol, assert_never
 
 from angarium.api import Settled, Verb
 from angarium.delivery import GRACE_MICROS, GroupDelivery, Held
-from angarium.errors import AngariumError, GroupFenced, OffsetOutOfRange
+from angarium.errors import AngariumError, GroupFenced, LimitExceeded, OffsetOutOfRange
 from angarium.ids import Micros
 from angarium.kinds import GroupKind
 from angarium.machine.changes import Member, Members
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from angarium.service.groups.seat import LedSeat
 
 SECOND_MICROS: Final = 1_000_000
+LIST_AGAIN_MICROS: Final = 500_000
+"""How long a list of members that was not taken waits before it is proposed again."""
+
 MILLISECOND_MICROS: Final = 1_000
 
 
@@ -41,6 +44,10 @@ class Surroundings(Protocol):
 
     changes: ChangeQueue
     records: LogRecords
+
+    @property
+    def members_max(self) -> int:
+        """How many members a group may have here."""
 
     def now(self) -> Micros:
         """Return the wall clock's time."""
@@ -79,6 +86,12 @@ class LedGroup:
         """Whether a list of members is on its way into the log."""
         self._is_listed = False
         """Whether the logged list is that of now."""
+        self._list_at = 0
+        """Not before: a list that was refused is not proposed again at once."""
+        self._under_way = 0
+        """Changes that were proposed and whose fate is not known."""
+        self._is_waiting = False
+        """Whether something is left to do very soon."""
 
     # --- members ------------------------------------------------------------------------------
 
@@ -89,6 +102,10 @@ class LedGroup:
         known = self.seats.get(member)
         if known is not None and known.membership.session > seat.membership.session:
             seat.drop(GroupFenced(f"{member} takes part from another connection now"))
+            return
+        members_max = self._around.members_max
+        if known is None and len(self.seats) >= members_max:
+            seat.drop(LimitExceeded("members_max", f"{self.group.name} has {members_max} here"))
             return
         self.seats[member] = seat
         if known is not None:
@@ -145,7 +162,7 @@ class LedGroup:
 
     def _list_members(self) -> None:
         """Have the members of now logged: a new leader waits for those it finds there."""
-        if self._is_listed or self._is_listing:
+        if self._is_listed or self._is_listing or self._around.now() < self._list_at:
             return
         listed = {member.name: member for member in self.group.members}
         members = {name: listed[name] for name in self._missing if name in listed}
@@ -161,8 +178,11 @@ class LedGroup:
     def _listed(self, outcome: Outcome | AngariumError) -> None:
         self._is_listing = False
         if isinstance(outcome, Refused | AngariumError):
-            self._is_listed = False  # the next step tries again
-        self._around.stir(self)
+            self._is_listed = False
+            self._list_at = self._around.now() + LIST_AGAIN_MICROS
+            self._around.wake(self, Micros(self._list_at))
+        else:
+            self._around.stir(self)
 
     def _let_go_missing(self, now: Micros) -> None:
         """Give up members that did not come back in time."""
@@ -241,8 +261,16 @@ class LedGroup:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody needs it: it can be made anew at any time."""
-        return not self.seats and not self._missing and not self.group.intents
+        """Whether nobody needs it and nothing is under way: it can be made anew at any time."""
+        return not (
+            self.seats
+            or self._missing
+            or self.group.intents
+            or self.delivery.on_loan
+            or self._under_way
+            or self._is_listing
+            or self._is_waiting
+        )
 
     def close(self, error: AngariumError) -> None:
         """End: this node leads no more, or the group is gone."""
@@ -284,6 +312,8 @@ class LedGroup:
     def _look_ahead(self, effects: Effects, now: Micros) -> None:
         if effects.dead_letters:
             self._around.bury(self, effects.dead_letters)
+        # What is proposed again is so within half a second; ends of leases nobody holds are later.
+        self._is_waiting = effects.wake_at is not None and effects.wake_at <= now + SECOND_MICROS
         if effects.wake_at is not None:
             self._around.wake(self, effects.wake_at)
         for seat in self.seats.values():
@@ -291,7 +321,10 @@ class LedGroup:
                 seat.send(self._around.records, now)
 
     def _propose(self, number: int, change: Change) -> None:
+        self._under_way += 1
+
         def fate(outcome: Outcome | AngariumError) -> None:
+            self._under_way -= 1
             if self.is_over:
                 return
             if isinstance(outcome, AngariumError):

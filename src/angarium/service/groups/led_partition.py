@@ -53,6 +53,7 @@ class LedPartition:
         self.changes = ChangeQueue(host.node, replica)
         self.records = LogRecords(replica.partition, self._lifetime)
         self.is_over = False
+        self._term = replica.raft.term
         self._host = host
         self._opening: dict[str, list[tuple[LedSeat, Wanted]]] = {}
         """Members that wait for their group to be opened."""
@@ -68,6 +69,17 @@ class LedPartition:
     def place(self) -> GroupId:
         """The Raft group."""
         return self.replica.group
+
+    @property
+    def members_max(self) -> int:
+        """How many members a group may have here."""
+        return self.replica.partition.machine.limits.members_max
+
+    @property
+    def is_current(self) -> bool:
+        """Whether this node leads, and has led without a break since this was made."""
+        replica = self.replica
+        return not self.is_over and replica.may_serve and replica.raft.term == self._term
 
     @property
     def _known(self) -> dict[str, Group]:

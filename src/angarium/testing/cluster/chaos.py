@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Final
 
 import uvloop
 
+from angarium.api import GroupConfig
+from angarium.kinds import GroupKind
 from angarium.modes import DeliveryMode
 from angarium.testing.cluster.cluster import ProcessCluster
 from angarium.testing.cluster.faults import (
@@ -31,6 +33,8 @@ from angarium.testing.cluster.faults import (
     restart_gracefully,
     wipe,
 )
+from angarium.testing.cluster.group_fire import under_fire
+from angarium.testing.cluster.group_load import GroupLoad
 from angarium.testing.cluster.live import LiveLoad
 from angarium.testing.cluster.load import Load
 from angarium.testing.cluster.processes import SMALL
@@ -43,6 +47,10 @@ TOPIC: Final = "orders"
 PARTITIONS: Final = 3
 MANY_PARTITIONS: Final = 100
 MEASURE_S: Final = 5.0
+
+GROUP_RECORDS: Final = 1_000_000
+GROUP_S: Final = 100.0
+"""How many records a group consumes under fire, and over how long they are published."""
 
 FAILOVER_SECONDS_MAX: Final = 2.0
 """The promise: from a leader's death to the first CONSISTENT ack."""
@@ -101,7 +109,45 @@ class Chaos:
             "wipe": [self.wipes],
             "many": [self.many_partitions],
             "dead": [self.throughput_with_one_dead],
+            "groups": [
+                lambda: self.groups(GroupKind.QUEUE),
+                lambda: self.groups(GroupKind.STREAM),
+            ],
         }
+
+    async def groups(self, kind: GroupKind) -> Line:
+        """Kill members of a group, and leaders, while it works; judge every record."""
+        line = Line(f"{kind.name.lower()} group: members and leaders killed", "CONSISTENT", 1)
+        poison = kind is GroupKind.QUEUE
+        async with self._cluster() as cluster:
+            await cluster.create_topic(TOPIC, partitions=PARTITIONS)
+            load = GroupLoad(
+                cluster,
+                self._folder / f"members-{kind.name.lower()}",
+                topic=TOPIC,
+                kind=kind,
+                config=GroupConfig(max_attempts=5 if poison else 100, backoff_max_ms=500),
+                fail_share=0.002 if poison else 0.0,
+                poison_every=50_021 if poison else 0,
+                work_ms=50,
+            )
+            verdict = await under_fire(
+                cluster,
+                load,
+                records=GROUP_RECORDS,
+                seconds=GROUP_S,
+                node_kills=max(1, self._times // 2),
+                partitions=PARTITIONS,
+                seed=self._times,
+            )
+        line.times = verdict.killed
+        line.acknowledged = verdict.records
+        line.violations += verdict.violations
+        line.note = (
+            f"{verdict.deliveries:,} handed out, {verdict.again:,} of them again, "
+            f"{verdict.dead} dead letters"
+        )
+        return line
 
     # --- one line each ----------------------------------------------------------------------
 

@@ -74,7 +74,7 @@ class GroupLoad:
     ) -> None:
         self._cluster = cluster
         self._folder = folder
-        self._topic = topic
+        self.topic = topic
         self._kind = kind
         self._count = members
         self._config = config or GroupConfig()
@@ -111,7 +111,7 @@ class GroupLoad:
         name = self._folder / f"member-{self._made}"
         settings = MemberSettings(
             servers=self._servers,
-            topic=self._topic,
+            topic=self.topic,
             group="workers",
             kind=self._kind,
             config=self._config,
@@ -152,7 +152,7 @@ class GroupLoad:
         for start in range(first, first + count, PIECE):
             numbers = range(start, min(start + PIECE, first + count))
             values = [b"%d" % number for number in numbers]
-            await self.client.publish_batch(self._topic, values, keys=values)
+            await self.client.publish_batch(self.topic, values, keys=values)
             self._published = numbers.stop
             ahead = started + seconds * (numbers.stop - first) / count - loop.time()
             if ahead > 0:
@@ -176,7 +176,7 @@ class GroupLoad:
 
     async def _stored(self) -> dict[tuple[int, int], int]:
         found: dict[tuple[int, int], int] = {}
-        async for batch in self.client.read_batches(self._topic):
+        async for batch in self.client.read_batches(self.topic):
             for offset, value in zip(batch.offsets(), batch.values(), strict=True):
                 found[batch.partition, int(offset)] = int(value or b"-1")
         return found

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 from tests.unit.service.groups.consuming import (
+    WAIT_S,
     about,
     collect,
     consume,
@@ -22,8 +25,16 @@ from tests.unit.service.groups.consuming import (
 )
 
 from angarium.api import GroupConfig, Held, Place, Settled, Start, Verb
-from angarium.errors import AlreadyExists, GroupFenced, NotFound
+from angarium.errors import (
+    AlreadyExists,
+    GroupFenced,
+    InvalidArgument,
+    LimitExceeded,
+    NotFound,
+)
 from angarium.kinds import GroupKind
+from angarium.machine.commands import Configure
+from angarium.wire.operations import RANGES_MAX
 from angarium.wire.operations.members import GroupWishHeader, SettleFor
 
 if TYPE_CHECKING:
@@ -320,3 +331,46 @@ async def test_a_topic_that_is_not_there_cannot_be_consumed(tmp_path: Path) -> N
     async with one_topic(tmp_path) as service:
         with pytest.raises(NotFound):
             await consume(service, topics=("nothing",))
+
+
+@on_a_loop
+async def test_at_its_bounds_a_group_says_which_one_it_is(tmp_path: Path) -> None:
+    async with one_topic(tmp_path) as service:
+        led = service.groups.host.partition("orders", 0)
+        limits = replace(led.replica.partition.machine.limits, members_max=1, groups_max=1)
+        configured: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        led.replica.partition.submit(
+            Configure(limits=limits),
+            now=service.groups.host.node.now(),
+            reply=configured.set_result,
+        )
+        led.replica.process()
+        service.groups.host.node.wake()
+        await configured
+        consumption = await consume(service)
+        with pytest.raises(LimitExceeded, match="members_max"):
+            await consume(service)
+        with pytest.raises(LimitExceeded, match="groups_max"):
+            await consume(service, group="another")
+        with pytest.raises(InvalidArgument, match="credit"):
+            await consume(service, credit=0)
+        many = about(*range(0, 4 * RANGES_MAX, 2))
+        (refused,) = await settle(consumption, many)
+        assert refused.code == "RESOURCE_EXHAUSTED"
+        assert "RANGES_MAX" in refused.message
+        await consumption.close()
+
+
+@on_a_loop
+async def test_a_group_that_nobody_needs_takes_no_memory(tmp_path: Path) -> None:
+    async with one_topic(tmp_path) as service:
+        await publish(service, [b"x"])
+        for number in range(3):
+            consumption = await consume(service, group=f"g{number}")
+            await next_of(consumption)
+            await consumption.close()
+        led = service.groups.host.partition("orders", 0)
+        async with asyncio.timeout(WAIT_S):
+            while led.groups:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert len(led.replica.partition.machine.groups.by_name) == 3
