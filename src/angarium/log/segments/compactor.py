@@ -21,7 +21,7 @@ from angarium.log.segments.compacted_mark import (
     read_compacted_mark,
     write_compacted_mark,
 )
-from angarium.log.segments.names import DELAYS, SEGMENT, file_name
+from angarium.log.segments.names import DELAYS, file_name
 from angarium.log.segments.rewriting import (
     Draft,
     Rewrite,
@@ -31,15 +31,14 @@ from angarium.log.segments.rewriting import (
     take_place,
 )
 from angarium.log.segments.survivors import PASS_RECORDS_MAX, Survivors, rewritten
-from angarium.log.segments.walk import frames_in
+from angarium.log.segments.walk import frames_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from angarium.ids import Micros
     from angarium.log.disk import Disk
     from angarium.log.segments.config import SegmentConfig
-    from angarium.log.segments.frames import Frame
     from angarium.log.segments.segment import Segment
     from angarium.log.segments.segments import SegmentList
 
@@ -204,7 +203,7 @@ class Compactor:
         until = next_goal.until
         for segment in segments:
             try:
-                for frame, data in self._frames(segment):
+                for frame, data in frames_of(self._disk, self._folder, segment):
                     if frame.base_offset >= next_goal.until:
                         break
                     until = max(until, min(frame.next_offset, goal.until))
@@ -236,17 +235,17 @@ class Compactor:
                     break
                 try:
                     plan = self._plan(progress.survivors, segment)
+                    is_small = segment.bytes * SMALL_SHARE < self._config.segment_bytes
+                    if plan or is_small:
+                        if draft is None:
+                            base = segment.base_offset
+                            draft = Draft(self._disk, self._folder, self._config, base)
+                        self._write(draft, segment, plan)
+                        group.append(segment)
+                        changes = changes or bool(plan)
                 except CorruptData:
                     return segment
                 looked_at += segment.bytes
-                is_small = segment.bytes * SMALL_SHARE < self._config.segment_bytes
-                if plan or is_small:
-                    if draft is None:
-                        base = segment.base_offset
-                        draft = Draft(self._disk, self._folder, self._config, base)
-                    self._write(draft, segment, plan)
-                    group.append(segment)
-                    changes = changes or bool(plan)
                 position = segment.next_offset
                 if looked_at >= TURN_BYTES or (group and not (plan or is_small)):
                     break
@@ -264,7 +263,7 @@ class Compactor:
     def _plan(self, survivors: Survivors, segment: Segment) -> dict[Offset, list[int]]:
         """Return the batches of a segment that lose records, with what they keep."""
         plan: dict[Offset, list[int]] = {}
-        for frame, data in self._frames(segment):
+        for frame, data in frames_of(self._disk, self._folder, segment):
             if frame.base_offset >= survivors.goal.until:
                 break
             if not frame.is_gap:
@@ -274,7 +273,7 @@ class Compactor:
         return plan
 
     def _write(self, draft: Draft, segment: Segment, plan: dict[Offset, list[int]]) -> None:
-        for frame, data in self._frames(segment):
+        for frame, data in frames_of(self._disk, self._folder, segment):
             kept = plan.get(frame.base_offset)
             if frame.is_gap or (kept is not None and not kept):
                 draft.leave_out(frame)
@@ -282,10 +281,3 @@ class Compactor:
                 draft.add(frame, data)
             else:
                 draft.add(*rewritten(Batch.trusted(data), kept))
-
-    def _frames(self, segment: Segment) -> Iterator[tuple[Frame, memoryview]]:
-        file = self._disk.open(file_name(self._folder, segment.base_offset, SEGMENT))
-        try:
-            yield from frames_in(file, segment)
-        finally:
-            file.close()

@@ -16,8 +16,8 @@ from angarium.batch import NEVER
 from angarium.errors import CorruptData
 from angarium.log.segments.delay_file import DamagedDelays, open_delays, write_delays
 from angarium.log.segments.delay_runs import DelayRuns, is_delayed
-from angarium.log.segments.names import DELAYS, SEGMENT, file_name, offsets_named
-from angarium.log.segments.walk import frames_in
+from angarium.log.segments.names import DELAYS, file_name, offsets_named
+from angarium.log.segments.walk import frames_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -180,11 +180,7 @@ class Delays:
 def read_delays(disk: Disk, folder: str, segment: Segment) -> DelayRuns:
     """Return the delayed records of a segment, read from its bytes; raises `CorruptData`."""
     runs = DelayRuns(segment.base_offset)
-    file = disk.open(file_name(folder, segment.base_offset, SEGMENT))
-    try:
-        for frame, data in frames_in(file, segment):
-            if not frame.is_gap and is_delayed(data):
-                runs.add(data)
-    finally:
-        file.close()
+    for frame, data in frames_of(disk, folder, segment):
+        if not frame.is_gap and is_delayed(data):
+            runs.add(data)
     return runs

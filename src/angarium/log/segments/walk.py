@@ -9,16 +9,29 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.errors import CorruptData
 from angarium.log.segments.frames import GAP_BYTES, frame_at, is_intact
+from angarium.log.segments.names import SEGMENT, file_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from angarium.log.disk import File
+    from angarium.log.disk import Disk, File
     from angarium.log.segments.frames import Frame
     from angarium.log.segments.segment import Segment
 
 CHUNK_BYTES: Final = 1 << 20
 """Bytes read at a time; a longer frame is read whole."""
+
+
+def frames_of(disk: Disk, folder: str, segment: Segment) -> Iterator[tuple[Frame, memoryview]]:
+    """Do as `frames_in`, with the segment's file; `CorruptData` as well if that is lost."""
+    try:
+        file = disk.open(file_name(folder, segment.base_offset, SEGMENT))
+    except FileNotFoundError:
+        raise CorruptData(f"segment {segment.base_offset} is lost") from None
+    try:
+        yield from frames_in(file, segment)
+    finally:
+        file.close()
 
 
 def frames_in(file: File, segment: Segment) -> Iterator[tuple[Frame, memoryview]]:
