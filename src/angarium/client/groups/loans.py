@@ -8,6 +8,7 @@ nobody waits for a lock.
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Final
 
 from angarium.client.groups.spans import Spans, offsets_in, spans_of
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 KEPT_PART: Final = 2 / 3
 """Of a lease that the user made longer: after this part of it, renewing is our business again."""
+
+
+_opening: Final = threading.Lock()
+"""Two threads that are the first to speak about parts of a delivery make its set once."""
 
 
 class Loan:
@@ -80,12 +85,17 @@ class Loan:
         Offsets of the ranges that no record has (a compacted topic) are settled at once: nobody
         will ever hold such a record in hand and speak about it.
         """
-        if self.left is None:
-            self.left = left = set(offsets)
-            gaps = set(offsets_in(self.ranges)) - left
+        left = self.left
+        if left is None:
+            with _opening:
+                if self.left is not None:
+                    return self.left  # another thread was faster
+                left = set(offsets)
+                gaps = set(offsets_in(self.ranges)) - left
+                self.left = left  # from here on others take out of it
             if gaps:
                 self._send(gaps)
-        return self.left
+        return left
 
     def ack(self, offset: int) -> None:
         """Acknowledge a record; one that is settled already stays as it is."""
@@ -103,25 +113,22 @@ class Loan:
 
     def take_out(self, offsets: Iterable[int] | None) -> Spans:
         """Take records out of what is left, all if None, and return those that were in it."""
-        if self.left is None:
-            if offsets is None:
-                self.left = set()
-                return self.ranges
-            self.open(offsets_in(self.ranges))
-        left = self.left
-        assert left is not None
+        if self.left is None and offsets is None:
+            with _opening:
+                if self.left is None:
+                    self.left = set()
+                    return self.ranges
+        left = self.open(offsets_in(self.ranges))
         taken = list(left) if offsets is None else [one for one in set(offsets) if one in left]
         left.difference_update(taken)
         return spans_of(taken)
 
     def withdraw_from(self, offset: int) -> None:
         """Forget what is left from an offset on: the broker has taken it back, to send it anew."""
-        if self.left is None:
-            if self.ranges[-1] <= offset:
-                return
-            self.open(offsets_in(self.ranges))
-        assert self.left is not None
-        self.left -= {one for one in list(self.left) if one >= offset}
+        if self.left is None and self.ranges[-1] <= offset:
+            return
+        left = self.open(offsets_in(self.ranges))
+        left.difference_update([one for one in list(left) if one >= offset])
 
     def keep_longer(self, offsets: Iterable[int], seconds: float) -> Spans:
         """Leave records alone that the user wants to keep for longer; return those still left."""

@@ -13,8 +13,9 @@ Spans: TypeAlias = tuple[int, ...]
 
 
 def spans_of(offsets: Iterable[int]) -> Spans:
-    """Return the ranges that hold exactly these offsets, each of which is given once."""
-    ordered = sorted(offsets)
+    """Return the ranges that hold exactly these offsets."""
+    # One that is given twice must not make up for one that is missing, below.
+    ordered = sorted(set(offsets))
     if not ordered:
         return ()
     first, last = ordered[0], ordered[-1]
