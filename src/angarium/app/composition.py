@@ -42,7 +42,7 @@ def parts(settings: Settings, signals: Signals) -> Sequence[Part]:
         found.append(GrpcDoor(node.service, host=host, port=port, leader_hint=hint))
     if settings.listen.http_port is not None:
         found.append(http_door(settings, node))
-    return found
+    return found + compat_doors(settings, node)
 
 
 def http_door(settings: Settings, node: NodePart) -> Part:
@@ -65,6 +65,26 @@ def http_door(settings: Settings, node: NodePart) -> Part:
         origins=chosen.origins,
         leader_hint=partial(node.leader_address, "http"),
     )
+
+
+def compat_doors(settings: Settings, node: NodePart) -> list[Part]:
+    """Return the listeners for clients of earlier brokers that have a port."""
+    chosen, host = settings.compat, settings.listen.host
+    found: list[Part] = []
+    if chosen.hermes_grpc_port is None and chosen.hermes_http_port is None:
+        return found
+    from angarium.doors.compat.hermes import HermesDoor, HermesHttpDoor  # noqa: PLC0415
+
+    service = node.service
+    if chosen.hermes_grpc_port is not None:
+        hint = partial(node.leader_address, "hermes")
+        port = chosen.hermes_grpc_port
+        found.append(HermesDoor(service, service, host=host, port=port, leader_hint=hint))
+    if chosen.hermes_http_port is not None:
+        facts = NodeFacts(node.node, service.meters)
+        port = chosen.hermes_http_port
+        found.append(HermesHttpDoor(service, service, host=host, port=port, facts=facts))
+    return found
 
 
 class NodePart:
@@ -148,6 +168,7 @@ def advertised(settings: Settings) -> dict[str, str]:
         "wire": listen.wire_port if told.wire_port is None else told.wire_port,
         "grpc": listen.grpc_port if told.grpc_port is None else told.grpc_port,
         "http": listen.http_port if told.http_port is None else told.http_port,
+        "hermes": settings.compat.hermes_grpc_port,
     }
     host = told.host or listen.host
     return {door: str(Address(host, port)) for door, port in ports.items() if port}

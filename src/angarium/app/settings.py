@@ -177,6 +177,21 @@ class HttpSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CompatSettings:
+    """`[compat]`: listeners for clients of earlier brokers, each off until it has a port."""
+
+    hermes_grpc_port: int | None = None
+    """For gRPC clients of hermes, which expect 50051."""
+
+    hermes_http_port: int | None = None
+    """For its HTTP and GraphQL clients, which expect 8080."""
+
+    def __post_init__(self) -> None:
+        for name in ("hermes_grpc_port", "hermes_http_port"):
+            _check_port(name, getattr(self, name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogSettings:
     """`[log]`: what the node says while it runs."""
 
@@ -235,6 +250,7 @@ class Settings:
     listen: ListenSettings = field(default_factory=ListenSettings)
     advertise: AdvertiseSettings = field(default_factory=AdvertiseSettings)
     http: HttpSettings = field(default_factory=HttpSettings)
+    compat: CompatSettings = field(default_factory=CompatSettings)
     log: LogSettings = field(default_factory=LogSettings)
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
 
@@ -244,6 +260,7 @@ SECTIONS: Final = {
     "listen": ListenSettings,
     "advertise": AdvertiseSettings,
     "http": HttpSettings,
+    "compat": CompatSettings,
     "log": LogSettings,
     "cluster": ClusterSettings,
 }

@@ -1,0 +1,10 @@
+"""The profile `hermes`: package `broker`, service `BrokerService`, and its HTTP routes.
+
+Groups are of our kind *queue*; group "" is what comes from now on, "__REPLAY__" everything from the
+start. Message ids are places: topic, partition and offset in one word. docs/reference/compat.md.
+"""
+
+from angarium.doors.compat.hermes.door import HermesDoor
+from angarium.doors.compat.hermes.pages import HermesHttpDoor
+
+__all__ = ["HermesDoor", "HermesHttpDoor"]

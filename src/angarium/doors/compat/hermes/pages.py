@@ -1,0 +1,179 @@
+"""The profile's HTTP listener: its routes, its JSON, its plain sentences."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta
+
+from angarium.doors.compat.hermes.feeds import begun
+from angarium.doors.compat.hermes.publishing import HermesPublishing
+from angarium.doors.http.events import HEADERS, HEARTBEAT
+from angarium.doors.http.graphql.endpoint import GraphqlEndpoint
+from angarium.doors.http.graphql.parameters import QueryParameters
+from angarium.doors.http.lanes import Lanes
+from angarium.doors.http.observing import Observing, Strangers
+from angarium.doors.http.origins import check_origin
+from angarium.doors.http.problems import http_status
+from angarium.doors.http.routing import NoParameters, Route, Router
+from angarium.doors.http.server import HttpLimits, HttpServer, Response
+from angarium.doors.http.server.messages import JSON
+from angarium.doors.http.server.stream import StreamCut
+from angarium.doors.http.strict_json import decoded
+from angarium.doors.partitions import TopicShapes
+from angarium.errors import InvalidArgument
+from angarium.wire.error_codec import failure_of
+
+if TYPE_CHECKING:
+    from angarium.api import Broker, GroupBroker
+    from angarium.doors.compat.hermes.feeds import Feed
+    from angarium.doors.http.observing import Facts
+    from angarium.doors.http.server import Request, Stream
+    from angarium.doors.http.server.messages import Answer
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class PublishBody(msgspec.Struct, frozen=True):
+    """A record."""
+
+    topic: str
+    payload: str = ""
+    mode: Annotated[int, Meta(ge=0, le=2)] = 0
+
+
+class BatchBody(msgspec.Struct, frozen=True):
+    """Records."""
+
+    topic: str
+    payloads: list[str]
+    mode: Annotated[int, Meta(ge=0, le=2)] = 0
+
+
+class SubscribeParameters(msgspec.Struct, frozen=True):
+    """What to subscribe to."""
+
+    topic: str = ""
+    group: str = ""
+
+
+_publish: Final = msgspec.json.Decoder(PublishBody)
+_batch: Final = msgspec.json.Decoder(BatchBody)
+
+
+class HermesHttpDoor:
+    """Serves the profile's HTTP routes on one address."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        groups: GroupBroker,
+        *,
+        host: str,
+        port: int,
+        facts: Facts | None = None,
+        limits: HttpLimits | None = None,
+    ) -> None:
+        self._broker = broker
+        self._groups = groups
+        self._host = host
+        self._port = port
+        self._limits = limits or HttpLimits()
+        self._publishing = HermesPublishing(broker)
+        shapes = TopicShapes(broker)
+        self._graphql = GraphqlEndpoint(broker, groups, shapes, Lanes(broker, shapes))
+        self._observing = Observing(broker, facts or Strangers(), lambda: self.server)
+        self._subscriptions = 0
+        self._router = Router(self._routes())
+        self.server = HttpServer(self._handle, _sentence, self._limits)
+
+    async def start(self) -> int:
+        """Open the door; return the port."""
+        return await self.server.start(host=self._host, port=self._port)
+
+    async def stop(self, grace_s: float = 2.0) -> None:
+        """Close the door."""
+        await self.server.stop(grace_s)
+
+    def _handle(self, request: Request) -> Answer:
+        check_origin(request, frozenset())
+        return self._router.dispatch(request)
+
+    def _routes(self) -> list[Route]:
+        graphql, observing = self._graphql, self._observing
+        found: list[tuple[str, str, Any, Any]] = [
+            ("POST", "/publish", self._publish_one, NoParameters),
+            ("POST", "/publish/batch", self._publish_many, NoParameters),
+            ("GET", "/subscribe", self._subscribe, SubscribeParameters),
+            ("POST", "/join", self._join, NoParameters),
+            ("GET", "/status", observing.status, NoParameters),
+            ("POST", "/query", graphql.post, QueryParameters),
+            ("GET", "/query", graphql.get, QueryParameters),
+            ("GET", "/", graphql.playground, QueryParameters),
+        ]
+        return [
+            Route(method=method, path=path, handler=handler, parameters=kind, summary=path)
+            for method, path, handler, kind in found
+        ]
+
+    async def _publish_one(self, request: Request, _: NoParameters) -> Response:
+        body = decoded(request.body, _publish)
+        await self._publishing.publish(body.topic, body.payload.encode(), body.mode)
+        return Response(200, _encode({"success": True}), JSON)
+
+    async def _publish_many(self, request: Request, _: NoParameters) -> Response:
+        body = decoded(request.body, _batch)
+        payloads = [one.encode() for one in body.payloads]
+        await self._publishing.publish_batch(body.topic, payloads, body.mode)
+        return Response(200, _encode({"count": len(payloads), "success": True}), JSON)
+
+    async def _subscribe(self, request: Request, given: SubscribeParameters) -> None:
+        if not given.topic:
+            raise InvalidArgument("topic is required")
+        feed = await begun(self._broker, self._groups, given.topic, given.group)
+        try:
+            stream = request.connection.begin_stream(request, status=200, headers=HEADERS)
+            with suppress(StreamCut):
+                await self._stream(feed, stream)
+        finally:
+            await feed.close()
+
+    async def _stream(self, feed: Feed, stream: Stream) -> None:
+        self._subscriptions += 1
+        name = _encode({"sub_id": f"sub-{self._subscriptions}"})
+        await stream.write(b"event: connected\ndata: %b\n\n" % name)
+        beating = asyncio.create_task(self._beat(stream))
+        try:
+            async for portion in feed.messages():
+                for one in portion:
+                    shown = {
+                        "id": one.id,
+                        "payload": one.payload.decode(errors="replace"),
+                        "timestamp": one.time_us // 1_000_000,
+                        "topic": one.topic,
+                    }
+                    await stream.write(b"data: %b\n\n" % _encode(shown))
+                    # As the profile's broker does: written is delivered.
+                    await feed.acknowledge(one.id)
+        finally:
+            beating.cancel()
+            stream.end()
+
+    async def _beat(self, stream: Stream) -> None:
+        with suppress(StreamCut):
+            while True:
+                await asyncio.sleep(self._limits.heartbeat_seconds)
+                await stream.write(HEARTBEAT)
+
+    def _join(self, _: Request, __: NoParameters) -> Response:
+        text = b"nodes join this cluster with `angarium serve --join`, not through this call\n"
+        return Response(403, text, b"text/plain; charset=utf-8")
+
+
+def _sentence(error: Exception, /, *, status: int | None = None) -> Response:
+    """Return an error as the profile tells it: a plain sentence."""
+    found = status or http_status(error)
+    return Response(found, f"{failure_of(error).message}\n".encode(), b"text/plain; charset=utf-8")

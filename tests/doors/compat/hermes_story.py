@@ -1,0 +1,115 @@
+"""What a client of hermes does, unchanged: run with the address of its gRPC listener."""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+
+import grpc
+import hermes_pb2 as pb
+from hermes_pb2_grpc import BrokerServiceStub
+
+
+class Subscriber:
+    """A subscription with its own words."""
+
+    def __init__(self, stub: BrokerServiceStub) -> None:
+        self.call = stub.Subscribe()
+
+    async def begin(self, topic: str, group: str = "") -> None:
+        await self.call.write(pb.SubscribeRequest(topic=topic, action="SUBSCRIBE", group_id=group))
+
+    async def next(self, within_s: float = 10.0) -> pb.Message:
+        message = await asyncio.wait_for(self.call.read(), within_s)
+        assert message is not grpc.aio.EOF
+        return message
+
+    async def ack(self, message: pb.Message) -> None:
+        await self.call.write(pb.SubscribeRequest(action="ACK", ack_message_id=message.id))
+
+    async def end(self) -> None:
+        await self.call.done_writing()
+        while await asyncio.wait_for(self.call.read(), 10) is not grpc.aio.EOF:
+            pass
+
+
+async def code_of(call) -> grpc.StatusCode:
+    try:
+        await call
+    except grpc.aio.AioRpcError as error:
+        return error.code()
+    raise AssertionError("it was not refused")
+
+
+async def every_mode(stub) -> None:
+    live = Subscriber(stub)
+    await live.begin("modes")
+    await asyncio.sleep(1.0)
+    for mode in (pb.CONSISTENT, pb.EVENTUAL, pb.PERFORMANCE):
+        payload = bytes([mode, 255])
+        answer = await stub.Publish(pb.PublishRequest(topic="modes", payload=payload, mode=mode))
+        assert answer.success
+        message = await live.next()
+        assert (message.topic, message.payload) == ("modes", payload)
+        assert abs(message.timestamp / 1e9 - time.time()) < 60 or mode == pb.PERFORMANCE
+    await live.end()
+
+
+async def many_at_once(stub) -> None:
+    async def requests():
+        for number in range(500):
+            yield pb.PublishRequest(topic="many", payload=b"%d" % number, mode=pb.EVENTUAL)
+
+    summary = await stub.PublishStream(requests())
+    assert (summary.processed_count, summary.failed_count) == (500, 0)
+    payloads = [b"%d" % number for number in range(500, 600)]
+    assert (
+        await stub.PublishBatch(pb.PublishBatchRequest(topic="many", payloads=payloads))
+    ).success
+    replay = Subscriber(stub)
+    await replay.begin("many", "__REPLAY__")
+    seen = [int((await replay.next()).payload) for _ in range(600)]
+    assert seen == list(range(600))
+    await replay.end()
+
+
+async def groups(stub) -> None:
+    for number in range(10):
+        await stub.Publish(pb.PublishRequest(topic="work", payload=b"%d" % number))
+    first = Subscriber(stub)
+    await first.begin("work", "workers")
+    for number in range(6):
+        message = await first.next()
+        assert message.payload == b"%d" % number
+        await first.ack(message)
+    await asyncio.sleep(0.5)
+    await first.end()
+    second = Subscriber(stub)
+    await second.begin("work", "workers")
+    seen = sorted([int((await second.next()).payload) for _ in range(4)])
+    assert seen == [6, 7, 8, 9], seen
+    await second.end()
+
+
+async def refusals(stub) -> None:
+    nameless = Subscriber(stub)
+    await nameless.call.write(pb.SubscribeRequest(action="ACK"))
+    assert await code_of(nameless.call.read()) is grpc.StatusCode.INVALID_ARGUMENT
+    empty = stub.Publish(pb.PublishRequest(payload=b"x"))
+    assert await code_of(empty) is grpc.StatusCode.INVALID_ARGUMENT
+    joining = stub.Join(pb.JoinRequest(node_id="evil", raft_addr="x:1"))
+    assert await code_of(joining) is grpc.StatusCode.PERMISSION_DENIED
+
+
+async def main(address: str) -> None:
+    async with grpc.aio.insecure_channel(address) as channel:
+        stub = BrokerServiceStub(channel)
+        for story in (every_mode, many_at_once, groups, refusals):
+            await asyncio.wait_for(story(stub), 60)
+            print(story.__name__, "ok")
+
+
+asyncio.run(main(sys.argv[1]))

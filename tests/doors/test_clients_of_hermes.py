@@ -1,0 +1,115 @@
+"""Clients of the broker hermes, unchanged: generated from its schema, and over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+from tests.doors.cluster_of_doors import run
+from tests.doors.compat.generated_client import told
+from tests.doors.speaking import http
+from websockets.asyncio.client import connect
+from websockets.typing import Subprotocol
+
+from angarium.bench.cluster import HOST, BenchCluster, free_ports
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+class Hermes(NamedTuple):
+    """Where the listeners of the profile are."""
+
+    grpc: str
+    http: str
+
+
+@pytest.fixture(scope="module")
+def hermes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hermes]:
+    grpc_port, http_port = free_ports(2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ANGARIUM_COMPAT_HERMES_GRPC_PORT", str(grpc_port))
+        patch.setenv("ANGARIUM_COMPAT_HERMES_HTTP_PORT", str(http_port))
+        cluster = BenchCluster(tmp_path_factory.mktemp("hermes"), nodes=1)
+        try:
+            asyncio.run(cluster.start())
+            yield Hermes(f"{HOST}:{grpc_port}", f"{HOST}:{http_port}")
+        finally:
+            cluster.stop()
+
+
+def test_a_client_generated_from_its_schema_works_unchanged(hermes: Hermes, tmp_path: Path) -> None:
+    told(tmp_path, schema="hermes.proto", story="hermes_story.py", address=hermes.grpc)
+
+
+def test_its_http_routes_publish_and_stream(hermes: Hermes) -> None:
+    async def story() -> None:
+        one = {"topic": "news", "payload": "first", "mode": 0}
+        answer = await http(hermes.http, "POST", "/publish", one)
+        assert (answer.status, answer.json) == (200, {"success": True})
+        many = {"topic": "news", "payloads": ["second", "third"], "mode": 1}
+        answer = await http(hermes.http, "POST", "/publish/batch", many)
+        assert answer.json == {"count": 2, "success": True}
+        host, _, port = hermes.http.rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        target = "/subscribe?topic=news&group=readers"
+        writer.write(f"GET {target} HTTP/1.1\r\nHost: {hermes.http}\r\n\r\n".encode())
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert b"text/event-stream" in head
+        text = b""
+        while text.count(b"\n\n") < 4:
+            size = int((await reader.readline()).strip(), 16)
+            text += (await reader.readexactly(size + 2))[:-2]
+        writer.close()
+        blocks = text.decode().split("\n\n")
+        assert blocks[0].startswith('event: connected\ndata: {"sub_id":')
+        shown = [json.loads(one.removeprefix("data: ")) for one in blocks[1:4]]
+        assert [one["payload"] for one in shown] == ["first", "second", "third"]
+        assert shown[0].keys() == {"id", "payload", "timestamp", "topic"}
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "body", "status"),
+    [
+        ("POST", "/publish", b"{", 400),
+        ("POST", "/publish", {"payload": "x"}, 400),
+        ("POST", "/publish", {"topic": "", "payload": "x"}, 400),
+        ("POST", "/publish", {"topic": "a", "payload": "x", "mode": 9}, 400),
+        ("GET", "/publish", None, 405),
+        ("GET", "/subscribe", None, 400),
+        ("POST", "/join", {"node_id": "x", "raft_addr": "y"}, 403),
+    ],
+)
+def test_bad_input_is_told_in_a_plain_sentence(
+    hermes: Hermes, method: str, target: str, body: object, status: int
+) -> None:
+    answer = run(http(hermes.http, method, target, body))
+    assert answer.status == status
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert len(answer.body.splitlines()) == 1
+
+
+def test_its_status_and_graphql_answer_as_they_did(hermes: Hermes) -> None:
+    async def story() -> None:
+        status = (await http(hermes.http, "GET", "/status")).json
+        assert {"published_total", "uptime"} <= status["stats"]["global"].keys()
+        query = 'mutation { publish(topic: "g", payload: "x", mode: CONSISTENT) { success } }'
+        answer = await http(hermes.http, "POST", "/query", {"query": query})
+        assert answer.json == {"data": {"publish": {"success": True}}}
+        assert b"<html" in (await http(hermes.http, "GET", "/")).body
+        async with connect(
+            f"ws://{hermes.http}/query", subprotocols=[Subprotocol("graphql-ws")], proxy=None
+        ) as ws:
+            await ws.send('{"type": "connection_init"}')
+            await ws.recv()
+            wish = 'subscription { subscribe(topic: "g", groupId: "__REPLAY__") { payload } }'
+            await ws.send(json.dumps({"type": "start", "id": "1", "payload": {"query": wish}}))
+            message = json.loads(await ws.recv())
+            assert message["payload"]["data"] == {"subscribe": {"payload": "x"}}
+
+    run(story())
