@@ -216,7 +216,8 @@ class Ledger:
                 self.vanishing.add(block, bits)
             pieces.clear()
         for offset in self.order.spent:
-            self.promise(offset, self.group.attempts[offset].reason)
+            known = self.group.attempts.get(offset)
+            self.promise(offset, "" if known is None else known.reason)
         self.order.spent.clear()
 
     def _rewind(self, offset: int) -> None:

@@ -96,7 +96,11 @@ class QueueOrder:
             if piece is None:
                 break
             block, bits = piece
-            gone = self._sweep.is_absent(block, bits, now)
+            # While they waited, a transaction or a trim may have settled them.
+            done = bits & self._group.acked.bits(block)
+            self._sweep.busy.remove(block, done)
+            bits &= ~done
+            gone = self._sweep.is_absent(block, bits, now) if bits else 0
             if gone:
                 self._sweep.absent.append((block, gone))
                 self._sweep.busy.remove(block, gone)
@@ -137,7 +141,8 @@ class QueueOrder:
             if waits.get(offset) != time:
                 continue
             del waits[offset]
-            if self._group.attempts[offset].count >= self._group.settings.max_attempts:
+            known = self._group.attempts.get(offset)
+            if known is not None and known.count >= self._group.settings.max_attempts:
                 self._spend(offset)
             else:
                 self._make_ready(offset)

@@ -7,9 +7,9 @@ from tests.unit.delivery.model import SECOND, Leader, ranges_of
 
 from angarium.delivery import GRACE_MICROS, Accepted, Held
 from angarium.delivery.loans import TICK_MICROS
-from angarium.ids import Micros
+from angarium.ids import Index, Micros
 from angarium.kinds import Behind, GroupKind
-from angarium.machine.changes import GroupSettings, Set
+from angarium.machine.changes import Ack, GroupSettings, Set
 from angarium.machine.outcomes import Refused
 from angarium.testing.records import Slot
 
@@ -337,3 +337,18 @@ def test_an_acknowledgement_that_finds_no_room_leaves_the_record_on_loan(leader:
     assert leader.answers[done.ticket].code == "RESOURCE_EXHAUSTED"
     leader.limits = type(leader.limits)()
     assert isinstance(leader.ack("a", 1), Accepted)
+
+
+def test_a_record_that_is_settled_while_it_waits_is_forgotten(leader: Leader) -> None:
+    leader.attach("a", 4)
+    leader.settle_down()
+    leader.delivery.set_credit("a", 0)
+    leader.nack("a", 0, 1)
+    leader.release("a", 2)
+    leader.settle_down()
+    # As a transaction does, or a trim for a group that jumps.
+    leader.commit(Ack("g", Index(leader.group.generation), (0, 3)))
+    leader.delivery.set_credit("a", 4)
+    leader.wait(2 * SECOND)
+    assert {0, 1, 2}.isdisjoint(leader.held["a"])
+    assert leader.group.floor == 3
