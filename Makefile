@@ -21,7 +21,7 @@ HOURS ?=
 RATE ?=
 export PYTHON ?=
 
-.PHONY: help run test check format sim planted fuzz chaos soak conformance bench golden proto system clean venv base
+.PHONY: help run pipeline test check format sim planted fuzz chaos soak conformance bench golden proto system clean venv base
 
 help:
 	@echo 'make WORD, where WORD is one of'
@@ -39,6 +39,10 @@ format: venv  ## put the code into ruff's shape, fixing what it can fix safely
 
 run: base  ## a local cluster of three nodes with a live table, Ctrl-C stops it; PORT_BASE=7500, NODES=5
 	@exec .venv/bin/angarium up $(if $(PORT_BASE),--port-base $(PORT_BASE)) $(if $(NODES),--nodes $(NODES))
+
+pipeline:  ## a topic into a lake table and one SQL answer, on the cluster of `make run`; installs Spark (about 460 MB)
+	@sh scripts/venv.sh spark
+	@exec .venv/bin/angarium pipeline demo
 
 ##@ Try to break it
 sim: venv  ## whole simulated clusters under faults, one per seed; SEEDS=10000 for a long night

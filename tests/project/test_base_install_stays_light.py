@@ -13,8 +13,14 @@ EXTRAS: Final = ("pyarrow", "numpy", "pandas", "pyspark", "grpc_tools", "pytest"
 
 NEED_AN_EXTRA: Final = (
     "angarium.batch.arrow",
+    "angarium.pipelines.archive",
+    "angarium.pipelines.archive_files",
+    "angarium.pipelines.demo",
+    "angarium.pipelines.running",
     "angarium.spark.daemon",
     "angarium.spark.dealing",
+    "angarium.spark.history",
+    "angarium.spark.lake",
     "angarium.spark.rows",
     "angarium.spark.session",
     "angarium.spark.sink",

@@ -43,6 +43,8 @@ BOTH: Final = (
     "includeHeaders",
     "readFrom",
     "groupId",
+    "rows",
+    "archive",
 )
 BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
 STREAM_ONLY: Final = (
@@ -109,6 +111,10 @@ class ReadOptions:
     offsets_per_trigger_min: int | None = None
     trigger_delay_s_max: float = TRIGGER_DELAY_S
     bytes_per_trigger_max: int | None = None
+    archive: str | None = None
+    """A folder with an archive of the topics: what it holds is read from there."""
+    as_ranges: bool = False
+    """Whether a row is a range of offsets instead of a record: for jobs that fetch themselves."""
     group: str | None = None
     """The group whose position is a start, and under which a stream tells how far it has come."""
 
@@ -130,6 +136,8 @@ def read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
         )
     if "maxTriggerDelay" in options and offsets_min is None:
         raise InvalidArgument("option maxTriggerDelay means nothing without minOffsetsPerTrigger")
+    if "archive" in options and options.word("rows", ("records", "ranges")) == "ranges":
+        raise InvalidArgument("options archive and rows=ranges contradict each other")
     if not is_stream and "groupId" in options and not is_committed(options):
         raise InvalidArgument("option groupId means nothing here without startingOffsets=committed")
     return ReadOptions(
@@ -156,6 +164,8 @@ def read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
             else None
         ),
         group=options.text("groupId"),
+        archive=options.text("archive"),
+        as_ranges=options.word("rows", ("records", "ranges")) == "ranges",
     )
 
 

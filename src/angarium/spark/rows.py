@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from angarium.client.records import ReceivedBatch
+    from angarium.spark.ranges import OffsetRange
 
 ROWS_PER_BATCH: Final = 10_000
 """Broker batches are joined until there are so many rows, and cut where there are twice as many."""
@@ -52,7 +53,7 @@ class RowShape:
             if kind != COLUMNS[name] and not (name in TEXT_COLUMNS and kind == pa.string()):
                 raise InvalidArgument(f"the column {name} is of type {COLUMNS[name]}, not {kind}")
         self.schema = pa.schema([pa.field(name, kind) for name, kind in fields])
-        self._stored = [name for name in self.schema.names if name in SCHEMA.names]
+        self.stored = [name for name in self.schema.names if name in SCHEMA.names]
 
     def batches(
         self, topic: str, partition: int, received: Iterable[ReceivedBatch]
@@ -61,23 +62,28 @@ class RowShape:
         waiting: list[pa.RecordBatch] = []
         rows = size = 0
         for batch in received:
-            waiting.append(batch.to_arrow().select(self._stored))
+            waiting.append(batch.to_arrow().select(self.stored))
             rows += len(batch)
             # What the batch takes as it is stored, its share of it if only some is meant.
             size += batch.batch.length * len(batch) // batch.batch.count
             if rows >= ROWS_PER_BATCH or size >= BYTES_PER_BATCH:
-                yield from self._finished(topic, partition, waiting, size)
+                yield from self._cut(topic, partition, waiting, size)
                 waiting, rows, size = [], 0, 0
         if waiting:
-            yield from self._finished(topic, partition, waiting, size)
+            yield from self._cut(topic, partition, waiting, size)
 
-    def _finished(
+    def finished(self, topic: str, partition: int, whole: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows of one partition with all columns that the query wants, in its order."""
+        count = whole.num_rows
+        columns = [self._column(field, topic, partition, whole, count) for field in self.schema]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _cut(
         self, topic: str, partition: int, parts: list[pa.RecordBatch], size: int
     ) -> Iterator[pa.RecordBatch]:
         whole = parts[0] if len(parts) == 1 else pa.concat_batches(parts)
         count = whole.num_rows
-        columns = [self._column(field, topic, partition, whole, count) for field in self.schema]
-        batch = pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        batch = self.finished(topic, partition, whole)
         pieces = max(-(-count // (2 * ROWS_PER_BATCH)), -(-size // (2 * BYTES_PER_BATCH)))
         step = -(-count // pieces)
         return (batch.slice(at, step) for at in range(0, count, step))
@@ -100,3 +106,16 @@ class RowShape:
                 f"the column {field.name} of {topic} partition {partition} is not all text; "
                 "read it as binary"
             ) from None
+
+
+def range_rows(ranges: Iterable[OffsetRange]) -> pa.RecordBatch:
+    """Return ranges of offsets as rows, instead of the records in them."""
+    fields = [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("start", pa.int64()),
+        ("stop", pa.int64()),
+        ("topic_id", pa.int64()),
+    ]
+    rows = [{name: getattr(one, name) for name, _ in fields} for one in ranges]
+    return pa.RecordBatch.from_pylist(rows, schema=pa.schema(fields))

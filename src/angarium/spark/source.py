@@ -24,18 +24,20 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from angarium.errors import InvalidArgument
 from angarium.spark.batch_plan import batch_ranges
+from angarium.spark.history import ArchivedCluster, ArchivedRange, archived_rows
 from angarium.spark.link import link_to
 from angarium.spark.losses import LossPolicy
 from angarium.spark.options import read_options
 from angarium.spark.ranges import tasks
 from angarium.spark.reading import range_batches
-from angarium.spark.rows import RowShape
+from angarium.spark.rows import RowShape, range_rows
 from angarium.spark.words import yes_or_no
 from angarium.spark.write_options import write_options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
     from pyspark.sql.datasource import (
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
         DataSourceWriter,
     )
 
+    from angarium.spark.cluster import Cluster
     from angarium.spark.options import ReadOptions
     from angarium.spark.ranges import OffsetRange
 
@@ -64,6 +67,18 @@ ROW: Final = StructType(
 HEADERS: Final = StructField("headers", MapType(StringType(), BinaryType()))
 
 
+RANGE: Final = StructType(
+    [
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("start", LongType()),
+        StructField("stop", LongType()),
+        StructField("topic_id", LongType()),
+    ]
+)
+"""A row with the option `rows=ranges`."""
+
+
 class AngariumSource(DataSource):
     """Topics as tables."""
 
@@ -74,6 +89,8 @@ class AngariumSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the columns of a row: those of every record, and headers if asked for."""
+        if self.options.get("rows", "").strip().lower() == "ranges":
+            return RANGE
         headers = self.options.get("includeHeaders", "false")
         if yes_or_no("includeHeaders", headers):
             return StructType([*ROW.fields, HEADERS])
@@ -105,11 +122,19 @@ class AngariumSource(DataSource):
 
 
 class RangesPartition(InputPartition):
-    """What one task reads."""
+    """What one task reads from the broker."""
 
     def __init__(self, ranges: Sequence[OffsetRange]) -> None:
         super().__init__(tuple(ranges))
         self.ranges = tuple(ranges)
+
+
+class ArchivePartition(InputPartition):
+    """What one task reads from an archive."""
+
+    def __init__(self, archived: ArchivedRange) -> None:
+        super().__init__(archived)
+        self.archived = archived
 
 
 class AngariumReader(DataSourceReader):
@@ -117,40 +142,59 @@ class AngariumReader(DataSourceReader):
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
-        self._columns = row_columns(schema)
+        self._columns = row_columns(options, schema)
 
     def partitions(self) -> list[InputPartition]:
         """Fix what is read, and part it into tasks."""
-        link = link_to(self._options.servers)
-        return planned(self._options, batch_ranges(self._options, link))
+        cluster = cluster_of(self._options)
+        return planned(self._options, cluster, batch_ranges(self._options, cluster))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read what one task is to read."""
         return read_partition(self._options, self._columns, partition)
 
 
-def row_columns(schema: StructType) -> list[tuple[str, pa.DataType]]:
+def row_columns(options: ReadOptions, schema: StructType) -> list[tuple[str, pa.DataType]]:
     """Return a schema's columns with their Arrow types, once it is clear that a topic has them."""
     columns = [(field.name, field.type) for field in to_arrow_schema(schema, timezone="UTC")]
-    RowShape(columns)
+    if not options.as_ranges:
+        RowShape(columns)
+    elif schema != RANGE:
+        raise InvalidArgument("option rows: with 'ranges' the columns are fixed; give no schema")
     return columns
 
 
-def planned(options: ReadOptions, ranges: Iterable[OffsetRange]) -> list[InputPartition]:
+def cluster_of(options: ReadOptions) -> Cluster:
+    """Return the cluster to plan for: the broker, or the broker with its archive behind it."""
+    link = link_to(options.servers)
+    return link if options.archive is None else ArchivedCluster(link, options.archive)
+
+
+def planned(
+    options: ReadOptions, cluster: Cluster, ranges: Sequence[OffsetRange]
+) -> list[InputPartition]:
     """Return the tasks that read `ranges`."""
+    old: list[ArchivedRange] = []
+    if isinstance(cluster, ArchivedCluster):
+        old, ranges = cluster.parted(ranges)
     parted = tasks(
         ranges,
         min_partitions=options.min_partitions,
         records_max=options.records_per_task_max,
     )
-    return [RangesPartition(one) for one in parted]
+    return [*map(ArchivePartition, old), *map(RangesPartition, parted)]
 
 
 def read_partition(
     options: ReadOptions, columns: list[tuple[str, pa.DataType]], partition: InputPartition
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of one task; Spark makes a task of nothing where there is nothing to read."""
+    if isinstance(partition, ArchivePartition):
+        yield from archived_rows(RowShape(columns), partition.archived)
     if not isinstance(partition, RangesPartition):
+        return
+    if options.as_ranges:
+        yield range_rows(partition.ranges)
         return
     link = link_to(options.servers)
     shape = RowShape(columns)

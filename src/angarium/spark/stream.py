@@ -13,9 +13,8 @@ import pyspark
 from pyspark.sql.datasource import DataSourceStreamReader
 
 from angarium.errors import InvalidArgument
-from angarium.spark.link import link_to
 from angarium.spark.offsets import NOWHERE, stream_offset
-from angarium.spark.source import planned, read_partition, row_columns
+from angarium.spark.source import cluster_of, planned, read_partition, row_columns
 from angarium.spark.stream_plan import StreamPlan, TriggerLimit
 
 if TYPE_CHECKING:
@@ -47,14 +46,14 @@ class _Reader(DataSourceStreamReader):
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
-        self._columns = row_columns(schema)
+        self._columns = row_columns(options, schema)
         self._plan_made: StreamPlan | None = None
 
     @property
     def _plan(self) -> StreamPlan:
         if self._plan_made is None:
-            link = link_to(self._options.servers)
-            self._plan_made = StreamPlan(self._options, link, clock=time.monotonic)
+            cluster = cluster_of(self._options)
+            self._plan_made = StreamPlan(self._options, cluster, clock=time.monotonic)
         return self._plan_made
 
     def __getstate__(self) -> dict[str, Any]:
@@ -67,7 +66,7 @@ class _Reader(DataSourceStreamReader):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Return the tasks of one micro-batch."""
         ranges = self._plan.ranges(stream_offset(start), stream_offset(end))
-        return planned(self._options, ranges)
+        return planned(self._options, cluster_of(self._options), ranges)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read what one task is to read."""

@@ -1,0 +1,44 @@
+"""`angarium sql`"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from angarium.cli.grammar.words import positive
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+    from angarium.cli.grammar.words import Words
+
+_MORE = """\
+Every topic is a table with the columns key, value, topic, partition, offset, timestamp and headers:
+
+    angarium sql "SELECT string(key), count(*) FROM orders GROUP BY 1"
+    angarium sql "SELECT * FROM orders WHERE timestamp > now() - INTERVAL 1 HOUR" --parquet out
+
+A topic whose name is no word stands in backticks, or with _ instead: `orders.eu` or orders_eu.
+Needs the extra: pip install 'angarium[spark]'. Spark takes some seconds to start."""
+
+
+def add(words: Words) -> None:
+    """Add the word."""
+    parser = words.add("sql", "ask topics a question in SQL, on Spark", run="sql:run", more=_MORE)
+    parser.add_argument("query", metavar="QUERY")
+    parser.add_argument("--archive", metavar="FOLDER", help="with what is archived there, too")
+    parser.add_argument("--parquet", metavar="FOLDER", help="write the answer there, in Parquet")
+    parser.add_argument(
+        "--max", type=positive, default=1000, metavar="N", help="rows printed (default: 1000)"
+    )
+    add_spark_options(parser)
+
+
+def add_spark_options(parser: ArgumentParser) -> None:
+    """Add what every command that starts Spark takes."""
+    parser.add_argument(
+        "--master",
+        metavar="MASTER",
+        default="local[*]",
+        help="where Spark runs: local[*], spark://HOST:PORT, k8s://..., sc://HOST (default: here)",
+    )
+    parser.add_argument("--verbose", action="store_true", help="show what Spark says about itself")

@@ -1,0 +1,107 @@
+"""The archive: topics flow into a Delta table, every record once.
+
+Records do not pass through Java. The source hands out ranges of offsets instead of rows; Spark's
+Python workers fetch them, and write Parquet straight from Arrow; the driver makes the files part of
+the table, together with how far each partition is archived. A micro-batch that is repeated, by a
+restarted query or by another one with a checkpoint of its own, finds that its offsets are there and
+writes nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from angarium.errors import InvalidArgument
+from angarium.pipelines.archive_files import FILES, file_of, writes_files
+from angarium.spark.lake import Lake, Stretch
+from angarium.spark.options import read_options
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+RECORDS_PER_BATCH: Final = 4_000_000
+"""`maxOffsetsPerTrigger` unless given: what one commit of the table brings at the most."""
+
+_log = logging.getLogger(__name__)
+
+
+def archive(
+    spark: SparkSession,
+    path: str,
+    *,
+    checkpoint: str,
+    options: Mapping[str, str],
+    once: bool = False,
+    interval: str = "10 seconds",
+) -> StreamingQuery:
+    """Start to archive topics into the table at `path`; whatever the log still has comes first.
+
+    `options` are those of the source (`subscribe`, `servers`, …). `once` ends the query when
+    everything that is there now has been archived.
+    """
+    for name in options:
+        if name.lower() in {"rows", "startingoffsets", "startingtimestamp"}:
+            raise InvalidArgument(f"the archive decides about the option {name} itself")
+    # Executors may know other servers than the driver does, so they are told.
+    given = {**options, "servers": ",".join(read_options(options, is_stream=True).servers)}
+    lake = Lake(path)
+    lake.create()
+    rows = (
+        spark.readStream.format("angarium")
+        .option("maxOffsetsPerTrigger", RECORDS_PER_BATCH)
+        .options(**given)
+        .options(rows="ranges", startingOffsets="earliest")
+        .load()
+    )
+    writer = rows.writeStream.foreachBatch(_Archivist(path, given))
+    writer = writer.option("checkpointLocation", checkpoint)
+    writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=interval)
+    return writer.start()
+
+
+class _Archivist:
+    """Does one micro-batch after the other, on the driver."""
+
+    def __init__(self, path: str, options: dict[str, str]) -> None:
+        self._path = path
+        self._options = options
+
+    def __call__(self, ranges: DataFrame, batch: int) -> None:
+        lake = Lake(self._path)
+        wanted = {_stretch(row) for row in ranges.collect()}
+        archived = lake.archived_to(wanted)
+        told = ranges.mapInArrow(writes_files(self._path, archived, self._options), FILES).collect()
+        begins: dict[Stretch, int] = {}
+        ends: dict[Stretch, int] = {}
+        for row in told:
+            one = _stretch(row)
+            begins[one] = min(begins.get(one, row.begins), row.begins)
+            ends[one] = max(ends.get(one, 0), row.stop)
+        self._refuse_gaps(begins, archived)
+        news = {one: end for one, end in ends.items() if end > archived.get(one, 0)}
+        if not news:
+            _log.info("batch %d had been archived before", batch)
+            return
+        files = [file_of(row) for row in told if row.path]
+        lake.add(files, news)
+        records = sum(one.records for one in files)
+        _log.info("archived %d records in %d files", records, len(files))
+
+    def _refuse_gaps(self, begins: Mapping[Stretch, int], archived: Mapping[Stretch, int]) -> None:
+        """A table whose partitions have holes would be believed to have none."""
+        if not read_options(self._options, is_stream=True).fail_on_data_loss:
+            return
+        for one, start in begins.items():
+            if start > archived.get(one, start):
+                raise InvalidArgument(
+                    f"{one.topic} partition {one.partition} is archived up to {archived[one]}, and "
+                    f"this query goes on at {start}: give it a new checkpoint"
+                )
+
+
+def _stretch(row: Row) -> Stretch:
+    return Stretch(row.topic, row.topic_id, row.partition)

@@ -1,0 +1,154 @@
+"""Running a pipeline: from its definition to a query, until it ends or somebody ends it.
+
+A pipeline that runs says so in the topic `angarium-pipelines` every few seconds, and listens there
+for the word to stop (`board`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from angarium.errors import InvalidArgument
+from angarium.pipelines.archive import archive
+from angarium.pipelines.board import Board, State, Status
+from angarium.pipelines.definition import ONCE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from angarium.pipelines.definition import Definition, Sink
+
+ROUND_S: Final = 1
+"""How often a pipeline looks whether it is to stop, and tells how it is."""
+
+
+def start(spark: SparkSession, wanted: Definition, *, servers: str) -> StreamingQuery:
+    """Start the query of a pipeline; `servers` are for sources and sinks that name none."""
+    if wanted.archive is not None:
+        options = {"servers": servers, **wanted.archive}
+        return archive(
+            spark,
+            options.pop("path"),
+            checkpoint=wanted.checkpoint,
+            options=options,
+            **_archive_trigger(wanted.trigger),
+        )
+    tables = {
+        view: spark.readStream.format("angarium").options(**{"servers": servers, **options}).load()
+        for view, options in wanted.sources.items()
+    }
+    rows = _transformed(spark, wanted, tables)
+    assert wanted.sink is not None, "what is no archive has a sink"
+    writer = _writer(rows, wanted.sink, servers)
+    writer = writer.queryName(wanted.name).option("checkpointLocation", wanted.checkpoint)
+    if wanted.trigger == ONCE:
+        writer = writer.trigger(availableNow=True)
+    else:
+        writer = writer.trigger(processingTime=wanted.trigger)
+    query: StreamingQuery = writer.start()
+    return query
+
+
+def run(
+    query: StreamingQuery,
+    wanted: Definition,
+    board: Board,
+    *,
+    on_progress: Callable[[Status], None],
+) -> Status:
+    """Attend to a query until it ends; return how it ended. Ctrl-C ends it in good order."""
+    status = Status(name=wanted.name, state=State.RUNNING)
+    try:
+        while query.isActive:
+            query.awaitTermination(ROUND_S)
+            now = _status(wanted.name, query)
+            if now != status:
+                status = now
+                on_progress(status)
+            board.post(status)
+            if query.isActive and board.is_told_to_stop(wanted.name):
+                query.stop()
+    except KeyboardInterrupt:
+        query.stop()
+    except Exception as error:
+        failed = Status(name=wanted.name, state=State.FAILED, error=str(error)[:1000])
+        board.post(failed, at_once=True)
+        raise
+    ended = _status(wanted.name, query)
+    on_progress(ended)
+    board.post(ended, at_once=True)
+    return ended
+
+
+def _transformed(
+    spark: SparkSession, wanted: Definition, tables: Mapping[str, DataFrame]
+) -> DataFrame:
+    if wanted.function is not None:
+        return _function(wanted.function)(**tables)
+    for view, rows in tables.items():
+        rows.createOrReplaceTempView(view)
+    assert wanted.sql is not None, "what has no function has a text"
+    return spark.sql(wanted.sql)
+
+
+def _function(written: str) -> Callable[..., DataFrame]:
+    module, _, name = written.partition(":")
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        found: Callable[..., DataFrame] = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise InvalidArgument(f"function: {written} cannot be loaded: {error}") from None
+    return found
+
+
+def _writer(rows: DataFrame, sink: Sink, servers: str) -> Any:
+    writer: Any = rows.writeStream.outputMode(sink.mode)
+    if sink.kind == "topic":
+        return writer.format("angarium").options(**{"servers": servers, **sink.options})
+    if sink.kind == "parquet":
+        return writer.format("parquet").option("path", sink.options["parquet"])
+    return writer.format("console").option("truncate", "false")
+
+
+def _archive_trigger(trigger: str) -> dict[str, Any]:
+    return {"once": True} if trigger == ONCE else {"interval": trigger}
+
+
+def _status(name: str, query: StreamingQuery) -> Status:
+    failure = query.exception()
+    state = State.RUNNING if query.isActive else State.STOPPED
+    if failure is not None:
+        state = State.FAILED
+    progress = query.lastProgress
+    if progress is None:
+        return Status(name=name, state=state, error=str(failure or "")[:1000])
+    return Status(
+        name=name,
+        state=state,
+        batch=progress["batchId"],
+        input_rows_per_s=round(progress["inputRowsPerSecond"] or 0.0, 1),
+        processed_rows_per_s=round(progress["processedRowsPerSecond"] or 0.0, 1),
+        batch_ms=progress["durationMs"].get("triggerExecution", 0),
+        lag=sum(_lag(source) for source in progress["sources"]),
+        error=str(failure or "")[:1000],
+    )
+
+
+def _lag(source: Any) -> int:
+    """Return how many records a source has that the query has not read."""
+    end, latest = (json.loads(source[name] or "{}") for name in ("endOffset", "latestOffset"))
+    return sum(
+        max(0, newest - end.get(topic, {}).get(partition, newest))
+        for topic, partitions in latest.items()
+        if not topic.startswith("@")
+        for partition, newest in partitions.items()
+    )

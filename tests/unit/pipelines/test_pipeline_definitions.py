@@ -1,0 +1,102 @@
+"""A pipeline's file: what it may say, and that whatever is wrong is named."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from angarium.errors import InvalidArgument
+from angarium.pipelines.definition import definition, read_definition
+from angarium.pipelines.sql import tables_in
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WHOLE = """
+checkpoint = "c"
+trigger = "5 seconds"
+sql = "SELECT value FROM orders"
+[source.orders]
+subscribe = ["orders", "returns"]
+maxOffsetsPerTrigger = 1000
+failOnDataLoss = false
+[sink]
+topic = "out"
+"""
+
+
+def parsed(text: str) -> Any:
+    return definition(tomllib.loads(text), name="demo")
+
+
+def test_a_whole_file() -> None:
+    found = parsed(WHOLE)
+    assert (found.name, found.checkpoint, found.trigger) == ("demo", "c", "5 seconds")
+    assert found.sources == {
+        "orders": {
+            "subscribe": "orders,returns",
+            "maxOffsetsPerTrigger": "1000",
+            "failOnDataLoss": "false",
+        }
+    }
+    assert (found.sink.kind, found.sink.options) == ("topic", {"topic": "out"})
+
+
+def test_an_archive() -> None:
+    found = parsed('checkpoint = "c"\ntrigger = "once"\n[archive]\npath = "lake"\nsubscribe = "a"')
+    assert found.archive == {"path": "lake", "subscribe": "a"}
+
+
+def test_a_file_is_named_by_its_own_name(tmp_path: Path) -> None:
+    path = tmp_path / "loud-orders.toml"
+    path.write_text(WHOLE, encoding="utf-8")
+    assert read_definition(path).name == "loud-orders"
+    path.write_text("name =", encoding="utf-8")
+    with pytest.raises(InvalidArgument, match="is no TOML"):
+        read_definition(path)
+    with pytest.raises(InvalidArgument, match="cannot be read"):
+        read_definition(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "refusal"),
+    [
+        ('checkpoint = "c"', "", "needs a checkpoint"),
+        ('checkpoint = "c"', 'checkpoint = "c"\nspeed = 3', "a pipeline has no speed"),
+        ('"5 seconds"', '"often"', "trigger: 'often' is neither"),
+        ('sql = "SELECT value FROM orders"', "", "either a sql or a function"),
+        ('sql = "SELECT value FROM orders"', 'function = "x"', "function: 'x' is not like"),
+        ("source.orders", '"source"."or-ders"', "source.or-ders: the name of a table"),
+        ('["orders", "returns"]', '"a"\nassign = "b"', "source.orders: .*contradict each other"),
+        ("maxOffsetsPerTrigger", "maxOffsetPerTrigger", "did you mean maxOffsetsPerTrigger"),
+        ('topic = "out"', "", "a sink is one of topic, parquet"),
+        ('topic = "out"', 'topic = "out"\nmode = "update"', "a topic is appended to"),
+        ('topic = "out"', 'console = true\nmode = "now"', "mode 'now' is none of append"),
+        ('topic = "out"', 'topic = "out"\nwriteId = "x"', "writeId is not for a stream's sink"),
+        (
+            'topic = "out"',
+            'topic = "out"\n[archive]\npath = "x"',
+            "archive and sink contradict|archive and source contradict|archive and sql contradict",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named(old: str, new: str, refusal: str) -> None:
+    assert old in WHOLE
+    with pytest.raises(InvalidArgument, match=refusal):
+        parsed(WHOLE.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("text", "plain", "tables"),
+    [
+        ("SELECT * FROM orders", "SELECT * FROM orders", {"orders": "orders"}),
+        ("SELECT * FROM Orders o", "SELECT * FROM Orders o", {"orders": "orders"}),
+        ("SELECT * FROM `a.b-c`", "SELECT * FROM a_b_c", {"a_b_c": "a.b-c"}),
+        ("SELECT * FROM a_b_c", "SELECT * FROM a_b_c", {"a_b_c": "a.b-c"}),
+        ("SELECT 1", "SELECT 1", {}),
+    ],
+)
+def test_topics_in_a_query_are_found(text: str, plain: str, tables: dict[str, str]) -> None:
+    assert tables_in(text, ["orders", "a.b-c", "other"]) == (plain, tables)
