@@ -45,7 +45,7 @@ class Scrub:
         slice_bytes: int = SLICE_BYTES,
         position: ScrubPosition | None = None,
     ) -> None:
-        self._log = log
+        self.log: Final = log
         self._slice_bytes = slice_bytes
         self.position = ScrubPosition() if position is None else position
         self.is_done = False
@@ -59,15 +59,15 @@ class Scrub:
             return None
         start = Point(self.position.position, self.position.crc)
         try:
-            end, is_good = self._log.reader.verify(segment, start, self._slice_bytes)
+            end, is_good = self.log.reader.verify(segment, start, self._slice_bytes)
             self.verified_bytes += end.position - start.position
             if is_good:
                 self.position = ScrubPosition(segment.base_offset, *end, segment.crc)
                 return None
-            damage = self._log.reader.locate(segment, end.position)
+            damage = self.log.reader.locate(segment, end.position)
         except DamageFound as found:
             damage = found.damage
-        self._log.report(damage)
+        self.log.report(damage)
         self.position = self._behind(segment, damage)
         return damage
 
@@ -78,13 +78,13 @@ class Scrub:
 
     def _current(self) -> Segment | None:
         """Return the segment to go on with, at the place to go on from."""
-        segment = self._log.segments.named(self.position.segment)
+        segment = self.log.segments.named(self.position.segment)
         if segment is not None and segment.is_sealed:
             if self.position.position and self.position.whole != segment.crc:
                 self.position = ScrubPosition(segment.base_offset)
             if self.position.position < segment.bytes:
                 return segment
-        for later in self._log.segments.after(self.position.segment):
+        for later in self.log.segments.after(self.position.segment):
             if later.is_sealed:
                 self.position = ScrubPosition(later.base_offset)
                 return later
@@ -94,6 +94,6 @@ class Scrub:
         """Return the place from which to go on: only a point of the index is sure to be one."""
         if damage.to_offset >= segment.next_offset or not segment.is_sealed:
             return ScrubPosition(segment.base_offset, segment.bytes, segment.crc, segment.crc)
-        index = self._log.reader.index(segment)
+        index = self.log.reader.index(segment)
         point = index[index.place_of_offset(damage.to_offset)]
         return ScrubPosition(segment.base_offset, *point, segment.crc)

@@ -60,6 +60,9 @@ class NodeConfig:
     gather_bytes_max: int = 64 << 20
     """Bytes of publishes accepted and not yet proposed. At the limit more are refused."""
 
+    scrub_bytes_per_s: int = 4 << 20
+    """How fast segments that nobody reads are verified; 0 for not at all."""
+
     host_config: HostConfig = field(default_factory=HostConfig)
 
     release: Release = field(default_factory=Release)
@@ -70,5 +73,7 @@ class NodeConfig:
             raise ValueError("a node forms a new cluster or joins one, not both")
         if self.tick_ms < 1:
             raise ValueError("a tick takes at least a millisecond")
+        if self.scrub_bytes_per_s < 0:
+            raise ValueError("scrub_bytes_per_s is not negative")
         if self.catalog_voters < 1 or self.catalog_voters % 2 == 0:
             raise ValueError("the number of catalog voters is odd")

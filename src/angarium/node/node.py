@@ -24,6 +24,7 @@ from angarium.node.levels import Levels
 from angarium.node.peers import Peers
 from angarium.node.placement import Placement
 from angarium.node.retention import Retention
+from angarium.node.scrubbing import Scrubbing
 from angarium.node.steering import CAUGHT_UP_ENTRIES
 from angarium.replica.host import Host
 from angarium.replica.peers import decode_peer_message
@@ -75,6 +76,7 @@ class Node:
         self._placement = Placement(self)
         self._retention = Retention(self)
         self._compaction = Compaction(self)
+        self._scrubbing = Scrubbing(bytes_per_s=config.scrub_bytes_per_s)
         election_ticks = config.host_config.replica.election_ticks
         self.lag = LoopLag(election_timeout_s=election_ticks * config.tick_ms / 1_000)
         self._tasks: list[asyncio.Task[None]] = []
@@ -191,6 +193,7 @@ class Node:
             self.catalog.run,
             self._retention.run,
             self._compaction.run,
+            lambda: self._scrubbing.run(self.host.replicas),
             *self.background,
         ):
             task = asyncio.create_task(run())
