@@ -338,13 +338,12 @@ def _driver(
 ) -> Driver:
     if plan.protocol is Protocol.WIRE:
         return WireDriver(servers, plan.mode)
-    # gRPC is loaded only by those who measure it.
-    from angarium.bench.drivers.grpc import GrpcDriver  # noqa: PLC0415
-
+    is_http = plan.protocol in (Protocol.REST, Protocol.GRAPHQL)
+    door = "http" if is_http else "grpc"
     leaders = {
         Place(one.name, part.number): part.leader for one in topics for part in one.partitions
     }
-    doors = {node.id: node.addresses.get("grpc") for node in nodes}
+    doors = {node.id: node.addresses.get(door) for node in nodes}
     addresses = {}
     for place in places:
         leader = leaders[place]
@@ -354,8 +353,15 @@ def _driver(
             if (node == leader) == (plan.route is Route.LEADER) and address
         ]
         if not wanted:
-            raise InvalidArgument(f"no {plan.route} of {place.topic} has its gRPC door open")
+            raise InvalidArgument(f"no {plan.route} of {place.topic} has its {door} door open")
         addresses[place] = wanted[0]
+    if is_http:
+        from angarium.bench.drivers.http import HttpDriver  # noqa: PLC0415
+
+        return HttpDriver(addresses, plan.mode, is_graphql=plan.protocol is Protocol.GRAPHQL)
+    # gRPC is loaded only by those who measure it.
+    from angarium.bench.drivers.grpc import GrpcDriver  # noqa: PLC0415
+
     return GrpcDriver(addresses, plan.mode, is_streaming=plan.protocol is Protocol.GRPC_STREAM)
 
 

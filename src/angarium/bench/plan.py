@@ -29,6 +29,10 @@ class Protocol(StrEnum):
     """A call per publish."""
     GRPC_STREAM = "grpc-stream"
     """One stream per connection, on which answers come back as they are known."""
+    REST = "rest"
+    """A request per publish; deliveries as server-sent events."""
+    GRAPHQL = "graphql"
+    """A mutation per publish, a record each; deliveries the same."""
 
 
 class Scenario(StrEnum):
@@ -64,7 +68,7 @@ class Scenario(StrEnum):
 
 
 class Route(StrEnum):
-    """Which node a gRPC publish is sent to; the Python client always finds the leader."""
+    """Which node a publish is sent to; the Python client always finds the leader."""
 
     LEADER = "leader"
     FOLLOWER = "follower"

@@ -44,7 +44,7 @@ def add(words: Words) -> None:
     )
     parser.add_argument(
         "--protocol",
-        choices=("wire", "grpc", "grpc-stream"),
+        choices=("wire", "grpc", "grpc-stream", "rest", "graphql"),
         default="wire",
         help="(default: wire)",
     )
@@ -88,7 +88,7 @@ def add(words: Words) -> None:
         "--through",
         choices=("leader", "follower"),
         default="leader",
-        help="which node gRPC publishes are sent to (default: leader)",
+        help="which node publishes over gRPC and HTTP are sent to (default: leader)",
     )
     parser.add_argument(
         "--nodes", type=natural, default=3, metavar="N", help="of a cluster of its own (default: 3)"

@@ -9,6 +9,7 @@ from graphql import GraphQLError, GraphQLSyntaxError, OperationType, parse, vali
 from graphql.utilities import get_operation_ast
 
 from angarium.doors.http.graphql.measuring import measure
+from angarium.doors.http.graphql.plans import plan_of
 from angarium.errors import InvalidArgument, LimitExceeded
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from angarium.doors.http.graphql.limits import GraphqlLimits
     from angarium.doors.http.graphql.measuring import Measure
+    from angarium.doors.http.graphql.plans import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,8 @@ class Prepared:
 
     document: DocumentNode
     measure: Measure
+    plan: Plan | None = None
+    """The short way through it, if it has one."""
 
 
 class InvalidDocument(InvalidArgument):
@@ -77,7 +81,7 @@ class Documents:
         errors = validate(self._schema, document, max_errors=20)
         if errors:
             raise InvalidDocument(errors)
-        return Prepared(document, measured)
+        return Prepared(document, measured, plan_of(self._schema, document))
 
 
 def operation_kind(prepared: Prepared, name: str | None) -> OperationType:
