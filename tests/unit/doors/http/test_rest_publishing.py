@@ -258,3 +258,41 @@ def test_json_that_is_wrong_or_means_two_things_is_refused(body: bytes) -> None:
             assert door.broker.requests == []
 
     run(story())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"records": [{"value": "a", "value": "b"}]}',
+        b'{"records": [{"value": "a", "value": "b"}, {}]}',
+        b'{"records": [{"value": "a", "v\\u0061lue": "b"}, {"key": "k"}]}',
+        b'{"records": [{"value" : "a", "value": "b"}]}',
+        b'{"records": [{"value": "a"}], "records": [{"value": "b"}]}',
+        b'{"records": [{"value": null, "value": "b"}]}',
+        b'{"records": [{"key": "a", "key": "b", "value": "c"}, {"value": "\\"key\\":"}]}',
+        b'{"records": []}',
+        b'{"records": [{"value": "a"}], "more": 1}',
+    ],
+)
+def test_a_batch_in_which_a_name_comes_twice_is_refused(body: bytes) -> None:
+    async def story() -> None:
+        async with opened() as door:
+            answer = await door.ask("POST", RECORDS + "/batch", body)
+            assert (answer.status, answer.json["code"]) == (400, "INVALID_ARGUMENT")
+            assert door.broker.requests == []
+
+    run(story())
+
+
+def test_a_batch_with_json_inside_its_texts_is_taken_as_it_is() -> None:
+    async def story() -> None:
+        async with opened() as door:
+            texts = ['{"value": "x", "key": 1}', '":', "", '"records":']
+            records = [{"value": one, "key": one} for one in texts] + [{"value": None}, {}]
+            body = {"records": records}
+            answer = await door.ask("POST", RECORDS + "/batch?partition=0", body)
+            assert answer.status == 200
+            expected = [(one.encode(), one.encode()) for one in texts]
+            assert stored(door) == [*expected, (None, None), (None, None)]
+
+    run(story())
