@@ -24,6 +24,12 @@ TICK_MICROS: Final = 50_000
 """How exactly leases end."""
 
 
+PORTIONS: Final = 4
+PORTIONS_FROM: Final = 32
+"""A member with a credit of at least `PORTIONS_FROM` is lent more when one part in `PORTIONS` of it
+is free; one with less, whenever there is room."""
+
+
 class Borrower:
     """A member that is attached."""
 
@@ -74,7 +80,7 @@ class Loans:
         self.borrowers: dict[str, Borrower] = {}
         """Attached members, in the order in which they came."""
         self.hungry: dict[str, Borrower] = {}
-        """Those that may be lent more; whoever was served last stands last."""
+        """Those that have room for a portion; whoever was served last stands last."""
         self.on_loan = 0
         self._by_block: dict[int, dict[Borrower, Loan]] = {}
         self._ticks: list[int] = []
@@ -96,11 +102,16 @@ class Loans:
         borrower.is_gone = True
 
     def appetite(self, borrower: Borrower) -> None:
-        """Note whether a member may be lent more."""
-        if borrower.credit > borrower.on_loan and not borrower.is_gone:
-            self.hungry.setdefault(borrower.name, borrower)
-        else:
+        """Note whether a member may be lent more: once it has room for a portion, until it is full.
+
+        A member that settles a little and is lent that little again would get ever smaller
+        deliveries, each of which costs as much as a large one.
+        """
+        free = borrower.credit - borrower.on_loan
+        if free <= 0 or borrower.is_gone:
             self.hungry.pop(borrower.name, None)
+        elif borrower.credit < PORTIONS_FROM or free * PORTIONS >= borrower.credit:
+            self.hungry.setdefault(borrower.name, borrower)
 
     def served(self, borrower: Borrower) -> None:
         """Put a member that was lent something behind the others."""

@@ -61,7 +61,7 @@ class StreamOrder:
         self.is_stopped = False
         self._choose_owner()
         owner = self.owner
-        if owner is None or owner.name != self._heir(owner):
+        if owner is None or owner.name != self._heir(owner) or owner.name not in self._loans.hungry:
             return
         while owner.free > 0:
             barrier = self._barrier()
