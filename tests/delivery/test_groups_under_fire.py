@@ -62,7 +62,7 @@ def test_a_queue_whose_members_and_leaders_are_killed_ends_every_record_once(
         config=GroupConfig(backoff_min_ms=50, backoff_max_ms=500),
         fail_share=0.002,
         poison_every=20_011,
-        work_ms=50,
+        work_ms=10,
     )
     assert verdict.violations == []
     assert verdict.records == 200_000
@@ -80,7 +80,7 @@ def test_a_stream_whose_members_and_leaders_are_killed_keeps_its_order(tmp_path:
         node_kills=2,
         seed=2,
         config=GroupConfig(max_attempts=50, backoff_min_ms=10, backoff_max_ms=100),
-        work_ms=50,
+        work_ms=10,
     )
     assert verdict.violations == []
     assert verdict.records == 60_000

@@ -129,7 +129,7 @@ class Chaos:
                 config=GroupConfig(max_attempts=5 if poison else 100, backoff_max_ms=500),
                 fail_share=0.002 if poison else 0.0,
                 poison_every=50_021 if poison else 0,
-                work_ms=50,
+                work_ms=10,
             )
             verdict = await under_fire(
                 cluster,
