@@ -67,12 +67,13 @@ def main(arguments: list[str]) -> int:
         with SyncClient(servers) as client:
             fill(client, options.records)
             bench = Bench(spark, client, servers, options.records, Path(folder), cpu_seconds)
+            print(f"{options.records:,} records of 100 bytes, {PARTITIONS} partitions")
             for part in options.only.split(","):
-                figures |= getattr(bench, part)()
+                found: dict[str, float] = getattr(bench, part)()
+                for name, figure in found.items():
+                    print(f"{name:<46}{figure:>14,.2f}", flush=True)
+                figures |= found
         spark.stop()
-    print(f"{options.records:,} records of 100 bytes, {PARTITIONS} partitions, {options.master}")
-    for name, figure in figures.items():
-        print(f"{name:<46}{figure:>14,.2f}")
     print(json.dumps(figures))
     return 0
 

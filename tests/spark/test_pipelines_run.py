@@ -131,3 +131,16 @@ def test_a_question_is_answered_by_the_command_on_a_java_from_pypi(
         {"key": "b", "total": 2},
     ]
     assert answer.stderr == "starting Spark (about 10 s)\n"
+
+
+def test_what_spark_refuses_is_one_sentence() -> None:
+    from pyspark.errors import AnalysisException
+
+    from angarium.cli.spark import spark_refusal
+
+    assert spark_refusal(AnalysisException("[NO_SUCH] There is none.\n\tat org.apache")) == (
+        "[NO_SUCH] There is none."
+    )
+    ours = "An exception was thrown:\nangarium.errors.NotFound: there is no topic x\n SQLSTATE: 1"
+    assert spark_refusal(AnalysisException(ours)) == "there is no topic x"
+    assert spark_refusal(ValueError("x")) is None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from zipfile import ZipFile
 
 import pyspark
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from angarium.errors import PreconditionFailed
@@ -27,6 +28,9 @@ LOG_NAME: Final = "spark.log"
 """Where Java and the Python workers write what they would print, in the cache folder."""
 
 CHECKPOINT_MANAGER: Final = "FileSystemBasedCheckpointFileManager"
+
+_PYTHON_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""PySpark's own, which print an error with its stack before it is raised."""
 
 _LINKED: Final = ("bin", "sbin", "jars", "licenses", "data")
 
@@ -65,6 +69,8 @@ def spark_session(
         session = builder.master(wanted).getOrCreate()
         if not verbose:
             session.sparkContext.setLogLevel("OFF")
+            for logger in _PYTHON_LOGGERS:
+                PySparkLogger.getLogger(logger).disabled = True
     return session
 
 
