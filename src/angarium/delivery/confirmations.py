@@ -42,7 +42,9 @@ def confirm(ledger: Ledger, number: int, outcome: Outcome, *, now: Micros) -> bo
         case Stale():
             _answer(ledger, purpose.tickets, refused)
         case Jumping():
-            return True
+            if refused is not None:
+                ledger.proposals.again(change, purpose, now=now)
+            return refused is None
         case _:
             assert_never(purpose)
     return False

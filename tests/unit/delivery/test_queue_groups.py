@@ -352,3 +352,19 @@ def test_a_record_that_is_settled_while_it_waits_is_forgotten(leader: Leader) ->
     leader.wait(2 * SECOND)
     assert {0, 1, 2}.isdisjoint(leader.held["a"])
     assert leader.group.floor == 3
+
+
+def test_what_the_log_does_not_take_is_proposed_again_after_a_while_and_not_at_once(
+    leader: Leader,
+) -> None:
+    leader.commit(Set("g", GroupSettings(behind=Behind.JUMP)))
+    leader.attach("a", 2)
+    leader.records.trim(50)
+    (jump,) = leader.step().proposals
+    leader.log.clear()
+    leader.delivery.confirmed(jump.number, Refused("DISK_FULL"), now=leader.now)
+    assert leader.step().proposals == []
+    assert leader.wake_at is not None
+    assert leader.wake_at > leader.now
+    leader.wait(SECOND)
+    assert leader.group.floor == 50
