@@ -7,7 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.simulation import bugs_in_machine_and_replica, bugs_in_raft, bugs_in_the_log
+from tests.simulation import (
+    bugs_in_delivery,
+    bugs_in_machine_and_replica,
+    bugs_in_raft,
+    bugs_in_the_log,
+)
 from tests.simulation.planting import bugs_of
 
 if TYPE_CHECKING:
@@ -15,6 +20,6 @@ if TYPE_CHECKING:
 
 BUGS: dict[str, PlantedBug] = {
     one.name: one
-    for room in (bugs_in_raft, bugs_in_the_log, bugs_in_machine_and_replica)
+    for room in (bugs_in_raft, bugs_in_the_log, bugs_in_machine_and_replica, bugs_in_delivery)
     for one in bugs_of(room)
 }

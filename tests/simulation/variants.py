@@ -88,6 +88,18 @@ redriving: Final = Variant(
 )
 """Several who send the same dead letters back, and crash in the middle of it."""
 
+consuming: Final = Variant(
+    "consuming",
+    Settings(
+        members=3,
+        producers=3,
+        readers=1,
+        faults_min=6,
+        faults=_more(crash=10, transfer=10, isolate_leader=6, wipe=4),
+    ),
+)
+"""Consumer groups of every kind, whose leaders change all the time."""
+
 
 def scripted(name: str) -> Variant:
     """Return the schedule called `name`."""

@@ -12,6 +12,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from angarium.modes import DeliveryMode
+from angarium.testing import group_checkers
 from angarium.testing.history import SENT_BACK, Result
 
 if TYPE_CHECKING:
@@ -139,11 +140,13 @@ def c1_nothing_is_invented(history: History) -> Iterator[str]:
             attempted[group].update(values)
     for log in history.final:
         for record in log.records:
+            if record.value in history.groups.letters:
+                continue
             if record.value not in attempted[log.group]:
                 yield f"node {log.node} group {log.group}: {record.value!r} was never sent"
     for fetch in history.fetches:
         for offset, value in fetch.records:
-            if value not in attempted[fetch.group]:
+            if value not in attempted[fetch.group] and value not in history.groups.letters:
                 yield f"a fetch from node {fetch.node} at {offset} saw {value!r}, never sent"
 
 
@@ -368,13 +371,24 @@ CHECKS: tuple[Callable[[History], Iterator[str]], ...] = (
     c6_each_sequence_once,
     c6_each_letter_is_sent_back_once,
     c8_eventual_is_lost_only_with_its_leader,
+    group_checkers.c7_a_floor_passes_only_what_was_settled,
+    group_checkers.c7_what_was_acknowledged_stays_so,
+    group_checkers.c7_attempts_are_not_forgotten,
+    group_checkers.c7_each_record_is_buried_once_with_the_right_count,
+    group_checkers.c8_one_holder_at_a_time,
+    group_checkers.c8_streams_keep_their_order,
+    group_checkers.c8_keys_keep_their_order,
 )
 
 
 def _noticed(incident: str) -> Violation:
     """Return an incident under its check: the one it names, else C9."""
     check, colon, sentence = incident.partition(": ")
-    return Violation("C10", sentence) if colon and check == "C10" else Violation("C9", incident)
+    return (
+        Violation(check, sentence)
+        if colon and check in {"C7", "C10"}
+        else Violation("C9", incident)
+    )
 
 
 def _answered(history: History, group: GroupId, mode: DeliveryMode) -> Iterator[Publish]:

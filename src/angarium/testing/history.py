@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from angarium.testing.group_history import GroupHistory
+
 if TYPE_CHECKING:
     from angarium.ids import GroupId, NodeId
     from angarium.modes import DeliveryMode
@@ -143,4 +145,5 @@ class History:
     in EVENTUAL mode may be missing."""
     incidents: list[str] = field(default_factory=list)
     """What the run itself noticed: two leaders in a term, replicas whose hashes differ, …"""
+    groups: GroupHistory = field(default_factory=GroupHistory)
     eventual_lost: int = 0

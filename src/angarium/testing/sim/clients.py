@@ -13,6 +13,7 @@ from angarium.modes import DeliveryMode
 from angarium.testing.history import Fetch, HighWater, Publish, Result
 from angarium.testing.sim.clock import MILLISECOND
 from angarium.testing.sim.compacting import keys_of_values
+from angarium.testing.sim.consumers import deliver_at_of, keys_of
 from angarium.testing.sim.requests import (
     FetchReply,
     FetchRequest,
@@ -125,10 +126,18 @@ class Producer:
         number = self._request
         self._pending[number] = operation
         target = self._leader or self.rng.choice(self.world.node_ids)
-        keys = keys_of_values(operation.values) if self.world.settings.compactors else None
+        keys: list[bytes | None] | None = None
+        deliver_at = 0
+        if self.world.settings.members:
+            keys, deliver_at = keys_of(operation), deliver_at_of(operation)
+            for value, key in zip(operation.values, keys, strict=True):
+                self.world.history.groups.keys[value] = (key, deliver_at)
+        elif self.world.settings.compactors:
+            keys = keys_of_values(operation.values)
         batch = encode(
             operation.values,
             keys=keys,
+            deliver_at=deliver_at,
             producer_id=ProducerId(operation.producer),
             epoch=Epoch(operation.epoch),
             sequence=Sequence(operation.sequence),

@@ -15,12 +15,14 @@ from angarium.errors import (
     SyncFailed,
 )
 from angarium.ids import Incarnation, NodeId, ReplicaId, node_of, replica_id
-from angarium.machine.commands import Transacting
+from angarium.machine.commands import Cursors, Transacting
 from angarium.replica.acks import Publishing
 from angarium.replica.host import Host
 from angarium.replica.repair import IdentityLost
 from angarium.testing.disk import SimulatedDisk
 from angarium.testing.sim.clock import MILLISECOND
+from angarium.testing.sim.group_requests import Attach, Attached, Detach, Say
+from angarium.testing.sim.lender import Lender
 from angarium.testing.sim.requests import (
     FetchReply,
     FetchRequest,
@@ -33,7 +35,7 @@ from angarium.testing.sim.requests import (
 from angarium.testing.sim.settling import Settling
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
     from angarium.ids import GroupId
     from angarium.replica.acks import Published
@@ -83,6 +85,9 @@ class SimNode:
         self._sharing: dict[GroupId, list[Publishing]] = {}
         """Publishes that will go into one entry."""
         self._settling = Settling()
+        self._lenders: dict[GroupId, Lender] = {}
+        """What serves the consumer groups of each partition this node leads."""
+        self._letters = 0
 
     @property
     def replica(self) -> ReplicaId:
@@ -186,6 +191,9 @@ class SimNode:
         self._backlog.clear()
         self._sharing.clear()
         self._settling = Settling()
+        for lender in self._lenders.values():
+            lender.end()
+        self._lenders.clear()
         for group, term in self._leading.items():
             self.world.history.ended_tenures.add((group, self.id, term))
         self._leading.clear()
@@ -229,6 +237,11 @@ class SimNode:
                     self._fetch(host, payload)
                 case HighWaterRequest():
                     self._high_water(host, payload)
+                case Attach() | Detach() | Say():
+                    self._take_from_member(payload)
+                case PublishReply():
+                    for lender in self._lenders.values():
+                        lender.letter_answered(payload)
                 case _:
                     host.deliver_from_peer(payload)
             self._drive()
@@ -357,8 +370,12 @@ class SimNode:
                 if before is not None:
                     self.world.history.ended_tenures.add((group, self.id, before))
                     del self._leading[group]
+                if group in self._lenders:
+                    self._lenders.pop(group).end()
                 if term is not None:
                     self._leading[group] = term
+                    if self.world.settings.members:
+                        self._lenders[group] = Lender(self, replica, term)
                     self.world.note(self.name, "leads group", group, "in term", term)
 
     # --- clients ----------------------------------------------------------------------------
@@ -413,6 +430,10 @@ class SimNode:
         else:
             replica.partition.submit(command, now=self.world.clock_of(self), reply=reply)
             replica.process()
+            if isinstance(command, Cursors) and request.group in self._lenders:
+                # Whatever comes of it, its groups are looked at soon, and again when it is applied.
+                lender = self._lenders[request.group]
+                self.world.scheduler.after(50 * MILLISECOND, self.tell_lender, lender, None, None)
 
     def _fetch(self, host: Host, request: FetchRequest) -> None:
         replica = host.replicas.get(request.group)
@@ -451,3 +472,43 @@ class SimNode:
             with self._surviving:
                 replica.process()
                 self._drive()
+
+    # --- consumer groups --------------------------------------------------------------------
+
+    def _take_from_member(self, request: Attach | Detach | Say) -> None:
+        lender = self._lenders.get(request.partition)
+        if lender is not None:
+            lender.take(request)
+        elif isinstance(request, Attach):
+            said = Attached(request.number, self.id, False)
+            self.world.network.send_once(self.name, request.client, said)
+
+    def next_letter(self) -> int:
+        """Return a number for a request of this node's own."""
+        self._letters += 1
+        return self._letters
+
+    def step_lender(self, lender: Lender, at: int) -> None:
+        """Let a lender do what it planned for this time."""
+        if not lender.is_due(at):
+            return
+        if self._paused:
+            self._backlog.append((self.step_lender, (lender, at)))
+            return
+        with self._surviving:
+            lender.step()
+            self._drive()
+
+    def tell_lender(self, lender: Lender, action: Callable[[Any], None] | None, fact: Any) -> None:
+        """Let a lender hear of something, unless it is over; without an action, look at all."""
+        if lender.is_over:
+            return
+        if self._paused:
+            self._backlog.append((self.tell_lender, (lender, action, fact)))
+            return
+        with self._surviving:
+            if action is None:
+                lender.touch_all()
+            else:
+                action(fact)
+            self._drive()

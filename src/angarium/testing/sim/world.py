@@ -21,6 +21,7 @@ from angarium.testing.history import FinalLog, History, LogRecord, Publish, Resu
 from angarium.testing.sim.clients import Producer, Reader
 from angarium.testing.sim.clock import MILLISECOND, SECOND, Scheduler
 from angarium.testing.sim.compacting import SHARE_COMPACTED, Compacting, may_be_compacted
+from angarium.testing.sim.consumers import Consumers
 from angarium.testing.sim.faults import FaultProfile, Faults
 from angarium.testing.sim.network import Network, Weather
 from angarium.testing.sim.node import SimNode
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from angarium.replica.partition_replica import PartitionReplica
+    from angarium.testing.sim.member import SimMember
+    from angarium.testing.sim.overseer import Overseer
 
 START = 1_700_000_000 * SECOND
 """When simulated time begins."""
@@ -83,6 +86,8 @@ class Settings:
     transactors: int = 0
     redrivers: int = 0
     """Clients that send the same dead letters back."""
+    members: int = 0
+    """Members of each consumer group; with none there are no groups."""
     compactors: int = 0
     """One has logs compacted, or none does. Not together with transactions or groups."""
     sharing_micros: int = 0
@@ -114,6 +119,7 @@ def _drawn_settings(seed: int) -> Settings:
         sharing_micros=rng.choice((0, 0, 1_000)),
         faults_min=rng.choice((OVERLAPPING_FAULTS_MIN, 10, 20)),
         redrivers=rng.choice((0, 0, 0, 2)),
+        members=rng.choice((0, 0, 0, 3)),
     )
 
 
@@ -176,13 +182,18 @@ class World:
             for number in range(self.settings.redrivers)
         ]
         self.compactors = [Compacting(self, seed ^ 0xC0DE) for _ in range(self.settings.compactors)]
-        self.clients: list[Producer | Reader | Steward | Transactor | Redriver | Compacting] = [
+        # Not from the run's own dice: runs without members are what they always were.
+        self.consumers = Consumers(self, self.settings.members, seed ^ 0xC0FFEE)
+        self.clients: list[
+            Producer | Reader | Steward | Transactor | Redriver | Compacting | SimMember | Overseer
+        ] = [
             *self.producers,
             *self.readers,
             *self.stewards,
             *self.transactors,
             *self.redrivers,
             *self.compactors,
+            *self.consumers.clients,
         ]
         self._places: dict[str, Callable[[Any], None]] = {
             **{node.name: node.receive for node in self.nodes.values()},
@@ -325,7 +336,11 @@ class World:
     def _conclude(self) -> None:
         """Heal everything, wait for the cluster to recover (C10), and read what is left."""
         self.heal()
-        for step in (self._expect_acknowledgements, self._expect_convergence):
+        for step in (
+            self._expect_acknowledgements,
+            self._expect_groups_to_finish,
+            self._expect_convergence,
+        ):
             if not self._is_broken:
                 step()
         # Replicas that have not come together would only show as many losses more.
@@ -392,6 +407,12 @@ class World:
                 self.history.incidents.append(
                     f"C10: group {probe.group} gave no CONSISTENT ack within 5 s of healing"
                 )
+
+    def _expect_groups_to_finish(self) -> None:
+        """Members that only work, and fail no more, bring every group to its end."""
+        if self.settings.members:
+            self.wait(40 * SECOND, self.consumers.are_done)
+            self.consumers.read_final()
 
     def _expect_convergence(self) -> None:
         """Every replica ends with the same log, and everybody's operations with an answer."""
