@@ -305,6 +305,7 @@ class Replica:
 
     def _apply(self, message: Message) -> None:
         state = self._state
+        is_changed = False
         for entry in message.entries:
             if entry.kind is EntryKind.NORMAL and not state.understands(entry.data):
                 # The replicas of a newer release make something of it. Passing over it would make
@@ -321,9 +322,22 @@ class Replica:
                     self.raft.apply_conf_change(decode_conf_change(entry))
                 self._storage.outdate()
                 self.conf_ticks = 0
+                is_changed = True
             state.apply(entry)
+        if is_changed:
+            self._remember_membership()
         for response in message.responses:
             self.raft.step(response)
+
+    def _remember_membership(self) -> None:
+        """Write down soon how far is committed: here this is more than a hint.
+
+        A replica that came back believing that a change is still under way would need those who
+        left for a majority, and their disks may be gone by then (seed 7332).
+        """
+        with suppress(DiskFull):
+            self._write(())
+            self._sync = self._outbox.after_sync(self, ())
 
     def _watch_leadership(self) -> None:
         raft = self.raft

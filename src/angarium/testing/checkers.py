@@ -115,7 +115,8 @@ def _fault_of(one: Transaction, log: FinalLog, places: dict[bytes, int]) -> str 
     found = [offset for offset in offsets if offset is not None]
     base, past, _ = one.placed.get(log.group, (None, None, 0))
     if not found:
-        trimmed = past is not None and past <= log.start
+        # Where nobody learned its place, it may have been below the start.
+        trimmed = log.start > 0 if past is None else past <= log.start
         return "was committed and is lost" if one.committed and not trimmed else None
     if one.committed is False:
         return "was aborted and is there"
