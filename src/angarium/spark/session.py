@@ -60,6 +60,9 @@ def spark_session(
     )
     for setting in settings:
         builder = builder.config(setting.name, setting.value)
+    if wanted.startswith("local"):
+        # Spark would make a folder for tables of its own wherever the program happens to stand.
+        builder = builder.config("spark.sql.warehouse.dir", str(cache_folder() / "warehouse"))
     for key, value in (config or {}).items():
         builder = builder.config(key, value)
     if master.startswith("sc://"):
