@@ -82,7 +82,7 @@ def double_dead_letter() -> Iterator[Replaced]:
     yield Replaced(Groups, "_buried", buried)
 
 
-@bug(seeds_max=10, run=consuming)
+@bug(seeds_max=20, run=consuming)
 def delay_forgotten() -> Iterator[Replaced]:
     """Delayed records that a leader has passed are not looked for when their time comes."""
 
@@ -96,7 +96,7 @@ def delay_forgotten() -> Iterator[Replaced]:
     yield Replaced(Sweep, "due", due)
 
 
-@bug(seeds_max=20, run=consuming)
+@bug(seeds_max=40, run=consuming)
 def delay_forgotten_at_restart() -> Iterator[Replaced]:
     """A restarted node does not look for delayed records in the segment it was writing."""
 
@@ -107,7 +107,7 @@ def delay_forgotten_at_restart() -> Iterator[Replaced]:
     yield Replaced(delays, "read_delays", read_delays)
 
 
-@bug(seeds_max=10, run=consuming)
+@bug(seeds_max=20, run=consuming)
 def foreign_ack_accepted() -> Iterator[Replaced]:
     """Whoever takes part in a group may settle what another member holds."""
     original = settlements._held
@@ -125,7 +125,7 @@ def foreign_ack_accepted() -> Iterator[Replaced]:
     yield Replaced(settlements, "_held", held)
 
 
-@bug(seeds_max=10, run=consuming)
+@bug(seeds_max=20, run=consuming)
 def order_broken_after_nack_in_a_stream_group() -> Iterator[Replaced]:
     """What is on loan behind a failed record of a stream is not taken back."""
 
