@@ -32,7 +32,7 @@ JOBS_MAX: Final = 4
 ALONE: Final = ("spark",)
 """Stages whose tests share one costly thing (a Spark session) and so one process."""
 
-BUDGET_SECONDS: Final = 600
+BUDGET_SECONDS: Final = 1_500
 """What a whole run may take on two cores. Above it the run says so; it does not fail."""
 
 NOTHING_COLLECTED: Final = 5

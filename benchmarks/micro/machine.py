@@ -22,8 +22,9 @@ import google_crc32c
 from angarium.batch import Batch
 from angarium.batch import encode as encode_batch
 from angarium.ids import Index, Micros, Offset, ProducerId, Sequence, Term
+from angarium.kinds import GroupKind
 from angarium.machine import Cursors, PartitionMachine, Projection, encode
-from angarium.machine.changes import Ack, GroupKind, Open, Retry
+from angarium.machine.changes import Ack, Open, Retry
 
 if TYPE_CHECKING:
     from collections.abc import Callable

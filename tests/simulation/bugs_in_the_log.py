@@ -192,7 +192,7 @@ def log_forgets_before_the_snapshot_is_saved() -> Iterator[Replaced]:
 
     def take_snapshot(self: Replica) -> Generator[Work, None, None]:
         if self.applied > self.snapshot_index:
-            self._forget_entries(self.applied)
+            self._forget_entries(self.applied, keep=self._config.snapshot_keep_entries)
         yield from original(self)
 
     yield Replaced(Replica, "take_snapshot", take_snapshot)
