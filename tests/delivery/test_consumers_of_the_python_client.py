@@ -282,6 +282,7 @@ async def test_consumers_go_on_while_nodes_go_away(broker: InProcessBroker) -> N
 # --- apps ----------------------------------------------------------------------------------------
 
 APP = """
+import sys
 import time
 from angarium import App, GroupRecord
 
@@ -290,7 +291,8 @@ app = App()
 @app.subscriber("work", group="g", concurrency=4)
 def handle(record: GroupRecord) -> None:
     time.sleep(0.005)
-    print(record.value.decode(), flush=True)
+    sys.stdout.write(record.value.decode() + "\\n")  # in one piece: four threads write
+    sys.stdout.flush()
 """
 
 

@@ -64,7 +64,9 @@ class ReadDesk:
             raise InvalidArgument("a fetch has an offset from 0 on, and a positive size")
         place = await self._topics.partition(request.topic, request.partition)
         replica = self._node.host.replicas.get(place.group)
-        if replica is None or (request.fresh and not replica.may_serve):
+        # Who asks for more than a follower has yet has heard of it elsewhere.
+        is_behind = replica is not None and request.offset > replica.end_offset
+        if replica is None or ((request.fresh or is_behind) and not replica.may_serve):
             return await self._forward(request, place)
         if request.fresh:
             await self._confirm(replica)

@@ -1,0 +1,74 @@
+"""A follower that has not got as far as somebody knows asks the leader instead of saying no."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from angarium.api import FetchRequest
+from angarium.errors import NotLeader, OffsetOutOfRange
+from angarium.ids import GroupId, Offset
+from angarium.service.reading import ReadDesk
+
+if TYPE_CHECKING:
+    from angarium.node.node import Node
+    from angarium.service.topics import TopicDesk
+
+GROUP = GroupId(1)
+END = Offset(10)
+
+
+class OneReplica:
+    """Ten records, on a leader or a follower."""
+
+    def __init__(self, *, leads: bool) -> None:
+        self.may_serve = leads
+        self.end_offset = END
+        self.partition = SimpleNamespace(log=SimpleNamespace(start_offset=Offset(0)))
+
+    def fetch(self, offset: Offset, *, bytes_max: int) -> list[memoryview]:
+        if offset > END:
+            raise OffsetOutOfRange(offset=offset, start=Offset(0), end=END)
+        return []
+
+
+def a_desk(*, leads: bool) -> ReadDesk:
+    """Return the desk of a node from which no other one can be asked."""
+    topics = SimpleNamespace(by_name={}, by_id={})
+    node: Any = SimpleNamespace(
+        host=SimpleNamespace(replicas={GROUP: OneReplica(leads=leads)}),
+        catalog=SimpleNamespace(machine=SimpleNamespace(topics=topics)),
+        config=SimpleNamespace(request_timeout_s=1.0),
+        peers=SimpleNamespace(request=None),
+        now=lambda: 0,
+    )
+
+    async def partition(*_: object) -> object:
+        return SimpleNamespace(group=GROUP)
+
+    async def leader(_: object) -> None:
+        raise NotLeader("the leader would be asked")
+
+    desk = SimpleNamespace(partition=partition, leader=leader)
+    return ReadDesk(cast("Node", node), cast("TopicDesk", desk))
+
+
+def fetched_at(offset: int) -> FetchRequest:
+    return FetchRequest(topic="orders", partition=0, offset=Offset(offset))
+
+
+def test_a_follower_asks_the_leader_for_what_it_has_not_got_yet() -> None:
+    with pytest.raises(NotLeader):
+        asyncio.run(a_desk(leads=False).fetch(fetched_at(11)))
+
+
+def test_a_follower_answers_for_itself_up_to_its_end() -> None:
+    assert asyncio.run(a_desk(leads=False).fetch(fetched_at(10))).end_offset == END
+
+
+def test_a_leader_says_what_has_never_been() -> None:
+    with pytest.raises(OffsetOutOfRange):
+        asyncio.run(a_desk(leads=True).fetch(fetched_at(11)))
