@@ -18,6 +18,7 @@ from angarium.api.transactions import Position
 from angarium.errors import (
     AngariumError,
     GroupFenced,
+    OffsetOutOfRange,
     OutcomeUnknown,
     ProducerFenced,
     TransactionAborted,
@@ -93,7 +94,8 @@ async def main(name: str, addresses: list[str]) -> None:
                     await asyncio.sleep(0.02)
             except ProducerFenced:
                 return
-            except (GroupFenced, TransactionAborted, OutcomeUnknown):
+            # Near the end "somewhere else" may lie behind it.
+            except (GroupFenced, OffsetOutOfRange, OutcomeUnknown, TransactionAborted):
                 continue
             except AngariumError as error:
                 if not error.retriable:
