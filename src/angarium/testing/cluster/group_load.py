@@ -21,7 +21,7 @@ import msgspec
 
 from angarium.api import GroupConfig
 from angarium.client import Client
-from angarium.errors import NotFound
+from angarium.errors import AngariumError, NotFound
 from angarium.kinds import GroupKind
 from angarium.testing.cluster.group_member import Event, MemberSettings
 from angarium.testing.cluster.waiting import eventually
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 PIECE: Final = 1_000
 """Records that are published at a time."""
 
-SETTLE_SECONDS_MAX: Final = 120.0
+SETTLE_SECONDS_MAX: Final = 90.0
 """How long after the last fault a group may take to be done with everything."""
 
 
@@ -162,7 +162,10 @@ class GroupLoad:
 
     async def conclude(self, *, within_s: float = SETTLE_SECONDS_MAX) -> GroupVerdict:
         """Wait until the group is done with everything, and judge."""
-        await eventually(self._is_done, within_s=within_s, what="the group is done")
+        try:
+            await eventually(self._is_done, within_s=within_s, what="the group is done")
+        except TimeoutError as late:
+            raise TimeoutError(f"{late}\n{await self._views()}") from late
         stored = await self._stored()
         letters = await self._letters()
         return self._judge(stored, letters, self._events())
@@ -173,6 +176,19 @@ class GroupLoad:
         except NotFound:
             return False
         return info.lag == 0 and all(one.floor == one.end_offset for one in info.positions)
+
+    async def _views(self) -> str:
+        """Return what every node says about the group, for a person."""
+        lines = []
+        for server in self._servers:
+            async with Client(server) as client:
+                try:
+                    info = await client.describe_group("workers")
+                except AngariumError as error:
+                    lines.append(f"{server} does not answer: {error}")
+                    continue
+            lines += [f"{server}:", *(f"  {one}" for one in (*info.members, *info.positions))]
+        return "\n".join(lines)
 
     async def _stored(self) -> dict[tuple[int, int], int]:
         found: dict[tuple[int, int], int] = {}
