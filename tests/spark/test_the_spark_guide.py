@@ -25,10 +25,14 @@ def test_the_examples_run_as_they_are_printed(
     client.create_topic("orders", partitions=2)
     client.create_topic("invoices")
     client.publish_batch("orders", [b"tea", b"cake"], keys=[b"table 7", b"table 8"])
-    # `spark_session` joins the session that runs already.
+    # `spark_session` joins the session that runs already, and gives it the guide's settings.
     names: dict[str, Any] = {"checkpoint": checkpoint}
-    for code in EXAMPLES:
-        exec(compile(code.replace(PRINTED, servers), str(GUIDE), "exec"), names)
+    partitions = spark.conf.get("spark.sql.shuffle.partitions") or "1"
+    try:
+        for code in EXAMPLES:
+            exec(compile(code.replace(PRINTED, servers), str(GUIDE), "exec"), names)
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", partitions)
     assert names["orders"].count() == 2
     assert {row.value for row in names["lines"].collect()} == {"tea", "cake"}
     assert spark.table("texts").count() == 2
