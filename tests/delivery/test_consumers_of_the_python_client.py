@@ -282,7 +282,7 @@ async def test_consumers_go_on_while_nodes_go_away(broker: InProcessBroker) -> N
 # --- apps ----------------------------------------------------------------------------------------
 
 APP = """
-import sys
+import os
 import time
 from angarium import App, GroupRecord
 
@@ -291,8 +291,7 @@ app = App()
 @app.subscriber("work", group="g", concurrency=4)
 def handle(record: GroupRecord) -> None:
     time.sleep(0.005)
-    sys.stdout.write(record.value.decode() + "\\n")  # in one piece: four threads write
-    sys.stdout.flush()
+    os.write(1, record.value + b"\\n")  # at once and whole: four threads write
 """
 
 
