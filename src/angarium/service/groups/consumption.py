@@ -51,6 +51,9 @@ LOOK_S: Final = 0.05
 PAUSE_S_MAX: Final = 0.25
 """Attaching again waits longer after each failure, up to this: how late a new leader is noticed."""
 
+LEADERS_EVERY: Final = 10
+"""In every so many-th look it is looked for leaders that changed without a word."""
+
 TOPICS_EVERY: Final = 20
 """In every so many-th look the topics are looked up, for new partitions."""
 
@@ -86,6 +89,7 @@ class LocalConsumption:
         self._something = asyncio.Event()
         self._error: AngariumError | None = None
         self._is_over = False
+        self._has_begun = False
         self._due: dict[Part, float] = {}
         """Parts that are not attached, and when to try again."""
         self._joins: dict[Part, asyncio.Future[None]] = {}
@@ -144,6 +148,8 @@ class LocalConsumption:
         except BaseException:
             await self.close()
             raise
+        finally:
+            self._has_begun = True
 
     async def _join(self, part: Part) -> None:
         joined: asyncio.Future[None] = self._loop.create_future()
@@ -173,7 +179,7 @@ class LocalConsumption:
         try:
             leader = self._leader_of(part)
             credit = max(1, self._credit // len(self._parts))
-            part.attach(self._post(leader), self._opening, credit)
+            part.attach(self._post(leader), leader, self._opening, credit)
         except AngariumError as error:
             part.failures += 1
             self.left(part, error)
@@ -375,14 +381,19 @@ class LocalConsumption:
             await asyncio.sleep(LOOK_S)
             looks += 1
             now = self._loop.time()
-            for part, due in list(self._due.items()):
-                if due <= now:
+            for part in list(self._parts.values()):
+                due = self._due.get(part)
+                # Until it has begun the others wait for the first partitions on purpose.
+                is_due = self._has_begun if due is None else due <= now
+                if is_due and not part.is_seated:
                     self._attach(part)
             late = NotLeader("no leader has answered in time; settle again")
             for part in self._parts.values():
                 part.return_stale(now)
                 part.expire_asks(now, late)
             self._spread()
+            if looks % LEADERS_EVERY == 0:
+                self._follow_leaders()
             if looks % TOPICS_EVERY == 0:
                 self._follow_topics()
 
@@ -394,6 +405,14 @@ class LocalConsumption:
         for part, credit in zip(parts, spread(self._credit, busy), strict=True):
             part.was_busy = False
             part.allow(credit)
+
+    def _follow_leaders(self) -> None:
+        """Leave nodes that lead no more and do not say so: they may be paused, or cut off."""
+        for part in list(self._parts.values()):
+            if part.place in self._node.host.replicas:
+                leader = self._node.leader_of(part.place)
+                if leader is not None and part.node not in {None, leader}:
+                    part.leave_for(NotLeader(f"node {leader} leads now", leader=leader))
 
     def _follow_topics(self) -> None:
         for name in self.membership.topics:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol, assert_never
 
 from angarium.api import Settled, Verb
 from angarium.delivery import GRACE_MICROS, GroupDelivery, Held
-from angarium.errors import AngariumError, GroupFenced, LimitExceeded, OffsetOutOfRange
+from angarium.errors import AngariumError, GroupFenced, LimitExceeded, NotLeader, OffsetOutOfRange
 from angarium.ids import Micros
 from angarium.kinds import GroupKind
 from angarium.machine.changes import Member, Members
@@ -101,7 +101,8 @@ class LedGroup:
         member = seat.membership.member
         known = self.seats.get(member)
         if known is not None and known.membership.session > seat.membership.session:
-            seat.drop(GroupFenced(f"{member} takes part from another connection now"))
+            # Retriable: clocks of nodes differ, and the other one may be about to go.
+            seat.drop(NotLeader(f"{member} takes part from another connection at the moment"))
             return
         members_max = self._around.members_max
         if known is None and len(self.seats) >= members_max:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from angarium.api import GroupConfig
     from angarium.errors import AngariumError
-    from angarium.ids import GroupId
+    from angarium.ids import GroupId, NodeId
     from angarium.kinds import GroupKind
     from angarium.service.groups.ports import Lending, Opening, Post, Seat
 
@@ -86,6 +86,8 @@ class Part:
         self.was_busy = False
         """Whether something came since credit was last spread."""
         self.is_attached = False
+        self.node: NodeId | None = None
+        """Where it is attached, or on its way there."""
         self.failures = 0
         """Attempts to attach that failed since it last was."""
         self._keeper = keeper
@@ -102,7 +104,7 @@ class Part:
 
     # --- coming and going ---------------------------------------------------------------------
 
-    def attach(self, post: Post, opening: Opening, credit: int) -> None:
+    def attach(self, post: Post, node: NodeId, opening: Opening, credit: int) -> None:
         """Take part at the node that leads, saying what the consumer has from before."""
         # What has not been passed on need not be claimed: it comes again.
         for lending, _ in self.arrivals:
@@ -113,12 +115,14 @@ class Part:
         self.credit = credit
         held = self.holdings.held()[:HELD_MAX]
         wanted = Wanted(self.topic, self.partition, opening, credit, held)
+        self.node = node
         self._seat = post.attach(wanted, _Hearing(self, self._turn))
 
     def detach(self, *, lost: bool) -> None:
         """Leave. Whoever waits for an answer is told that it is not known."""
         self._turn += 1
         self.is_attached = False
+        self.node = None
         seat, self._seat = self._seat, None
         if seat is not None:
             seat.detach(lost=lost)
@@ -133,9 +137,17 @@ class Part:
             self._seat.ask(number, ask.settlements)
         self._keeper.joined(self, kind, config)
 
+    def leave_for(self, error: AngariumError) -> None:
+        """Give up a node that leads no more, as if it had said so."""
+        seat = self._seat
+        if seat is not None:
+            seat.detach(lost=False)
+            self.hear_dropped(error)
+
     def hear_dropped(self, error: AngariumError) -> None:
         """Hear that the leader let go."""
         self._seat = None
+        self.node = None
         self.is_attached = False
         self._turn += 1
         self.failures += 1
