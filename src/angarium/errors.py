@@ -118,6 +118,13 @@ class UnknownProducer(AngariumError):
     fault = Fault.CALLER
 
 
+class KeyReused(AngariumError):
+    """The idempotency key came before, with other content; nothing was stored this time."""
+
+    code = "KEY_REUSED"
+    fault = Fault.CALLER
+
+
 class TransactionAborted(AngariumError):
     """The transaction has been decided against; none of it is or becomes visible."""
 

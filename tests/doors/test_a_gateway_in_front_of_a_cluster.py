@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -90,22 +91,58 @@ def test_a_group_shares_work_through_a_gateway_and_its_lag_is_told(doors: Doors)
     run(story())
 
 
-def test_a_repeated_idempotency_key_changes_nothing(doors: Doors) -> None:
+def test_a_request_with_a_number_of_its_own_is_stored_once_by_whichever_node(doors: Doors) -> None:
     async def story() -> None:
         async with Client(*doors.servers) as client:
-            await client.create_topic("once")
-        target = "/v1/topics/once/records"
+            await client.create_topic("numbered")
+        target = "/v1/topics/numbered/records"
         async with gateway(doors) as node:
             for address in (node.http, doors.nodes[1].http, doors.nodes[2].http):
-                key = {"Idempotency-Key": "importer:41"}
-                answer = await http(address, "POST", target, {"value": "x"}, **key)
+                number = {"Angarium-Sequence": "importer:41"}
+                answer = await http(address, "POST", target, {"value": "x"}, **number)
                 assert answer.status == 200, answer.body
                 assert answer.json["offset"] == 0
-            page = await http(node.http, "GET", "/v1/topics/once/partitions/0/records")
+            page = await http(node.http, "GET", "/v1/topics/numbered/partitions/0/records")
             assert len(page.json["records"]) == 1
-            refused = await http(
-                node.http, "POST", target, {"value": "x"}, **{"Idempotency-Key": "a-uuid"}
-            )
-            assert (refused.status, refused.json["code"]) == (400, "INVALID_ARGUMENT")
+
+    run(story())
+
+
+def test_a_request_under_a_key_is_stored_once_by_whichever_node(doors: Doors) -> None:
+    async def story() -> None:
+        async with Client(*doors.servers) as client:
+            await client.create_topic("once", partitions=3)
+        target = "/v1/topics/once/records"
+        key = {"Idempotency-Key": str(uuid.uuid4())}
+        async with gateway(doors) as node:
+            addresses = [node.http, *(one.http for one in doors.nodes)]
+            places = set()
+            for number, address in enumerate(addresses):
+                answer = await http(address, "POST", target, {"value": "x"}, **key)
+                assert answer.status == 200, answer.body
+                assert answer.json.get("duplicate", False) is (number > 0)
+                places.add((answer.json["partition"], answer.json["offset"]))
+            assert len(places) == 1
+            for address in addresses:
+                refused = await http(address, "POST", target, {"value": "y"}, **key)
+                assert (refused.status, refused.json["code"]) == (422, "KEY_REUSED")
+
+    run(story())
+
+
+def test_many_records_under_a_key_are_stored_once_together(doors: Doors) -> None:
+    async def story() -> None:
+        async with Client(*doors.servers) as client:
+            await client.create_topic("once-many", partitions=3)
+        target = "/v1/topics/once-many/records/batch"
+        body = {"records": [{"value": f"{n}", "key": f"k{n}"} for n in range(30)]}
+        for address in [one.http for one in doors.nodes]:
+            answer = await http(address, "POST", target, body, **{"Idempotency-Key": "import-7"})
+            assert answer.status == 200, answer.body
+        total = 0
+        for partition in range(3):
+            page = f"/v1/topics/once-many/partitions/{partition}/records"
+            total += len((await http(doors.nodes[0].http, "GET", page)).json["records"])
+        assert total == 30
 
     run(story())

@@ -68,3 +68,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     reserve_max: int = 1 << 32
     """Offsets reserved by one command. A larger request is refused."""
+
+    keys_max: int = 65_536
+    """Idempotency keys remembered. The next one makes the oldest forgotten: under that key the
+    same request would be taken for a new one."""
+
+    key_micros_max: int = 24 * 3_600 * 1_000_000
+    """How long a key is remembered at the most, by the machine's clock."""

@@ -20,6 +20,7 @@ from angarium.ids import Micros, Offset, Term
 from angarium.machine import commands
 from angarium.machine.changes import StagedAck
 from angarium.machine.decisions import Decisions
+from angarium.machine.keys import KEYED_FROM, Keys
 from angarium.machine.limits import OFFSET_MAX, Limits
 from angarium.machine.outcomes import (
     Appended,
@@ -60,6 +61,7 @@ class Numbering:
         "clock",
         "compact_until",
         "decisions",
+        "keys",
         "limits",
         "next_offset",
         "producers",
@@ -76,6 +78,7 @@ class Numbering:
         self.compact_until = 0
         self.tombstones_before = 0
         self.producers = Producers()
+        self.keys = Keys()
         self.transactions = Transactions()
         self.decisions = Decisions()
 
@@ -88,6 +91,7 @@ class Numbering:
         other.compact_until = self.compact_until
         other.tombstones_before = self.tombstones_before
         other.producers = self.producers.fork()
+        other.keys = self.keys.fork()
         other.transactions = self.transactions.fork()
         other.decisions = self.decisions.fork()
         return other
@@ -103,16 +107,27 @@ class Numbering:
         if past > OFFSET_MAX:
             return limited("OFFSET_MAX", "the partition is full for ever")
         if producer:
-            verdict = self.producers.admit(
-                producer,
-                epoch=epoch,
-                first=sequence,
-                past=sequence + span,
-                base_offset=base,
-                next_offset=past,
-                time=time,
-                limits=self.limits,
-            )
+            verdict: Duplicate | Refused | None
+            if producer >= KEYED_FROM:
+                verdict = self.keys.admit(
+                    producer,
+                    content=sequence,
+                    base_offset=base,
+                    next_offset=past,
+                    time=time,
+                    limits=self.limits,
+                )
+            else:
+                verdict = self.producers.admit(
+                    producer,
+                    epoch=epoch,
+                    first=sequence,
+                    past=sequence + span,
+                    base_offset=base,
+                    next_offset=past,
+                    time=time,
+                    limits=self.limits,
+                )
             if verdict is not None:
                 return verdict
         self.next_offset = past

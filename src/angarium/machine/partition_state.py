@@ -10,6 +10,7 @@ from angarium.errors import CorruptData
 from angarium.ids import Index
 from angarium.machine.decisions import Decision
 from angarium.machine.group_frames import continue_group, group_frames, restore_groups
+from angarium.machine.keys import Key
 from angarium.machine.limits import Limits
 from angarium.machine.producers import Producer
 from angarium.machine.snapshots import (
@@ -52,6 +53,7 @@ _header = msgspec.msgpack.Decoder(_Header)
 _DECODERS: Final = {
     Part.PRODUCERS: msgspec.msgpack.Decoder(list[tuple[int, Producer]]),
     Part.NAMED_PRODUCERS: msgspec.msgpack.Decoder(list[tuple[int, Producer]]),
+    Part.KEYS: msgspec.msgpack.Decoder(list[tuple[int, Key]]),
     Part.SERIES: msgspec.msgpack.Decoder(list[tuple[str, Series]]),
     Part.STAGES: msgspec.msgpack.Decoder(list[tuple[StageKey, OpenStage]]),
     Part.DECISIONS: msgspec.msgpack.Decoder(list[tuple[str, Decision]]),
@@ -77,7 +79,7 @@ def state_frames(machine: PartitionMachine) -> Iterator[bytes]:
         compact_until=numbering.compact_until,
         tombstones_before=numbering.tombstones_before,
     )
-    # Flat copies of tables of immutable rows. A producer's place in its table is its age.
+    # Flat copies of tables of immutable rows. A producer's or key's place is its age.
     tables = {part: list(table.items()) for part, table in _tables(machine).items()}
     groups = machine.groups
     frozen = groups.freeze()
@@ -119,6 +121,7 @@ def read_state(machine: PartitionMachine, data: Buffer) -> Iterator[None]:
     numbering = machine.numbering
     numbering.producers.count = len(tables[Part.PRODUCERS])
     numbering.producers.named_count = len(tables[Part.NAMED_PRODUCERS])
+    numbering.keys.count = len(tables[Part.KEYS])
     numbering.transactions.series_count = len(tables[Part.SERIES])
     numbering.transactions.staged_bytes = sum(one.size for one in tables[Part.STAGES].values())
     numbering.decisions.count = len(tables[Part.DECISIONS])
@@ -145,6 +148,7 @@ def _tables(machine: PartitionMachine) -> dict[Part, dict[Any, Any]]:
     return {
         Part.PRODUCERS: cast("dict[Any, Any]", numbering.producers.rows),
         Part.NAMED_PRODUCERS: cast("dict[Any, Any]", numbering.producers.named),
+        Part.KEYS: cast("dict[Any, Any]", numbering.keys.rows),
         Part.SERIES: cast("dict[Any, Any]", numbering.transactions.series),
         Part.STAGES: cast("dict[Any, Any]", numbering.transactions.stages),
         Part.DECISIONS: cast("dict[Any, Any]", numbering.decisions.records),

@@ -10,7 +10,8 @@ The laws, for one producer in one partition:
 There is no time window. A bounded number of producers is remembered; the one silent for longest
 makes room, and raises a low-water mark: an id below the mark that is not remembered is refused,
 because it may be one of those that were forgotten. Ids at or above the mark were never forgotten.
-Named producers have ids of their own (from `NAMED_FROM` up) and stay until they are deleted.
+Named producers have ids of their own (from `NAMED_FROM` up) and stay until they are deleted. Ids
+from `keys.KEYED_FROM` up are no producers at all.
 """
 
 from __future__ import annotations

@@ -86,6 +86,7 @@ class Projection:
         tables = (
             numbering.producers.rows,
             numbering.producers.named,
+            numbering.keys.rows,
             numbering.transactions.series,
             numbering.transactions.stages,
             numbering.decisions.records,

@@ -50,6 +50,7 @@ class Part(IntEnum):
     GROUP_BITMAPS = 7
     GROUP_ATTEMPTS = 8
     GROUP_INTENTS = 9
+    KEYS = 10
     NODES = 20
     TOPICS = 21
     PARTITIONS = 22

@@ -41,6 +41,7 @@ from angarium.machine.changes import (
     Retry,
     Seek,
 )
+from angarium.machine.keys import KEYED_FROM
 
 Batches: TypeAlias = list[tuple[int, int, int, int]]
 """Records, producer, epoch, sequence of each batch of an append."""
@@ -58,6 +59,8 @@ LIMITS = Limits(
     groups_max=2,
     containers_max=2,
     retries_max=2,
+    keys_max=2,
+    key_micros_max=60,
 )
 
 _name = st.sampled_from(["t", "u"])
@@ -65,7 +68,11 @@ _small = st.integers(0, 3)
 _stage = st.sampled_from(["a", "b"])
 _offset = st.one_of(st.integers(0, 12), st.sampled_from([1_023, 1_024, 2_047, 3_000])).map(Offset)
 _generation = st.integers(1, 40).map(Index)
-_producer = st.one_of(st.integers(0, 6), st.sampled_from([NAMED_FROM, NAMED_FROM + 1]))
+_producer = st.one_of(
+    st.integers(0, 6),
+    st.sampled_from([NAMED_FROM, NAMED_FROM + 1]),
+    st.integers(KEYED_FROM, KEYED_FROM + 3),
+)
 
 _sequence = st.one_of(st.just(0), st.integers(0, 5))
 

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from angarium.api import Ack, PublishRequest
 from angarium.batch import BatchBuilder
 from angarium.doors.http.contract_values import error_of_ack
-from angarium.doors.http.records import single_batch
+from angarium.doors.http.records import NOBODY, single_batch
 from angarium.errors import AngariumError, InvalidArgument, LimitExceeded, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from angarium.api import Broker
-    from angarium.doors.http.records import Outgoing
+    from angarium.doors.http.records import Identity, Outgoing
     from angarium.doors.partitions import TopicShapes
     from angarium.ids import Buffer
     from angarium.modes import DeliveryMode
@@ -54,6 +54,7 @@ class Waiting(NamedTuple):
     record: Outgoing
     size: int
     done: Callable[[Placed | Exception], None]
+    identity: Identity
 
 
 class LaneKey(NamedTuple):
@@ -89,9 +90,16 @@ class Lanes:
         return sum(map(len, self._lanes.values()))
 
     def publish(
-        self, key: LaneKey, record: Outgoing, done: Callable[[Placed | Exception], None]
+        self,
+        key: LaneKey,
+        record: Outgoing,
+        done: Callable[[Placed | Exception], None],
+        identity: Identity = NOBODY,
     ) -> None:
-        """Publish a record; `done` is called once, later. Raises `LimitExceeded`."""
+        """Publish a record; `done` is called once, later. Raises `LimitExceeded`.
+
+        One that has an identity is a batch by itself, because the batch is what is recognised.
+        """
         size = ENVELOPE_BYTES + len(record.value or b"") + len(record.key or b"")
         if self.waiting_bytes + size > WAITING_BYTES_MAX:
             raise LimitExceeded("waiting_bytes_max", "too much waits to be published here")
@@ -101,7 +109,7 @@ class Lanes:
             lane = self._lanes[key] = deque()
             # From the end of this turn on: what else the turn brings goes along.
             asyncio.get_running_loop().call_soon(self._begin, key, lane)
-        lane.append(Waiting(record, size, done))
+        lane.append(Waiting(record, size, done, identity))
 
     def _begin(self, key: LaneKey, lane: deque[Waiting]) -> None:
         task = asyncio.get_running_loop().create_task(self._drive(key, lane))
@@ -155,7 +163,7 @@ class Lanes:
         """Publish records again that were refused together, each on its own account."""
         for share in shares:
             try:
-                batch = single_batch(share.waiting.record)
+                batch = single_batch(share.waiting.record, share.waiting.identity)
             except AngariumError as error:
                 self._settle(share.waiting, error)
             else:
@@ -184,8 +192,13 @@ def _packed(
         size += waiting.size
         record = waiting.record
         try:
-            if not record.is_plain or waiting.size > bytes_max // 2 or not (lane or shares):
-                batch = single_batch(record)
+            if (
+                waiting.identity is not NOBODY
+                or not record.is_plain
+                or waiting.size > bytes_max // 2
+                or not (lane or shares)
+            ):
+                batch = single_batch(record, waiting.identity)
                 if len(builder):
                     batches.append(builder.build())
                 batches.append(batch)

@@ -1,33 +1,31 @@
 """Publishing over REST: one record or many, as JSON, as they are, or as batches packed elsewhere.
 
-A body that is not JSON is the record's value, and its media type becomes the record's header
-`content-type`. CloudEvents in binary mode (`ce-…` headers) keep those headers, with the partition
-key as the record's key.
+What the bodies say is read in `bodies`, how records become batches is decided in `packing`, and
+what a request is recognised by when it is sent again in `once`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 from typing import TYPE_CHECKING, Annotated, Final, Protocol
-from urllib.parse import unquote
 
 import msgspec
 from msgspec import Meta
 
 from angarium.api import PublishRequest
 from angarium.api.transactions import SequencedPublish
-from angarium.batch import BatchBuilder, encode, split
+from angarium.batch import split
+from angarium.doors.http.bodies import read_record, read_records
 from angarium.doors.http.contract_values import ack_out, error_of_ack, mode_of
 from angarium.doors.http.lanes import LaneKey, Lanes, Placed
-from angarium.doors.http.problems import HINT_HEADER, Refused, http_status, problem, told
-from angarium.doors.http.records import NOBODY, Outgoing, outgoing, single_batch
+from angarium.doors.http.once import KEY_HEADER, identity_at, numbered_of, once_of
+from angarium.doors.http.packing import BATCH_BYTES, grouped, placed, record_batches
+from angarium.doors.http.problems import HINT_HEADER, http_status, problem, told
+from angarium.doors.http.records import single_batch
 from angarium.doors.http.server.messages import JSON, Response
-from angarium.doors.http.strict_json import check_names, decoded
-from angarium.doors.http.values import Ack, ModeName, NewRecord, NewRecords, Partition, Published
+from angarium.doors.http.values import Ack, ModeName, Partition, Published
 from angarium.errors import InvalidArgument, NotFound
 from angarium.ids import Epoch
-from angarium.modes import DeliveryMode
 from angarium.wire.errors import UnsupportedOperation
 
 if TYPE_CHECKING:
@@ -35,33 +33,21 @@ if TYPE_CHECKING:
 
     from angarium import api
     from angarium.api import Broker
+    from angarium.doors.http.once import Numbered, Once
+    from angarium.doors.http.records import Identity, Outgoing
     from angarium.doors.http.server.messages import Answer, Request
-    from angarium.doors.partitions import TopicShape, TopicShapes
+    from angarium.doors.partitions import TopicShapes
     from angarium.ids import Buffer
-
-BATCH_BYTES: Final = 1 << 20
-"""Records of one request become batches of this size at the most, or smaller where the topic says
-so. A record that is larger is a batch of its own, which the broker may refuse."""
+    from angarium.modes import DeliveryMode
 
 PACKED: Final = b"application/vnd.angarium.batch"
 """Batches as docs/reference/batch.md describes them, one directly after the other."""
 
-HEADER_PREFIX: Final = b"angarium-header-"
-"""Request headers that become headers of a record whose body is taken as it is."""
-
-_record: Final = msgspec.json.Decoder(NewRecord)
-_records: Final = msgspec.json.Decoder(NewRecords)
 _encode: Final = msgspec.json.Encoder().encode
 
 
-IDEMPOTENT_PREFIX: Final = "http."
-"""Producers of this door have names of their own, so that nobody fences them by accident."""
-
-_IDEMPOTENCY_KEY: Final = re.compile(r"([A-Za-z0-9._-]{1,100}):([0-9]{1,18})")
-
-
 class SequencedBroker(Protocol):
-    """The part of `api.TransactionBroker` that idempotency keys need."""
+    """The part of `api.TransactionBroker` that numbers of a client's own need."""
 
     async def publish_sequenced(self, request: SequencedPublish) -> api.Ack:
         """Store batches unless that sequence, or a higher one, has been stored before."""
@@ -110,51 +96,50 @@ class Publishing:
 
     def publish(self, request: Request, given: PublishParameters) -> Answer:
         """Publish one record."""
-        if request.media_type == JSON and request.header(b"ce-specversion") is None:
-            if given.key is not None:
-                raise InvalidArgument("a record in JSON has its key inside")
-            record = outgoing(decoded(request.body, _record))
-        else:
-            record = plain_record(request, given.key)
-        key = request.text_header(b"idempotency-key")
-        if key is not None:
-            return self._publish_once(given, record, key)
+        record = read_record(request, given.key)
+        mode = mode_of(given.mode)
+        once = once_of(request, mode, record)
+        numbered = numbered_of(request, mode)
+        if numbered is not None:
+            return self._publish_numbered(given, record, numbered, once)
+        identity = identity_at(once, 0, 1)
         partition = given.partition
         if partition is None:
             shape = self._shapes.known(given.topic)
             if shape is None:
-                return self._publish_after_asking(given, record)
-            partition = shape.partition_for(record.key)
-        self._send(request, LaneKey(given.topic, partition, mode_of(given.mode)), record)
+                return self._publish_after_asking(given, record, once)
+            if once is not None and record.key is None:
+                partition = once.partition(shape.partitions)
+            else:
+                partition = shape.partition_for(record.key)
+        self._send(request, LaneKey(given.topic, partition, mode), record, identity)
         return None
 
-    async def _publish_once(
-        self, given: PublishParameters, record: Outgoing, key: str
+    async def _publish_numbered(
+        self, given: PublishParameters, record: Outgoing, numbered: Numbered, once: Once | None
     ) -> Response | None:
         """Publish under a number that the client chose, so that a repeated request is recognised.
 
         The number also decides where a record without a key goes: a repeated one must find the
         same partition.
         """
+        if once is not None:
+            raise InvalidArgument("Idempotency-Key and Angarium-Sequence exclude each other")
         if self._sequenced is None:
-            raise UnsupportedOperation("idempotency keys are not served here")
-        fits = _IDEMPOTENCY_KEY.fullmatch(key)
-        if fits is None:
-            raise InvalidArgument("an Idempotency-Key is NAME:NUMBER, and the number grows")
-        if mode_of(given.mode) not in (None, DeliveryMode.CONSISTENT):
-            raise InvalidArgument("a record with an Idempotency-Key is stored in mode consistent")
-        number = int(fits[2])
+            raise UnsupportedOperation("numbers of a client's own are not served here")
         partition = given.partition
         if partition is None:
             shape = await self._shapes.of(given.topic)
             partition = (
-                number % shape.partitions if record.key is None else shape.partition_for(record.key)
+                numbered.number % shape.partitions
+                if record.key is None
+                else shape.partition_for(record.key)
             )
         ack = await self._sequenced.publish_sequenced(
             SequencedPublish(
-                producer=f"{IDEMPOTENT_PREFIX}{fits[1]}",
+                producer=numbered.producer,
                 epoch=Epoch(1),
-                sequence=number,
+                sequence=numbered.number,
                 topic=given.topic,
                 partition=partition,
                 batches=(single_batch(record),),
@@ -163,12 +148,18 @@ class Publishing:
         return self._answer(LaneKey(given.topic, partition, None), Placed(ack, 0))
 
     async def _publish_after_asking(
-        self, given: PublishParameters, record: Outgoing
+        self, given: PublishParameters, record: Outgoing, once: Once | None
     ) -> Response | None:
         shape = await self._shapes.of(given.topic)
-        key = LaneKey(given.topic, shape.partition_for(record.key), mode_of(given.mode))
+        (partition,) = placed((record,), shape, None, once)
+        key = LaneKey(given.topic, partition, mode_of(given.mode))
         answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
-        self._lanes.publish(key, record, lambda outcome: self._settle(answer, key, outcome))
+        self._lanes.publish(
+            key,
+            record,
+            lambda outcome: self._settle(answer, key, outcome),
+            identity_at(once, 0, 1),
+        )
         return await answer
 
     def _settle(
@@ -177,8 +168,10 @@ class Publishing:
         if not answer.done():
             answer.set_result(self._answer(key, outcome))
 
-    def _send(self, request: Request, key: LaneKey, record: Outgoing) -> None:
-        self._lanes.publish(key, record, lambda outcome: request.answer(self._answer(key, outcome)))
+    def _send(self, request: Request, key: LaneKey, record: Outgoing, identity: Identity) -> None:
+        self._lanes.publish(
+            key, record, lambda outcome: request.answer(self._answer(key, outcome)), identity
+        )
 
     def _answer(self, key: LaneKey, outcome: Placed | Exception) -> Response:
         if isinstance(outcome, Exception):
@@ -202,15 +195,18 @@ class Publishing:
         if request.media_type == PACKED:
             if given.partition is None:
                 raise InvalidArgument("batches are packed for one partition: name it")
+            if request.header(KEY_HEADER) is not None:
+                raise InvalidArgument("packed batches carry their producer's identity themselves")
             # The leader writes its stamp into a batch, so each needs bytes of its own.
             per_partition = {given.partition: tuple(split(bytearray(request.body)))}
         else:
             records = read_records(request)
             shape = await self._shapes.of(topic)
-            partitions = placed(records, shape, given.partition)
+            once = once_of(request, mode)
+            partitions = placed(records, shape, given.partition, once)
             bytes_max = min(BATCH_BYTES, shape.batch_bytes_max)
             per_partition = {
-                partition: record_batches(some, bytes_max=bytes_max)
+                partition: record_batches(some, bytes_max=bytes_max, once=once)
                 for partition, some in grouped(records, partitions).items()
             }
         answers = await asyncio.gather(
@@ -256,109 +252,3 @@ class Publishing:
         body = _encode(Published(acks=acks, partitions=partitions))
         hint = self._hint(topic, targets[0]) if len(targets) == 1 else ()
         return Response(200, body, JSON, hint)
-
-
-def read_records(request: Request) -> list[Outgoing]:
-    """Return the records of a JSON body; raises what is wrong with it.
-
-    That no name comes twice is seen at a glance in most bodies: each name is there as often as
-    there are records that have it. Only where that is not so, for it may stand in a text, too, the
-    body is read a second time (`strict_json`).
-    """
-    body = request.body
-    if request.media_type != JSON:
-        raise Refused("the body has to be JSON: Content-Type: application/json", status=415)
-    records = decoded(body, _records, is_checked=True).records
-    values = body.count(b'"value":')
-    keys = body.count(b'"key":')
-    if (
-        # A name and a text have two quotes each, and there is nothing else that has any.
-        body.count(b'"') == 2 + 4 * (values + keys)
-        and body.count(b'"records":') == 1
-        and values == sum([one.value is not None for one in records])
-        and keys == sum([one.key is not None for one in records])
-    ):
-        if not keys:
-            return [Outgoing(None if one.value is None else one.value.encode()) for one in records]
-        return [
-            Outgoing(
-                None if one.value is None else one.value.encode(),
-                None if one.key is None else one.key.encode(),
-            )
-            for one in records
-        ]
-    check_names(body)
-    return [outgoing(one) for one in records]
-
-
-def plain_record(request: Request, key: str | None) -> Outgoing:
-    """Return the record whose value is the body as it is, with the headers that belong to it."""
-    headers: list[tuple[str, bytes | None]] = []
-    kind = request.header(b"content-type")
-    if kind is not None:
-        headers.append(("content-type", kind))
-    for name, value in request.headers_with(b"ce-"):
-        # CloudEvents quote what is not ASCII (their HTTP binding, section 3.1.3.2).
-        text = unquote(value.decode("latin-1")) if b"%" in value else value.decode("latin-1")
-        headers.append((name, text.encode()))
-        if name == "ce-partitionkey" and key is None:
-            key = text
-    for name, value in request.headers_with(HEADER_PREFIX):
-        headers.append((name[len(HEADER_PREFIX) :], value))
-    return Outgoing(request.body, None if key is None else key.encode(), tuple(headers))
-
-
-def placed(records: Sequence[Outgoing], shape: TopicShape, partition: int | None) -> list[int]:
-    """Return each record's partition; those without a key go to one of them together."""
-    if partition is not None:
-        return [partition] * len(records)
-    together = shape.partition_for(None)
-    if shape.partitions == 1:
-        return [0] * len(records)
-    return [together if one.key is None else shape.partition_for(one.key) for one in records]
-
-
-def grouped(records: Sequence[Outgoing], partitions: list[int]) -> dict[int, list[Outgoing]]:
-    """Return the records of each partition, in their order."""
-    found: dict[int, list[Outgoing]] = {}
-    for partition, record in zip(partitions, records, strict=True):
-        found.setdefault(partition, []).append(record)
-    return found
-
-
-def record_batches(records: Sequence[Outgoing], *, bytes_max: int) -> tuple[Buffer, ...]:
-    """Pack records into as few batches as the limit allows, in order."""
-    size = sum([len(one.value or b"") + len(one.key or b"") + 16 for one in records])
-    if size < bytes_max // 2 and all(one[2:] == _BARE for one in records):
-        # Nothing but keys and values, and all fit into one: no need to count each.
-        values, keys, *_ = zip(*records, strict=True)
-        return (encode(values, keys=None if keys.count(None) == len(keys) else keys),)
-    builder = BatchBuilder(bytes_max=bytes_max)
-    batches: list[Buffer] = []
-    for record in records:
-        if len(record.value or b"") + len(record.key or b"") > bytes_max // 2:
-            if len(builder):
-                batches.append(builder.build())
-            batches.append(single_batch(record, NOBODY))
-        elif not _added(builder, record):
-            batches.append(builder.build())
-            _added(builder, record)
-    if len(builder):
-        batches.append(builder.build())
-    return tuple(batches)
-
-
-_BARE: Final = Outgoing(None)[2:]
-"""What a record has besides key and value if it has nothing."""
-
-
-def _added(builder: BatchBuilder, record: Outgoing) -> bool:
-    value, key, headers, timestamp, expires_at, deliver_at = record
-    return builder.add(
-        value,
-        key=key,
-        headers=headers,
-        timestamp=timestamp,
-        expires_at=expires_at,
-        deliver_at=deliver_at,
-    )

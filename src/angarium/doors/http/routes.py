@@ -59,9 +59,10 @@ def record_routes(publishing: Publishing, reading: Reading) -> list[Route]:
             body=NewRecord,
             other_bodies=_ANY,
             answer=Ack,
-            errors=(409, 501, 507),
+            errors=(409, 422, 501, 507),
             headers=(
-                ("Idempotency-Key", "NAME:NUMBER, so that a repeated request changes nothing."),
+                ("Idempotency-Key", "Any word; a request repeated with it changes nothing."),
+                ("Angarium-Sequence", "NAME:NUMBER, for clients that count what they send."),
             ),
             tag="records",
         ),
@@ -74,7 +75,8 @@ def record_routes(publishing: Publishing, reading: Reading) -> list[Route]:
             body=NewRecords,
             other_bodies=_PACKED,
             answer=Published,
-            errors=(409, 415, 507),
+            errors=(409, 415, 422, 507),
+            headers=(("Idempotency-Key", "Any word; a request repeated with it changes nothing."),),
             tag="records",
         ),
         Route(

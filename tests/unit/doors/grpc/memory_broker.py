@@ -31,11 +31,13 @@ from angarium.errors import (
     AngariumError,
     InvalidArgument,
     InvalidBatch,
+    KeyReused,
     NotFound,
     OffsetOutOfRange,
     SequenceGap,
 )
 from angarium.ids import Epoch, Index, Micros, NodeId, Offset, ProducerId, Term, TopicId
+from angarium.machine.keys import KEYED_FROM
 from angarium.modes import DeliveryMode
 
 if TYPE_CHECKING:
@@ -52,10 +54,15 @@ class MemoryPartition:
         self.batches: list[bytes] = []
         self.end = Offset(0)
         self.sequences: dict[tuple[int, int], int] = {}
+        self.keys: dict[int, int] = {}
 
     def append(self, buffer: Buffer) -> Ack | tuple[Offset, Offset, Micros]:
         batch = Batch.parse(buffer)
-        if batch.producer_id:
+        if batch.producer_id >= KEYED_FROM:
+            known = self.keys.setdefault(batch.producer_id, batch.first_sequence)
+            if known != batch.first_sequence:
+                raise KeyReused("the key was used before, for something else")
+        elif batch.producer_id:
             expected = self.sequences.get((batch.producer_id, batch.epoch), 0)
             if batch.first_sequence > expected:
                 raise SequenceGap(f"expected {expected}, got {batch.first_sequence}")

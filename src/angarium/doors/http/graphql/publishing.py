@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from angarium.api import PublishRequest
 from angarium.doors.http.contract_values import error_of_ack
 from angarium.doors.http.lanes import LaneKey, Placed
-from angarium.doors.http.publishing import BATCH_BYTES, grouped, placed, record_batches
+from angarium.doors.http.packing import BATCH_BYTES, grouped, placed, record_batches
 from angarium.doors.http.records import Outgoing, bytes_of
 from angarium.errors import InvalidArgument
 from angarium.modes import DeliveryMode
@@ -92,22 +92,22 @@ class GraphqlPublishing:
     async def publish_batch(
         self,
         topic: str,
-        payloads: list[str],
+        payloads: list[str] | None = None,
+        payloadsBase64: list[str] | None = None,  # noqa: N803  (the schema's name)
         keys: list[str | None] | None = None,
         partition: int | None = None,
         mode: str | None = None,
     ) -> PublishView:
         """Publish many records."""
-        if not payloads:
-            raise InvalidArgument("there is nothing to publish")
-        if keys is not None and len(keys) != len(payloads):
+        values = _values(payloads, payloadsBase64)
+        if keys is not None and len(keys) != len(values):
             raise InvalidArgument("there is a key, or null, for each payload")
         records = [
-            Outgoing(payload.encode(), bytes_of("key", key, None))
-            for payload, key in zip(payloads, keys or [None] * len(payloads), strict=True)
+            Outgoing(value, bytes_of("key", key, None))
+            for value, key in zip(values, keys or [None] * len(values), strict=True)
         ]
         shape = await self._shapes.of(topic)
-        partitions = placed(records, shape, partition)
+        partitions = placed(records, shape, partition, None)
         bytes_max = min(BATCH_BYTES, shape.batch_bytes_max)
         chosen = None if mode is None else DeliveryMode[mode]
         answers = await asyncio.gather(
@@ -128,6 +128,16 @@ class GraphqlPublishing:
             if ack.code:
                 raise error_of_ack(ack)
         return PublishView(True, [_view(ack) for ack in acks])
+
+
+def _values(texts: list[str] | None, in_base64: list[str] | None) -> list[bytes | None]:
+    if texts and in_base64:
+        raise InvalidArgument("payloads and payloadsBase64 exclude each other")
+    if not texts and not in_base64:
+        raise InvalidArgument("there is nothing to publish")
+    return [bytes_of("payloads", None, one) for one in in_base64 or ()] or [
+        one.encode() for one in texts or ()
+    ]
 
 
 def _view(ack: api.Ack, *, place: int | None = None) -> AckView:
