@@ -43,6 +43,10 @@ def config_of(settings: TopicSettings) -> TopicConfig:
         retention_bytes=settings.retention_bytes,
         batch_bytes_max=settings.batch_bytes_max,
         expiry_ms=settings.expiry_ms,
+        retention_groups=settings.retention_groups,
+        cleanup=settings.cleanup,
+        tombstone_ms=settings.tombstone_ms,
+        dirty_percent=settings.dirty_percent,
     )
 
 
@@ -87,6 +91,10 @@ def topic_out(topic: api.TopicInfo) -> TopicOut:
             retention_bytes=config.retention_bytes,
             batch_bytes_max=config.batch_bytes_max,
             expiry_ms=config.expiry_ms,
+            retention_groups=config.retention_groups,
+            cleanup=config.cleanup,
+            tombstone_ms=config.tombstone_ms,
+            dirty_percent=config.dirty_percent,
         ),
         partitions=[
             PartitionOut(

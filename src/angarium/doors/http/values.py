@@ -6,7 +6,7 @@ accepted and answered. Bytes that are text travel as text; others as base64 in a
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -149,6 +149,14 @@ class TopicSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     batch_bytes_max: Annotated[int, Meta(ge=1_024, le=16 << 20)] = TopicConfig().batch_bytes_max
     expiry_ms: Milliseconds | None = None
     """How long after its append a record is delivered at the longest."""
+    retention_groups: bool = False
+    """Trim what every group has settled."""
+    cleanup: Literal["delete", "compact"] = "delete"
+    """`compact`: the latest record of each key stays, and every record has to have a key."""
+    tombstone_ms: Annotated[int, Meta(ge=0, le=1 << 53)] = TopicConfig().tombstone_ms
+    """How long a compaction leaves a record with a null value."""
+    dirty_percent: Annotated[int, Meta(ge=1, le=100)] = TopicConfig().dirty_percent
+    """How large a part has come since the last compaction when the next one begins."""
 
 
 class NewTopic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

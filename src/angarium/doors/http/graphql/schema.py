@@ -49,7 +49,8 @@ type Mutation {
   ): PublishResponse!
   "Records of one partition each are stored in order; all of them, or an error."
   publishBatch(
-    topic: String!, payloads: [String!]!, keys: [String], partition: Int, mode: DeliveryMode
+    topic: String!, payloads: [String!], payloadsBase64: [String!], keys: [String],
+    partition: Int, mode: DeliveryMode
   ): PublishResponse!
   createTopic(name: String!, partitions: Int! = 1, config: TopicConfigInput): Topic!
   "Settings are given as a whole: those left out take their defaults."
@@ -146,7 +147,15 @@ type TopicConfig {
   retentionBytes: Long
   batchBytesMax: Int!
   expiryMs: Long
+  "Whether what every group has settled is trimmed."
+  retentionGroups: Boolean!
+  cleanup: Cleanup!
+  tombstoneMs: Long!
+  dirtyPercent: Int!
 }
+
+"Whether a topic keeps everything, or the latest record of each key."
+enum Cleanup { delete compact }
 
 input TopicConfigInput {
   replication: Int
@@ -155,6 +164,10 @@ input TopicConfigInput {
   retentionBytes: Long
   batchBytesMax: Int
   expiryMs: Long
+  retentionGroups: Boolean
+  cleanup: Cleanup
+  tombstoneMs: Long
+  dirtyPercent: Int
 }
 
 type Partition {
