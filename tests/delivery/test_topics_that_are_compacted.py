@@ -56,7 +56,8 @@ async def compacted(broker: InProcessBroker, topic: str, *, until: int) -> None:
                     compaction.Compaction(node).round()
             here = replicas(broker, topic)
             if all(
-                one.machine.compaction[0] >= until and not one.is_to_be_compacted for one in here
+                one.machine.compaction[0] >= until and not one.files.is_to_be_compacted
+                for one in here
             ):
                 return
             await asyncio.sleep(0.02)

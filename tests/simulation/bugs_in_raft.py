@@ -167,7 +167,7 @@ def serving_before_an_own_entry_is_committed() -> Iterator[Replaced]:
         if self._leading is not None and not (raft.is_leader and raft.term == self._leading):
             self._leading = None
             self._state.follow()
-            self._drop_reads()
+            self._reads.abandon(raft.leader)
         if self._leading is None and raft.is_leader:
             self._leading = raft.term
             self._state.lead(raft.term)

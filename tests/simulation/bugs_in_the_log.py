@@ -18,9 +18,9 @@ from angarium.log.wal.replay import Replay
 from angarium.log.wal.scan import FileScan
 from angarium.raft.messages import HardState
 from angarium.replica import host
+from angarium.replica.catching_up import CatchingUp
 from angarium.replica.host import Host
 from angarium.replica.partition import Partition
-from angarium.replica.partition_replica import PartitionReplica
 from angarium.replica.replica import Replica
 from angarium.testing.disk import SimulatedDisk
 from angarium.testing.sim.node import SimNode
@@ -228,8 +228,8 @@ def snapshot_not_synced() -> Iterator[Replaced]:
 def state_installed_without_its_segments() -> Iterator[Replaced]:
     """A replica that catches up installs the leader's state without its segments, missing none."""
 
-    def consider(self: PartitionReplica, offer: Message, snapshot: Snapshot) -> None:
-        self.step(offer)
+    def consider(self: CatchingUp, offer: Message, snapshot: Snapshot) -> None:
+        self._receiver.step(offer)
 
     original = PartitionLog.open.__func__  # type: ignore[attr-defined]
 
@@ -237,7 +237,7 @@ def state_installed_without_its_segments() -> Iterator[Replaced]:
         places["durable_until"] = places["start_offset"]
         return original(cls, *files, **places)
 
-    yield Replaced(PartitionReplica, "_consider", consider)
+    yield Replaced(CatchingUp, "consider", consider)
     yield Replaced(PartitionLog, "open", classmethod(unsuspecting))
 
 

@@ -8,40 +8,18 @@ from angarium.raft.messages import MessageKind
 from angarium.replica.replica import Replica
 
 if TYPE_CHECKING:
-    from angarium.ids import GroupId, Micros, ReplicaId
-    from angarium.log.wal import Wal
+    from angarium.ids import Micros, ReplicaId
     from angarium.machine.catalog import CatalogCommand
-    from angarium.raft import RaftNode
     from angarium.raft.messages import Message
     from angarium.replica.catalog import Catalog, CatalogReply
-    from angarium.replica.config import ReplicaConfig
-    from angarium.replica.outbox import Outbox
-    from angarium.replica.storage import ReplicaStorage
+    from angarium.replica.parts import Parts
 
 
 class CatalogReplica(Replica):
     """The catalog on one node. Its snapshots are small and travel in Raft's own messages."""
 
-    def __init__(
-        self,
-        *,
-        catalog: Catalog,
-        group: GroupId,
-        raft: RaftNode,
-        storage: ReplicaStorage,
-        wal: Wal,
-        outbox: Outbox,
-        config: ReplicaConfig,
-    ) -> None:
-        super().__init__(
-            group=group,
-            raft=raft,
-            storage=storage,
-            state=catalog,
-            wal=wal,
-            outbox=outbox,
-            config=config,
-        )
+    def __init__(self, parts: Parts, catalog: Catalog) -> None:
+        super().__init__(parts, catalog)
         self.catalog = catalog
         self._waited: dict[ReplicaId, int] = {}
         """Ticks since a snapshot was sent to each peer that has not answered yet."""

@@ -23,7 +23,8 @@ from angarium.replica.catalog_replica import CatalogReplica
 from angarium.replica.config import ReplicaConfig
 from angarium.replica.opening import Opener, partition_folder
 from angarium.replica.outbox import Outbox
-from angarium.replica.partition import empty_partition, folders_in
+from angarium.replica.partition_files import folders_in
+from angarium.replica.partition_snapshot import empty_partition
 from angarium.replica.peers import EntriesReply, Rest, Vouch
 from angarium.replica.repair import IdentityLost, Repair, entries_to_refetch
 from angarium.replica.sleeping import Sleepers

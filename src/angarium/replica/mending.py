@@ -1,4 +1,4 @@
-"""Collecting good copies of damaged batches from a peer.
+"""Mending damaged segments with good copies of their batches from a peer.
 
 Committed batches are the same bytes on every replica. What a replica finds damaged it never serves
 (readers get an error); it asks its peers, in turn, and puts their copies in place.
@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from angarium.errors import CorruptData, DiskFull, InvalidArgument
 from angarium.log.segments.compacted_mark import Stage
 from angarium.log.segments.frames import frame_at
 from angarium.replica.peers import FramesRequest
+from angarium.replica.repair import IdentityLost
 
 if TYPE_CHECKING:
     from angarium.ids import Buffer, GroupId, Offset, ReplicaId
     from angarium.log.segments import SegmentDamage
+    from angarium.replica.partition_files import PartitionFiles
+    from angarium.replica.parts import Parts
     from angarium.replica.peers import FramesReply
 
 ASK_AGAIN_TICKS = 4
@@ -84,3 +88,72 @@ class Mending:
         other = Mending(self.damage)
         other.gone_at, other._turn = self.gone_at, self._turn
         return other
+
+
+class Mender:
+    """Mends what is damaged in one replica's segments, one stretch after the other."""
+
+    def __init__(self, parts: Parts, files: PartitionFiles) -> None:
+        self._parts = parts
+        self._files = files
+        self._mending: Mending | None = None
+
+    def tick(self) -> None:
+        """Let one tick pass; ask a peer for the first thing that is damaged here."""
+        damage = self._files.log.damage
+        if not damage:
+            self._mending = None
+            return
+        if self._mending is None or self._mending.damage != damage[0]:
+            self._mending = Mending(damage[0])
+        if self._mending.is_due():
+            self._ask(self._mending)
+
+    def _others(self) -> list[ReplicaId]:
+        raft = self._parts.raft
+        return [peer for peer in raft.conf_state.voters if peer != raft.id]
+
+    def _ask(self, mending: Mending) -> None:
+        peers = self._others()
+        if peers:
+            request = mending.request(
+                group=self._parts.group,
+                replica=self._parts.raft.id,
+                peers=peers,
+                bytes_max=self._parts.config.message_bytes_max,
+            )
+            self._parts.outbox.tell(request)
+
+    def take(self, reply: FramesReply) -> None:
+        """Take batches of a peer, and put them in place once they are all here."""
+        mending = self._mending
+        if mending is None:
+            return
+        if reply.gone and reply.offset == mending.damage.from_offset:
+            self._note_gone(mending, reply.sender)
+            return
+        if not mending.receive(reply):
+            return
+        if not mending.is_complete:
+            self._ask(mending)
+            return
+        self._mending = None
+        log = self._files.log
+        try:
+            log.repair(mending.damage, mending.frames, stage=mending.stage)
+        except DiskFull:
+            return
+        except (CorruptData, InvalidArgument):
+            # A peer whose copy is no better than ours is found out by the checksums; ask the
+            # next. One whose records were compacted further cannot help any more.
+            self._mending = mending.again()
+            if mending.stage.done > log.compactor.stage.done:
+                self._note_gone(self._mending, reply.sender)
+
+    def _note_gone(self, mending: Mending, peer: ReplicaId) -> None:
+        """Give up this replica if nobody has what would make its segments whole again."""
+        mending.gone_at.add(peer)
+        if mending.gone_at.issuperset(self._others()):
+            raise IdentityLost(
+                f"segment {mending.damage.segment} is damaged, and the others have trimmed it away"
+            )

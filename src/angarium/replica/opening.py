@@ -12,6 +12,7 @@ from angarium.replica.catalog import Catalog
 from angarium.replica.catalog_replica import CatalogReplica
 from angarium.replica.partition import Partition
 from angarium.replica.partition_replica import PartitionReplica
+from angarium.replica.parts import Parts
 from angarium.replica.storage import ReplicaStorage
 
 if TYPE_CHECKING:
@@ -49,24 +50,19 @@ class Opener:
             snapshot=snapshot,
             hard_state=_agreed_hard_state(self.wal, group, snapshot),
         )
+        # Files first: what they show to be damaged is known before there is a core.
         if group == CATALOG_GROUP:
-            return CatalogReplica(
-                catalog=Catalog(saved=snapshot.data),
-                group=group,
-                raft=self._core(storage),
-                storage=storage,
-                wal=self.wal,
-                outbox=self.outbox,
-                config=self.config,
-            )
+            catalog = Catalog(saved=snapshot.data)
+            return CatalogReplica(self._parts(group, storage), catalog)
         folder = partition_folder(group)
         partition = Partition(
             self.disk, folder, saved=snapshot.data, config=self.config, segments=self.segments
         )
-        return PartitionReplica(
-            partition=partition,
-            folder=folder,
-            disk=self.disk,
+        parts = self._parts(group, storage)
+        return PartitionReplica(parts, partition, disk=self.disk, folder=folder)
+
+    def _parts(self, group: GroupId, storage: ReplicaStorage) -> Parts:
+        return Parts(
             group=group,
             raft=self._core(storage),
             storage=storage,

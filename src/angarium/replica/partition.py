@@ -1,40 +1,43 @@
-"""What a partition does with its committed entries, and how it admits new ones.
+"""One partition on one node: the way of a record, from a publish to its answer.
 
-The way of a record: `publish` numbers its batch against the *projected* machine (the committed
-state plus this leader's own uncommitted tail) and proposes one entry; when that entry is committed,
-`apply` runs it through the real machine, checks that both agree, hands the batch to the segments,
-where readers see it, and answers the publisher.
+`publish` numbers a batch against the *projected* machine (the committed state plus this leader's
+own uncommitted tail) and proposes one entry. When that entry is committed, `apply` runs it through
+the real machine, checks that both agree, hands the batch to the segments, where readers see it,
+and answers the publisher.
+
+    publish ──► Projection.append ──► LogEntries.propose      ① ② in ARCHITECTURE.md
+                                             │                ③ ④ ⑤ are Raft's
+    apply ◄──────────────────────────────────┘                ⑥
+      ├─► PartitionMachine.apply    what the entry means
+      ├─► PartitionFiles.append     segments: readers see it from here on
+      └─► Acks.applied              whoever waits is answered
+
+Followers come in at `apply`, with the same entries; only nobody waits there.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
-from angarium.batch import stamp
-from angarium.errors import AngariumError, CorruptData, LimitExceeded, NotLeader
-from angarium.ids import Index, Micros, Offset, Term
-from angarium.log.segments import Manifest, PartitionLog
-from angarium.log.segments.compacted_mark import Pass
-from angarium.log.stages import StageStore
-from angarium.machine import Appended, PartitionMachine, Projection, PublishedStage, knows
+from angarium.errors import AngariumError, LimitExceeded, NotLeader
+from angarium.ids import Index, Micros, Term
+from angarium.machine import Appended, PartitionMachine, Projection, knows
 from angarium.machine.commands import APPEND
-from angarium.machine.place import spans
 from angarium.modes import DeliveryMode
 from angarium.raft.messages import EntryKind
 from angarium.replica.acks import Acks, Published
+from angarium.replica.partition_files import PartitionFiles
+from angarium.replica.partition_snapshot import PartitionSnapshot, decoded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
 
-    from angarium.ids import Buffer
+    from angarium.ids import Buffer, Offset
     from angarium.log.disk import Disk
-    from angarium.log.segments import SegmentConfig, SegmentImport
-    from angarium.machine import Applied, Command, Outcome, Prepared
+    from angarium.log.segments import PartitionLog, SegmentConfig
+    from angarium.machine import Command, Outcome, Prepared
     from angarium.raft.messages import Entry
     from angarium.replica.acks import Publishing, Reply
     from angarium.replica.config import ReplicaConfig
@@ -44,20 +47,6 @@ if TYPE_CHECKING:
 UNFLUSHED_BYTES_MAX: Final = 32 << 20
 """Batches in memory that no segment has yet. Above it publishes are refused, retriably, and a
 follower takes no more entries, until the disk has caught up."""
-
-
-class PartitionSnapshot(msgspec.Struct, frozen=True):
-    """What a snapshot of a partition holds: small state, and a list of its large files."""
-
-    machine: bytes
-    segments: bytes
-    """The encoded manifest of the segments as of the snapshot's index."""
-    stages: dict[int, list[bytes]]
-    """Batches of open transactions, by slot: they are in no segment yet."""
-
-
-# Made on import: msgspec crashes where two threads are the first to decode a type.
-_decode: Final = msgspec.msgpack.Decoder(PartitionSnapshot).decode
 
 
 class LogEntries(Protocol):
@@ -75,7 +64,7 @@ class LogEntries(Protocol):
 
 
 class Partition:
-    """One partition on one node: machine, segments, stages, and the publishes that wait."""
+    """Machine, files, and the publishes that wait."""
 
     def __init__(
         self,
@@ -88,45 +77,61 @@ class Partition:
     ) -> None:
         """Open the files in `folder` as of the state `saved` here; the log brings the rest."""
         self.machine = PartitionMachine()
+        """What the applied entries have come to."""
         if saved:
-            self.machine.restore(_decoded(saved).machine)
+            self.machine.restore(decoded(saved).machine)
+        self.files = PartitionFiles(disk, folder, self.machine, segments)
         self.acks = Acks()
-        self._disk = disk
-        self._segments_folder, stages_folder = folders_in(folder)
-        self._config = config
-        self._segment_config = segments
-        self._stages = StageStore(disk, stages_folder)
-        self._stages.retain(self.machine.open_stages())
-        if lacking := self._stages.lacking(self.machine.open_stages()):
-            raise CorruptData(f"the batches of {len(lacking)} open transactions are damaged")
-        self._drops: deque[tuple[Index, tuple[int, ...]]] = deque()
-        """Stages that nobody needs once a snapshot at this index or later is durable: until then
-        the log may bring their transactions again after a restart."""
-        self._projection: Projection | None = None
-        self._term = Term(0)
-        self._applied = Index(0)
-        """The last entry taken since opening, a change of membership included."""
-        self._log_entries: LogEntries | None = None
         self.on_visible: Callable[[], None] = _ignore
         """Told whenever there are new records to read."""
         self.on_stir: Callable[[], None] = _ignore
         """Told when this replica begins or ceases to lead, and when something other than an append
         was applied: groups may have moved, records may have been trimmed."""
-        self.on_damage: Callable[[], None] = _ignore
-        """Told whenever damage is found in the segments."""
-        self.log = self._open_log()
-        self._was_trimmed = True
-        self._saved_offset = self.machine.next_offset
-        """What lies below is part of a durable snapshot, and never comes from the log again."""
-        self._saving_offset = self._saved_offset
-        self.is_compacting = False
-        """True while segments are being rewritten, so that no copy of them may begin."""
+        self._config = config
+        self._log_entries: LogEntries | None = None
+        self._projection: Projection | None = None
+        """The machine as it will be when this leader's tail is committed; made when needed."""
+        self._term = Term(0)
+        """The term in which this replica leads; 0 while it does not."""
+        self._applied = Index(0)
+        """The last entry taken since opening, a change of membership included."""
 
     def attach(self, entries: LogEntries) -> None:
         """Say where new entries go, and where those not yet applied are read from."""
         self._log_entries = entries
 
-    # --- admitting --------------------------------------------------------------------------
+    @property
+    def log(self) -> PartitionLog:
+        """The committed batches, for whoever reads. Another one after a snapshot was installed."""
+        return self.files.log
+
+    # --- leading ----------------------------------------------------------------------------
+
+    def lead(self, term: Term) -> None:
+        """Begin to number and serve."""
+        self._term = term
+        self._projection = None
+        self.on_stir()
+
+    def follow(self) -> None:
+        """Stop serving; nobody can be told what becomes of the tail."""
+        self._term = Term(0)
+        self._projection = None
+        self.acks.abandon()
+        self.on_stir()
+
+    def _leading_projection(self) -> Projection | None:
+        """Return the projection, made anew from the log's tail if the last one went astray."""
+        if not self._term or self._log_entries is None:
+            return None
+        if self._projection is None:
+            self._projection = Projection(self.machine)
+            for entry in self._log_entries.unapplied():
+                if entry.kind is EntryKind.NORMAL:
+                    self._projection.replay(entry.term, entry.data)
+        return self._projection
+
+    # --- admitting: from a publish to an entry ----------------------------------------------
 
     def publish(self, requests: Sequence[Publishing], *, now: Micros) -> None:
         """Number every caller's batches, propose them as one entry, and answer as asked.
@@ -196,39 +201,15 @@ class Partition:
         else:
             self.acks.wait(index, answer, reply)
 
-    @property
-    def is_congested(self) -> bool:
-        """True while segments are written more slowly than batches come."""
-        return self.log.unflushed_bytes > UNFLUSHED_BYTES_MAX
-
     def _may_answer_early(self, now: Micros) -> bool:
         return self.acks.oldest_age(now) <= self._config.eventual_bound_micros
 
-    def _leading_projection(self) -> Projection | None:
-        """Return the projection, made anew from the log's tail if the last one went astray."""
-        if not self._term or self._log_entries is None:
-            return None
-        if self._projection is None:
-            self._projection = Projection(self.machine)
-            for entry in self._log_entries.unapplied():
-                if entry.kind is EntryKind.NORMAL:
-                    self._projection.replay(entry.term, entry.data)
-        return self._projection
+    @property
+    def is_congested(self) -> bool:
+        """True while segments are written more slowly than batches come."""
+        return self.files.log.unflushed_bytes > UNFLUSHED_BYTES_MAX
 
-    # --- what a replica does with it --------------------------------------------------------
-
-    def lead(self, term: Term) -> None:
-        """Begin to number and serve."""
-        self._term = term
-        self._projection = None
-        self.on_stir()
-
-    def follow(self) -> None:
-        """Stop serving; nobody can be told what becomes of the tail."""
-        self._term = Term(0)
-        self._projection = None
-        self.acks.abandon()
-        self.on_stir()
+    # --- applying: from a committed entry to readers and answers ----------------------------
 
     def understands(self, data: Buffer) -> bool:
         """Tell whether the machine of this release has a meaning for an entry's data."""
@@ -244,52 +225,17 @@ class Partition:
             if self._projection is not None and entry.data:
                 self._projection.confirm(entry.index, applied)
             if outcomes:
-                self._write(applied)
+                self.files.append(applied)
+                if applied.visible or applied.reserved:
+                    self.on_visible()
+                self.files.let_go(applied)
                 if entry.data[0] != APPEND:
                     self.on_stir()
         self.acks.applied(entry.index, entry.term, outcomes)
 
-    def _write(self, applied: Applied) -> None:
-        """Do what the machine wants written."""
-        for stage in applied.stage_appends:
-            self._stages.append(stage.slot, stage.part, stage.batches)
-        batches: list[Buffer] = []
-        for visible in applied.visible:
-            if isinstance(visible, PublishedStage):
-                self.log.append(batches)
-                batches = []
-                self._publish_stage(visible)
-            else:
-                batches.append(visible)
-        if batches:
-            self.log.append(batches)
-        for _, end in applied.reserved:
-            self.log.skip_to(end)
-        if applied.visible or applied.reserved:
-            self.on_visible()
-        if applied.stage_drops:
-            self._drops.append((applied.index, applied.stage_drops))
-        if applied.trimmed_to is not None:
-            self.log.trim(applied.trimmed_to)
-            self._was_trimmed = True
-
-    def _publish_stage(self, published: PublishedStage) -> None:
-        # After a restart the entry may come again when the segments have it and the stage is gone.
-        # If they have only a part of it, the stage is still there; the log knows what it has.
-        if published.base_offset + published.span <= self.log.end_offset:
-            return
-        offset, time = published.base_offset, published.append_time
-        for staged in self._stages.read(published.slot):
-            batch = bytearray(staged)
-            stamp(batch, base_offset=offset, term=published.term, append_time=time)
-            self.log.append([batch])
-            offset, time = Offset(offset + sum(spans(staged))), Micros(time + 1)
-
-    # --- reading ----------------------------------------------------------------------------
-
     def fetch(self, offset: Offset, *, bytes_max: int) -> list[memoryview]:
         """Return committed batches from the one that holds `offset` on."""
-        return self.log.read(offset, bytes_max)
+        return self.files.log.read(offset, bytes_max)
 
     # --- snapshots --------------------------------------------------------------------------
 
@@ -299,180 +245,32 @@ class Partition:
         The state is that of the moment this is called. Entries may be applied while the work is
         done; they are not part of it.
         """
-        stages = self._stages.contents()
-        needed = {slot: stages[slot] for slot in self.machine.open_stages()}
-        state = PartitionSnapshot(self.machine.snapshot(), self.log.manifest().encode(), needed)
-        until = self._saving_offset = self.log.end_offset
-        while self.log.synced_offset < until:
-            yield from self._flush(sync=True)
-        yield from self._flush_stages()
-        return msgspec.msgpack.encode(state)
+        manifest, stages = self.files.begin_save()
+        state = PartitionSnapshot(self.machine.snapshot(), manifest.encode(), stages)
+        yield from self.files.make_durable()
+        return state.encode()
 
     def saved(self, index: Index) -> None:
-        """Hear that the state as of `index` is durable: let go of stages it does not need."""
-        self._saved_offset = self._saving_offset
-        while self._drops and self._drops[0][0] <= index:
-            for slot in self._drops.popleft()[1]:
-                self._stages.drop(slot)
+        """Hear that the state as of `index` is durable."""
+        self.files.saved(index)
 
     def restore(self, data: Buffer, index: Index) -> None:
-        """Become what another replica saved; `adopt` has brought the segments."""
-        snapshot = _decoded(data)
+        """Become what another replica saved; its segments have been copied and adopted before."""
+        snapshot = decoded(data)
         self.machine.restore(snapshot.machine)
-        self._stages.replace(snapshot.stages)
-        self._drops.clear()
-        self.log.close()
-        self.log = self._open_log()
-        self._saved_offset = self._saving_offset = self.machine.next_offset
+        self.files.restore(snapshot.stages)
         self.acks.superseded(index)
         self._applied = index
         self.on_visible()
-
-    def adopt(self, importing: SegmentImport) -> None:
-        """Switch to segments copied from a peer, which reach beyond those that were here."""
-        self.log.close()
-        importing.finish()
-        self.log = self._open_log()
-
-    def _open_log(self) -> PartitionLog:
-        log = PartitionLog.open(
-            self._disk,
-            self._segments_folder,
-            self._segment_config,
-            start_offset=self.machine.start_offset,
-            durable_until=self.machine.next_offset,
-        )
-        self._has_looked_for_delays = False
-        log.on_damage = self._note_damage
-        if log.damage:
-            self._note_damage()
-        return log
-
-    def _note_damage(self) -> None:
-        self.on_damage()
-
-    # --- housekeeping -----------------------------------------------------------------------
-
-    def needs_care(self) -> bool:
-        """Tell whether there are batches to write, or segments to remove."""
-        return self.log.unflushed_bytes > 0 or self._was_trimmed or self.is_to_be_compacted
-
-    @property
-    def is_to_be_compacted(self) -> bool:
-        """Whether the files here are not yet what the last compaction asks for."""
-        return self.log.compactor.is_behind(self._compaction)
-
-    @property
-    def waits_for_snapshot(self) -> bool:
-        """Whether a compaction cannot go on because no snapshot covers what it has to rewrite."""
-        until = self._compaction.until
-        if not self.is_to_be_compacted or until <= self.log.start_offset:
-            return False
-        return self.log.segments.at(Offset(until - 1)).next_offset > self._saved_offset
-
-    @property
-    def _compaction(self) -> Pass:
-        return Pass(*self.machine.compaction)
-
-    def maintain(self, *, may_compact: bool = True) -> Generator[Work, None, bool]:
-        """Yield the work of writing segments behind, then remove what nobody needs any more.
-
-        Returns whether segments were removed or replaced.
-        """
-        self._was_trimmed = False
-        if self.is_to_be_compacted:
-            self.log.close_segment(self._compaction.until)
-        yield from self._flush(sync=False)
-        if not self._has_looked_for_delays:
-            self._has_looked_for_delays = True
-            yield from self._make_delays()
-        went = yield from self._delete()
-        if may_compact and self.is_to_be_compacted:
-            went |= yield from self._compact()
-        return went
-
-    def _delete(self) -> Generator[Work, None, bool]:
-        log = self.log
-        doomed = log.give_up()
-        if doomed is None:
-            return False
-        yield lambda: log.delete(doomed)
-        log.deleted(doomed)
-        return True
-
-    def _compact(self) -> Generator[Work, None, bool]:
-        """Do one turn of what the last compaction asks for."""
-        self.is_compacting = True
-        try:
-            limit = min(self._saved_offset, self.log.synced_offset)
-            return (yield from self.log.compactor.turn(self._compaction, limit=limit))
-        finally:
-            self.is_compacting = False
-
-    def _make_delays(self) -> Generator[Work, None, None]:
-        """Make lists of delayed records that were lost, or whose segments came from a peer."""
-        log = self.log
-        for segment in log.delays.lacking():
-            # What is damaged is mended first, and then listed when it is asked for.
-            with suppress(CorruptData):
-                yield partial(log.delays.make, segment)
-
-    def _flush(self, *, sync: bool) -> Generator[Work, None, None]:
-        flush = self.log.take(sync=sync)
-        if flush is None:
-            return
-        log = self.log
-        try:
-            yield lambda: log.write(flush)
-        except BaseException:
-            log.failed(flush)
-            raise
-        log.flushed(flush)
-
-    def _flush_stages(self) -> Generator[Work, None, None]:
-        flush = self._stages.take()
-        if flush is None:
-            return
-        try:
-            yield lambda: self._stages.write(flush)
-        except BaseException:
-            self._stages.failed(flush)
-            raise
-        self._stages.flushed(flush)
-
-
-def _ignore() -> None:
-    """Nobody wants to know."""
 
 
 def _congestion() -> LimitExceeded:
     return LimitExceeded("UNFLUSHED_BYTES_MAX", "the disk does not keep up; try again")
 
 
-def folders_in(folder: str) -> tuple[str, str]:
-    """Return where a partition's segments and its stages lie."""
-    return f"{folder}/segments", f"{folder}/stages"
-
-
-def empty_partition() -> bytes:
-    """Return the state of a partition that has never been written to."""
-    nothing = PartitionSnapshot(
-        PartitionMachine().snapshot(), Manifest(Offset(0), Offset(0)).encode(), {}
-    )
-    return msgspec.msgpack.encode(nothing)
-
-
-def manifest_in(data: Buffer) -> Manifest:
-    """Return the segments that a partition's snapshot stands on."""
-    return Manifest.decode(_decoded(data).segments)
-
-
-def _decoded(data: Buffer) -> PartitionSnapshot:
-    try:
-        return _decode(data)
-    except msgspec.MsgspecError as error:
-        raise CorruptData(f"a partition's snapshot cannot be read: {error}") from error
-
-
 def _records(outcomes: Sequence[Outcome]) -> int:
     return sum(one.next_offset - one.base_offset for one in outcomes if isinstance(one, Appended))
+
+
+def _ignore() -> None:
+    """Nobody wants to know."""

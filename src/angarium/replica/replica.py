@@ -11,7 +11,7 @@ No clock and no threads here: the host calls, and looks into the outbox afterwar
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from angarium.errors import (
     AngariumError,
@@ -39,18 +39,16 @@ from angarium.raft.messages import (
     Snapshot,
 )
 from angarium.replica.peers import EntriesReply, EntriesRequest
+from angarium.replica.reads import Reads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
-    from angarium.ids import Buffer, GroupId, ReplicaId, Term
-    from angarium.log.wal import Wal
-    from angarium.raft import ConfChange, RaftNode
+    from angarium.ids import Buffer, ReplicaId, Term
+    from angarium.raft import ConfChange
     from angarium.raft.messages import ConfState, Entry, Message
-    from angarium.replica.config import ReplicaConfig
-    from angarium.replica.outbox import Outbox
+    from angarium.replica.parts import Parts, State
     from angarium.replica.peers import PeerMessage
-    from angarium.replica.storage import ReplicaStorage
     from angarium.replica.work import Work
 
 _APPEND = MessageKind.APPEND
@@ -60,54 +58,19 @@ VITAL_ENTRY_BYTES_MAX: Final = 32 << 10
 positions and memberships are small. Anything larger is refused with `DiskFull`."""
 
 
-class State(Protocol):
-    """What committed entries are for."""
-
-    def understands(self, data: Buffer) -> bool:
-        """Tell whether this release has a meaning for an entry's data."""
-
-    def apply(self, entry: Entry) -> None:
-        """Take one committed entry, in order, exactly once."""
-
-    def lead(self, term: Term) -> None:
-        """This replica leads, and an entry of its own term is applied: it may serve."""
-
-    def follow(self) -> None:
-        """This replica does not lead any more."""
-
-    def save(self) -> Generator[Work, None, bytes]:
-        """Return the state as of now, after the work that makes its files durable."""
-
-    def saved(self, index: Index) -> None:
-        """Hear that the state as of `index` is durable."""
-
-    def restore(self, data: Buffer, index: Index) -> None:
-        """Replace the state by one that another replica saved at `index`."""
-
-
 class Replica:
     """Drives one Raft core. Every public method is an input; `process` carries out the result."""
 
-    def __init__(
-        self,
-        *,
-        group: GroupId,
-        raft: RaftNode,
-        storage: ReplicaStorage,
-        state: State,
-        wal: Wal,
-        outbox: Outbox,
-        config: ReplicaConfig,
-    ) -> None:
-        self.group = group
-        self.raft = raft
-        self.applied = storage.newest.index
-        self._applied_term = storage.newest.term
-        self._storage = storage
+    def __init__(self, parts: Parts, state: State) -> None:
+        self.group = parts.group
+        self.raft = parts.raft
+        self.applied = parts.storage.newest.index
+        self._applied_term = parts.storage.newest.term
+        self._storage = parts.storage
         self._state = state
-        self._wal = wal
-        self._outbox = outbox
-        self._config = config
+        self._wal = parts.wal
+        self._outbox = parts.outbox
+        self._config = parts.config
         self.is_resting = False
         """True while nobody ticks it; see `sleeping`."""
         self.is_closed = False
@@ -118,16 +81,14 @@ class Replica:
         self.is_busy = False
         """True while files are written that nothing else may touch meanwhile."""
         self._leading: Term | None = None
-        self._ballot = (raft.term, NO_REPLICA)
+        self._ballot = (parts.raft.term, NO_REPLICA)
         """The term and vote last handed to the WAL."""
         self._unwritten: HardState | None = None
         """The newest hard state, while the WAL has an older one: only the commit index differs."""
         # How the group began, or was repaired, may not be on disk yet.
-        self._sync = outbox.next_sync
+        self._sync = parts.outbox.next_sync
         """The sync that covers all this replica has handed to the WAL, commit indexes apart."""
-        self._reads: dict[bytes, Callable[[AngariumError | None], None]] = {}
-        self._reads_ready: list[tuple[Index, Callable[[AngariumError | None], None]]] = []
-        self._read_number = 0
+        self._reads = Reads()
         self._unsaved_bytes = 0
         """Bytes of the entries applied since the newest snapshot."""
 
@@ -169,8 +130,7 @@ class Replica:
             and not state.voters_outgoing
             # Only the clock ends a handover that the other side never heard of.
             and not raft.transferee
-            and not self._reads
-            and not self._reads_ready
+            and not self._reads.are_waiting
             and all(raft.match(one) == last for one in (*state.voters, *state.learners))
         )
 
@@ -231,10 +191,7 @@ class Replica:
         if not self.raft.is_leader:
             done(NotLeader(leader=self.raft.leader))
             return
-        self._read_number += 1
-        context = self._read_number.to_bytes(8, "little")
-        self._reads[context] = done
-        self.raft.read_index(context)
+        self.raft.read_index(self._reads.ask(done))
 
     # --- carrying out -----------------------------------------------------------------------
 
@@ -244,7 +201,7 @@ class Replica:
         if self.is_closed:
             return
         is_ready = raft.has_ready()
-        if not is_ready and not self._reads_ready:
+        if not is_ready and not self._reads.are_confirmed:
             return
         self._outbox.touched.add(self.group)
         if self.is_resting:
@@ -261,13 +218,11 @@ class Replica:
                 else:
                     self._outbox.send(self.group, message)
             for read in ready.read_states:
-                done = self._reads.pop(read.context, None)
-                if done is not None:
-                    self._reads_ready.append((read.index, done))
+                self._reads.confirm(read.context, read.index)
             self._watch_leadership()
             is_ready = raft.has_ready()
-        if self._reads_ready:
-            self._answer_reads()
+        if self._reads.are_confirmed:
+            self._reads.answer(self.applied)
 
     def _append(self, message: Message) -> None:
         """Hand what the core wants remembered to the WAL; its answers wait for the sync."""
@@ -344,27 +299,12 @@ class Replica:
         if self._leading is not None and not (raft.is_leader and raft.term == self._leading):
             self._leading = None
             self._state.follow()
-            self._drop_reads()
+            self._reads.abandon(raft.leader)
         # Until an entry of its own term is committed a leader does not know what is committed
         # (section 8 of the paper), so it neither numbers nor serves anything before.
         if self._leading is None and raft.is_leader and self._applied_term == raft.term:
             self._leading = raft.term
             self._state.lead(raft.term)
-
-    # --- reads ------------------------------------------------------------------------------
-
-    def _answer_reads(self) -> None:
-        ready = [done for index, done in self._reads_ready if index <= self.applied]
-        self._reads_ready = [read for read in self._reads_ready if read[0] > self.applied]
-        for done in ready:
-            done(None)
-
-    def _drop_reads(self) -> None:
-        dropped = [*self._reads.values(), *(done for _, done in self._reads_ready)]
-        self._reads.clear()
-        self._reads_ready.clear()
-        for done in dropped:
-            done(NotLeader("leadership was lost while the read waited", leader=self.raft.leader))
 
     def _serve_entries(self, request: EntriesRequest) -> None:
         """Give committed entries to a peer whose log is damaged."""

@@ -18,7 +18,7 @@ from angarium.batch import Batch
 from angarium.ids import Index
 from angarium.log import identity
 from angarium.log.segments.frames import frame_at
-from angarium.replica.partition import PartitionSnapshot
+from angarium.replica.partition_snapshot import PartitionSnapshot
 from angarium.replica.work import do_now
 
 if TYPE_CHECKING:

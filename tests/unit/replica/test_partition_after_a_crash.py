@@ -11,7 +11,8 @@ from angarium.machine import Command, Commit, Stage
 from angarium.machine.commands import encode as encoded
 from angarium.raft.messages import Entry
 from angarium.replica.config import ReplicaConfig
-from angarium.replica.partition import Partition, empty_partition
+from angarium.replica.partition import Partition
+from angarium.replica.partition_snapshot import empty_partition
 from angarium.replica.work import do_now
 from angarium.testing.disk import SimulatedDisk
 
@@ -57,7 +58,7 @@ def test_a_commit_of_which_the_segments_hold_only_a_part_is_completed_when_it_co
     partition = opened(disk)
     partition.apply(entry(2, stage))
     partition.apply(entry(3, commit))
-    do_now(partition.maintain())
+    do_now(partition.files.maintain())
 
     # The crash leaves the first of three batches in the segment, which was not synced.
     (segment,) = [name for name in disk.names() if name.endswith(".seg")]

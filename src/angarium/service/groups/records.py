@@ -32,7 +32,9 @@ _LOOK: Final = Struct("<8xq8xq12xIII48xqqqq").unpack_from
 class HoldsLog(Protocol):
     """A partition, as far as its records are concerned."""
 
-    log: PartitionLog
+    @property
+    def log(self) -> PartitionLog:
+        """Its committed batches; another log after a snapshot was installed."""
 
 
 class Parcel(NamedTuple):

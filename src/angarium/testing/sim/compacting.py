@@ -25,18 +25,9 @@ if TYPE_CHECKING:
     from angarium.machine import Outcome
     from angarium.testing.history import History
     from angarium.testing.sim.requests import PublishReply
-    from angarium.testing.sim.world import Settings, World
+    from angarium.testing.sim.world import World
 
 KEYS: Final = 24
-
-SHARE_COMPACTED: Final = 0.3
-"""Of the runs in which nothing stands in the way of it."""
-
-
-def may_be_compacted(settings: Settings) -> bool:
-    """Tell whether a run has no client that keeps no keys, or counts every record."""
-    others = settings.transactors + settings.redrivers + getattr(settings, "members", 0)
-    return not others
 
 
 def keys_of_values(values: Sequence[bytes]) -> list[bytes | None]:
@@ -70,7 +61,7 @@ class Compacting:
     def are_done(self) -> bool:
         """Tell whether every replica is what the last compaction asks for."""
         return all(
-            host.replicas[group].partition.is_to_be_compacted is False
+            host.replicas[group].partition.files.is_to_be_compacted is False
             for group in self.world.groups
             for node in self.world.operator.wanted[group]
             if (host := self.world.nodes[node].host) is not None and group in host.replicas

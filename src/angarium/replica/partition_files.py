@@ -1,0 +1,258 @@
+"""A partition's files: its segments, and the stages of open transactions.
+
+What was applied is handed over at once and readers see it from memory; the disk gets it behind the
+acknowledgement, for the node's write-ahead log still has it all. Three promises hang on the order:
+
+- before a snapshot counts, everything it stands on is synced (`make_durable`);
+- a stage goes only when a durable snapshot does not need it any more (`saved`);
+- nothing is rewritten by compaction that the log could still bring again.
+
+Whatever waits for a disk is handed out as `Work`, so that the event loop need not.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+from angarium.batch import stamp
+from angarium.errors import CorruptData
+from angarium.ids import Micros, Offset
+from angarium.log.segments import PartitionLog
+from angarium.log.segments.compacted_mark import Pass
+from angarium.log.stages import StageStore
+from angarium.machine import PublishedStage
+from angarium.machine.place import spans
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping, Sequence
+
+    from angarium.ids import Buffer, Index
+    from angarium.log.disk import Disk
+    from angarium.log.segments import Manifest, SegmentConfig, SegmentImport
+    from angarium.machine import Applied, PartitionMachine
+    from angarium.replica.work import Work
+
+
+class PartitionFiles:
+    """What lies on disk for one partition, as its machine says it should."""
+
+    def __init__(
+        self, disk: Disk, folder: str, machine: PartitionMachine, config: SegmentConfig
+    ) -> None:
+        """Open the files in `folder` as of the state of `machine`; the log brings the rest."""
+        self._disk = disk
+        self._machine = machine
+        self._config = config
+        self._segments_folder, stages_folder = folders_in(folder)
+        self._stages = StageStore(disk, stages_folder)
+        self._stages.retain(machine.open_stages())
+        if lacking := self._stages.lacking(machine.open_stages()):
+            raise CorruptData(f"the batches of {len(lacking)} open transactions are damaged")
+        self._drops: deque[tuple[Index, tuple[int, ...]]] = deque()
+        """Stages that nobody needs once a snapshot at this index or later is durable: until then
+        the log may bring their transactions again after a restart."""
+        self.on_damage: Callable[[], None] = _ignore
+        """Told whenever damage is found in the segments."""
+        self.log = self._open_log()
+        self._was_trimmed = True
+        self._saved_offset = machine.next_offset
+        """What lies below is part of a durable snapshot, and never comes from the log again."""
+        self._saving_offset = self._saved_offset
+        self.is_compacting = False
+        """True while segments are being rewritten, so that no copy of them may begin."""
+
+    def _open_log(self) -> PartitionLog:
+        log = PartitionLog.open(
+            self._disk,
+            self._segments_folder,
+            self._config,
+            start_offset=self._machine.start_offset,
+            durable_until=self._machine.next_offset,
+        )
+        self._has_looked_for_delays = False
+        log.on_damage = self._note_damage
+        if log.damage:
+            self._note_damage()
+        return log
+
+    def _note_damage(self) -> None:
+        self.on_damage()
+
+    # --- what was applied -------------------------------------------------------------------
+
+    def append(self, applied: Applied) -> None:
+        """Take what an entry stages or makes visible; from here on readers see the latter."""
+        for stage in applied.stage_appends:
+            self._stages.append(stage.slot, stage.part, stage.batches)
+        batches: list[Buffer] = []
+        for visible in applied.visible:
+            if isinstance(visible, PublishedStage):
+                self.log.append(batches)
+                batches = []
+                self._publish_stage(visible)
+            else:
+                batches.append(visible)
+        if batches:
+            self.log.append(batches)
+        for _, end in applied.reserved:
+            self.log.skip_to(end)
+
+    def _publish_stage(self, published: PublishedStage) -> None:
+        # After a restart the entry may come again when the segments have it and the stage is gone.
+        # If they have only a part of it, the stage is still there; the log knows what it has.
+        if published.base_offset + published.span <= self.log.end_offset:
+            return
+        offset, time = published.base_offset, published.append_time
+        for staged in self._stages.read(published.slot):
+            batch = bytearray(staged)
+            stamp(batch, base_offset=offset, term=published.term, append_time=time)
+            self.log.append([batch])
+            offset, time = Offset(offset + sum(spans(staged))), Micros(time + 1)
+
+    def let_go(self, applied: Applied) -> None:
+        """Give up what an entry drops or trims; the files themselves go later."""
+        if applied.stage_drops:
+            self._drops.append((applied.index, applied.stage_drops))
+        if applied.trimmed_to is not None:
+            self.log.trim(applied.trimmed_to)
+            self._was_trimmed = True
+
+    # --- snapshots --------------------------------------------------------------------------
+
+    def begin_save(self) -> tuple[Manifest, dict[int, list[bytes]]]:
+        """Return what a snapshot of this moment stands on: segments, and open stages by slot."""
+        self._saving_offset = self.log.end_offset
+        stages = self._stages.contents()
+        needed = {slot: stages[slot] for slot in self._machine.open_stages()}
+        return self.log.manifest(), needed
+
+    def make_durable(self) -> Generator[Work, None, None]:
+        """Yield the work of syncing everything that was here when the save began."""
+        until = self._saving_offset
+        while self.log.synced_offset < until:
+            yield from self._flush(sync=True)
+        yield from self._flush_stages()
+
+    def saved(self, index: Index) -> None:
+        """Hear that the state as of `index` is durable: let go of stages it does not need."""
+        self._saved_offset = self._saving_offset
+        while self._drops and self._drops[0][0] <= index:
+            for slot in self._drops.popleft()[1]:
+                self._stages.drop(slot)
+
+    def adopt(self, importing: SegmentImport) -> None:
+        """Switch to segments copied from a peer, which reach beyond those that were here."""
+        self.log.close()
+        importing.finish()
+        self.log = self._open_log()
+
+    def restore(self, stages: Mapping[int, Sequence[Buffer]]) -> None:
+        """Follow the machine to a state that another replica saved, with these open stages."""
+        self._stages.replace(stages)
+        self._drops.clear()
+        self.log.close()
+        self.log = self._open_log()
+        self._saved_offset = self._saving_offset = self._machine.next_offset
+
+    # --- housekeeping -----------------------------------------------------------------------
+
+    def needs_care(self) -> bool:
+        """Tell whether there are batches to write, or segments to remove. Cheap."""
+        return self.log.unflushed_bytes > 0 or self._was_trimmed or self.is_to_be_compacted
+
+    def maintain(self, *, may_compact: bool = True) -> Generator[Work, None, bool]:
+        """Yield the work of writing segments behind, then remove what nobody needs any more.
+
+        Returns whether segments were removed or replaced.
+        """
+        self._was_trimmed = False
+        if self.is_to_be_compacted:
+            self.log.close_segment(self._compaction.until)
+        yield from self._flush(sync=False)
+        if not self._has_looked_for_delays:
+            self._has_looked_for_delays = True
+            yield from self._make_delays()
+        went = yield from self._delete()
+        if may_compact and self.is_to_be_compacted:
+            went |= yield from self._compact()
+        return went
+
+    def _flush(self, *, sync: bool) -> Generator[Work, None, None]:
+        flush = self.log.take(sync=sync)
+        if flush is None:
+            return
+        log = self.log
+        try:
+            yield lambda: log.write(flush)
+        except BaseException:
+            log.failed(flush)
+            raise
+        log.flushed(flush)
+
+    def _flush_stages(self) -> Generator[Work, None, None]:
+        flush = self._stages.take()
+        if flush is None:
+            return
+        try:
+            yield lambda: self._stages.write(flush)
+        except BaseException:
+            self._stages.failed(flush)
+            raise
+        self._stages.flushed(flush)
+
+    def _make_delays(self) -> Generator[Work, None, None]:
+        """Make lists of delayed records that were lost, or whose segments came from a peer."""
+        log = self.log
+        for segment in log.delays.lacking():
+            # What is damaged is mended first, and then listed when it is asked for.
+            with suppress(CorruptData):
+                yield partial(log.delays.make, segment)
+
+    def _delete(self) -> Generator[Work, None, bool]:
+        log = self.log
+        doomed = log.give_up()
+        if doomed is None:
+            return False
+        yield lambda: log.delete(doomed)
+        log.deleted(doomed)
+        return True
+
+    # --- compaction -------------------------------------------------------------------------
+
+    @property
+    def is_to_be_compacted(self) -> bool:
+        """Whether the files here are not yet what the last compaction asks for."""
+        return self.log.compactor.is_behind(self._compaction)
+
+    @property
+    def waits_for_snapshot(self) -> bool:
+        """Whether a compaction cannot go on because no snapshot covers what it has to rewrite."""
+        until = self._compaction.until
+        if not self.is_to_be_compacted or until <= self.log.start_offset:
+            return False
+        return self.log.segments.at(Offset(until - 1)).next_offset > self._saved_offset
+
+    @property
+    def _compaction(self) -> Pass:
+        return Pass(*self._machine.compaction)
+
+    def _compact(self) -> Generator[Work, None, bool]:
+        """Do one turn of what the last compaction asks for."""
+        self.is_compacting = True
+        try:
+            limit = min(self._saved_offset, self.log.synced_offset)
+            return (yield from self.log.compactor.turn(self._compaction, limit=limit))
+        finally:
+            self.is_compacting = False
+
+
+def folders_in(folder: str) -> tuple[str, str]:
+    """Return where a partition's segments and its stages lie."""
+    return f"{folder}/segments", f"{folder}/stages"
+
+
+def _ignore() -> None:
+    """Nobody wants to know."""

@@ -1,0 +1,101 @@
+"""What a replica gives its peers of its own segments: chunks to copy, and batches to mend with.
+
+A copy takes many requests, so a leader watches for peers that have ceased to ask: the core is told,
+and offers them a new snapshot later.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from angarium.errors import AngariumError, CorruptData, NotFound, OffsetOutOfRange
+from angarium.log.segments.compacted_mark import Stage
+from angarium.replica.peers import ChunkReply, FramesReply
+
+if TYPE_CHECKING:
+    from angarium.ids import ReplicaId
+    from angarium.replica.partition_files import PartitionFiles
+    from angarium.replica.parts import Parts
+    from angarium.replica.peers import ChunkRequest, FramesRequest
+
+
+class SegmentServer:
+    """Answers peers out of one replica's segments. What is damaged here is never given away."""
+
+    def __init__(self, parts: Parts, files: PartitionFiles) -> None:
+        self._parts = parts
+        self._files = files
+        self._served: dict[ReplicaId, int] = {}
+        """Ticks since each peer last asked for a chunk."""
+
+    def give_chunk(self, request: ChunkRequest) -> None:
+        """Give a peer that catches up a piece of a segment."""
+        self._served[request.sender] = 0
+        log = self._files.log
+        if request.doubt:
+            log.verify_segment(request.segment)
+        if any(damage.segment == request.segment for damage in log.damage):
+            return  # it is being mended; the peer asks again
+        length = min(request.length, self._parts.config.transfer_chunk_bytes)
+        data = b""
+        # Whole, and yet not what was listed: compaction has put another segment in its place.
+        gone = request.doubt and log.compactor.stage != Stage()
+        if gone:
+            self._parts.storage.outdate()
+        try:
+            data = log.read_segment(request.segment, request.position, length)
+        except NotFound:
+            gone = True
+            # The snapshot it was offered lists what is not there any more.
+            self._parts.storage.outdate()
+        except CorruptData:
+            return
+        self._parts.outbox.tell(
+            ChunkReply(
+                group=self._parts.group,
+                sender=self._parts.raft.id,
+                to=request.sender,
+                snapshot_index=request.snapshot_index,
+                segment=request.segment,
+                position=request.position,
+                data=data,
+                gone=gone or not data,
+            )
+        )
+
+    def give_frames(self, request: FramesRequest) -> None:
+        """Give a peer good copies of batches that are damaged there."""
+        log = self._files.log
+        frames: list[memoryview] = []
+        gone = False
+        try:
+            frames = log.read(request.offset, request.bytes_max, gaps=True)
+        except OffsetOutOfRange as out:
+            gone = out.offset < out.start
+        except AngariumError:
+            return
+        self._parts.outbox.tell(
+            FramesReply(
+                self._parts.group,
+                self._parts.raft.id,
+                request.sender,
+                request.offset,
+                tuple(bytes(frame) for frame in frames),
+                gone,
+                log.compactor.stage,
+            )
+        )
+
+    def tick(self) -> None:
+        """Let one tick pass; tell the core about peers that stopped fetching its snapshot."""
+        raft = self._parts.raft
+        if not raft.is_leader:
+            self._served.clear()
+            return
+        for peer in self._served:
+            self._served[peer] += 1
+        for peer in raft.snapshot_receivers():
+            quiet = self._served.setdefault(peer, 0)
+            if quiet > 2 * self._parts.config.transfer_patience_ticks:
+                del self._served[peer]
+                raft.report_snapshot(peer, ok=False)
