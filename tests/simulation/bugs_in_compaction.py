@@ -10,7 +10,7 @@ from tests.simulation.variants import Variant
 from angarium.log.segments.compactor import Compactor
 from angarium.log.segments.survivors import Survivors
 from angarium.testing.sim.faults import FaultProfile
-from angarium.testing.sim.world import Settings
+from angarium.testing.sim.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

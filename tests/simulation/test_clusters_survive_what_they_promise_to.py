@@ -12,7 +12,8 @@ import pytest
 from angarium.testing.sim.clock import SECOND
 from angarium.testing.sim.scenarios import SCENARIOS
 from angarium.testing.sim.script import GROUP, THREE, let_pass, spare_takes_over
-from angarium.testing.sim.world import OPERATIONS_MIN, OVERLAPPING_FAULTS_MIN, World
+from angarium.testing.sim.settings import OPERATIONS_MIN, OVERLAPPING_FAULTS_MIN
+from angarium.testing.sim.world import World
 
 pytestmark = pytest.mark.timeout(600)
 """Simulated time does not pass by itself: on a busy machine a run takes as long as it takes."""

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from angarium.testing.sim.faults import USUAL, FaultProfile
 from angarium.testing.sim.scenarios import SCENARIOS
-from angarium.testing.sim.world import Settings, World
+from angarium.testing.sim.settings import Settings
+from angarium.testing.sim.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,6 +2,9 @@
 
 C9 and C10 are looked at while a run lasts; what was noticed comes with the history as incidents.
 
+Those of transactions are in `transaction_checkers`, those of consumer groups (C7, and their part of
+C8) in `group_checkers`; `CHECKS` lists them all.
+
 Each walks the history once or sorts it, so that a run of a million records can be checked too.
 A checker is only trusted while it finds the planted bugs of `tests/simulation`.
 """
@@ -12,14 +15,14 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from angarium.modes import DeliveryMode
-from angarium.testing import group_checkers
-from angarium.testing.history import SENT_BACK, Result
+from angarium.testing import group_checkers, transaction_checkers
+from angarium.testing.history import Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from angarium.ids import GroupId
-    from angarium.testing.history import FinalLog, History, Publish, Transaction
+    from angarium.testing.history import FinalLog, History, Publish
 
 
 class Violation(NamedTuple):
@@ -90,45 +93,6 @@ def c1_only_what_was_trimmed_is_gone(history: History) -> Iterator[str]:
                 f"node {log.node} group {log.group}: it begins at {log.start}, and nobody "
                 "wanted that"
             )
-
-
-def c1_transactions_are_whole(history: History) -> Iterator[str]:
-    """A committed transaction is in each of its partitions, in one piece; an aborted one in none.
-
-    One whose fate nobody learned is whole or absent, too.
-    """
-    for log in history.final:
-        places = {record.value: record.offset for record in log.records}
-        for one in history.transactions:
-            for value in one.dropped.get(log.group, ()):
-                if value in places:
-                    yield f"node {log.node} group {log.group}: {value!r} was left out of a commit"
-            if log.group in one.values:
-                fault = _fault_of(one, log, places)
-                if fault is not None:
-                    yield f"node {log.node} group {log.group}: {one.values[log.group][0]!r} {fault}"
-
-
-def _fault_of(one: Transaction, log: FinalLog, places: dict[bytes, int]) -> str | None:
-    """Say what is wrong with a transaction in one log, if anything is."""
-    offsets = [places.get(value) for value in one.values[log.group]]
-    found = [offset for offset in offsets if offset is not None]
-    base, past, _ = one.placed.get(log.group, (None, None, 0))
-    if not found:
-        # Where nobody learned its place, it may have been below the start.
-        trimmed = log.start > 0 if past is None else past <= log.start
-        return "was committed and is lost" if one.committed and not trimmed else None
-    if one.committed is False:
-        return "was aborted and is there"
-    missing = len(offsets) - len(found)
-    # Only from the left, by a trim, may anything be missing.
-    if offsets[missing:] != list(range(found[0], found[0] + len(found))):
-        return f"is in pieces, at {offsets}"
-    if missing and not 0 < log.start == found[0]:
-        return f"is there in part, at {offsets}"
-    if base is not None and found[0] != base + missing:
-        return f"was told to be at {base} and is at {found[0] - missing}"
-    return None
 
 
 def c1_nothing_is_invented(history: History) -> Iterator[str]:
@@ -317,23 +281,6 @@ def c6_each_sequence_once(history: History) -> Iterator[str]:
             staged[record.value] = record.offset
 
 
-def c6_each_letter_is_sent_back_once(history: History) -> Iterator[str]:
-    """Of all transactions that send the same dead letter back, one at most is committed."""
-    committed: dict[bytes, set[bytes]] = defaultdict(set)
-    for one in history.transactions:
-        if one.committed:
-            for value in (value for values in one.values.values() for value in values):
-                if value.startswith(SENT_BACK):
-                    committed[value.split(b".")[1]].add(value)
-    for log in history.final:
-        for record in log.records:
-            if record.value.startswith(SENT_BACK):
-                committed[record.value.split(b".")[1]].add(record.value)
-    for letter, values in committed.items():
-        if len(values) > 1:
-            yield f"dead letter {letter.decode()} was sent back as {sorted(values)}"
-
-
 def c8_eventual_is_lost_only_with_its_leader(history: History) -> Iterator[str]:
     """An EVENTUAL answer may be missing only if the leader that gave it was lost or deposed."""
     logs = {log.group: log for log in history.final}
@@ -361,7 +308,7 @@ CHECKS: tuple[Callable[[History], Iterator[str]], ...] = (
     c1_nothing_acknowledged_is_lost,
     c1_nothing_known_to_be_stored_is_lost,
     c1_only_what_was_trimmed_is_gone,
-    c1_transactions_are_whole,
+    transaction_checkers.c1_transactions_are_whole,
     c1_nothing_is_invented,
     c2_one_value_per_offset,
     c3_offsets_grow_with_time,
@@ -370,7 +317,7 @@ CHECKS: tuple[Callable[[History], Iterator[str]], ...] = (
     c4_high_water_is_never_stale,
     c5_nothing_failed_is_delivered,
     c6_each_sequence_once,
-    c6_each_letter_is_sent_back_once,
+    transaction_checkers.c6_each_letter_is_sent_back_once,
     c8_eventual_is_lost_only_with_its_leader,
     group_checkers.c7_a_floor_passes_only_what_was_settled,
     group_checkers.c7_what_was_acknowledged_stays_so,

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 MILLISECOND = 1_000
 SECOND = 1_000_000
 
+START = 1_700_000_000 * SECOND
+"""When simulated time begins."""
+
 
 class Scheduler:
     """Runs actions in the order of their time; those of one moment in the order of their asking."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from angarium.testing.sim.clock import SECOND
+from angarium.testing.sim.clock import SECOND, START
 from angarium.testing.sim.script import (
     GROUP,
     THREE,
@@ -21,7 +21,6 @@ from angarium.testing.sim.script import (
     strike,
     until,
 )
-from angarium.testing.sim.world import START
 
 if TYPE_CHECKING:
     from angarium.testing.sim.node import SimNode

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from angarium.testing.sim.clock import START
 from angarium.testing.sim.script import (
     GROUP,
     THREE,
@@ -23,7 +24,7 @@ from angarium.testing.sim.script import (
     strike,
     until,
 )
-from angarium.testing.sim.world import START, small_host
+from angarium.testing.sim.settings import small_host
 
 if TYPE_CHECKING:
     from angarium.replica.host import HostConfig

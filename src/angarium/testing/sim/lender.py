@@ -1,22 +1,20 @@
 """The leader's side of groups on a simulated node: drives `angarium.delivery` as a service does.
 
 One for each partition a node leads, from the moment it may serve until it does not. Changes of one
-moment share an entry; dead letters are stored in the last partition of the world, one by one.
+moment share an entry; dead letters are stored elsewhere (`burials`).
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from angarium.batch import encode
 from angarium.delivery import Accepted, Desk, GroupDelivery
 from angarium.errors import AngariumError
-from angarium.ids import Micros, Offset, ProducerId, Sequence, node_of
+from angarium.ids import Micros, Offset
 from angarium.machine import Cursors
 from angarium.machine.changes import Member, Members, Open
-from angarium.machine.outcomes import Appended, Duplicate, Refused
-from angarium.modes import DeliveryMode
+from angarium.machine.outcomes import Refused
 from angarium.service.groups.records import LogRecords
 from angarium.testing.group_history import (
     Judged,
@@ -28,9 +26,9 @@ from angarium.testing.group_history import (
     Tenure,
     Undone,
 )
+from angarium.testing.sim.burials import Burials
 from angarium.testing.sim.clock import MILLISECOND
 from angarium.testing.sim.group_requests import Attach, Attached, Detach, Heard, Message, Say
-from angarium.testing.sim.requests import PublishReply, PublishRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,11 +41,7 @@ if TYPE_CHECKING:
     from angarium.testing.group_history import Settle
     from angarium.testing.sim.group_requests import GroupRequest
     from angarium.testing.sim.node import SimNode
-
-LETTER_PRODUCER = 900_000
-"""Producer ids from here on belong to groups, which store their dead letters with them."""
-
-PATIENCE = 250 * MILLISECOND
+    from angarium.testing.sim.requests import PublishReply
 
 
 class Lender:
@@ -70,9 +64,7 @@ class Lender:
         self._under_way: list[Callable[[Outcome], None]] = []
         self._tickets: dict[tuple[str, int], tuple[Say, Settle]] = {}
         self._listing: set[str] = set()
-        self._letters: dict[int, tuple[str, DeadLetterDue]] = {}
-        """Letters under way, by the number of the request."""
-        self._unsent: dict[str, deque[DeadLetterDue]] = {}
+        self._burials = Burials(self)
         self._start: int = replica.partition.log.start_offset
         self._due_at: int | None = None
         for group in replica.partition.machine.groups.by_name.values():
@@ -95,7 +87,11 @@ class Lender:
         at = self._world.scheduler.now + delay
         if self._due_at is None or at < self._due_at:
             self._due_at = at
-            self._world.scheduler.after(delay, self.node.step_lender, self, at)
+            self._world.scheduler.after(delay, self.node.service.step_lender, self, at)
+
+    def later(self, delay: int, action: Callable[[Any], None], fact: object) -> None:
+        """Do something after so long, unless this is over by then."""
+        self._world.scheduler.after(delay, self.node.service.tell_lender, self, action, fact)
 
     def is_due(self, at: int) -> bool:
         """Tell whether the step that was planned for `at` is still wanted."""
@@ -270,9 +266,7 @@ class Lender:
         def listed(outcome: Outcome) -> None:
             self._listing.discard(name)
             pause = 100 * MILLISECOND if isinstance(outcome, Refused) else 0
-            self._world.scheduler.after(
-                pause, self.node.tell_lender, self, self._list_members, name
-            )
+            self.later(pause, self._list_members, name)
 
         self._submit(Members(name, group.members_version + 1, members), listed)
 
@@ -288,7 +282,7 @@ class Lender:
                 self._record(delivery, Undone(ticket))
         for letter in effects.dead_letters:
             self._record(delivery, Promised(letter.offset))
-            self._unsent.setdefault(name, deque()).append(letter)
+            self._burials.add(name, letter)
         for member, ranges in effects.taken:
             self._record(delivery, Taken(member, _offsets(ranges)))
             self._tell(name, member, ranges, 0)
@@ -297,7 +291,7 @@ class Lender:
             self._record(delivery, Lent(now, member, _offsets(ranges), attempt))
             self._tell(name, member, ranges, attempt)
         if effects.dead_letters:
-            self._send_letter(name)
+            self._burials.send(name)
 
     def _tell(self, name: str, member: str, ranges: tuple[int, ...], attempt: int) -> None:
         known = self._attachments.get((name, member))
@@ -326,7 +320,7 @@ class Lender:
 
         def reply(answer: Published | AngariumError) -> None:
             # In the midst of applying; what follows waits until that is done.
-            self._world.scheduler.after(0, self.node.tell_lender, self, self._applied, answer)
+            self.later(0, self._applied, answer)
 
         self._under_way = [fate for _, fate in taken]
         command = Cursors(changes=tuple(change for change, _ in taken))
@@ -348,63 +342,15 @@ class Lender:
 
     # --- dead letters ----------------------------------------------------------------------------
 
-    def _send_letter(self, name: str) -> None:
-        """Store the first letter of a group that is not stored, unless it is under way."""
-        if self.is_over or any(under_way == name for under_way, _ in self._letters.values()):
-            return
-        unsent = self._unsent.get(name)
-        if not unsent:
-            return
-        letter = unsent[0]
-        group = self.replica.partition.machine.groups.by_name.get(name)
-        intent = None if group is None else group.intents.get(letter.offset)
-        generation = 0 if intent is None else intent.generation
-        facts = (self.replica.group, name, letter.sequence, letter.offset, generation)
-        value = ".".join(map(str, ("letter", *facts, letter.attempts))).encode()
-        self._world.history.groups.letters[value] = (
-            self.replica.group,
-            name,
-            letter.offset,
-            generation,
-            letter.attempts,
-        )
-        number = self.node.next_letter()
-        self._letters[number] = (name, letter)
-        batch = encode(
-            [value],
-            producer_id=ProducerId(LETTER_PRODUCER + 100 * self.replica.group + _number_of(name)),
-            sequence=Sequence(letter.sequence),
-        )
-        dead_letters = self._world.groups[-1]
-        leader = self._world.operator.leader(dead_letters)
-        target = self.node.id if leader is None else node_of(leader.id)
-        request = PublishRequest(
-            self.node.name, number, dead_letters, bytes(batch), DeliveryMode.CONSISTENT
-        )
-        self._world.network.send_once(self.node.name, f"node-{target}", request)
-        self._world.scheduler.after(PATIENCE, self.node.tell_lender, self, self._lost, number)
-
-    def _lost(self, number: int) -> None:
-        name, _ = self._letters.pop(number, ("", None))
-        if name:
-            self._send_letter(name)
-
     def letter_answered(self, reply: PublishReply) -> None:
-        """Hear what became of a letter."""
-        if reply.number not in self._letters:
-            return
-        name, letter = self._letters.pop(reply.number)
-        outcome = None if isinstance(reply.answer, AngariumError) else reply.answer.outcomes[0]
-        if isinstance(outcome, Appended | Duplicate):
-            self._unsent[name].popleft()
-            delivery = self._desk.groups[name]
-            delivery.buried(letter.offset, letter.sequence)
-            self._desk.touch(name)
-            self.soon()
-            self._send_letter(name)
-        else:
-            pause = 20 * MILLISECOND
-            self._world.scheduler.after(pause, self.node.tell_lender, self, self._send_letter, name)
+        """Hear what became of something this node published itself."""
+        self._burials.answered(reply)
+
+    def buried(self, name: str, letter: DeadLetterDue) -> None:
+        """Hear that a letter is stored."""
+        self._desk.groups[name].buried(letter.offset, letter.sequence)
+        self._desk.touch(name)
+        self.soon()
 
 
 def _offsets(ranges: tuple[int, ...]) -> tuple[int, ...]:
@@ -413,8 +359,3 @@ def _offsets(ranges: tuple[int, ...]) -> tuple[int, ...]:
         for start, end in zip(ranges[::2], ranges[1::2], strict=True)
         for offset in range(start, end)
     )
-
-
-def _number_of(name: str) -> int:
-    """Return the number at the end of a simulated group's name."""
-    return int(name.rsplit("-", 1)[1])

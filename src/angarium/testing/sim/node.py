@@ -1,49 +1,32 @@
-"""One simulated machine: a disk that outlives it, and a host that does not."""
+"""One simulated machine: a disk that outlives it, and a host that does not.
+
+Like the node's event loop it feeds a `Host` with messages and ticks, sends what that wants sent and
+syncs what it wants synced (`_drive`, after every event). Unlike it, the machine can be killed, cut
+off from power, stopped, filled up and wiped; what was scheduled in one life never happens in the
+next, and what comes while the process is stopped happens when it goes on.
+"""
 
 from __future__ import annotations
 
 import random
 from typing import TYPE_CHECKING, Any
 
-from angarium.errors import (
-    AngariumError,
-    CorruptData,
-    DiskFull,
-    NotLeader,
-    OffsetOutOfRange,
-    StorageError,
-    SyncFailed,
-)
+from angarium.errors import CorruptData, DiskFull, StorageError, SyncFailed
 from angarium.ids import Incarnation, NodeId, ReplicaId, node_of, replica_id
-from angarium.machine.commands import Cursors, Transacting
-from angarium.replica.acks import Publishing
 from angarium.replica.host import Host
 from angarium.replica.repair import IdentityLost
 from angarium.testing.disk import SimulatedDisk
 from angarium.testing.sim.clock import MILLISECOND
-from angarium.testing.sim.group_requests import Attach, Attached, Detach, Say
-from angarium.testing.sim.lender import Lender
-from angarium.testing.sim.requests import (
-    FetchReply,
-    FetchRequest,
-    HighWaterReply,
-    HighWaterRequest,
-    PublishReply,
-    PublishRequest,
-    SubmitRequest,
-)
-from angarium.testing.sim.settling import Settling
+from angarium.testing.sim.service import SimService
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from angarium.ids import GroupId
-    from angarium.replica.acks import Published
     from angarium.replica.host import Sync
     from angarium.replica.partition_replica import PartitionReplica
     from angarium.replica.work import Work
     from angarium.testing.sim.world import World
-    from angarium.wire.operations.transactions import Told
 
 TICK = 20 * MILLISECOND
 MAINTENANCE = 150 * MILLISECOND
@@ -79,15 +62,12 @@ class SimNode:
         self.life = 0
         """Counts starts and ends, so that nothing scheduled in one life happens in another."""
         self._paused = False
-        self._backlog: list[tuple[Any, tuple[Any, ...]]] = []
+        self._backlog: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
+        """What waits for the process to go on."""
         self._surviving = _Surviving(self)
         self._leading: dict[GroupId, int] = {}
-        self._sharing: dict[GroupId, list[Publishing]] = {}
-        """Publishes that will go into one entry."""
-        self._settling = Settling()
-        self._lenders: dict[GroupId, Lender] = {}
-        """What serves the consumer groups of each partition this node leads."""
-        self._letters = 0
+        self.service = SimService(self)
+        """What it does for clients."""
 
     @property
     def replica(self) -> ReplicaId:
@@ -121,8 +101,8 @@ class SimNode:
             self.disk.crash()
             self.world.scheduler.after(200 * MILLISECOND, self._boot_again, self.life)
             return
-        self.world.scheduler.after(self.rng.randrange(TICK), self._tick, self.life)
-        self.world.scheduler.after(self.rng.randrange(MAINTENANCE), self._maintain, self.life)
+        self.later(self.rng.randrange(TICK), self._tick)
+        self.later(self.rng.randrange(MAINTENANCE), self._maintain)
         with self._surviving:
             if self.world.is_formed:
                 self._join_missing()
@@ -189,11 +169,7 @@ class SimNode:
         self.life += 1
         self._paused = False
         self._backlog.clear()
-        self._sharing.clear()
-        self._settling = Settling()
-        for lender in self._lenders.values():
-            lender.end()
-        self._lenders.clear()
+        self.service.end()
         for group, term in self._leading.items():
             self.world.history.ended_tenures.add((group, self.id, term))
         self._leading.clear()
@@ -214,37 +190,44 @@ class SimNode:
 
     def receive(self, payload: Any) -> None:
         """Take something from the network."""
-        if self.host is None:
-            return
-        if self._paused:
-            self._backlog.append((self._handle, (self.life, payload)))
-            return
-        self._handle(self.life, payload)
+        self._happen(self.life, self._handle, (payload,))
 
-    def _handle(self, life: int, payload: Any) -> None:
+    def _handle(self, payload: Any) -> None:
         host = self.host
-        if host is None or life != self.life:
-            return
-        with self._surviving:
-            match payload:
-                case (group, message):
-                    host.deliver(group, message)
-                case PublishRequest():
-                    self._publish(host, payload)
-                case SubmitRequest():
-                    self._submit(host, payload)
-                case FetchRequest():
-                    self._fetch(host, payload)
-                case HighWaterRequest():
-                    self._high_water(host, payload)
-                case Attach() | Detach() | Say():
-                    self._take_from_member(payload)
-                case PublishReply():
-                    for lender in self._lenders.values():
-                        lender.letter_answered(payload)
-                case _:
+        assert host is not None
+        match payload:
+            case (group, message):
+                host.deliver(group, message)
+            case _:
+                if not self.service.handle(host, payload):
                     host.deliver_from_peer(payload)
+
+    def later(self, delay: int, action: Callable[..., object], *arguments: Any) -> None:
+        """Let something happen after so long, in this life of the process."""
+        self.world.scheduler.after(delay, self._happen, self.life, action, arguments)
+
+    def _happen(self, life: int, action: Callable[..., object], arguments: tuple[Any, ...]) -> None:
+        if life != self.life or self.host is None:
+            return
+        if not self.puts_off(self._happen, life, action, arguments):
+            self.do(action, *arguments)
+
+    def puts_off(self, action: Callable[..., object], *arguments: Any) -> bool:
+        """Keep something for when the process goes on, if it is stopped; tell whether it is."""
+        if self._paused:
+            self._backlog.append((action, arguments))
+        return self._paused
+
+    def do(self, action: Callable[..., object], *arguments: Any) -> None:
+        """Let something happen now, and carry out what comes of it."""
+        with self._surviving:
+            action(*arguments)
             self._drive()
+
+    def poke(self, replica: PartitionReplica) -> None:
+        """Carry out what somebody else asked of a replica on this machine."""
+        if self.host is not None and not self._paused:
+            self.do(replica.process)
 
     def survive(self, error: BaseException) -> bool:
         """Do what a process does about an error that it must not live with; False if it may."""
@@ -267,46 +250,28 @@ class SimNode:
             is_over = False
         return is_over
 
-    def _tick(self, life: int) -> None:
-        if life != self.life or self.host is None:
-            return
-        if self._paused:
-            self._backlog.append((self._tick, (life,)))
-            return
-        self.world.scheduler.after(TICK, self._tick, life)
-        with self._surviving:
-            self.host.tick()
-            self._drive()
+    # --- what goes on by itself -------------------------------------------------------------
 
-    def _maintain(self, life: int) -> None:
-        if life != self.life or self.host is None:
-            return
-        if self._paused:
-            self._backlog.append((self._maintain, (life,)))
-            return
-        self._carry_on(life, self._housekeeping(life, self.host), None)
+    def _tick(self) -> None:
+        assert self.host is not None
+        self.later(TICK, self._tick)
+        self.host.tick()
 
-    def _housekeeping(self, life: int, host: Host) -> Generator[Work, None, None]:
+    def _maintain(self) -> None:
+        assert self.host is not None
+        self._carry_on(self._housekeeping(self.host), None)
+
+    def _housekeeping(self, host: Host) -> Generator[Work, None, None]:
         yield from host.maintain()
-        self.world.scheduler.after(MAINTENANCE, self._maintain, life)
+        self.later(MAINTENANCE, self._maintain)
 
-    def _carry_on(
-        self, life: int, steps: Generator[Work, None, None], failure: Exception | None
-    ) -> None:
+    def _carry_on(self, steps: Generator[Work, None, None], failure: Exception | None) -> None:
         """Let work that blocks go on up to its next wait for the disk."""
-        if life != self.life or self.host is None:
+        try:
+            work = next(steps) if failure is None else steps.throw(failure)
+        except StopIteration:
             return
-        if self._paused:
-            self._backlog.append((self._carry_on, (life, steps, failure)))
-            return
-        with self._surviving:
-            try:
-                work = next(steps) if failure is None else steps.throw(failure)
-            except StopIteration:
-                pass
-            else:
-                self.world.scheduler.after(self._latency(), self._work, life, steps, work)
-            self._drive()
+        self.world.scheduler.after(self._latency(), self._work, self.life, steps, work)
 
     def _work(self, life: int, steps: Generator[Work, None, None], work: Work) -> None:
         """Do what waits for the disk, as another thread would; the loop hears of it later."""
@@ -317,8 +282,7 @@ class SimNode:
             work()
         except StorageError as error:
             failure = error
-        delay = self.rng.randrange(1_000)
-        self.world.scheduler.after(delay, self._carry_on, life, steps, failure)
+        self.later(self.rng.randrange(1_000), self._carry_on, steps, failure)
 
     def _drive(self) -> None:
         """Do what the host wants after an input: send, sync, and let the world look."""
@@ -326,7 +290,7 @@ class SimNode:
         assert host is not None
         send, name = self.world.network.send, self.name
         for chore in host.outbox.take_chores():
-            self.world.scheduler.after(0, self._carry_on, self.life, chore, None)
+            self.later(0, self._carry_on, chore, None)
         host.outbox.release_commit_news()
         for group, message in host.outbox.take_raft_messages():
             send(name, f"node-{node_of(message.to)}", (group, message))
@@ -345,20 +309,9 @@ class SimNode:
         return latency * 40 if self.slow_syncs else latency
 
     def _synced(self, life: int, sync: Sync, pending: Any) -> None:
-        if life != self.life or self.host is None:
-            return
-        self.disk.complete(pending)
-        if self._paused:
-            self._backlog.append((self._finish_sync, (life, sync)))
-            return
-        self._finish_sync(life, sync)
-
-    def _finish_sync(self, life: int, sync: Sync) -> None:
-        if life != self.life or self.host is None:
-            return
-        with self._surviving:
-            self.host.finish_sync(sync)
-            self._drive()
+        if life == self.life and self.host is not None:
+            self.disk.complete(pending)  # a process that is stopped does not keep the disk from it
+            self._happen(life, self.host.finish_sync, (sync,))
 
     def _look(self, host: Host) -> None:
         """Let the world compare what this node believes with what others do."""
@@ -370,145 +323,8 @@ class SimNode:
                 if before is not None:
                     self.world.history.ended_tenures.add((group, self.id, before))
                     del self._leading[group]
-                if group in self._lenders:
-                    self._lenders.pop(group).end()
+                self.service.cease_to_lead(group)
                 if term is not None:
                     self._leading[group] = term
-                    if self.world.settings.members:
-                        self._lenders[group] = Lender(self, replica, term)
+                    self.service.begin_to_lead(replica, term)
                     self.world.note(self.name, "leads group", group, "in term", term)
-
-    # --- clients ----------------------------------------------------------------------------
-
-    def _publish(self, host: Host, request: PublishRequest) -> None:
-        def reply(answer: Published | AngariumError) -> None:
-            said = PublishReply(request.number, self.id, answer)
-            self.world.network.send_once(self.name, request.client, said)
-
-        replica = host.replicas.get(request.group)
-        if replica is None:
-            reply(NotLeader())
-            return
-        # The leader stamps in place, and what the network holds may arrive twice.
-        publishing = Publishing([bytearray(request.batch)], request.mode, reply)
-        wait = self.world.settings.sharing_micros
-        if not wait:
-            self._admit(replica, [publishing])
-        elif request.group in self._sharing:
-            self._sharing[request.group].append(publishing)
-        else:
-            self._sharing[request.group] = [publishing]
-            self.world.scheduler.after(wait, self._share, self.life, request.group)
-
-    def _share(self, life: int, group: GroupId) -> None:
-        if life != self.life or self.host is None:
-            return
-        if self._paused:
-            self._backlog.append((self._share, (life, group)))
-            return
-        with self._surviving:
-            self._admit(self.host.replicas[group], self._sharing.pop(group))
-            self._drive()
-
-    def _admit(self, replica: PartitionReplica, requests: list[Publishing]) -> None:
-        replica.publish(requests, now=self.world.clock_of(self))
-        replica.process()
-
-    def _submit(self, host: Host, request: SubmitRequest) -> None:
-        command = request.command
-        replica = host.replicas.get(request.group)
-
-        def reply(answer: Published | AngariumError, known: Told | None = None) -> None:
-            said = PublishReply(request.number, self.id, answer, known)
-            self.world.network.send_once(self.name, request.client, said)
-
-        if replica is None:
-            reply(NotLeader())
-        elif isinstance(command, Transacting):
-            now = self.world.clock_of(self)
-            self._settling.submit(request.group, replica, command, now=now, reply=reply)
-        else:
-            replica.partition.submit(command, now=self.world.clock_of(self), reply=reply)
-            replica.process()
-            if isinstance(command, Cursors) and request.group in self._lenders:
-                # Whatever comes of it, its groups are looked at soon, and again when it is applied.
-                lender = self._lenders[request.group]
-                self.world.scheduler.after(50 * MILLISECOND, self.tell_lender, lender, None, None)
-
-    def _fetch(self, host: Host, request: FetchRequest) -> None:
-        replica = host.replicas.get(request.group)
-        if replica is None:
-            return
-        try:
-            batches = replica.fetch(request.offset, bytes_max=request.bytes_max)
-        except OffsetOutOfRange as outside:
-            # Trimmed away, or this replica is not there yet.
-            if request.offset < outside.start:
-                early = FetchReply(request.number, self.id, (), outside.start)
-                self.world.network.send_once(self.name, request.client, early)
-            return
-        except StorageError as damaged:
-            self.world.note(self.name, "cannot serve:", damaged)
-            return
-        reply = FetchReply(request.number, self.id, tuple(bytes(batch) for batch in batches))
-        self.world.network.send_once(self.name, request.client, reply)
-
-    def _high_water(self, host: Host, request: HighWaterRequest) -> None:
-        replica = host.replicas.get(request.group)
-        if replica is None:
-            return
-
-        def done(refused: AngariumError | None) -> None:
-            if refused is None:
-                said = HighWaterReply(request.number, self.id, replica.end_offset)
-                self.world.network.send_once(self.name, request.client, said)
-
-        replica.read_index(done)
-        replica.process()
-
-    def poke(self, replica: PartitionReplica) -> None:
-        """Carry out what somebody else asked of a replica on this machine."""
-        if self.host is not None and not self._paused:
-            with self._surviving:
-                replica.process()
-                self._drive()
-
-    # --- consumer groups --------------------------------------------------------------------
-
-    def _take_from_member(self, request: Attach | Detach | Say) -> None:
-        lender = self._lenders.get(request.partition)
-        if lender is not None:
-            lender.take(request)
-        elif isinstance(request, Attach):
-            said = Attached(request.number, self.id, False)
-            self.world.network.send_once(self.name, request.client, said)
-
-    def next_letter(self) -> int:
-        """Return a number for a request of this node's own."""
-        self._letters += 1
-        return self._letters
-
-    def step_lender(self, lender: Lender, at: int) -> None:
-        """Let a lender do what it planned for this time."""
-        if not lender.is_due(at):
-            return
-        if self._paused:
-            self._backlog.append((self.step_lender, (lender, at)))
-            return
-        with self._surviving:
-            lender.step()
-            self._drive()
-
-    def tell_lender(self, lender: Lender, action: Callable[[Any], None] | None, fact: Any) -> None:
-        """Let a lender hear of something, unless it is over; without an action, look at all."""
-        if lender.is_over:
-            return
-        if self._paused:
-            self._backlog.append((self.tell_lender, (lender, action, fact)))
-            return
-        with self._surviving:
-            if action is None:
-                lender.touch_all()
-            else:
-                action(fact)
-            self._drive()

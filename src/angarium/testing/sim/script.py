@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from angarium.ids import GroupId
-from angarium.testing.sim.clock import MILLISECOND, SECOND
-from angarium.testing.sim.world import START, Settings, World
+from angarium.testing.sim.clock import MILLISECOND, SECOND, START
+from angarium.testing.sim.settings import Settings
+from angarium.testing.sim.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -1,126 +1,41 @@
-"""One run: a cluster, its clients, its faults, from one seed."""
+"""One run: a cluster, its clients, its faults, from one seed.
+
+A run forms a cluster, lets faults strike while clients work, recovers (`recovery`), reads what is
+left (`final_logs`) and hands the history to the checkers. `settings` decides how large it is.
+"""
 
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from angarium.batch import Batch
-from angarium.errors import CorruptData
 from angarium.ids import GroupId, Micros, NodeId, ReplicaId, node_of
-from angarium.log.memory_disk import ROOMY
-from angarium.log.segments import SegmentConfig
-from angarium.log.segments.frames import frame_at
-from angarium.log.wal import WalConfig
-from angarium.modes import DeliveryMode
-from angarium.replica.config import ReplicaConfig
-from angarium.replica.host import HostConfig
 from angarium.testing.checkers import Violation, violations
-from angarium.testing.history import FinalLog, History, LogRecord, Publish, Result
+from angarium.testing.history import History, Publish, Result
 from angarium.testing.sim.clients import Producer, Reader
-from angarium.testing.sim.clock import MILLISECOND, SECOND, Scheduler
-from angarium.testing.sim.compacting import SHARE_COMPACTED, Compacting, may_be_compacted
+from angarium.testing.sim.clock import MILLISECOND, SECOND, START, Scheduler
+from angarium.testing.sim.compacting import Compacting
 from angarium.testing.sim.consumers import Consumers
-from angarium.testing.sim.faults import FaultProfile, Faults
-from angarium.testing.sim.network import Network, Weather
+from angarium.testing.sim.faults import Faults
+from angarium.testing.sim.final_logs import read_final_logs
+from angarium.testing.sim.network import Network
 from angarium.testing.sim.node import SimNode
 from angarium.testing.sim.operator import Operator
+from angarium.testing.sim.recovery import recover
 from angarium.testing.sim.redriver import Redriver
+from angarium.testing.sim.settings import OPERATIONS_MIN, Settings, drawn_settings
 from angarium.testing.sim.steward import Steward
 from angarium.testing.sim.trace import Trace
 from angarium.testing.sim.transactor import Transactor
 from angarium.testing.sim.watch import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from angarium.replica.partition_replica import PartitionReplica
     from angarium.testing.sim.member import SimMember
     from angarium.testing.sim.overseer import Overseer
-
-START = 1_700_000_000 * SECOND
-"""When simulated time begins."""
-
-OPERATIONS_MIN = 200
-"""Client operations every run completes."""
-
-MENDINGS_MAX = 5
-"""How often reading a log to its end may meet damage; one flipped bit is one mending."""
-
-OVERLAPPING_FAULTS_MIN = 5
-"""Faults every run sees strike while an operation is in flight."""
-
-
-def small_host() -> HostConfig:
-    """Return settings under which a short run meets every rare event: rolls, snapshots, copies."""
-    return HostConfig(
-        replica=ReplicaConfig(
-            snapshot_entries=60,
-            snapshot_keep_entries=15,
-            snapshot_wait_entries=600,
-            transfer_chunk_bytes=1_024,
-            transfer_patience_ticks=15,
-            message_bytes_max=4_096,
-            inflight_messages_max=8,
-            rest_after_ticks=6,
-        ),
-        wal=WalConfig(
-            file_bytes=16_384, reserve_bytes=8_192, cache_bytes=4_096, smooth_bytes=1_024
-        ),
-        segments=SegmentConfig(segment_bytes=8_192),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """The size of a run."""
-
-    nodes: int = 4
-    replicas: int = 3
-    groups: int = 1
-    producers: int = 4
-    readers: int = 2
-    stewards: int = 0
-    """One trims and reserves, or none does."""
-    transactors: int = 0
-    redrivers: int = 0
-    """Clients that send the same dead letters back."""
-    members: int = 0
-    """Members of each consumer group; with none there are no groups."""
-    compactors: int = 0
-    """One has logs compacted, or none does. Not together with transactions or groups."""
-    sharing_micros: int = 0
-    """How long a leader waits for more publishes to go into the same entry."""
-    faults_min: int = 10
-    """Faults that strike while operations are in flight, at least, before the run ends."""
-    time_max: int = 120 * SECOND
-    host: HostConfig = field(default_factory=small_host)
-    faults: FaultProfile = field(default_factory=FaultProfile)
-
-
-def drawn_settings(seed: int) -> Settings:
-    """Return the size of the run that belongs to `seed`."""
-    settings = _drawn_settings(seed)
-    # Not from the same dice, so that the other runs are what they always were.
-    is_compacted = random.Random(seed ^ 0xC0DE).random() < SHARE_COMPACTED
-    return replace(settings, compactors=int(is_compacted and may_be_compacted(settings)))
-
-
-def _drawn_settings(seed: int) -> Settings:
-    rng = random.Random(seed ^ 0xD1CE)
-    five = rng.random() < 0.1
-    return Settings(
-        nodes=5 if five else rng.choice((4, 4, 4, 5)),
-        replicas=5 if five else 3,
-        groups=rng.choice((1, 1, 2)),
-        stewards=rng.choice((0, 0, 1)),
-        transactors=rng.choice((0, 0, 1, 2)),
-        sharing_micros=rng.choice((0, 0, 1_000)),
-        faults_min=rng.choice((OVERLAPPING_FAULTS_MIN, 10, 20)),
-        redrivers=rng.choice((0, 0, 0, 2)),
-        members=rng.choice((0, 0, 0, 3)),
-    )
 
 
 @dataclass(slots=True)
@@ -272,6 +187,30 @@ class World:
                 return False
         return True
 
+    def is_agreed(self, group: GroupId) -> bool:
+        """Tell whether every wanted replica of `group` has applied all that its leader has."""
+        leader = self.operator.leader(group)
+        if leader is None:
+            return False
+        for node in self.operator.wanted[group]:
+            host = self.nodes[node].host
+            if host is None or group not in host.replicas or group in host.repairs:
+                return False
+            replica = host.replicas[group]
+            # The tail counts as well: an EVENTUAL answer may just have been given for it.
+            if replica.is_mending or replica.applied != leader.last_index:
+                return False
+        return True
+
+    def replica_at(self, node: NodeId, group: GroupId) -> PartitionReplica | None:
+        """Return the replica of `group` on a machine, if that is up and has one."""
+        host = self.nodes[node].host
+        return None if host is None else host.replicas.get(group)
+
+    def let_in(self, client: Producer) -> None:
+        """Let the network deliver to one more client."""
+        self._places[client.name] = client.receive
+
     # --- the run ----------------------------------------------------------------------------
 
     def form(self) -> None:
@@ -309,7 +248,10 @@ class World:
                 self._meet_faults()
             else:
                 script(self)
-            self._conclude()
+            recover(self)
+            # Replicas that have not come together would only show as many losses more.
+            if not self.is_broken:
+                read_final_logs(self)
         except Exception as broken:
             self.broken = broken
             self.history.incidents.append(f"broke down: {type(broken).__name__}: {broken}")
@@ -326,26 +268,12 @@ class World:
 
     def _has_enough(self) -> bool:
         enough_faults = self.faults.overlapping >= self.settings.faults_min
-        return self._is_broken or (enough_faults and self._done >= OPERATIONS_MIN)
+        return self.is_broken or (enough_faults and self._done >= OPERATIONS_MIN)
 
     @property
-    def _is_broken(self) -> bool:
+    def is_broken(self) -> bool:
         """True once a promise is known to be broken: there is nothing left to wait for."""
         return bool(self.history.incidents)
-
-    def _conclude(self) -> None:
-        """Heal everything, wait for the cluster to recover (C10), and read what is left."""
-        self.heal()
-        for step in (
-            self._expect_acknowledgements,
-            self._expect_groups_to_finish,
-            self._expect_convergence,
-        ):
-            if not self._is_broken:
-                step()
-        # Replicas that have not come together would only show as many losses more.
-        if not self._is_broken:
-            self._read_final_logs()
 
     def report(self) -> Report:
         """Check the history."""
@@ -363,164 +291,11 @@ class World:
             violations=violations(self.history),
         )
 
-    def heal(self) -> None:
-        """End every fault and stop making new ones; clients stop asking for more."""
-        self.faults.active = False
-        for client in self.clients:
-            client.active = False
-        self.network.heal()
-        self.network.weather = Weather()
-        for node in self.nodes.values():
-            node.slow_syncs = False
-            node.disk.capacity_bytes = ROOMY
-            node.disk.fail_syncs(0)
-            if node.is_paused:
-                node.resume()
-            if not node.is_up:
-                node.boot()
-        self.note("world", "is healed")
-
-    def _expect_acknowledgements(self) -> None:
-        """Within 5 s of healing every group acknowledges a CONSISTENT publish."""
-        probes: list[Publish] = []
-        for number, group in enumerate(self.groups):
-            prober = Producer(
-                self,
-                1_000 + number,
-                group,
-                self.seed + number,
-                window=1,
-                eager=True,
-                gives_up=0.0,
-            )
-            self._places[prober.name] = prober.receive
-            probes.append(prober.publish_one(DeliveryMode.CONSISTENT))
-
-        def answered() -> bool:
-            return all(probe.result is Result.OK for probe in probes)
-
-        self.wait(5 * SECOND, answered)
-        if self._is_broken:
-            return
-        for probe in probes:
-            if probe.result is not Result.OK:
-                self.history.incidents.append(
-                    f"C10: group {probe.group} gave no CONSISTENT ack within 5 s of healing"
-                )
-
-    def _expect_groups_to_finish(self) -> None:
-        """Members that only work, and fail no more, bring every group to its end."""
-        if self.settings.members:
-            self.wait(40 * SECOND, self.consumers.are_done)
-            self.consumers.read_final()
-
-    def _expect_convergence(self) -> None:
-        """Every replica ends with the same log, and everybody's operations with an answer."""
-
-        def settled() -> bool:
-            return not self.operations_in_flight() and all(
-                self.operator.is_settled(group) and self._agree(group) for group in self.groups
-            )
-
-        self.wait(20 * SECOND, settled)
-        if self._is_broken:
-            return
-        for group in self.groups:
-            if not (self.operator.is_settled(group) and self._agree(group)):
-                self.history.incidents.append(
-                    f"C10: group {group} did not settle within 20 s of healing"
-                )
-        if self.operations_in_flight():
-            self.history.incidents.append(
-                f"C10: {self.operations_in_flight()} operations have no answer 20 s after healing"
-            )
-
-    def _agree(self, group: GroupId) -> bool:
-        leader = self.operator.leader(group)
-        if leader is None:
-            return False
-        for node in self.operator.wanted[group]:
-            host = self.nodes[node].host
-            if host is None or group not in host.replicas or group in host.repairs:
-                return False
-            replica = host.replicas[group]
-            # The tail counts as well: an EVENTUAL answer may just have been given for it.
-            if replica.is_mending or replica.applied != leader.last_index:
-                return False
-        return True
-
     def wait(self, patience: int, done: Callable[[], bool]) -> None:
         """Let time pass until `done`, or a promise is broken, or `patience` is at its end."""
         deadline = self.scheduler.now + patience
-        while not done() and not self._is_broken and self.scheduler.now < deadline:
+        while not done() and not self.is_broken and self.scheduler.now < deadline:
             self.scheduler.run_until(min(deadline, self.scheduler.now + 50 * MILLISECOND))
-
-    def _read_final_logs(self) -> None:
-        for compactor in self.compactors:
-            compactor.expect_the_end()
-        for group in self.groups:
-            for node in sorted(self.operator.wanted[group]):
-                host = self.nodes[node].host
-                if host is not None and group in host.replicas:
-                    self.history.eventual_lost += host.replicas[group].partition.acks.eventual_lost
-                    self.history.final.append(self._final_log(node, group))
-        for compactor in self.compactors:
-            compactor.judge()
-
-    def _final_log(self, node: NodeId, group: GroupId) -> FinalLog:
-        """Read everything a replica holds; what turns out damaged must be mended by its peers.
-
-        A replica that nobody can mend comes back as somebody else, so it is looked up anew.
-        """
-        for _ in range(MENDINGS_MAX):
-            replica = self._replica_at(node, group)
-            if replica is not None:
-                try:
-                    return _read_all(node, group, replica)
-                except CorruptData as damaged:
-                    self.note(f"node-{node}", "must mend:", damaged)
-            self.wait(5 * SECOND, lambda: self._is_mended(node, group))
-        self.history.incidents.append(f"node {node} group {group} could not mend its segments")
-        return FinalLog(node, group, 0, 0, ())
-
-    def _replica_at(self, node: NodeId, group: GroupId) -> PartitionReplica | None:
-        host = self.nodes[node].host
-        return None if host is None else host.replicas.get(group)
-
-    def _is_mended(self, node: NodeId, group: GroupId) -> bool:
-        replica = self._replica_at(node, group)
-        return replica is not None and not replica.is_mending and self._agree(group)
 
     def _deliver(self, target: str, payload: Any) -> None:
         self._places[target](payload)
-
-
-def _read_all(node: NodeId, group: GroupId, replica: PartitionReplica) -> FinalLog:
-    log = replica.partition.log
-    records: list[LogRecord] = []
-    gaps: list[tuple[int, int]] = []
-    offset = log.start_offset
-    while offset < log.end_offset:
-        for view in log.read(offset, 1 << 20, gaps=True):
-            frame = frame_at(view, 0)
-            assert frame is not None, "a log holds batches and gaps"
-            if frame.is_gap:
-                gaps.append((frame.base_offset, frame.next_offset))
-            else:
-                batch = Batch.parse(view, compacted=True)
-                records += _records(batch, log.start_offset)
-            offset = frame.next_offset
-    return FinalLog(node, group, log.start_offset, log.end_offset, tuple(records), tuple(gaps))
-
-
-def _records(batch: Batch, start: int) -> Iterator[LogRecord]:
-    """Yield the records of a batch that a trim has left."""
-    for record in batch:
-        if record.offset >= start:
-            yield LogRecord(
-                record.offset,
-                record.value or b"",
-                batch.producer_id,
-                batch.epoch,
-                batch.first_sequence + record.offset - batch.base_offset,
-            )
