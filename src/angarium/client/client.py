@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import logging
 from typing import TYPE_CHECKING
 
 from angarium.client.addresses import bootstrap_addresses
@@ -13,22 +10,19 @@ from angarium.client.dead_letters import DEAD_LETTERS, DeadLetters
 from angarium.client.groups.administration import GroupAdministration
 from angarium.client.groups.group import Group, GroupChoices
 from angarium.client.groups.keeper import Keeper
+from angarium.client.opened import Opened
 from angarium.client.publishing.columns import Table
-from angarium.client.publishing.identities import Identities
 from angarium.client.publishing.outgoing import outgoing
-from angarium.client.publishing.publisher import Publisher
-from angarium.client.publishing.sending import Sending
 from angarium.client.reach import Reach
-from angarium.client.reading.fetching import everything, fetched, fetched_one, offset_in
-from angarium.client.reading.starts import start_in
+from angarium.client.reading.face import Reading
 from angarium.client.reading.subscription import Subscription
 from angarium.client.settings import ClientSettings
-from angarium.client.transactions.face import Transactional, TransactionBook
+from angarium.client.transactions.face import Transactional
 from angarium.errors import AngariumError
 from angarium.wire import Unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import Callable, Sequence
     from datetime import timedelta
     from types import TracebackType
 
@@ -36,17 +30,16 @@ if TYPE_CHECKING:
     from angarium.batch.columns import HeadersOf
     from angarium.client.groups.group import KindLike
     from angarium.client.publishing.outgoing import HeadersLike, Outgoing, Text
+    from angarium.client.publishing.publisher import Publisher
     from angarium.client.publishing.receipts import Loss, Receipt
     from angarium.client.reading.starts import StartLike
-    from angarium.client.records import ReceivedBatch, Record
     from angarium.client.times import Moment
-    from angarium.ids import Buffer, Offset
+    from angarium.client.transactions.face import TransactionBook
+    from angarium.ids import Buffer
     from angarium.modes import DeliveryMode
 
-_log = logging.getLogger(__name__)
 
-
-class Client(Administration, GroupAdministration, Transactional):
+class Client(Administration, GroupAdministration, Reading, Transactional):
     """Publishes, subscribes, fetches and administers.
 
         async with Client("127.0.0.1:7400") as client:
@@ -72,7 +65,7 @@ class Client(Administration, GroupAdministration, Transactional):
         self._bootstrap = bootstrap_addresses(servers)
         self._producer = producer
         self._on_loss = on_loss
-        self._open: _Open | None = None
+        self._open: Opened | None = None
         self._is_closed = False
 
     # --- its life -------------------------------------------------------------------------------
@@ -231,7 +224,7 @@ class Client(Administration, GroupAdministration, Transactional):
         """Records acknowledged in EVENTUAL mode that turned out to be lost."""
         return 0 if self._open is None else self._open.publisher.sending.lost_records
 
-    # --- reading --------------------------------------------------------------------------------
+    # --- subscribing ----------------------------------------------------------------------------
 
     def subscribe(self, *topics: str | Sequence[str], start: StartLike = "live") -> Subscription:
         """Return the records of topics, or of all topics that fit a pattern (`orders.*`).
@@ -252,84 +245,6 @@ class Client(Administration, GroupAdministration, Transactional):
         )
         opened.subscriptions.add(subscription)
         return subscription
-
-    async def fetch(
-        self,
-        topic: str,
-        partition: int = 0,
-        offset: int = 0,
-        *,
-        records_max: int | None = None,
-        bytes_max: int | None = None,
-        wait_s: float = 0.0,
-        fresh: bool = False,
-    ) -> list[Record]:
-        """Return records from `offset` on, about `bytes_max` of them; none at the end.
-
-        Records that have expired are left out.
-
-        `wait_s` waits that long for records to come. `fresh` asks a leader that makes sure that it
-        leads, so that everything acknowledged before is seen.
-        """
-        batches = await self.fetch_batches(
-            topic, partition, offset, bytes_max=bytes_max, wait_s=wait_s, fresh=fresh
-        )
-        records = [record for batch in batches for record in batch]
-        return records if records_max is None else records[:records_max]
-
-    async def fetch_batches(
-        self,
-        topic: str,
-        partition: int = 0,
-        offset: int = 0,
-        *,
-        bytes_max: int | None = None,
-        wait_s: float = 0.0,
-        fresh: bool = False,
-    ) -> list[ReceivedBatch]:
-        """Return the same as `fetch`, in the batches in which it is stored.
-
-        A batch of which some records have expired comes in the parts that are left of it.
-        """
-        while True:
-            batches, after = await fetched(
-                self._reach,
-                topic,
-                partition,
-                offset,
-                bytes_max=self.settings.fetch_bytes if bytes_max is None else bytes_max,
-                wait_s=wait_s,
-                fresh=fresh,
-            )
-            if batches or after == offset:
-                return batches
-            offset = after  # everything there has expired, or was removed by compaction
-
-    async def fetch_one(
-        self, topic: str, partition: int, offset: int, *, fresh: bool = False
-    ) -> Record:
-        """Return the record at exactly `offset`.
-
-        Raises `Expired` if its time is over, `OffsetOutOfRange` if the offset was never written or
-        has been trimmed away, and `NotFound` if compaction has removed the record.
-        """
-        return await fetched_one(self._reach, topic, partition, offset, fresh=fresh)
-
-    async def read(self, topic: str, *, start: StartLike = "earliest") -> AsyncIterator[Record]:
-        """Yield everything a topic holds at this moment, one partition after the other."""
-        async for batch in self.read_batches(topic, start=start):
-            for record in batch:
-                yield record
-
-    def read_batches(
-        self, topic: str, *, start: StartLike = "earliest"
-    ) -> AsyncIterator[ReceivedBatch]:
-        """Yield the same as `read`, in the batches in which it is stored."""
-        return everything(self._reach, topic, start)
-
-    async def find_offset(self, topic: str, partition: int, start: StartLike) -> Offset:
-        """Return the offset that `start` stands for."""
-        return await offset_in(self._reach, topic, partition, start_in(start, partition))
 
     # --- groups ---------------------------------------------------------------------------------
 
@@ -368,11 +283,12 @@ class Client(Administration, GroupAdministration, Transactional):
         return opened.keeper
 
     @property
-    def _opened(self) -> _Open:
+    def _opened(self) -> Opened:
         if self._is_closed:
             raise Unreachable("the client is closed")
         if self._open is None:
-            self._open = _Open(Reach(self._bootstrap, self.settings), self._producer, self._on_loss)
+            reach = Reach(self._bootstrap, self.settings)
+            self._open = Opened(reach, producer=self._producer, on_loss=self._on_loss)
         return self._open
 
     @property
@@ -386,54 +302,3 @@ class Client(Administration, GroupAdministration, Transactional):
     @property
     def _transactions(self) -> TransactionBook:
         return self._opened.transactions
-
-
-class _Open:
-    """Everything a client holds while it is open, on its event loop."""
-
-    def __init__(
-        self, reach: Reach, producer: str | None, on_loss: Callable[[Loss], None] | None
-    ) -> None:
-        self.reach = reach
-        self.subscriptions: set[Subscription] = set()
-        self.transactions = TransactionBook()
-        self.keeper: Keeper | None = None
-        """Holds what this client's consumers have on loan; made with the first of them."""
-        self.publisher = Publisher(
-            Sending(
-                settings=reach.settings,
-                routes=reach.routes,
-                metadata=reach.metadata,
-                calls=reach.calls,
-                identities=Identities(reach.calls, producer),
-                on_loss=on_loss,
-            )
-        )
-        self._refreshing = asyncio.get_running_loop().create_task(self._refresh())
-
-    async def close(self) -> None:
-        settings = self.reach.settings
-        try:
-            async with asyncio.timeout(settings.close_timeout_s):
-                await self.publisher.flush()
-        except TimeoutError:
-            _log.warning("closing although not everything published was answered")
-        except Exception as error:
-            _log.error("closing although something published failed: %s", error)
-        finally:
-            self._refreshing.cancel()
-            for subscription in list(self.subscriptions):
-                await subscription.close()
-            if self.keeper is not None:
-                await self.keeper.close()
-            await self.publisher.close()
-            await self.reach.close(timeout_s=settings.attempt_timeout_s)
-
-    async def _refresh(self) -> None:
-        """Ask now and then who leads what is in use, so that a changed map is no surprise."""
-        while True:
-            await asyncio.sleep(self.reach.settings.refresh_s)
-            with contextlib.suppress(AngariumError):
-                await self.reach.metadata.status()
-                for name in list(self.reach.routes.topics):
-                    await self.reach.metadata.refresh(name)

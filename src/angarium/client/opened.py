@@ -1,0 +1,76 @@
+"""What a client holds while it is open: its connections, its publisher, what ends with it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import TYPE_CHECKING
+
+from angarium.client.publishing.identities import Identities
+from angarium.client.publishing.publisher import Publisher
+from angarium.client.publishing.sending import Sending
+from angarium.client.transactions.face import TransactionBook
+from angarium.errors import AngariumError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from angarium.client.groups.keeper import Keeper
+    from angarium.client.publishing.receipts import Loss
+    from angarium.client.reach import Reach
+    from angarium.client.reading.subscription import Subscription
+
+_log = logging.getLogger(__name__)
+
+
+class Opened:
+    """Everything a client holds while it is open, on its event loop."""
+
+    def __init__(
+        self, reach: Reach, *, producer: str | None, on_loss: Callable[[Loss], None] | None
+    ) -> None:
+        self.reach = reach
+        self.subscriptions: set[Subscription] = set()
+        self.transactions = TransactionBook()
+        self.keeper: Keeper | None = None
+        """Holds what this client's consumers have on loan; made with the first of them."""
+        self.publisher = Publisher(
+            Sending(
+                settings=reach.settings,
+                routes=reach.routes,
+                metadata=reach.metadata,
+                calls=reach.calls,
+                identities=Identities(reach.calls, producer),
+                on_loss=on_loss,
+            )
+        )
+        self._refreshing = asyncio.get_running_loop().create_task(self._refresh())
+
+    async def close(self) -> None:
+        """Publish what waits, for as long as the settings allow, then let go of everything."""
+        settings = self.reach.settings
+        try:
+            async with asyncio.timeout(settings.close_timeout_s):
+                await self.publisher.flush()
+        except TimeoutError:
+            _log.warning("closing although not everything published was answered")
+        except Exception as error:
+            _log.error("closing although something published failed: %s", error)
+        finally:
+            self._refreshing.cancel()
+            for subscription in list(self.subscriptions):
+                await subscription.close()
+            if self.keeper is not None:
+                await self.keeper.close()
+            await self.publisher.close()
+            await self.reach.close(timeout_s=settings.attempt_timeout_s)
+
+    async def _refresh(self) -> None:
+        """Ask now and then who leads what is in use, so that a changed map is no surprise."""
+        while True:
+            await asyncio.sleep(self.reach.settings.refresh_s)
+            with contextlib.suppress(AngariumError):
+                await self.reach.metadata.status()
+                for name in list(self.reach.routes.topics):
+                    await self.reach.metadata.refresh(name)

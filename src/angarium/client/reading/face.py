@@ -1,0 +1,103 @@
+"""What a client offers of reading by offset. Whoever follows a topic as it grows subscribes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from angarium.client.reading.fetching import everything, fetched, fetched_one, offset_in
+from angarium.client.reading.starts import start_in
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from angarium.client.reach import Reach
+    from angarium.client.reading.starts import StartLike
+    from angarium.client.records import ReceivedBatch, Record
+    from angarium.ids import Offset
+
+
+class Reading(ABC):
+    """The half of a client that reads what is stored."""
+
+    @property
+    @abstractmethod
+    def _reach(self) -> Reach: ...
+
+    async def fetch(
+        self,
+        topic: str,
+        partition: int = 0,
+        offset: int = 0,
+        *,
+        records_max: int | None = None,
+        bytes_max: int | None = None,
+        wait_s: float = 0.0,
+        fresh: bool = False,
+    ) -> list[Record]:
+        """Return records from `offset` on, about `bytes_max` of them; none at the end.
+
+        Records that have expired are left out.
+
+        `wait_s` waits that long for records to come. `fresh` asks a leader that makes sure that it
+        leads, so that everything acknowledged before is seen.
+        """
+        batches = await self.fetch_batches(
+            topic, partition, offset, bytes_max=bytes_max, wait_s=wait_s, fresh=fresh
+        )
+        records = [record for batch in batches for record in batch]
+        return records if records_max is None else records[:records_max]
+
+    async def fetch_batches(
+        self,
+        topic: str,
+        partition: int = 0,
+        offset: int = 0,
+        *,
+        bytes_max: int | None = None,
+        wait_s: float = 0.0,
+        fresh: bool = False,
+    ) -> list[ReceivedBatch]:
+        """Return the same as `fetch`, in the batches in which it is stored.
+
+        A batch of which some records have expired comes in the parts that are left of it.
+        """
+        while True:
+            batches, after = await fetched(
+                self._reach,
+                topic,
+                partition,
+                offset,
+                bytes_max=self._reach.settings.fetch_bytes if bytes_max is None else bytes_max,
+                wait_s=wait_s,
+                fresh=fresh,
+            )
+            if batches or after == offset:
+                return batches
+            offset = after  # everything there has expired, or was removed by compaction
+
+    async def fetch_one(
+        self, topic: str, partition: int, offset: int, *, fresh: bool = False
+    ) -> Record:
+        """Return the record at exactly `offset`.
+
+        Raises `Expired` if its time is over, `OffsetOutOfRange` if the offset was never written or
+        has been trimmed away, and `NotFound` if compaction has removed the record.
+        """
+        return await fetched_one(self._reach, topic, partition, offset, fresh=fresh)
+
+    async def read(self, topic: str, *, start: StartLike = "earliest") -> AsyncIterator[Record]:
+        """Yield everything a topic holds at this moment, one partition after the other."""
+        async for batch in self.read_batches(topic, start=start):
+            for record in batch:
+                yield record
+
+    def read_batches(
+        self, topic: str, *, start: StartLike = "earliest"
+    ) -> AsyncIterator[ReceivedBatch]:
+        """Yield the same as `read`, in the batches in which it is stored."""
+        return everything(self._reach, topic, start)
+
+    async def find_offset(self, topic: str, partition: int, start: StartLike) -> Offset:
+        """Return the offset that `start` stands for."""
+        return await offset_in(self._reach, topic, partition, start_in(start, partition))
