@@ -1,7 +1,8 @@
 """A broker in memory, spoken to over real sockets: a few nodes that share one state, and faults.
 
-What a partition takes is judged by the machine's own rules for producers, so a client that gets
-exactly-once wrong is found out here. Faults are planned one by one with `Cluster.plan`.
+What a partition takes is judged by the machine's own rules for producers (`fake_partition`), so a
+client that gets exactly-once wrong is found out here. Faults (`fake_faults`) are planned one by one
+with `Cluster.plan`.
 """
 
 from __future__ import annotations
@@ -9,34 +10,32 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+from tests.unit.client.fake_partition import Partition, Topic
 
 from angarium.api import (
     Ack,
     ClusterStatus,
     NodeInfo,
     PartitionInfo,
-    Place,
     Producer,
     TopicConfig,
     TopicInfo,
 )
-from angarium.batch import Batch, Record, split, stamp
+from angarium.batch import Batch, split
 from angarium.errors import (
     AlreadyExists,
-    AngariumError,
     InvalidArgument,
     NotFound,
     NotLeader,
     OffsetOutOfRange,
 )
-from angarium.ids import Epoch, Index, Micros, NodeId, Offset, ProducerId, Term, TopicId
-from angarium.machine.limits import Limits
-from angarium.machine.outcomes import Duplicate, Refused
-from angarium.machine.producers import NAMED_FROM, Producers
+from angarium.ids import Epoch, Index, Micros, NodeId, Offset, ProducerId, TopicId
+from angarium.machine.producers import NAMED_FROM
 from angarium.modes import DeliveryMode
-from angarium.wire import ConnectionLost, Handlers, Hello, Role, Server
+from angarium.wire import Handlers, Hello, Role, Server
 from angarium.wire.operations import (
     AlterTopicHeader,
     CreateTopicHeader,
@@ -60,113 +59,11 @@ from angarium.wire.operations import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 
-    from angarium.api import Start
+    from tests.unit.client.fake_faults import Fault
+
     from angarium.wire import Request, Stream
 
 LOCALHOST = "127.0.0.1"
-
-
-class Partition:
-    """The log of one partition, and who leads it."""
-
-    def __init__(self, leader: int) -> None:
-        self.leader: int | None = leader
-        self.term = 1
-        self.batches: list[bytearray] = []
-        self.start = 0
-        self.end = 0
-        self.producers = Producers()
-        self.changed = asyncio.Event()
-        self.listeners: list[tuple[Stream, int]] = []
-        self.appends = 0
-
-    def append(self, data: bytes | bytearray) -> Ack | AngariumError:
-        """Store one batch unless the machine's rules refuse it."""
-        batch = Batch.parse(data)
-        self.appends += 1
-        past = self.end + batch.count
-        verdict = None
-        if batch.producer_id:
-            verdict = self.producers.admit(
-                batch.producer_id,
-                epoch=batch.epoch,
-                first=batch.first_sequence,
-                past=batch.first_sequence + batch.count,
-                base_offset=self.end,
-                next_offset=past,
-                time=self.appends,
-                limits=Limits(),
-            )
-        answer: Any = {"mode": DeliveryMode.CONSISTENT, "topic": "", "partition": 0}
-        if isinstance(verdict, Refused):
-            return Ack(**answer, code=verdict.code, message=verdict.message)
-        if isinstance(verdict, Duplicate):
-            return Ack(
-                **answer,
-                base_offset=verdict.base_offset,
-                next_offset=verdict.next_offset,
-                duplicate=True,
-            )
-        stored = bytearray(data)
-        stamp(
-            stored,
-            base_offset=Offset(self.end),
-            term=Term(self.term),
-            append_time=Micros(1_000_000 + self.appends),
-        )
-        self.batches.append(stored)
-        base, self.end = self.end, past
-        self.announce()
-        return Ack(
-            **answer,
-            base_offset=Offset(base),
-            next_offset=Offset(past),
-            append_time=Micros(1_000_000 + self.appends),
-            term=Term(self.term),
-        )
-
-    def announce(self) -> None:
-        changed, self.changed = self.changed, asyncio.Event()
-        changed.set()
-
-    def lose_from(self, offset: int) -> None:
-        """Forget what was stored from an offset on, as if a follower without it had taken over."""
-        kept = [one for one in self.batches if Batch.trusted(one).next_offset <= offset]
-        self.batches, self.end, self.producers = [], 0, Producers()
-        self.term += 1
-        for one in kept:
-            from angarium.batch import clear_stamp
-
-            clear_stamp(one)
-            self.append(one)
-
-    def read(self, offset: int, bytes_max: int = 1 << 20) -> list[bytearray]:
-        found: list[bytearray] = []
-        size = 0
-        for one in self.batches:
-            if Batch.trusted(one).next_offset > max(offset, self.start):
-                if found and size + len(one) > bytes_max:
-                    break
-                found.append(one)
-                size += len(one)
-        return found
-
-    def records(self) -> list[Record]:
-        return [record for one in self.batches for record in Batch.trusted(one)]
-
-    def values(self) -> list[bytes | None]:
-        return [record.value for record in self.records()]
-
-
-@dataclass
-class Topic:
-    id: int
-    name: str
-    partitions: list[Partition]
-    config: TopicConfig = field(default_factory=TopicConfig)
-
-
-Fault = "Callable[[Node, Request], Awaitable[bool]]"
 
 
 class Node:
@@ -269,7 +166,7 @@ class Node:
     async def _find_offset(self, request: Request) -> None:
         header = request.read(FindOffsetHeader)
         partition = self.cluster.topic(header.topic).partitions[header.partition]
-        request.answer(FindOffsetAnswer(Offset(_offset(partition, header.start))))
+        request.answer(FindOffsetAnswer(Offset(partition.offset_of(header.start))))
 
     async def _open_producer(self, request: Request) -> None:
         name = request.read(OpenProducerHeader).name
@@ -282,7 +179,7 @@ class Node:
 
         def want(one: Want) -> None:
             partition = self.cluster.topic(one.topic).partitions[one.partition]
-            offset = _offset(partition, one.start)
+            offset = partition.offset_of(one.start)
             placed[one.number] = partition
             partition.listeners.append((stream, one.number))
             reading[one.number] = asyncio.create_task(
@@ -359,7 +256,7 @@ class Cluster:
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self.topics: dict[str, Topic] = {}
-        self.plans: dict[int, deque[Any]] = {}
+        self.plans: dict[int, deque[Fault | None]] = {}
         self.forwards = True
         self.auto_create = False
         self.latency_s = 0.0
@@ -376,7 +273,7 @@ class Cluster:
     def addresses(self) -> list[str]:
         return [f"{LOCALHOST}:{node.port}" for node in self.nodes]
 
-    def plan(self, operation: Operation, *faults: Any) -> None:
+    def plan(self, operation: Operation, *faults: Fault | None) -> None:
         """Let the next requests of this kind meet these faults, one each; None: none."""
         self.plans.setdefault(int(operation), deque()).extend(faults)
 
@@ -416,8 +313,6 @@ class Cluster:
     async def store(
         self, topic: Topic, header: PublishHeader, batches: list[bytes], mode: DeliveryMode
     ) -> tuple[Ack, ...]:
-        from msgspec.structs import replace
-
         partition = topic.partitions[header.partition]
         place: Any = {"mode": mode, "topic": topic.name, "partition": header.partition}
         if mode is DeliveryMode.PERFORMANCE:
@@ -430,7 +325,6 @@ class Cluster:
         acks = []
         for one in batches:
             ack = partition.append(one)
-            assert isinstance(ack, Ack)
             acks.append(replace(ack, **place, provisional=mode is DeliveryMode.EVENTUAL))
         return tuple(acks)
 
@@ -485,68 +379,3 @@ async def fake_cluster(
     finally:
         for node in cluster.nodes:
             await node.stop()
-
-
-# --- faults ---------------------------------------------------------------------------------------
-
-
-async def drop_before(node: Node, request: Request) -> bool:
-    """Lose the connection before anything happened."""
-    request.connection._abort()
-    return True
-
-
-async def drop_after(node: Node, request: Request) -> bool:
-    """Do what was asked, and lose the connection before the answer."""
-    header = request.read(PublishHeader)
-    batches = [bytes(one) for one in split(request.payload)]
-    topic = node.cluster.topic(header.topic)
-    await node.cluster.store(topic, header, batches, header.mode or DeliveryMode.CONSISTENT)
-    request.connection._abort()
-    return True
-
-
-async def never_answer(node: Node, request: Request) -> bool:
-    """Leave the caller waiting."""
-    await asyncio.sleep(3600)
-    return True
-
-
-def refuse(error: AngariumError) -> Any:
-    """Answer with an error."""
-
-    async def fault(node: Node, request: Request) -> bool:
-        raise error
-
-    return fault
-
-
-def delay(seconds: float) -> Any:
-    """Answer late."""
-
-    async def fault(node: Node, request: Request) -> bool:
-        await asyncio.sleep(seconds)
-        return False
-
-    return fault
-
-
-def _offset(partition: Partition, start: Start) -> int:
-    match start.place:
-        case Place.EARLIEST:
-            return partition.start
-        case Place.LATEST:
-            return partition.end
-        case Place.OFFSET:
-            if start.value < partition.start:
-                raise OffsetOutOfRange(offset=start.value, start=partition.start, end=partition.end)
-            return start.value
-        case Place.TIMESTAMP:
-            for one in partition.batches:
-                batch = Batch.trusted(one)
-                if batch.append_time >= start.value:
-                    return batch.base_offset
-            return partition.end
-
-
-__all__ = ["Cluster", "ConnectionLost", "Node", "Partition", "fake_cluster"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from tests.unit.client.fake_broker import drop_before
+from tests.unit.client.fake_faults import drop_before
 from tests.unit.client.harness import settings, talking
 
 from angarium.batch import Batch

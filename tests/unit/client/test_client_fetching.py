@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.unit.client.fake_broker import drop_before, refuse
+from tests.unit.client.fake_faults import drop_before, refuse
 from tests.unit.client.harness import talking
 
 from angarium.api import TopicConfig

@@ -7,7 +7,8 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.unit.client.fake_broker import fake_cluster, never_answer
+from tests.unit.client.fake_broker import fake_cluster
+from tests.unit.client.fake_faults import never_answer
 from tests.unit.client.harness import settings, talking
 from tests.unit.wire.running import eventually
 

@@ -7,14 +7,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.unit.client.fake_broker import (
-    Node,
-    delay,
-    drop_after,
-    drop_before,
-    never_answer,
-    refuse,
-)
+from tests.unit.client.fake_faults import delay, drop_after, drop_before, never_answer, refuse
 from tests.unit.client.harness import talking
 from tests.unit.wire.running import eventually
 
@@ -35,6 +28,8 @@ from angarium.modes import DeliveryMode
 from angarium.wire.operations import Operation
 
 if TYPE_CHECKING:
+    from tests.unit.client.fake_broker import Node
+    from tests.unit.client.fake_faults import Fault
     from tests.unit.wire.running import Runner
 
     from angarium.wire import Request
@@ -89,7 +84,7 @@ def test_an_election_is_waited_for(run: Runner) -> None:
 
 
 @pytest.mark.parametrize("fault", [drop_before, drop_after])
-def test_a_lost_connection_neither_loses_nor_repeats_a_record(run: Runner, fault: object) -> None:
+def test_a_lost_connection_neither_loses_nor_repeats_a_record(run: Runner, fault: Fault) -> None:
     async def main() -> None:
         async with talking() as (cluster, client):
             cluster.plan(PUBLISH, None, fault, fault, fault)

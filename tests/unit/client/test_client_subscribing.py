@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.unit.client.fake_broker import Partition
+from tests.unit.client.fake_partition import Partition
 from tests.unit.client.harness import batches_taken, taken, talking
 from tests.unit.wire.running import eventually
 
