@@ -37,7 +37,7 @@ class Probe:
         try:
             status = await self._ask(Operation.CLUSTER_STATUS)
             topics = await self._ask(Operation.LIST_TOPICS)
-            return View(status.read(ClusterStatus), topics.read(TopicsAnswer).topics)
+            return View(status.read(ClusterStatus), topics.read_large(TopicsAnswer).topics)
         except AngariumError:
             return None
 

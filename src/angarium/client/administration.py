@@ -97,6 +97,6 @@ class Administration(ABC):
         self, operation: Operation, header: CreateTopicHeader | AlterTopicHeader
     ) -> TopicInfo:
         frame = await self._reach.calls.ask(operation, header, may_repeat=False)
-        info = frame.read(TopicInfo)
+        info = frame.read_large(TopicInfo)
         await self._reach.metadata.learn(info)
         return info

@@ -33,7 +33,7 @@ class Metadata:
 
     async def topics(self) -> tuple[TopicInfo, ...]:
         """Return all topics."""
-        answer = (await self._calls.ask(Operation.LIST_TOPICS)).read(TopicsAnswer)
+        answer = (await self._calls.ask(Operation.LIST_TOPICS)).read_large(TopicsAnswer)
         return answer.topics
 
     async def topic(self, name: str) -> TopicInfo:
@@ -79,7 +79,7 @@ class Metadata:
         except NotFound:
             self._routes.forget_topic(name)
             raise
-        info = frame.read(TopicInfo)
+        info = frame.read_large(TopicInfo)
         await self.learn(info)
         return info
 

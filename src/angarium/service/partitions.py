@@ -79,7 +79,7 @@ class PartitionDesk:
                 frame = await self._node.peers.request(
                     node, Operation.PARTITIONS, header, timeout_s=ANSWER_S_MAX
                 )
-                seen += frame.read(PartitionsAnswer).seen
+                seen += frame.read_large(PartitionsAnswer).seen
         except AngariumError:
             pass  # it went away, is too busy, or of a release that does not know the question
         return seen

@@ -17,7 +17,7 @@ from angarium.wire.errors import (
     WrongCluster,
     WrongNode,
 )
-from angarium.wire.frames import Frame, Header, packed
+from angarium.wire.frames import Frame, Header, packed, roomy
 from angarium.wire.handlers import Handlers, Welcome
 from angarium.wire.handshake import Hello, Peer, Role
 from angarium.wire.limits import WireLimits
@@ -58,4 +58,5 @@ __all__ = [
     "WrongNode",
     "dial",
     "packed",
+    "roomy",
 ]

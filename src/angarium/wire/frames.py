@@ -19,6 +19,7 @@ import msgspec
 
 from angarium.batch.checksum import PIECE_BYTES, crc32c_of_bytes, extend
 from angarium.errors import InvalidArgument, LimitExceeded
+from angarium.wire.limits import FRAME_BYTES_LEAST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,6 +103,10 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
             name = content_type.__name__
             raise InvalidArgument(f"the payload is no well-formed {name}: {error}") from None
 
+    def read_large(self, content_type: type[T]) -> T:
+        """Return what `roomy` made: from the payload if it was too large for a header."""
+        return self.read(content_type) if self.header else self.unpack(content_type)
+
     @property
     def size(self) -> int:
         """The length of the whole frame, as it travelled."""
@@ -111,6 +116,15 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
 def packed(content: msgspec.Struct) -> bytes:
     """Return a payload for `Frame.unpack`."""
     return _pack(content)
+
+
+def roomy(content: msgspec.Struct) -> tuple[bytes, tuple[bytes, ...]]:
+    """Return header and payload for `Frame.read_large`.
+
+    What every peer takes as a header is one, as older releases expect it; the rest is a payload.
+    """
+    data = _pack(content)
+    return (data, ()) if len(data) <= FRAME_BYTES_LEAST // 2 else (b"", (data,))
 
 
 def frame_head(

@@ -35,7 +35,7 @@ from angarium.errors import (
 from angarium.ids import Epoch, Index, Micros, NodeId, Offset, ProducerId, TopicId
 from angarium.machine.producers import NAMED_FROM
 from angarium.modes import DeliveryMode
-from angarium.wire import Handlers, Hello, Role, Server
+from angarium.wire import Handlers, Hello, Role, Server, roomy
 from angarium.wire.operations import (
     AlterTopicHeader,
     CreateTopicHeader,
@@ -241,10 +241,11 @@ class Node:
 
     async def _list_topics(self, request: Request) -> None:
         topics = map(self.cluster.describe, self.cluster.topics.values())
-        request.answer(TopicsAnswer(tuple(topics)))
+        request.answer(*roomy(TopicsAnswer(tuple(topics))))
 
     async def _describe_topic(self, request: Request) -> None:
-        request.answer(self.cluster.describe(self.cluster.topic(request.read(TopicHeader).name)))
+        topic = self.cluster.topic(request.read(TopicHeader).name)
+        request.answer(*roomy(self.cluster.describe(topic)))
 
     async def _cluster_status(self, request: Request) -> None:
         request.answer(self.cluster.status(self))

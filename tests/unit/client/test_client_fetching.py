@@ -116,6 +116,18 @@ def test_topics_are_made_described_altered_and_deleted(run: Runner) -> None:
     run(main())
 
 
+def test_there_may_be_more_topics_and_partitions_than_fit_into_a_header(run: Runner) -> None:
+    async def main() -> None:
+        async with talking() as (cluster, client):
+            for number in range(400):
+                cluster.add_topic(f"topic-with-a-long-name-{number:05}")
+            cluster.add_topic("wide", partitions=1_000)
+            assert len(await client.list_topics()) == 402
+            assert len((await client.describe_topic("wide")).partitions) == 1_000
+
+    run(main())
+
+
 def test_what_would_take_effect_twice_is_not_repeated_in_doubt(run: Runner) -> None:
     async def main() -> None:
         async with talking() as (cluster, client):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from angarium.errors import InvalidArgument, LimitExceeded
 from angarium.wire import Frame, FrameTooLarge, InvalidFrame
 from angarium.wire.decoder import SCRATCH_BYTES, FrameDecoder
-from angarium.wire.frames import PREFIX, PREFIX_BYTES, FrameKind, frame_head
+from angarium.wire.frames import PREFIX, PREFIX_BYTES, FrameKind, frame_head, roomy
 
 FRAME_MAX = 8 * 1024 * 1024
 HEADER_MAX = 1024 * 1024
@@ -246,3 +246,13 @@ def test_a_sender_does_not_build_what_the_other_side_would_refuse() -> None:
         framed(b"", bytes(FRAME_MAX))
     with pytest.raises(LimitExceeded, match="header_bytes_max"):
         framed(bytes(HEADER_MAX + 1))
+
+
+def test_what_is_too_large_for_a_header_comes_in_the_payload() -> None:
+    for name in ("short", "x" * 1_000_000):
+        header, payload = roomy(Greeting(name))
+        assert bool(header) == (name == "short")
+        frame = Frame(FrameKind.ANSWER, 0, 7, 9, header, memoryview(b"".join(payload)))
+        assert frame.read_large(Greeting) == Greeting(name)
+    with pytest.raises(InvalidArgument, match="payload is no well-formed Greeting"):
+        Frame(FrameKind.ANSWER, 0, 7, 9, b"").read_large(Greeting)

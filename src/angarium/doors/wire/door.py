@@ -13,7 +13,7 @@ from angarium.doors.wire.transactions import TransactionsDoor
 from angarium.errors import AngariumError, InvalidArgument
 from angarium.ids import NodeId
 from angarium.machine.catalog import Labels, NodeRegister, NodeRegistered
-from angarium.wire import Handlers, Role
+from angarium.wire import Handlers, Role, roomy
 from angarium.wire.operations import (
     AlterTopicHeader,
     CreateTopicHeader,
@@ -218,29 +218,28 @@ class WireDoor:
 
     async def _create_topic(self, request: Request) -> None:
         header = request.read(CreateTopicHeader)
-        request.answer(
-            await self._broker.create_topic(
-                header.name, partitions=header.partitions, config=header.config
-            )
+        info = await self._broker.create_topic(
+            header.name, partitions=header.partitions, config=header.config
         )
+        request.answer(*roomy(info))
 
     async def _alter_topic(self, request: Request) -> None:
         header = request.read(AlterTopicHeader)
-        request.answer(
-            await self._broker.alter_topic(
-                header.name, partitions=header.partitions, config=header.config
-            )
+        info = await self._broker.alter_topic(
+            header.name, partitions=header.partitions, config=header.config
         )
+        request.answer(*roomy(info))
 
     async def _delete_topic(self, request: Request) -> None:
         await self._broker.delete_topic(request.read(TopicHeader).name)
         request.answer()
 
     async def _list_topics(self, request: Request) -> None:
-        request.answer(TopicsAnswer(await self._broker.list_topics()))
+        request.answer(*roomy(TopicsAnswer(await self._broker.list_topics())))
 
     async def _describe_topic(self, request: Request) -> None:
-        request.answer(await self._broker.describe_topic(request.read(TopicHeader).name))
+        info = await self._broker.describe_topic(request.read(TopicHeader).name)
+        request.answer(*roomy(info))
 
     # --- the cluster ------------------------------------------------------------------------
 
@@ -291,7 +290,7 @@ class WireDoor:
 
     async def _partitions(self, request: Request) -> None:
         groups = request.read(PartitionsHeader).groups
-        request.answer(PartitionsAnswer(self._broker.partitions_here(groups)))
+        request.answer(*roomy(PartitionsAnswer(self._broker.partitions_here(groups))))
 
     async def _catalog(self, request: Request) -> None:
         request.answer(await self._node.catalog.serve(request.payload))

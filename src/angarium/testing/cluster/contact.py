@@ -95,11 +95,11 @@ class Contact:
 
     async def topics(self) -> tuple[TopicInfo, ...]:
         """Return the topics that the node knows."""
-        return (await self.ask(Operation.LIST_TOPICS)).read(TopicsAnswer).topics
+        return (await self.ask(Operation.LIST_TOPICS)).read_large(TopicsAnswer).topics
 
     async def describe(self, topic: str) -> TopicInfo:
         """Return a topic as the node sees it."""
-        return (await self.ask(Operation.DESCRIBE_TOPIC, TopicHeader(topic))).read(TopicInfo)
+        return (await self.ask(Operation.DESCRIBE_TOPIC, TopicHeader(topic))).read_large(TopicInfo)
 
     async def create_topic(
         self, name: str, *, partitions: int = 1, config: TopicConfig | None = None
@@ -107,7 +107,7 @@ class Contact:
         """Make a topic through the node."""
         header = CreateTopicHeader(name, partitions, config or TopicConfig())
         frame = await self.ask(Operation.CREATE_TOPIC, header, timeout_s=10.0)
-        return frame.read(TopicInfo)
+        return frame.read_large(TopicInfo)
 
     async def delete_topic(self, name: str) -> None:
         """Remove a topic through the node."""

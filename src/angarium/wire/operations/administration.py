@@ -31,7 +31,8 @@ class TopicHeader(msgspec.Struct, frozen=True, array_like=True):
 
 
 class TopicsAnswer(msgspec.Struct, frozen=True, array_like=True):
-    """All topics."""
+    """All topics. This, `api.TopicInfo` and `PartitionsAnswer` come in the payload, and the header
+    is empty, where they are too large for a header (`wire.roomy`)."""
 
     topics: tuple[TopicInfo, ...]
 
