@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.delivery.on_nodes import on_nodes
 
-from angarium import Client
+from angarium import Client, SyncClient
 from angarium.cli.main import main
 from angarium.client.dead_letters import LetterFilter
 from angarium.errors import InvalidArgument
@@ -154,3 +154,26 @@ def test_the_command_line_lists_shows_and_sends_back(
         assert said("redrive", "--group", "work*", "--topic", DLQ) == "1 sent back\n"
         assert "no dead letters" in said("list", "--topic", DLQ)
         assert main(["--servers", broker.addresses[0], "dlq", "redrive"]) != 0
+
+
+def test_programs_without_asyncio_deal_with_letters_too() -> None:
+    with BrokerThread() as broker, SyncClient(*broker.addresses) as client:
+        client.create_topic("orders")
+
+        async def prepare() -> None:
+            async with Client(*broker.addresses) as writer:
+                for number in range(4):
+                    await give_up(writer, number)
+
+        asyncio.run(prepare())
+        letters = client.dead_letters(DLQ)
+        assert letters.topic == DLQ
+        assert [letter.offset for letter in letters.list()] == [0, 1, 2, 3]
+        assert [letter.offset for letter in letters.list(count_max=1)] == [0]
+        assert letters.show(0, 2).reason == "failed 2"
+        assert letters.redrive(LetterFilter(reason="2"), dry_run=True).letters == 1
+        assert letters.redrive(LetterFilter(reason="2")).letters == 1
+        assert not letters.is_open(0, 2)
+        assert letters.purge(LetterFilter(reason="3")).letters == 1
+        assert [letter.offset for letter in letters.list()] == [0, 1]
+        assert [record.value for record in client.read("orders")] == [b"order 2"]

@@ -9,7 +9,7 @@ import pytest
 from tests.delivery.on_nodes import on_nodes
 
 from angarium import Client, SyncClient
-from angarium.errors import InvalidArgument, ProducerFenced, TransactionAborted
+from angarium.errors import InvalidArgument, NotFound, ProducerFenced, TransactionAborted
 from angarium.testing.broker import BrokerThread
 
 if TYPE_CHECKING:
@@ -198,6 +198,26 @@ async def test_numbers_of_ones_own_are_stored_once_across_clients(
         assert found == sorted([b"many", b"at once", *(f"line {n}".encode() for n in range(15))])
 
 
+@on_nodes(1)
+async def test_a_producer_that_is_forgotten_begins_anew_where_it_is(
+    broker: InProcessBroker,
+) -> None:
+    async with Client(*broker.addresses, producer="importer") as client:
+        await client.create_topic("lines", partitions=2)
+        await client.create_topic("other")
+        for topic in ("lines", "other"):
+            await client.publish_once(topic, b"line", sequence=4)
+        with pytest.raises(InvalidArgument, match="in which topics"):
+            await client.forget_producer()
+        with pytest.raises(NotFound):
+            await client.forget_producer("lines", "nowhere")
+        await client.forget_producer("lines")
+        assert await client.last_sequences("lines") == {0: None, 1: None}
+        assert await client.last_sequences("other") == {0: 4}
+        assert not (await client.publish_once("lines", b"line", sequence=4)).ack.duplicate
+        assert (await client.publish_once("other", b"line", sequence=4)).ack.duplicate
+
+
 def test_programs_without_asyncio_have_the_same_words() -> None:
     with BrokerThread() as broker, SyncClient(*broker.addresses, producer="billing") as client:
         client.create_topic("t")
@@ -212,5 +232,7 @@ def test_programs_without_asyncio_have_the_same_words() -> None:
         assert not write.commit([stage.ticket]).repeated
         assert not client.publish_once("t", b"five", sequence=7).ack.duplicate
         assert client.last_sequences("t") == {0: 7}
+        client.forget_producer("t")
+        assert client.last_sequences("t") == {0: None}
         found = [record.value for record in client.read("t")]
         assert found == [b"one", b"two", b"three", b"four", b"five"]

@@ -80,8 +80,8 @@ def test_a_partition_that_is_not_there(node: BenchNode) -> None:
         record = pb.NewRecord(value=b"x")
         request = pb.PublishRequest(topic="plain", partition=7, record=record)
         return [
-            # The Python client knows the topic, and refuses by itself to publish there.
             await wire_code(node, lambda one: one.fetch("plain", 7)),
+            await wire_code(node, lambda one: one.publish("plain", b"x", partition=7)),
             await grpc_code(node, lambda one: one.Publish(request)),
             await rest_code(node, "POST", "/v1/topics/plain/records?partition=7", {"value": "x"}),
             await graphql_code(

@@ -173,6 +173,10 @@ class TransactionBroker(Protocol):
         """Take a new epoch of a producer that counts itself; the older one is fenced per
         partition, once the new one asks or publishes there."""
 
+    async def forget_sequenced(self, producer: str, topics: tuple[str, ...]) -> None:
+        """Forget the numbers of a producer that counts itself in these topics; `NotFound` if there
+        is no such topic. From then on a number that was stored would be stored again."""
+
     async def publish_sequenced(self, request: SequencedPublish) -> Ack:
         """Store batches unless that sequence, or a higher one, has been stored before."""
 

@@ -112,7 +112,7 @@ def test_a_key_always_takes_its_partition_and_others_take_turns(run: Runner) -> 
             assert sorted(turns) == sorted([0, 1, 2, 3] * 2)
             assert (await client.publish("t", b"here", partition=2)).partition == 2
             assert partitions[2].values()[-1] == b"here"
-            with pytest.raises(InvalidArgument, match="partitions 0 to 3"):
+            with pytest.raises(NotFound, match="partitions 0 to 3"):
                 await client.publish("t", b"", partition=4)
 
     run(main())

@@ -5,9 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from angarium.client.dead_letters import DEAD_LETTERS
 from angarium.client.groups.group import KEEP_S, GroupChoices
 from angarium.client.groups.handover import Handover
 from angarium.client.groups.records import SyncGroupBatch
+from angarium.client.sync_dead_letters import SyncDeadLetters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,6 +49,10 @@ class SyncGroups(ABC):
     ) -> SyncGroup:
         """Return a consumer group, to take part in it or to look after it."""
         return SyncGroup(self, GroupChoices(name, kind=kind, start=start, config=config))
+
+    def dead_letters(self, topic: str = DEAD_LETTERS) -> SyncDeadLetters:
+        """Return the records that groups gave up into `topic`, to look at and to send back."""
+        return SyncDeadLetters(self._thread, self._client.dead_letters(topic))
 
     def list_groups(self) -> tuple[GroupInfo, ...]:
         """Return all groups, by name, without their positions."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from angarium.client.publishing.columns import Table
 from angarium.client.publishing.outgoing import outgoing
 from angarium.client.transactions.sequenced import Sequenced
-from angarium.client.transactions.series import OpenSeries, open_series
+from angarium.client.transactions.series import OpenSeries, forget_sequenced, open_series
 from angarium.client.transactions.staged import StagedWrite
 from angarium.client.transactions.transaction import Transaction
 from angarium.errors import InvalidArgument
@@ -133,6 +133,17 @@ class Transactional(ABC):
         that was restarted may go on from here.
         """
         return await self._sequenced(producer).last(topic)
+
+    async def forget_producer(self, *topics: str, producer: str | None = None) -> None:
+        """Forget the numbers that a producer has stored in `topics`: of a name that never comes
+        again, because a partition remembers a bounded number of them.
+
+        A number that was stored may be stored again from then on. Raises `NotFound` if there is no
+        such topic, and `TransactionPending` while a publish of the producer is under way.
+        """
+        name = self._named(producer)
+        await forget_sequenced(self._reach, name, topics)
+        self._transactions.sequenced.pop(name, None)
 
     def _sequenced(self, producer: str | None) -> Sequenced:
         name = self._named(producer)

@@ -16,7 +16,11 @@ from angarium.api.transactions import (
 from angarium.errors import NotFound
 from angarium.machine.fingerprint import home_partition
 from angarium.wire.operations import Operation
-from angarium.wire.operations.transactions import DecideHeader, OpenSeriesHeader
+from angarium.wire.operations.transactions import (
+    DecideHeader,
+    ForgetSeriesHeader,
+    OpenSeriesHeader,
+)
 
 if TYPE_CHECKING:
     from angarium.api.transactions import StagedIn
@@ -63,6 +67,12 @@ async def open_series(reach: Reach, name: str, *, sequenced: bool = False) -> Se
         wait_s=reach.settings.attempt_timeout_s,
     )
     return frame.read(Series)
+
+
+async def forget_sequenced(reach: Reach, producer: str, topics: tuple[str, ...]) -> None:
+    """Forget the numbers of a producer in some topics."""
+    header = ForgetSeriesHeader(producer, topics, sequenced=True)
+    await reach.calls.ask(Operation.FORGET_SERIES, header)
 
 
 async def commit(

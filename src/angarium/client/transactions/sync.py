@@ -55,6 +55,10 @@ class SyncTransactional:
         """Return the last number stored in each partition, None where there is none."""
         return self._thread.call(self._client.last_sequences(topic, producer=producer))
 
+    def forget_producer(self, *topics: str, producer: str | None = None) -> None:
+        """Forget the numbers that a producer has stored in `topics`."""
+        self._thread.call(self._client.forget_producer(*topics, producer=producer))
+
     # A client belongs to the event loop in which it is first used, so even what does not wait is
     # made there.
 

@@ -104,7 +104,10 @@ class TransactionsDoor:
 
     async def _forget(self, request: Request) -> None:
         header = request.read(ForgetSeriesHeader)
-        await self._broker.forget_series(header.name, header.topics)
+        if header.sequenced:
+            await self._broker.forget_sequenced(header.name, header.topics)
+        else:
+            await self._broker.forget_series(header.name, header.topics)
         request.answer()
 
     async def _publish_sequenced(self, request: Request) -> None:

@@ -80,13 +80,18 @@ class TransactionDesk:
     async def forget_series(self, name: str, topics: tuple[str, ...]) -> None:
         """Forget a series at its home and in `topics`."""
         full_name = _full_name(TRANSACTIONS, name)
-        groups = [group for one in topics for group in (await self._topics.find(one)).groups]
+        await self._forget(full_name, await self._groups_of(topics))
         # The home last: as long as it knows the name, what is left elsewhere can be resolved.
-        for some in (groups, [await self.homes.of(full_name)]):
-            steps = ask_all(Ask(group, SeriesDelete(name=full_name)) for group in some)
-            for answer in await self._follow(steps):
-                if isinstance(answer.outcome, Refused):
-                    raise_refused(answer.outcome)
+        await self._forget(full_name, [await self.homes.of(full_name)])
+
+    async def _groups_of(self, topics: tuple[str, ...]) -> list[GroupId]:
+        return [group for one in topics for group in (await self._topics.find(one)).groups]
+
+    async def _forget(self, full_name: str, groups: list[GroupId]) -> None:
+        steps = ask_all(Ask(group, SeriesDelete(name=full_name)) for group in groups)
+        for answer in await self._follow(steps):
+            if isinstance(answer.outcome, Refused):
+                raise_refused(answer.outcome)
 
     async def _new_epoch(self, full_name: str) -> Epoch:
         opened = await self._node.catalog.submit(ProducerOpen(name=full_name))
@@ -170,6 +175,12 @@ class TransactionDesk:
     async def open_sequenced(self, producer: str) -> Series:
         """Take a new epoch of a producer that counts itself."""
         return Series(epoch=await self._new_epoch(_full_name(SEQUENCED, producer)))
+
+    async def forget_sequenced(self, producer: str, topics: tuple[str, ...]) -> None:
+        """Forget the numbers of a producer that counts itself in `topics`."""
+        if not topics:
+            raise InvalidArgument("say in which topics the producer is to be forgotten")
+        await self._forget(_full_name(SEQUENCED, producer), await self._groups_of(topics))
 
     async def publish_sequenced(self, request: SequencedPublish) -> Ack:
         """Store batches unless that sequence, or a higher one, has been stored before."""

@@ -42,6 +42,8 @@ class ForgetSeriesHeader(msgspec.Struct, frozen=True, array_like=True):
 
     name: str
     topics: tuple[str, ...]
+    sequenced: bool = False
+    """A producer that counts itself, not a series of transactions."""
 
 
 class PublishSequencedHeader(msgspec.Struct, frozen=True, array_like=True):
