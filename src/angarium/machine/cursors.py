@@ -353,13 +353,15 @@ def _settle(group: Group, start: int, end: int) -> int:
 
     Such a record ends when its letter is stored, not before: the floor waits for it.
     """
-    if not group.intents:
+    intents = group.intents
+    if not intents:
         return _acknowledge(group, start, end)
-    held = [
-        offset
-        for offset, intent in group.intents.items()
-        if start <= offset < end and intent.generation == group.generation
-    ]
+    # By whichever is fewer: a single acknowledgement costs the same beside many promised letters.
+    if end - start < len(intents):
+        promised = [offset for offset in range(start, end) if offset in intents]
+    else:
+        promised = [offset for offset in intents if start <= offset < end]
+    held = [one for one in promised if intents[one].generation == group.generation]
     added = 0
     for offset in sorted(held):
         if start < offset:

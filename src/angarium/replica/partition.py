@@ -32,7 +32,7 @@ from angarium.replica.partition_files import PartitionFiles
 from angarium.replica.partition_snapshot import PartitionSnapshot, decoded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     from angarium.ids import Buffer, Offset
     from angarium.log.disk import Disk
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from angarium.replica.config import ReplicaConfig
     from angarium.replica.work import Work
 
+
+SAVED_BYTES_AT_ONCE: Final = 64 << 10
+"""How much of a state is encoded before others get their turn: a few milliseconds' worth."""
 
 UNFLUSHED_BYTES_MAX: Final = 32 << 20
 """Batches in memory that no segment has yet. Above it publishes are refused, retriably, and a
@@ -246,9 +249,9 @@ class Partition:
         done; they are not part of it.
         """
         manifest, stages = self.files.begin_save()
-        state = PartitionSnapshot(self.machine.snapshot(), manifest.encode(), stages)
+        machine = yield from _joined(self.machine.snapshot_slices())
         yield from self.files.make_durable()
-        return state.encode()
+        return PartitionSnapshot(machine, manifest.encode(), stages).encode()
 
     def saved(self, index: Index) -> None:
         """Hear that the state as of `index` is durable."""
@@ -262,6 +265,23 @@ class Partition:
         self.acks.superseded(index)
         self._applied = index
         self.on_visible()
+
+
+def _joined(slices: Iterator[bytes]) -> Generator[Work, None, bytes]:
+    """Join the slices of a state; whoever does the work lets others have a turn in between."""
+    parts: list[bytes] = []
+    size = 0
+    for part in slices:
+        parts.append(part)
+        size += len(part)
+        if size >= SAVED_BYTES_AT_ONCE:
+            size = 0
+            yield _nothing
+    return b"".join(parts)
+
+
+def _nothing() -> None:
+    """Work for the sake of a pause."""
 
 
 def _congestion() -> LimitExceeded:
