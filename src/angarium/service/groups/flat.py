@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from angarium.delivery.blocks import blocks, pairs
+from typing import TYPE_CHECKING
+
+from angarium.delivery.blocks import blocks, pairs, runs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def records_in(ranges: tuple[int, ...]) -> int:
@@ -44,6 +49,15 @@ def tightened(ranges: tuple[int, ...]) -> tuple[int, ...]:
         last = ranges[at + 1]
     tight.append(last)
     return tuple(tight) if len(tight) < len(ranges) else ranges
+
+
+def flattened(rows: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
+    """Return several rows of ranges, in any order, as one."""
+    found: dict[int, int] = {}
+    for row in rows:
+        for block, bits in by_block(row).items():
+            found[block] = found.get(block, 0) | bits
+    return runs(sorted(found.items()))
 
 
 def by_block(ranges: tuple[int, ...]) -> dict[int, int]:

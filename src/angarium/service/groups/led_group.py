@@ -6,6 +6,7 @@ the logged list of members up to date, and lets members go whose node is not hea
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol, assert_never
 
 from angarium.api import Settled, Verb
@@ -17,7 +18,7 @@ from angarium.machine.changes import Member, Members
 from angarium.machine.outcomes import Refused
 from angarium.service.groups.configs import config_of
 from angarium.service.groups.flat import without
-from angarium.service.groups.limits import SESSION_S
+from angarium.service.groups.limits import LENT_BYTES_MAX, SESSION_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,6 +93,8 @@ class LedGroup:
         """Changes that were proposed and whose fate is not known."""
         self._is_waiting = False
         """Whether something is left to do very soon."""
+        self._record_bytes = 0
+        """How large records are, as far as it matters to how many are lent."""
 
     # --- members ------------------------------------------------------------------------------
 
@@ -113,7 +116,8 @@ class LedGroup:
             known.drop(GroupFenced(f"{member} takes part from another connection now"))
         self._missing.pop(member, None)
         held = sorted(Held(*one) for one in wanted.held)
-        kept = self.delivery.attach(member, credit=seat.credit, held=held, now=now)
+        self._measure()
+        kept = self.delivery.attach(member, credit=self._allowed(seat), held=held, now=now)
         claimed = tuple(bound for one in held for bound in (one.start, one.end))
         refused = without(claimed, kept)
         self._members_changed()
@@ -136,15 +140,47 @@ class LedGroup:
         """Hear that a member's node cannot be reached: it may come back for a while."""
         if self.seats.get(seat.membership.member) is seat and not self.is_over:
             seat.is_orphaned = True
-            self.delivery.set_credit(seat.membership.member, 0)
+            self.delivery.set_credit(seat.membership.member, self._allowed(seat))
             until = Micros(self._around.now() + int(SESSION_S * SECOND_MICROS))
             self._missing[seat.membership.member] = until
             self._around.wake(self, until)
 
     def set_credit(self, member: str, credit: int) -> None:
         """Say how many records a member may have on loan."""
-        self.delivery.set_credit(member, credit)
-        self._around.stir(self)
+        seat = self.seats.get(member)
+        if seat is not None:
+            seat.credit = credit
+            self.delivery.set_credit(member, self._allowed(seat))
+            self._around.stir(self)
+
+    def _allowed(self, seat: LedSeat) -> int:
+        """Return how many records a member may have on loan, large ones taken into account."""
+        if seat.is_orphaned or seat.is_stuck:
+            return 0
+        if not self._record_bytes:
+            return seat.credit
+        return min(seat.credit, max(1, LENT_BYTES_MAX // self._record_bytes))
+
+    def _measure(self) -> None:
+        """Follow what records are like: everybody is lent as many as its bytes allow."""
+        records = self._around.records
+        if not records.record_bytes:
+            with suppress(AngariumError):  # whoever sends them meets that again
+                records.measure(self.group.floor)
+        size, known = records.record_bytes, self._record_bytes
+        if size == known or (known and known // 2 <= size <= 2 * known):
+            return  # near enough
+        self._record_bytes = size
+        for member, seat in self.seats.items():
+            self.delivery.set_credit(member, self._allowed(seat))
+
+    def _give_back_stale(self, now: Micros) -> None:
+        """Take back untried what members have left at this leader for too long."""
+        for member, seat in self.seats.items():
+            stale_at = seat.stale_at
+            if stale_at is not None and stale_at <= now:
+                self.delivery.release(member, seat.take_stale(now), now=now)
+                self.delivery.set_credit(member, self._allowed(seat))
 
     def _members_changed(self) -> None:
         self._is_listed = False
@@ -247,6 +283,8 @@ class LedGroup:
         now = self._around.now()
         if self._missing:
             self._let_go_missing(now)
+        self._give_back_stale(now)
+        self._measure()
         try:
             self._carry_out(self.delivery.advance(now), now)
         except AngariumError as error:
@@ -285,6 +323,9 @@ class LedGroup:
 
     def resume(self, seat: LedSeat) -> None:
         """Send more to a member whose window has opened."""
+        if seat.is_stuck:
+            seat.is_stuck = False
+            self.set_credit(seat.membership.member, seat.credit)
         try:
             seat.send(self._around.records, self._around.now())
         except AngariumError as error:
@@ -301,7 +342,7 @@ class LedGroup:
         for member, ranges, attempt, lease in effects.deliveries:
             seat = self.seats.get(member)
             if seat is not None:
-                seat.lend(ranges, attempt, until=now + lease, generation=generation)
+                seat.lend(ranges, attempt, now=now, lease=lease, generation=generation)
         for ticket, code, message in effects.answers:
             records, answer = self._tickets.pop(ticket, (0, None))
             if answer is not None:
@@ -320,6 +361,8 @@ class LedGroup:
         for seat in self.seats.values():
             if seat.has_more:
                 seat.send(self._around.records, now)
+            if seat.stale_at is not None:
+                self._around.wake(self, Micros(seat.stale_at))
 
     def _propose(self, number: int, change: Change) -> None:
         self._under_way += 1

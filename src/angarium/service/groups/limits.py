@@ -21,6 +21,14 @@ WINDOW_BYTES: Final = 512 << 10
 """Bytes on the way from a leader to a consumer that has not taken them yet, for each partition. At
 the bound the leader reads no more for it; one parcel may overdraw it."""
 
+LENT_BYTES_MAX: Final = 16 << 20
+"""Bytes on loan to one consumer, for each partition, by the size of the records that were read
+there last. A consumer whose credit is worth more is lent fewer records; one at the least."""
+
+STAYS_PER_LEASE: Final = 3
+"""Records may wait a third of their lease for a consumer that takes nothing: at its own node, and
+at the leader. Then they go back untried, to whoever does."""
+
 CHANGES_MAX: Final = 4_096
 """Changes of groups in one entry of a partition's log. The rest goes into the next."""
 

@@ -15,6 +15,7 @@ from angarium.api import Settled, Settlement, Verb
 from angarium.errors import GroupFenced, OutcomeUnknown
 from angarium.service.groups.flat import records_in, without
 from angarium.service.groups.holdings import Holdings
+from angarium.service.groups.limits import STAYS_PER_LEASE
 from angarium.service.groups.ports import Wanted
 
 if TYPE_CHECKING:
@@ -32,10 +33,6 @@ ones are refused with RESOURCE_EXHAUSTED."""
 
 HELD_MAX: Final = 8_192
 """Ranges that a consumer says it holds when it is attached anew. What does not fit has failed."""
-
-STAYS_PER_LEASE: Final = 3
-"""Records may wait a third of their lease for a consumer that takes nothing. Then they go back
-untried, to whoever does."""
 
 STALE_ANSWER_S: Final = 30.0
 """How long such a return may take; nobody waits for it."""

@@ -75,6 +75,8 @@ class LogRecords:
         self._partition = partition
         self._lifetime = lifetime
         self._windows: OrderedDict[int, _Window] = OrderedDict()
+        self.record_bytes = 0
+        """How large a record is, by what was read last; 0 if nothing was."""
 
     @property
     def start_offset(self) -> int:
@@ -145,6 +147,12 @@ class LogRecords:
         """Return the earliest time of delivery later than `after`, of records from `floor` on."""
         return self._partition.log.delays.next_due(after, floor=floor)
 
+    def measure(self, offset: int) -> None:
+        """Find out how large the records from `offset` on are, if there are any."""
+        at = max(offset, self.start_offset)
+        if at < self.end_offset:
+            self._window(at)
+
     def forget(self) -> None:
         """Let go of what was read: nobody has wanted it for a while."""
         self._windows.clear()
@@ -199,6 +207,9 @@ class LogRecords:
             for data in log.read(Offset(offset), PARCEL_BYTES)
             for base, time, flags, count, span, first, last, _, due in (_LOOK(data),)
         ]
+        records = sum(batch.records for batch in batches)
+        if records:
+            self.record_bytes = sum(len(batch.data) for batch in batches) // records
         end = batches[-1].end if batches else int(log.end_offset)
         start = min(offset, batches[0].base) if batches else offset
         window = _Window(start, end, batches, [batch.base for batch in batches])

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from angarium.api import Settled, Verb
 from angarium.errors import AngariumError, InvalidArgument, NotLeader
-from angarium.service.groups.flat import without
-from angarium.service.groups.limits import WINDOW_BYTES
+from angarium.service.groups.flat import flattened, without
+from angarium.service.groups.limits import STAYS_PER_LEASE, WINDOW_BYTES
 from angarium.service.groups.ports import Lending
 from angarium.wire.operations import RANGES_MAX, SETTLEMENTS_MAX
 
@@ -29,6 +29,8 @@ class _Lot(NamedTuple):
     until: int
     """When the lease ends."""
     generation: int
+    stale_at: int
+    """When what has not been sent of it goes back untried."""
 
 
 class Table(Protocol):
@@ -61,6 +63,8 @@ class LedSeat:
         self.credit = credit
         self.is_orphaned = False
         """True while its agent cannot be reached."""
+        self.is_stuck = False
+        """True while it takes nothing of what was lent to it: it is lent no more."""
         self._table: Table | None = None
         self._lots: deque[_Lot] = deque()
         self._window = WINDOW_BYTES
@@ -87,7 +91,7 @@ class LedSeat:
     def taken(self, size: int) -> None:
         """Hear that so many bytes were passed on: there is room for more."""
         self._window += size
-        if self._table is not None and self.has_more:
+        if self._table is not None and (self.has_more or (self.is_stuck and self._window > 0)):
             self._table.resume(self)
 
     def ask(self, ask: int, settlements: Sequence[Settlement]) -> None:
@@ -139,9 +143,25 @@ class LedSeat:
 
     # --- what the leader does -------------------------------------------------------------------
 
-    def lend(self, ranges: tuple[int, ...], attempt: int, *, until: int, generation: int) -> None:
+    def lend(
+        self, ranges: tuple[int, ...], attempt: int, *, now: int, lease: int, generation: int
+    ) -> None:
         """Have records sent that were lent to the member."""
-        self._lots.append(_Lot(ranges, attempt, until, generation))
+        stale_at = now + lease // STAYS_PER_LEASE
+        self._lots.append(_Lot(ranges, attempt, now + lease, generation, stale_at))
+
+    def take_stale(self, now: int) -> tuple[int, ...]:
+        """Return what has waited too long to be sent, and send it no more."""
+        lots, stale = self._lots, []
+        while lots and lots[0].stale_at <= now:
+            stale.append(lots.popleft().ranges)
+        self.is_stuck = self.is_stuck or bool(stale)
+        return flattened(stale)
+
+    @property
+    def stale_at(self) -> int | None:
+        """When something that waits to be sent has waited too long; None if nothing waits."""
+        return self._lots[0].stale_at if self._lots else None
 
     def withdraw(self, ranges: tuple[int, ...]) -> None:
         """Take back what was lent, sent or not."""
