@@ -2,8 +2,9 @@
 
     python -m benchmarks.micro.delivery [--format json] [--quick]
 
-Everything the pure room does is measured and nothing else: no log, no network, no commit. The
-curves that must stay flat are those over what is pending and over the number of groups.
+Everything the pure room does is measured and nothing else: no log, no network, no commit. The curve
+that must stay flat is the one over what is pending; that over the number of groups needs a node
+(`many_groups`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import json
 from time import process_time
 from typing import TYPE_CHECKING
 
-from angarium.delivery import Accepted, Desk, GroupDelivery, Stretch
+from angarium.delivery import Accepted, GroupDelivery, Stretch
 from angarium.ids import Index, Micros, Offset
 from angarium.kinds import GroupKind
 from angarium.machine.changes import GroupSettings, Open
@@ -189,35 +190,6 @@ def failures(report: Report, *, count: int) -> None:
     report.add(f"a member dies with {count:,} records: longest step", max(steps))
 
 
-def many_groups(report: Report, *, sizes: Sequence[int], rounds: int) -> None:
-    """Measure one group's step while more and more others wait beside it."""
-    for size in sizes:
-        desk = Desk()
-        records = PlainRecords(10 * rounds)
-        machine = Groups()
-        for number in range(size):
-            machine.change(
-                Open(f"g{number}", GroupKind.QUEUE, Offset(0), GroupSettings()),
-                index=Index(number + 1),
-                time=START,
-                next_offset=records.end_offset,
-                limits=LIMITS,
-            )
-            one = GroupDelivery(machine.by_name[f"g{number}"], records, seed=1, now=START)
-            one.attach("a", credit=10, now=START)
-            desk.add(one)
-        list(desk.step(START))
-        busy = desk.groups["g0"]
-
-        def steps(desk: Desk = desk, busy: GroupDelivery = busy) -> None:
-            for number in range(rounds):
-                busy.extend("a", (number % 10, number % 10 + 1), now=START)
-                desk.touch("g0")
-                list(desk.step(START))
-
-        report.add(f"step the one group that was touched, of {size:,}", spent(steps) / rounds)
-
-
 def main() -> None:
     """Run everything and print a table or one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -235,7 +207,6 @@ def main() -> None:
         rounds=5_000 // scale,
     )
     failures(report, count=100_000 // scale)
-    many_groups(report, sizes=[size // scale for size in (10, 1_000, 10_000)], rounds=1_000)
     report.show(options.format)
 
 

@@ -1,12 +1,11 @@
 """What the leader of a partition does for its consumer groups: decides, and does nothing itself.
 
 Inputs in, effects out: time is an argument, chance a seed. `GroupDelivery` is one group on one
-partition, `Desk` all groups of a partition; `RecordSource` is what they want to know of the log,
-and `assignment` says who should have which partition.
+partition; `RecordSource` is what it wants to know of the log, and `assignment` says who should have
+which partition.
 """
 
 from angarium.delivery.assignment import assignment
-from angarium.delivery.desk import Desk
 from angarium.delivery.effects import (
     Accepted,
     Answer,
@@ -26,7 +25,6 @@ __all__ = [
     "Answer",
     "DeadLetterDue",
     "Delivery",
-    "Desk",
     "Effects",
     "GroupDelivery",
     "Held",

@@ -31,6 +31,10 @@ LOOKAHEAD_RECORDS_MAX: Final = 8_192
 """Records that may wait behind others of their key, or for their member's credit. At the limit the
 group looks no further until some of them were handed out: other keys behind wait, too."""
 
+OWNERS_MAX: Final = 8_192
+"""Keys whose member is remembered once it was found. At the limit all are forgotten, and found out
+again one by one."""
+
 _LOOK_RECORDS: Final = 256
 """Records looked at in one go before those found are handed out."""
 
@@ -64,6 +68,8 @@ class KeyOrder(QueueOrder):
         self._lines: dict[str, deque[_Chain]] = {}
         """Chains whose next record may be lent, by their member."""
         self._members: list[tuple[int, str]] = []
+        self._owners: dict[int, tuple[int, str]] = {}
+        """The member of a key, and how much it wants it: asking all of them takes its time."""
         for offset in sorted(self._waits):
             key = self._hash_of(offset)
             if key != NO_KEY:
@@ -108,6 +114,8 @@ class KeyOrder(QueueOrder):
             line = self._lines.get(borrower.name)
             while line and borrower.free > 0:
                 chain = line.popleft()
+                if not chain.is_queued:
+                    continue  # its next record was taken out of turn
                 chain.is_queued = False
                 served = True
                 self._serve_chain(borrower, chain, now, hand)
@@ -157,26 +165,48 @@ class KeyOrder(QueueOrder):
         if not chain.queue:
             self._chains.pop(chain.key, None)
         elif chain.queue[0] not in self._waits and self._members:
-            _, member = max((rating(one, chain.key), name) for one, name in self._members)
-            self._lines.setdefault(member, deque()).append(chain)
+            self._lines.setdefault(self._owner_of(chain.key), deque()).append(chain)
             chain.is_queued = True
 
+    def _owner_of(self, key: int) -> str:
+        """Return the member that wants a key most; there is one."""
+        known = self._owners.get(key)
+        if known is None:
+            if len(self._owners) >= OWNERS_MAX:
+                self._owners.clear()
+            known = max((rating(one, key), name) for one, name in self._members)
+            self._owners[key] = known
+        return known[1]
+
     def _regroup(self) -> None:
-        """Assign every chain anew, after a member came or went."""
+        """Put the chains that may be served into their members' lines anew."""
+        lines = self._lines
+        # Without a member nobody stands in a line; then all are looked at.
+        chains = (
+            [chain for line in lines.values() for chain in line if chain.is_queued]
+            if self._members
+            else list(self._chains.values())
+        )
         self._members = [(name_hash(name), name) for name in self._loans.borrowers]
-        self._lines.clear()
-        for chain in list(self._chains.values()):
+        lines.clear()
+        for chain in chains:
             chain.is_queued = False
+        for chain in chains:
             self._consider(chain)
 
     def joined(self, borrower: Borrower) -> None:
         """Give the new member its share of the keys."""
-        del borrower
+        number, name = name_hash(borrower.name), borrower.name
+        for key, known in self._owners.items():
+            wish = (rating(number, key), name)
+            if wish > known:
+                self._owners[key] = wish
         self._regroup()
 
     def left(self, borrower: Borrower) -> None:
         """Give its keys to the others."""
-        del borrower
+        for key in [key for key, (_, name) in self._owners.items() if name == borrower.name]:
+            del self._owners[key]
         self._regroup()
 
     # --- what becomes of records ---------------------------------------------------------------
@@ -203,11 +233,8 @@ class KeyOrder(QueueOrder):
         chain.queue.remove(offset)
         self._parked -= 1
         chain.current = offset
-        if chain.is_queued:
-            for line in self._lines.values():
-                if chain in line:
-                    line.remove(chain)
-            chain.is_queued = False
+        # It may still stand in a line; whoever comes to it there passes over it.
+        chain.is_queued = False
 
     def claim(self, borrower: Borrower, block: int, bits: int, attempt: int) -> int:
         """Return those of which nobody else holds the key, and that come first in it."""

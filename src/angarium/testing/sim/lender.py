@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from angarium.delivery import Accepted, Desk, GroupDelivery
+from angarium.delivery import Accepted, GroupDelivery
 from angarium.errors import AngariumError
 from angarium.ids import Micros, Offset
 from angarium.machine import Cursors
@@ -28,6 +28,7 @@ from angarium.testing.group_history import (
 )
 from angarium.testing.sim.burials import Burials
 from angarium.testing.sim.clock import MILLISECOND
+from angarium.testing.sim.group_desk import Desk
 from angarium.testing.sim.group_requests import Attach, Attached, Detach, Heard, Message, Say
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
-"""All groups of one partition that are being served, stepped only when there is something to do.
+"""All groups of one simulated partition, stepped only when there is something to do.
 
-Ten thousand groups that wait cost what one costs: a step looks at those that were touched and those
-whose time has come, and at no others.
+A node has an event loop and a timer for this (`service.groups.hosting`); the simulator, whose time
+stands still while it decides, has a table of who was touched and whose time has come.
 """
 
 from __future__ import annotations

@@ -1,19 +1,14 @@
-"""Bitmaps of offsets, waits by chance, and the desk that steps only who has something to do."""
+"""Bitmaps of offsets, and waits by chance."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.delivery.model import SECOND, Leader
 
-from angarium.delivery import Desk
 from angarium.delivery.backoff import backoff
 from angarium.delivery.blocks import Pool, blocks, first, lowest, offsets, runs
-from angarium.ids import Micros
-from angarium.kinds import GroupKind
 from angarium.machine.changes import GroupSettings
 from angarium.machine.ranges import Ranges
-from angarium.testing.records import Slot
 
 some_offsets = st.sets(st.integers(0, 5_000), max_size=60)
 
@@ -65,27 +60,3 @@ def test_waits_double_up_to_the_limit_and_keep_half_of_it(
     wait = backoff(settings, attempts=attempts, offset=offset, seed=seed)
     assert full // 2 <= wait <= full
     assert wait == backoff(settings, attempts=attempts, offset=offset, seed=seed)
-
-
-def test_the_desk_steps_whoever_was_touched_or_is_due_and_nobody_else() -> None:
-    leader = Leader(GroupKind.QUEUE, records=3)
-    desk = Desk()
-    desk.add(leader.delivery)
-    assert desk.wake_at == 0
-    assert len(list(desk.step(leader.now))) == 1
-    desk.records_arrived()
-    assert list(desk.step(leader.now)) == [], "nobody wants records"
-    leader.delivery.attach("a", credit=5, now=leader.now)
-    desk.touch("g")
-    ((_, effects),) = desk.step(leader.now)
-    assert len(effects.deliveries) == 1
-    assert desk.wake_at == effects.wake_at is not None
-    leader.records.add(Slot())
-    desk.records_arrived()
-    ((_, effects),) = desk.step(leader.now)
-    assert effects.deliveries[0].ranges == (3, 4)
-    later = Micros(leader.now + 31 * SECOND)
-    ((_, effects),) = desk.step(later)
-    assert len(effects.proposals) == 4, "the leases have ended"
-    desk.remove("g")
-    assert list(desk.step(Micros(later + 100 * SECOND))) == []
