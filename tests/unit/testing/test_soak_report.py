@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from angarium.testing.cluster.soak import Sample, curve, growth, report
+from angarium.testing.cluster.soak_report import Sample, by_minute, curve, growth, report
 
 FLAT = Sample(
     seconds=10.0,
@@ -55,3 +55,27 @@ def test_a_curve_has_at_most_its_columns_and_ends_at_the_top_where_it_grew() -> 
     assert len(line) <= 60
     assert line[-1] == "█"
     assert line[0] != "█"
+
+
+def test_the_table_by_the_minute_has_the_median_of_each() -> None:
+    samples = [
+        replace(FLAT, seconds=10.0 * (n + 1), memory_mb=float(n), p99_ms=9_000.0 if n == 3 else 5.0)
+        for n in range(12)
+    ]
+    lines = by_minute(samples).splitlines()
+    assert len(lines) == 4
+    assert lines[0].startswith("| minute | memory_mb | open_files | disk_mb |")
+    assert lines[2].startswith("| 1 | 2.5 | 30 | 200 |")
+    assert lines[3].startswith("| 2 | 8.5 | 30 | 200 |")
+    assert "9,000" not in lines[2]
+
+
+def test_the_verdict_is_a_sentence() -> None:
+    assert "nothing has grown" in report([FLAT] * 50, [])[0]
+    assert "memory_mb grew" in report(growing(0.02), [])[0]
+    assert "1 things that must not happen did" in report([FLAT] * 50, ["lost"])[0]
+
+
+def test_what_a_run_does_not_have_is_not_shown() -> None:
+    assert "handed_p99_ms" not in report([FLAT] * 50, [])[0]
+    assert "handed_p99_ms" in report([replace(FLAT, handed_p99_ms=7.0)] * 50, [])[0]

@@ -1,8 +1,9 @@
 """`angarium serve` with small files: a short test meets rolls, snapshots and segment copies.
 
     python -m angarium.testing.cluster.small_node --config node.toml [--parent PID]
+                                                  [--segment-bytes N]
 
-Everything else is the node that users run.
+Everything else is the node that users run. With `--segment-bytes` only segments are small: so long.
 """
 
 from __future__ import annotations
@@ -33,14 +34,16 @@ def main(release: Release | None = None, arguments: Sequence[str] | None = None)
     parser = argparse.ArgumentParser()
     parser.add_argument("--config", type=Path, required=True)
     parser.add_argument("--parent", type=int)
+    parser.add_argument("--segment-bytes", type=int)
     options = parser.parse_args(arguments)
     if options.parent is not None and not die_with(options.parent):
         return 1
     settings = load_settings(file=options.config, environment=os.environ, flags={})
     config = composition.config_of(settings)
+    usual, length = config.host_config, options.segment_bytes
     small = dataclasses.replace(
         config,
-        host_config=small_files(config.host_config),
+        host_config=small_files(usual) if length is None else small_segments(usual, length),
         release=release or config.release,
     )
     return serve(lambda signals: [composition.NodePart(small, signals)], settings.log)
@@ -59,6 +62,12 @@ def small_files(usual: HostConfig) -> HostConfig:
         wal=WalConfig(file_bytes=1 << 20, reserve_bytes=64 << 10, cache_bytes=256 << 10),
         segments=SegmentConfig(segment_bytes=128 << 10, preallocate_bytes=64 << 10),
     )
+
+
+def small_segments(usual: HostConfig, length: int) -> HostConfig:
+    """Return the settings of a host whose segments are short, and nothing else."""
+    segments = SegmentConfig(segment_bytes=length, preallocate_bytes=length // 4)
+    return dataclasses.replace(usual, segments=segments)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
 """Hours of steady load on a cluster: does anything grow that should not?
 
-    python -m angarium.testing.cluster.soak [--hours 0.5] [--rate 10000] [--csv FILE]
+    python -m angarium.testing.cluster.soak [--hours 0.5] [--rate 10000] [--no-groups] [--csv FILE]
 
 `make soak HOURS=1 RATE=10000` runs it. Retention and snapshots are on, so that disk and memory have
-every reason to stay as they are. Every sample goes to a CSV file; at the end there is a curve of
-each quantity, and the run fails if one of them has not stayed flat or a record is missing.
+every reason to stay as they are; beside a publisher and a subscriber a queue, a key and a stream
+group work, with retries, delays, dead letters and compaction (`soak_groups`). Every sample goes to
+a CSV file; at the end there are a table by the minute and a curve of each quantity, and the run
+fails if one of them has not stayed flat or a record is missing.
 """
 
 from __future__ import annotations
@@ -12,19 +14,22 @@ from __future__ import annotations
 import argparse
 import asyncio
 import csv
-import statistics
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, fields
+from contextlib import AsyncExitStack
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import uvloop
 
 from angarium.api import TopicConfig
 from angarium.client import Client
 from angarium.testing.cluster.cluster import ProcessCluster
+from angarium.testing.cluster.processes import SMALL
+from angarium.testing.cluster.soak_groups import GroupWork
+from angarium.testing.cluster.soak_report import Sample, by_minute, report
 from angarium.testing.cluster.waiting import eventually
 
 if TYPE_CHECKING:
@@ -32,48 +37,33 @@ if TYPE_CHECKING:
 
 TOPIC: Final = "soak"
 PARTITIONS: Final = 4
-RETENTION_BYTES: Final = 64 << 20
+RETENTION_BYTES: Final = 32 << 20
 """Per partition: reached within minutes, so that most of the run is spent at the limit."""
 
 VALUE_BYTES: Final = 100
 BATCHES_PER_SECOND: Final = 100
 SAMPLE_SECONDS: Final = 10.0
-WARM_UP_SHARE: Final = 0.4
-"""The part of the run in which things may still grow: caches fill, retention is not reached."""
 
-GROWTH_MAX: Final = {"memory_mb": 1.15, "open_files": 1.10, "disk_mb": 1.15, "p99_ms": 2.0}
-"""How much the last fifth of a run may lie above what came right after the warm-up, as a factor."""
+GROUPS_SHARE: Final = 20
+"""Jobs and prices are each published at one part in so many of the rate: every one of them is
+handled on its own, by more than one group."""
 
-_CURVE_COLUMNS: Final = 60
-_BLOCKS: Final = "▁▂▃▄▅▆▇█"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
-    """One look at everything. Of the nodes' figures it has the largest."""
-
-    seconds: float
-    memory_mb: float
-    open_files: int
-    disk_mb: float
-    processor_percent: float
-    """Of one core, by all nodes together."""
-    records_per_second: float
-    p50_ms: float
-    p99_ms: float
-    """From publish to acknowledgement, in CONSISTENT mode."""
-    delivered_p99_ms: float
-    """From publish to delivery."""
-    behind: int
-    """Records acknowledged and not delivered yet."""
+SEGMENT_BYTES: Final = 4 << 20
+PROGRAM: Final = (*SMALL, "--segment-bytes", str(SEGMENT_BYTES))
+"""The nodes have small segments, so that retention and compaction remove some every minute."""
 
 
 class Soak:
     """One run."""
 
-    def __init__(self, cluster: ProcessCluster, *, rate: int) -> None:
+    def __init__(self, cluster: ProcessCluster, *, rate: int, with_groups: bool) -> None:
         self.samples: list[Sample] = []
         self.faults: list[str] = []
+        self.remarks = ""
+        """What there is to say about the groups."""
+        self._with_groups = with_groups
+        self._work: GroupWork | None = None
+        self._settled_before = self._retried_before = 0
         self._cluster = cluster
         self._rate = rate
         self._acknowledged = 0
@@ -88,17 +78,30 @@ class Soak:
         config = TopicConfig(retention_bytes=RETENTION_BYTES)
         await self._cluster.create_topic(TOPIC, partitions=PARTITIONS, config=config)
         addresses = [self._cluster.nodes[node].address for node in self._cluster.ids]
-        async with Client(*addresses) as publisher, Client(*addresses) as reader:
+        async with AsyncExitStack() as stack:
+            publisher = await stack.enter_async_context(Client(*addresses))
+            reader = await stack.enter_async_context(Client(*addresses))
             following = asyncio.create_task(self._follow(reader))
             publishing = asyncio.create_task(self._publish(publisher))
+            tasks = [following, publishing]
+            if self._with_groups:
+                client = await stack.enter_async_context(Client(*addresses))
+                work = self._work = GroupWork(client, rate=self._rate // GROUPS_SHARE)
+                await work.prepare()
+                tasks += map(asyncio.create_task, [*work.consumers(), work.publish()])
             try:
-                await self._sample(seconds, file, [following, publishing])
-            finally:
+                await self._sample(seconds, file, tasks)
                 publishing.cancel()
-                await asyncio.gather(publishing, return_exceptions=True)
+                if self._work is not None:
+                    self._work.stop()
+                    await tasks[-1]
+                    self.remarks = await self._work.conclude()
+                    self.faults += self._work.faults
                 await self._drain()
-                following.cancel()
-                await asyncio.gather(following, return_exceptions=True)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _publish(self, client: Client) -> None:
         loop = asyncio.get_running_loop()
@@ -163,6 +166,7 @@ class Soak:
                 for task in tasks:
                     if task.done():
                         task.result()
+                        raise RuntimeError("a part of the load has ended before its time")
                 sample = await self._look(time.monotonic() - began, self._acknowledged - before)
                 before = self._acknowledged
                 self.samples.append(sample)
@@ -187,48 +191,25 @@ class Soak:
             p99_ms=round(_percentile(answers, 0.99), 2),
             delivered_p99_ms=round(_percentile(deliveries, 0.99), 2),
             behind=self._acknowledged - self._received,
+            **self._look_at_groups(),
         )
 
-
-# --- what came of it ------------------------------------------------------------------------
-
-
-def growth(samples: Sequence[Sample], name: str) -> float:
-    """Return by what factor a quantity lies higher at the end than after the warm-up."""
-    warm = samples[int(len(samples) * WARM_UP_SHARE) :]
-    part = max(1, len(warm) // 3)
-    first = statistics.median(getattr(one, name) for one in warm[:part])
-    last = statistics.median(getattr(one, name) for one in warm[-part:])
-    return last / first if first else 1.0
-
-
-def curve(samples: Sequence[Sample], name: str) -> str:
-    """Return a line of blocks that shows how a quantity went, from 0 to its highest value."""
-    values = [float(getattr(one, name)) for one in samples]
-    width = max(1, -(-len(values) // _CURVE_COLUMNS))
-    means = [statistics.mean(values[at : at + width]) for at in range(0, len(values), width)]
-    highest = max(means) or 1.0
-    return "".join(_BLOCKS[min(7, int(8 * one / highest))] for one in means)
-
-
-def report(samples: Sequence[Sample], faults: Sequence[str]) -> tuple[str, bool]:
-    """Return a table with a curve per quantity, and whether all is well."""
-    lines = ["| quantity | first | last | highest | growth | curve |", "|---|---|---|---|---|---|"]
-    is_well = not faults
-    for field in fields(Sample)[1:]:
-        values = [getattr(one, field.name) for one in samples]
-        factor = growth(samples, field.name)
-        bound = GROWTH_MAX.get(field.name)
-        verdict = f"{factor:.2f}"
-        if bound is not None and factor > bound:
-            is_well = False
-            verdict += f" (more than {bound:g})"
-        lines.append(
-            f"| {field.name} | {values[0]:,} | {values[-1]:,} | {max(values):,} | {verdict} | "
-            f"`{curve(samples, field.name)}` |"
-        )
-    lines += [f"- {fault}" for fault in faults[:20]]
-    return "\n".join(lines), is_well
+    def _look_at_groups(self) -> dict[str, Any]:
+        work = self._work
+        if work is None:
+            return {}
+        handed, work.handed_ms = work.handed_ms, []
+        late, work.late_ms = work.late_ms, []
+        settled, self._settled_before = work.settled - self._settled_before, work.settled
+        retried, self._retried_before = work.retried - self._retried_before, work.retried
+        return {
+            "handed_p99_ms": round(_percentile(handed, 0.99), 2),
+            "late_p99_ms": round(_percentile(late, 0.99), 2),
+            "settled_per_second": round(settled / SAMPLE_SECONDS, 1),
+            "retried_per_second": round(retried / SAMPLE_SECONDS, 1),
+            "dead_letters": work.dead,
+            "unsettled": work.unsettled,
+        }
 
 
 def _percentile(values: Sequence[float], share: float) -> float:
@@ -236,13 +217,13 @@ def _percentile(values: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 
 
-async def run(folder: Path, *, hours: float, rate: int, file: Path) -> bool:
+async def run(folder: Path, *, hours: float, rate: int, file: Path, with_groups: bool) -> bool:
     """Run once and print what came of it; tell whether all is well."""
-    async with ProcessCluster(folder) as cluster:
-        soak = Soak(cluster, rate=rate)
+    async with ProcessCluster(folder, program=PROGRAM) as cluster:
+        soak = Soak(cluster, rate=rate, with_groups=with_groups)
         await soak.run(hours * 3_600, file)
     text, is_well = report(soak.samples, soak.faults)
-    print(text)
+    print(by_minute(soak.samples), text, soak.remarks, sep="\n\n")
     print(f"every sample is in {file}")
     return is_well
 
@@ -253,12 +234,23 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--hours", type=float, default=0.5)
     parser.add_argument("--rate", type=int, default=10_000, help="records per second")
     parser.add_argument("--csv", type=Path, default=Path("soak.csv"), help="where samples go")
+    parser.add_argument(
+        "--no-groups",
+        action="store_true",
+        help="only a publisher and a subscriber; no groups, delays, compaction",
+    )
     options = parser.parse_args(arguments)
     if options.rate < 1 or options.hours * 3_600 < 3 * SAMPLE_SECONDS:
         parser.error(f"at least one record per second, and {3 * SAMPLE_SECONDS:g} seconds")
     with tempfile.TemporaryDirectory(prefix="angarium-soak-") as folder:
         is_well = uvloop.run(
-            run(Path(folder), hours=options.hours, rate=options.rate, file=options.csv)
+            run(
+                Path(folder),
+                hours=options.hours,
+                rate=options.rate,
+                file=options.csv,
+                with_groups=not options.no_groups,
+            )
         )
     return 0 if is_well else 1
 
