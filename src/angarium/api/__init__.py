@@ -23,7 +23,7 @@ from angarium.api.groups import (
     Settlement,
     Verb,
 )
-from angarium.api.publishing import Ack, Producer, PublishRequest
+from angarium.api.publishing import Ack, OffsetBroker, Producer, PublishRequest
 from angarium.api.reading import (
     FETCH_BYTES_MAX,
     FETCH_WAIT_MS_MAX,
@@ -59,6 +59,7 @@ __all__ = [
     "Interest",
     "Moved",
     "NodeInfo",
+    "OffsetBroker",
     "PartitionInfo",
     "Place",
     "Producer",

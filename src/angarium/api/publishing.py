@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import msgspec
 
 from angarium.ids import Buffer, Epoch, Micros, Offset, ProducerId, Term
@@ -47,3 +49,13 @@ class Producer(msgspec.Struct, frozen=True, kw_only=True):
 
     id: ProducerId
     epoch: Epoch
+
+
+class OffsetBroker(Protocol):
+    """Gives offsets away that no record will ever have."""
+
+    async def reserve(self, topic: str, partition: int, count: int) -> Offset:
+        """Leave the next `count` offsets of a partition empty, for ever; return the first.
+
+        A topic that is not there is made, as for a publish. Readers pass over the gap.
+        """

@@ -24,6 +24,7 @@ from angarium.service.dispatching import Dispatcher
 from angarium.service.groups.desk import GroupDesk
 from angarium.service.publishing import PublishDesk
 from angarium.service.reading import ReadDesk
+from angarium.service.reserving import ReserveDesk
 from angarium.service.subscribing import SubscribeDesk
 from angarium.service.topics import TopicDesk
 from angarium.service.transactions.desk import TransactionDesk
@@ -69,6 +70,7 @@ class Service:
         self.dispatcher = Dispatcher(node)
         self.publishing = PublishDesk(node, self.topics, self.dispatcher)
         self.reading = ReadDesk(node, self.topics)
+        self.reserving = ReserveDesk(node, self.topics)
         self.subscribing = SubscribeDesk(node, self.topics, self.reading, self.dispatcher)
         self.transactions = TransactionDesk(node, self.topics)
         self._producers: list[ProducerId] = []
@@ -105,6 +107,10 @@ class Service:
     async def subscribe(self, interests: Sequence[Interest]) -> Subscription:
         """Begin to deliver partitions."""
         return await self.subscribing.subscribe(interests)
+
+    async def reserve(self, topic: str, partition: int, count: int) -> Offset:
+        """Leave the next `count` offsets of a partition empty; return the first."""
+        return await self.reserving.reserve(topic, partition, count)
 
     async def open_producer(self, name: str | None = None) -> Producer:
         """Return a new identity, or with a name the same one in a new epoch."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Protocol
 
-from angarium.api import Broker, FetchRequest, Interest, PublishRequest
+from angarium.api import Broker, FetchRequest, Interest, OffsetBroker, PublishRequest
 from angarium.batch import split
 from angarium.doors.wire.groups import GroupsDoor
 from angarium.doors.wire.members import MembersDoor
@@ -35,6 +35,8 @@ from angarium.wire.operations import (
     PublishHeader,
     RaiseLevelHeader,
     RemoveNodeHeader,
+    ReserveAnswer,
+    ReserveHeader,
     TopicHeader,
     TopicsAnswer,
     TransferLeaderHeader,
@@ -58,7 +60,7 @@ if TYPE_CHECKING:
     from angarium.wire.operations import PartitionSeen
 
 
-class PromptBroker(Broker, Protocol):
+class PromptBroker(Broker, OffsetBroker, Protocol):
     """A broker in the same process: it answers most publishes without a task for each."""
 
     transactions: TransactionDesk
@@ -89,6 +91,7 @@ class WireDoor:
             Operation.FETCH: self._fetch,
             Operation.FIND_OFFSET: self._find_offset,
             Operation.OPEN_PRODUCER: self._open_producer,
+            Operation.RESERVE: self._reserve,
             Operation.CREATE_TOPIC: self._create_topic,
             Operation.ALTER_TOPIC: self._alter_topic,
             Operation.DELETE_TOPIC: self._delete_topic,
@@ -179,6 +182,11 @@ class WireDoor:
 
     async def _open_producer(self, request: Request) -> None:
         request.answer(await self._broker.open_producer(request.read(OpenProducerHeader).name))
+
+    async def _reserve(self, request: Request) -> None:
+        header = request.read(ReserveHeader)
+        offset = await self._broker.reserve(header.topic, header.partition, header.count)
+        request.answer(ReserveAnswer(offset))
 
     # --- subscriptions ----------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ class Operation(IntEnum):
     FIND_OFFSET = 12
     OPEN_PRODUCER = 13
     SUBSCRIBE = 14
+    RESERVE = 15
     CREATE_TOPIC = 20
     ALTER_TOPIC = 21
     DELETE_TOPIC = 22

@@ -58,6 +58,20 @@ class FindOffsetAnswer(msgspec.Struct, frozen=True, array_like=True):
     offset: Offset
 
 
+class ReserveHeader(msgspec.Struct, frozen=True, array_like=True):
+    """Answered with `ReserveAnswer`."""
+
+    topic: str
+    partition: int
+    count: int
+
+
+class ReserveAnswer(msgspec.Struct, frozen=True, array_like=True):
+    """The first offset of those that stay empty."""
+
+    offset: Offset
+
+
 class OpenProducerHeader(msgspec.Struct, frozen=True, array_like=True):
     """Answered with `api.Producer`."""
 

@@ -1,0 +1,76 @@
+"""Offsets without records: a gap that the partition's log declares, so that every replica has it.
+
+An offset is reserved by an entry of the partition's own log. It is given away once, on whichever
+node it was asked for and whatever fails meanwhile; an answer that got lost leaves a gap, never a
+number that two callers have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from angarium.errors import AngariumError, NotFound, NotLeader
+from angarium.machine import Reserve
+from angarium.machine.outcomes import Refused, Reserved
+from angarium.node.deadlines import in_time
+from angarium.wire.error_codec import Failure, error_of
+from angarium.wire.operations import Operation, ReserveAnswer, ReserveHeader
+
+if TYPE_CHECKING:
+    from angarium.ids import Offset
+    from angarium.node.node import Node
+    from angarium.replica.acks import Published
+    from angarium.replica.partition_replica import PartitionReplica
+    from angarium.service.topics import TopicDesk
+
+
+class ReserveDesk:
+    """Reserves offsets of any partition of the cluster."""
+
+    def __init__(self, node: Node, topics: TopicDesk) -> None:
+        self._node = node
+        self._topics = topics
+
+    async def reserve(self, topic: str, partition: int, count: int) -> Offset:
+        """Reserve here if this node leads the partition, else through its leader."""
+        node = self._node
+        found = await self._topics.find_or_make(topic)
+        if not 0 <= partition < len(found.groups):
+            raise NotFound(f"topic {topic!r} has no partition {partition}")
+        place = node.catalog.partition(topic, partition)
+        replica = node.host.replicas.get(place.group)
+        if replica is not None and replica.may_serve:
+            return await self._submit(replica, count)
+        leader = await self._topics.leader(place)
+        if leader == node.id:
+            raise NotLeader(f"group {place.group} is between two leaders")
+        frame = await node.peers.request(
+            leader,
+            Operation.RESERVE,
+            ReserveHeader(topic, partition, count),
+            timeout_s=node.config.request_timeout_s,
+        )
+        return frame.read(ReserveAnswer).offset
+
+    async def _submit(self, replica: PartitionReplica, count: int) -> Offset:
+        node = self._node
+        future: asyncio.Future[Published] = asyncio.get_running_loop().create_future()
+
+        def settle(answer: Published | AngariumError) -> None:
+            if future.done():
+                return  # whoever asked has gone; the gap stays
+            if isinstance(answer, AngariumError):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
+
+        replica.partition.submit(Reserve(count=count), now=node.now(), reply=settle)
+        replica.process()
+        node.wake()
+        async with in_time(node.config.request_timeout_s, "reserving offsets"):
+            outcome = (await future).outcomes[0]
+        if isinstance(outcome, Refused):
+            raise error_of(Failure(outcome.code, outcome.message))
+        assert isinstance(outcome, Reserved)
+        return outcome.base_offset
