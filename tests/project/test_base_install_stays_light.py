@@ -13,10 +13,18 @@ EXTRAS: Final = ("pyarrow", "numpy", "pandas", "pyspark", "grpc_tools", "pytest"
 
 NEED_AN_EXTRA: Final = (
     "angarium.batch.arrow",
+    "angarium.pipelines.analytics",
     "angarium.pipelines.archive",
     "angarium.pipelines.archive_files",
+    "angarium.pipelines.dead_letters",
     "angarium.pipelines.demo",
+    "angarium.pipelines.headers",
+    "angarium.pipelines.mirror",
+    "angarium.pipelines.quality",
+    "angarium.pipelines.replay",
     "angarium.pipelines.running",
+    "angarium.pipelines.starting",
+    "angarium.pipelines.tables",
     "angarium.spark.daemon",
     "angarium.spark.dealing",
     "angarium.spark.history",

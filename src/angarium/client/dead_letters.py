@@ -145,6 +145,18 @@ class DeadLetters:
         """Tell whether nobody has dealt with a letter yet."""
         return not _is_settled(await self._position(partition), offset)
 
+    async def dealt_with(self) -> dict[int, tuple[int, ...]]:
+        """Return the letters that were sent back or purged, for those who read the topic in bulk.
+
+        For each partition: first offset, past the last offset, and so on.
+        """
+        try:
+            info = await self._client.describe_topic(self.topic)
+        except NotFound:
+            return {}
+        positions = {one.number: await self._position(one.number) for one in info.partitions}
+        return {number: (0, int(at.floor), *at.ranges) for number, at in positions.items()}
+
     async def _open_letters(self, partition: int, position: Position) -> AsyncIterator[DeadLetter]:
         start = await self._client.find_offset(self.topic, partition, "earliest")
         end = await self._client.find_offset(self.topic, partition, "latest")

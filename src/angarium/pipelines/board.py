@@ -46,6 +46,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     state: State
+    kind: str = ""
+    """What it does: sql, archive, mirror, …"""
     batch: int = -1
     input_rows_per_s: float = 0.0
     processed_rows_per_s: float = 0.0
@@ -54,6 +56,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
     where: str = ""
     """Host and process."""
+    report: dict[str, int] = {}
+    """What it has counted since it was started, such as the records that failed an expectation."""
 
 
 class _Line(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -65,9 +69,18 @@ class _Line(msgspec.Struct, frozen=True, omit_defaults=True):
 class Board:
     """One process's view of the board."""
 
-    def __init__(self, client: SyncClient, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._client = client
+    def __init__(
+        self,
+        client: SyncClient,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.client = client
         self._clock = clock
+        self._wall_clock = wall_clock
+        """Compared with the brokers' times: a machine whose clock is wrong by half a minute takes
+        everybody for lost."""
         self._posted: Status | None = None
         self._posted_at = 0.0
         self._heard_to: int | None = None
@@ -83,14 +96,14 @@ class Board:
         if at_once or is_changed or now - self._posted_at >= POST_S:
             where = f"{socket.gethostname()}:{os.getpid()}"
             line = _Line(status=msgspec.structs.replace(status, where=where))
-            self._client.publish(BOARD_TOPIC, msgspec.json.encode(line), key=status.name)
+            self.client.publish(BOARD_TOPIC, msgspec.json.encode(line), key=status.name)
             self._posted, self._posted_at = status, now
 
     def is_told_to_stop(self, name: str) -> bool:
         """Tell whether somebody has asked the pipeline to stop since it was last looked for."""
         if self._heard_to is None:
-            self._heard_to = int(self._client.find_offset(BOARD_TOPIC, 0, "latest"))
-        records = self._client.fetch(BOARD_TOPIC, 0, self._heard_to)
+            self._heard_to = int(self.client.find_offset(BOARD_TOPIC, 0, "latest"))
+        records = self.client.fetch(BOARD_TOPIC, 0, self._heard_to)
         for record in records:
             assert record.offset is not None, "what is fetched is stored"
             self._heard_to = record.offset + 1
@@ -100,15 +113,15 @@ class Board:
         """Tell a pipeline to stop; `NotFound` if none of that name runs."""
         if not any(one.name == name and one.state is State.RUNNING for one in self.statuses()):
             raise NotFound(f"no pipeline {name} is running")
-        self._client.publish(BOARD_TOPIC, msgspec.json.encode(_Line(stop=name)), key=name)
+        self.client.publish(BOARD_TOPIC, msgspec.json.encode(_Line(stop=name)), key=name)
 
     def statuses(self) -> list[Status]:
         """Return the newest line of every pipeline, by name."""
         newest: dict[str, Status] = {}
-        for record in self._client.read(BOARD_TOPIC):
+        for record in self.client.read(BOARD_TOPIC):
             status = _line(record.value).status
             if status is not None:
-                age_s = time.time() - record.append_time / 1e6
+                age_s = self._wall_clock() - record.append_time / 1e6
                 if status.state is State.RUNNING and age_s > BELIEVED_S:
                     status = msgspec.structs.replace(status, state=State.LOST)
                 newest[status.name] = status

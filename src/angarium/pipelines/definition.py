@@ -11,8 +11,9 @@
     [sink]
     topic = "loud-orders"
 
-or, for the archive, `[archive]` with a `path` and options of the source instead of the last three.
-Whatever is unknown, missing or contradictory is refused by name before Spark is started.
+or, instead of the last three, one of the jobs that are built in: `[archive]`, `[replay]`,
+`[mirror]`, `[analytics]`, `[quality]`, with what each of them is told. Whatever is unknown, missing
+or contradictory is refused by name before Spark is started.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from angarium.errors import InvalidArgument
+from angarium.pipelines.intervals import is_interval
+from angarium.pipelines.jobs import JOBS, Job, Replay
 from angarium.spark.options import read_options
 from angarium.spark.write_options import write_options
 
@@ -36,9 +39,11 @@ ONCE: Final = "once"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _VIEW: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _FUNCTION: Final = re.compile(r"[\w.]+:\w+")
-_INTERVAL: Final = re.compile(r"\d+ (millisecond|second|minute|hour)s?")
 _MODES: Final = ("append", "update", "complete")
-_KEYS: Final = ("name", "checkpoint", "trigger", "sql", "function", "source", "sink", "archive")
+_KEYS: Final = (
+    *("name", "checkpoint", "trigger", "sql", "function", "source", "sink", "archive"),
+    *JOBS,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +70,15 @@ class Definition:
     sink: Sink | None = None
     archive: Mapping[str, str] | None = None
     """The options of the archive's source, and its `path`."""
+    job: Job | None = None
+    """One of the others that are built in."""
+
+    @property
+    def kind(self) -> str:
+        """What it does, in a word."""
+        if self.job is not None:
+            return self.job.kind
+        return "archive" if self.archive is not None else "sql" if self.sql else "function"
 
 
 def read_definition(path: Path) -> Definition:
@@ -83,14 +97,20 @@ def definition(content: Mapping[str, Any], *, name: str) -> Definition:
     if unknown := sorted(set(content) - set(_KEYS)):
         raise InvalidArgument(f"a pipeline has no {unknown[0]}; it has {', '.join(_KEYS)}")
     trigger = _text(content, "trigger") or "10 seconds"
-    if trigger != ONCE and not _INTERVAL.fullmatch(trigger):
+    if trigger != ONCE and not is_interval(trigger):
         raise InvalidArgument(f"trigger: {trigger!r} is neither 'once' nor like '10 seconds'")
     chosen = _text(content, "name") or name
     if not _NAME.fullmatch(chosen):
         raise InvalidArgument(f"name: {chosen!r} has characters other than letters, digits, . _ -")
     checkpoint = _text(content, "checkpoint")
+    job = _job(content)
+    if isinstance(job, Replay):
+        # Its plan is its checkpoint, and the cluster keeps it.
+        return Definition(name=chosen, checkpoint=checkpoint or "", trigger=ONCE, job=job)
     if checkpoint is None:
         raise InvalidArgument("a pipeline needs a checkpoint: a folder that is its own")
+    if job is not None:
+        return Definition(name=chosen, checkpoint=checkpoint, trigger=trigger, job=job)
     if "archive" in content:
         return Definition(
             name=chosen, checkpoint=checkpoint, trigger=trigger, archive=_archive(content)
@@ -115,6 +135,18 @@ def definition(content: Mapping[str, Any], *, name: str) -> Definition:
         sources=sources,
         sink=_sink(_options(_table(content, "sink"), "sink")),
     )
+
+
+def _job(content: Mapping[str, Any]) -> Job | None:
+    given = [name for name in JOBS if name in content]
+    if not given:
+        return None
+    kind = given[0]
+    for other in (*given[1:], "archive", "sql", "function", "source", "sink"):
+        if other in content:
+            raise InvalidArgument(f"{kind} and {other} contradict each other")
+    table = _table(content, kind)
+    return JOBS[kind](table if kind == "quality" else _options(table, kind))
 
 
 def _archive(content: Mapping[str, Any]) -> Mapping[str, str]:

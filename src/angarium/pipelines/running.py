@@ -9,13 +9,19 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from angarium.errors import InvalidArgument
 from angarium.pipelines.archive import archive
 from angarium.pipelines.board import Board, State, Status
 from angarium.pipelines.definition import ONCE
+from angarium.pipelines.expectations import Quality
+from angarium.pipelines.quality import freshness, report_rows
+from angarium.pipelines.starting import start_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,10 +29,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from angarium.client import SyncClient
     from angarium.pipelines.definition import Definition, Sink
 
 ROUND_S: Final = 1
 """How often a pipeline looks whether it is to stop, and tells how it is."""
+
+FRESH_S: Final = 10.0
+"""How often topics that have to be fresh are looked at."""
 
 
 def start(spark: SparkSession, wanted: Definition, *, servers: str) -> StreamingQuery:
@@ -40,6 +50,8 @@ def start(spark: SparkSession, wanted: Definition, *, servers: str) -> Streaming
             options=options,
             **_archive_trigger(wanted.trigger),
         )
+    if wanted.job is not None:
+        return start_job(spark, wanted, servers=servers)
     tables = {
         view: spark.readStream.format("angarium").options(**{"servers": servers, **options}).load()
         for view, options in wanted.sources.items()
@@ -64,11 +76,12 @@ def run(
     on_progress: Callable[[Status], None],
 ) -> Status:
     """Attend to a query until it ends; return how it ended. Ctrl-C ends it in good order."""
-    status = Status(name=wanted.name, state=State.RUNNING)
+    status = Status(name=wanted.name, state=State.RUNNING, kind=wanted.kind)
+    tally = _Tally(wanted, board.client)
     try:
         while query.isActive:
             query.awaitTermination(ROUND_S)
-            now = _status(wanted.name, query)
+            now = _status(wanted, query, tally)
             if now != status:
                 status = now
                 on_progress(status)
@@ -78,13 +91,48 @@ def run(
     except KeyboardInterrupt:
         query.stop()
     except Exception as error:
-        failed = Status(name=wanted.name, state=State.FAILED, error=str(error)[:1000])
+        failed = msgspec.structs.replace(status, state=State.FAILED, error=str(error)[:1000])
         board.post(failed, at_once=True)
         raise
-    ended = _status(wanted.name, query)
+    ended = _status(wanted, query, tally)
     on_progress(ended)
     board.post(ended, at_once=True)
     return ended
+
+
+class _Tally:
+    """What a query has counted since it was started, one micro-batch after the other."""
+
+    def __init__(self, wanted: Definition, client: SyncClient) -> None:
+        self._wanted = wanted
+        self._client = client
+        self._seen = ""
+        self._looked_at = -FRESH_S
+        self._stale: dict[str, int] = {}
+        self._counts: dict[str, dict[str, int]] = {}
+
+    def report(self, query: StreamingQuery) -> dict[str, int]:
+        """Return the counts, with those of micro-batches that have ended since the last call."""
+        job = self._wanted.job
+        if not isinstance(job, Quality):
+            return {}
+        for progress in query.recentProgress:
+            # Times of triggers are texts that sort; a number comes again if there was nothing.
+            if progress["timestamp"] <= self._seen:
+                continue
+            self._seen = progress["timestamp"]
+            for name, row in progress["observedMetrics"].items():
+                told = self._counts.setdefault(name, {})
+                for label, count in row.asDict().items():
+                    told[label] = told.get(label, 0) + int(count or 0)
+        if time.monotonic() - self._looked_at >= FRESH_S:
+            self._looked_at = time.monotonic()
+            met = freshness(self._client, job.topics)
+            self._stale = {f"{one.topic}: not: {one.expectation}": one.failed for one in met}
+        found = report_rows(job, self._counts)
+        records = {f"{one.topic}: records": one.records for one in found}
+        failed = {f"{one.topic}: not: {one.expectation}": one.failed for one in found}
+        return records | failed | self._stale
 
 
 def _transformed(
@@ -123,23 +171,23 @@ def _archive_trigger(trigger: str) -> dict[str, Any]:
     return {"once": True} if trigger == ONCE else {"interval": trigger}
 
 
-def _status(name: str, query: StreamingQuery) -> Status:
+def _status(wanted: Definition, query: StreamingQuery, tally: _Tally) -> Status:
     failure = query.exception()
     state = State.RUNNING if query.isActive else State.STOPPED
     if failure is not None:
         state = State.FAILED
     progress = query.lastProgress
+    known = Status(name=wanted.name, kind=wanted.kind, state=state, error=str(failure or "")[:1000])
     if progress is None:
-        return Status(name=name, state=state, error=str(failure or "")[:1000])
-    return Status(
-        name=name,
-        state=state,
+        return known
+    return msgspec.structs.replace(
+        known,
         batch=progress["batchId"],
         input_rows_per_s=round(progress["inputRowsPerSecond"] or 0.0, 1),
         processed_rows_per_s=round(progress["processedRowsPerSecond"] or 0.0, 1),
         batch_ms=progress["durationMs"].get("triggerExecution", 0),
         lag=sum(_lag(source) for source in progress["sources"]),
-        error=str(failure or "")[:1000],
+        report=tally.report(query),
     )
 
 

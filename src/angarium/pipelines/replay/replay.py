@@ -1,0 +1,236 @@
+"""Doing a replay: portion after portion, at its pace, until it is done or somebody stops it.
+
+Every portion is one write of the sink under the replay's name and the portion's number: whoever
+repeats it, and wherever a run was broken off, a record comes once. What is written keeps its key,
+value and headers, and its time: the producer's, or that of its arrival if the producer gave none.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from angarium.client import SyncClient
+from angarium.errors import NotFound, PreconditionFailed
+from angarium.pipelines.board import State, Status
+from angarium.pipelines.records import RECORD
+from angarium.pipelines.replay.lake import LakeCluster, lake_rows
+from angarium.pipelines.replay.ledger import Ledger
+from angarium.pipelines.replay.plan import planned
+from angarium.spark.batch_plan import batch_ranges
+from angarium.spark.options import read_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from angarium.pipelines.jobs import Replay
+    from angarium.pipelines.replay.plan import Plan
+    from angarium.spark.cluster import Cluster
+    from angarium.spark.options import ReadOptions
+    from angarium.spark.ranges import OffsetRange
+
+
+NOTED_EVERY_S: Final = 5.0
+"""How often a replay writes down how far it is."""
+
+NAP_S: Final = 0.5
+"""How long a replay that is ahead of its rate sleeps before it looks whether it is to stop."""
+
+RECORD_BYTES_GUESS: Final = 1000.0
+"""The size of a record where none can be looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """How a replay ended."""
+
+    plan: Plan
+    portions: int
+    """Written by now, by this run or an earlier one."""
+    written: int
+    """Offsets that this run has gone through."""
+    is_done: bool
+    """False if it was stopped before."""
+
+
+def replay(
+    spark: SparkSession,
+    wanted: Replay,
+    *,
+    on_progress: Callable[[Status], None] = lambda _: None,
+    is_told_to_stop: Callable[[], bool] = lambda: False,
+) -> Replayed:
+    """Replay, or go on with a replay of the same name; one that is done is left as it is."""
+    options = read_options(wanted.options, is_stream=False)
+    servers = ",".join(options.servers)
+    to = wanted.to or servers
+    source = _source(wanted, options)
+    with SyncClient(to) as client:
+        ledger = Ledger(client)
+        plan, done = _agreed(wanted, options, source, ledger)
+        partitions = _make_topic(client, plan, source)
+        run = _Run(wanted, plan, on_progress)
+        for number, ranges in enumerate(plan.portions()):
+            if number < done:
+                run.skip(ranges)
+                continue
+            while run.is_ahead():
+                if is_told_to_stop():
+                    break
+                time.sleep(min(NAP_S, run.ahead_s()))
+            if is_told_to_stop():
+                ledger.note(plan.name, number)
+                return run.ended(number, is_done=False)
+            if isinstance(source, LakeCluster):
+                rows = lake_rows(spark, source, ranges)
+            else:
+                _refuse_namesake(source, plan)
+                rows = _topic_rows(spark, ranges, servers, plan.archive)
+            _write(rows, plan, number, to, partitions, keeps=wanted.keep_partitions)
+            if run.has_written(ranges):
+                ledger.note(plan.name, number + 1)
+            done = number + 1
+        ledger.note(plan.name, done)
+    return run.ended(done, is_done=True)
+
+
+class _Run:
+    """How far one run is, and how fast."""
+
+    def __init__(self, wanted: Replay, plan: Plan, on_progress: Callable[[Status], None]) -> None:
+        self._wanted = wanted
+        self._plan = plan
+        self._on_progress = on_progress
+        self._began = self._noted = time.monotonic()
+        self._left = plan.records
+        self._written = 0
+        self._portion = -1
+
+    def skip(self, ranges: Sequence[OffsetRange]) -> None:
+        """Pass over a portion that an earlier run has written."""
+        self._portion += 1
+        self._left -= sum(one.records for one in ranges)
+
+    def is_ahead(self) -> bool:
+        """Tell whether the next portion would come too early."""
+        return self.ahead_s() > 0
+
+    def ahead_s(self) -> float:
+        """Return how long to wait for the rate's sake."""
+        if self._wanted.rate is None:
+            return 0.0
+        return self._began + self._written / self._wanted.rate - time.monotonic()
+
+    def has_written(self, ranges: Sequence[OffsetRange]) -> bool:
+        """Count a portion; return whether it is time to write down how far we are."""
+        self.skip(ranges)
+        self._written += sum(one.records for one in ranges)
+        self._on_progress(self._status(State.RUNNING))
+        now = time.monotonic()
+        if now - self._noted < NOTED_EVERY_S:
+            return False
+        self._noted = now
+        return True
+
+    def ended(self, portions: int, *, is_done: bool) -> Replayed:
+        """Return how it ended."""
+        self._on_progress(self._status(State.STOPPED))
+        return Replayed(plan=self._plan, portions=portions, written=self._written, is_done=is_done)
+
+    def _status(self, state: State) -> Status:
+        seconds = max(time.monotonic() - self._began, 1e-3)
+        rate = round(self._written / seconds, 1)
+        return Status(
+            name=self._plan.name,
+            kind="replay",
+            state=state,
+            batch=self._portion,
+            input_rows_per_s=rate,
+            processed_rows_per_s=rate,
+            batch_ms=int(1000 * seconds / max(1, self._portion + 1)),
+            lag=self._left,
+        )
+
+
+def _source(wanted: Replay, options: ReadOptions) -> Cluster:
+    if wanted.lake is not None:
+        return LakeCluster(wanted.lake, wanted.topic)
+    from angarium.spark.source import cluster_of  # noqa: PLC0415 (an extra)
+
+    return cluster_of(options)
+
+
+def _agreed(
+    wanted: Replay, options: ReadOptions, source: Cluster, ledger: Ledger
+) -> tuple[Plan, int]:
+    """Return the plan that holds: an earlier run's, or a new one for what is there now."""
+    found = ledger.found(wanted.name)
+    ranges = [] if found is not None else batch_ranges(options, source)
+    topics = source.topics()
+    if wanted.topic not in topics:
+        raise NotFound(f"there is no topic {wanted.topic}")
+    topic_id = int(topics[wanted.topic].id)
+    size = RECORD_BYTES_GUESS
+    for one in ranges[:1]:
+        size = source.record_bytes(one.topic, one.partition, one.start) or size
+    return ledger.agree_on(planned(wanted, ranges, topic_id=topic_id, record_bytes=size))
+
+
+def _make_topic(client: SyncClient, plan: Plan, source: Cluster) -> int:
+    """Make the topic to write to unless it is there; return how many partitions it has."""
+    try:
+        return len(client.describe_topic(plan.into).partitions)
+    except NotFound:
+        numbers = [one.number for one in source.topics()[plan.topic].partitions]
+        client.create_topic(plan.into, partitions=1 + max(numbers))
+        return 1 + max(numbers)
+
+
+def _refuse_namesake(source: Cluster, plan: Plan) -> None:
+    info = source.topics().get(plan.topic)
+    if info is None or int(info.id) != plan.topic_id:
+        raise PreconditionFailed(
+            f"the topic {plan.topic} was deleted since the replay {plan.name} was planned; "
+            "what is archived of it can be replayed from the lake"
+        )
+
+
+def _topic_rows(
+    spark: SparkSession, ranges: Sequence[OffsetRange], servers: str, archive: str | None
+) -> DataFrame:
+    topic = ranges[0].topic
+    options = {
+        "servers": servers,
+        "assign": json.dumps({topic: [one.partition for one in ranges]}),
+        "startingOffsets": json.dumps({topic: {str(one.partition): one.start for one in ranges}}),
+        "endingOffsets": json.dumps({topic: {str(one.partition): one.stop for one in ranges}}),
+    }
+    if archive is not None:
+        options["archive"] = archive
+    return spark.read.format("angarium").options(**options).schema(RECORD).load()
+
+
+def _write(
+    rows: DataFrame, plan: Plan, number: int, servers: str, partitions: int, *, keeps: bool
+) -> None:
+    # By its key a record finds its partition as with every producer; without one it stays with
+    # those it came with, so that their order stays.
+    own = f"partition % {partitions}"
+    place = "partition" if keeps else f"CASE WHEN key IS NULL THEN {own} END"
+    written = rows.selectExpr(
+        "key",
+        "value",
+        "headers",
+        "coalesce(producer_timestamp, timestamp) AS timestamp",
+        f"int({place}) AS partition",
+    )
+    written.write.format("angarium").options(
+        servers=servers,
+        topic=plan.into,
+        writeId=f"replay-{plan.name}",
+        writeVersion=str(number),
+    ).mode("append").save()
