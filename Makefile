@@ -15,6 +15,7 @@ SEEDS ?=
 INPUTS ?= 1000000
 PORT_BASE ?=
 NODES ?=
+PROFILES ?=
 ONLY ?=
 TIMES ?=
 HOURS ?=
@@ -37,8 +38,8 @@ check: venv  ## only the linters: ruff, mypy --strict and the import contracts
 format: venv  ## put the code into ruff's shape, fixing what it can fix safely
 	@$(VENV_PYTHON) -m ruff check --fix --quiet . ; $(VENV_PYTHON) -m ruff format .
 
-run: base  ## a local cluster of three nodes with a live table, Ctrl-C stops it; PORT_BASE=7500, NODES=5
-	@exec .venv/bin/angarium up $(if $(PORT_BASE),--port-base $(PORT_BASE)) $(if $(NODES),--nodes $(NODES))
+run: base  ## a local cluster of three nodes with a live table, Ctrl-C stops it; PORT_BASE=7500, NODES=5, PROFILES=hermes for clients of earlier brokers
+	@exec .venv/bin/angarium up $(if $(PORT_BASE),--port-base $(PORT_BASE)) $(if $(NODES),--nodes $(NODES)) $(if $(PROFILES),--compat $(PROFILES))
 
 pipeline:  ## a topic into a lake table and one SQL answer, on the cluster of `make run`; installs Spark (about 460 MB)
 	@sh scripts/venv.sh spark

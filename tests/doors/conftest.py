@@ -1,4 +1,4 @@
-"""One cluster for all tests of this folder, on this worker."""
+"""One cluster for all tests of this folder, on this worker, and one with every profile on."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.doors.cluster_of_doors import Doors
+from tests.doors.compat.profiles_on import Profiles, profiles_on
 
 from angarium.bench.cluster import BenchCluster
 
@@ -22,3 +23,9 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
         yield Doors(cluster)
     finally:
         cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def profiles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Profiles]:
+    with profiles_on(tmp_path_factory.mktemp("profiles"), nodes=3) as found:
+        yield found

@@ -9,53 +9,53 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from tests.doors.cluster_of_doors import run
 from tests.doors.compat.generated_client import told
+from tests.doors.compat.profiles_on import TOKEN, Profiles
 from tests.doors.speaking import http
 from websockets.asyncio.client import connect
 from websockets.typing import Subprotocol
 
-from angarium.bench.cluster import HOST, BenchCluster, free_ports
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 
 class Hermes(NamedTuple):
-    """Where the listeners of the profile are."""
+    """Where the listeners of the profile are, on a node of three."""
 
     grpc: str
     http: str
 
 
-@pytest.fixture(scope="module")
-def hermes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hermes]:
-    grpc_port, http_port = free_ports(2)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ANGARIUM_COMPAT_HERMES_GRPC_PORT", str(grpc_port))
-        patch.setenv("ANGARIUM_COMPAT_HERMES_HTTP_PORT", str(http_port))
-        cluster = BenchCluster(tmp_path_factory.mktemp("hermes"), nodes=1)
-        try:
-            asyncio.run(cluster.start())
-            yield Hermes(f"{HOST}:{grpc_port}", f"{HOST}:{http_port}")
-        finally:
-            cluster.stop()
+@pytest.fixture
+def hermes(profiles: Profiles) -> Hermes:
+    one = profiles.listeners[0]
+    return Hermes(one.hermes, one.hermes_http)
 
 
-def test_a_client_generated_from_its_schema_works_unchanged(hermes: Hermes, tmp_path: Path) -> None:
-    told(tmp_path, schema="hermes.proto", story="hermes_story.py", address=hermes.grpc)
+def test_a_client_generated_from_its_schema_works_unchanged(
+    profiles: Profiles, tmp_path: Path
+) -> None:
+    """Through every node of a cluster; one of them leads, and the others say who."""
+    addresses = [one.hermes for one in profiles.listeners]
+    member = profiles.cluster.nodes[0].wire
+    told(
+        tmp_path,
+        schema="hermes.proto",
+        story="hermes_story.py",
+        arguments=[",".join(addresses), TOKEN, member],
+    )
 
 
 def test_its_http_routes_publish_and_stream(hermes: Hermes) -> None:
     async def story() -> None:
-        one = {"topic": "news", "payload": "first", "mode": 0}
+        one = {"topic": "bulletin", "payload": "first", "mode": 0}
         answer = await http(hermes.http, "POST", "/publish", one)
         assert (answer.status, answer.json) == (200, {"success": True})
-        many = {"topic": "news", "payloads": ["second", "third"], "mode": 1}
+        many = {"topic": "bulletin", "payloads": ["second", "third"], "mode": 1}
         answer = await http(hermes.http, "POST", "/publish/batch", many)
         assert answer.json == {"count": 2, "success": True}
         host, _, port = hermes.http.rpartition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
-        target = "/subscribe?topic=news&group=readers"
+        target = "/subscribe?topic=bulletin&group=readers"
         writer.write(f"GET {target} HTTP/1.1\r\nHost: {hermes.http}\r\n\r\n".encode())
         head = await reader.readuntil(b"\r\n\r\n")
         assert b"text/event-stream" in head
@@ -92,6 +92,17 @@ def test_bad_input_is_told_in_a_plain_sentence(
     assert answer.status == status
     assert answer.headers["content-type"].startswith("text/plain")
     assert len(answer.body.splitlines()) == 1
+
+
+def test_join_over_http_is_answered_with_the_token_only(hermes: Hermes, profiles: Profiles) -> None:
+    async def story() -> None:
+        body = {"node_id": "1", "raft_addr": profiles.cluster.nodes[1].wire}
+        stranger = await http(hermes.http, "POST", "/join", body, Authorization="Bearer guess")
+        assert stranger.status == 403
+        known = await http(hermes.http, "POST", "/join", body, Authorization=f"Bearer {TOKEN}")
+        assert (known.status, known.json) == (200, {"success": True})
+
+    run(story())
 
 
 def test_its_status_and_graphql_answer_as_they_did(hermes: Hermes) -> None:

@@ -18,6 +18,7 @@ from angarium.node.config import NodeConfig
 from angarium.node.node import Node
 from angarium.replica.config import ReplicaConfig
 from angarium.replica.host import HostConfig
+from angarium.security import Users
 from angarium.service.metering import MeteredService
 
 if TYPE_CHECKING:
@@ -69,22 +70,66 @@ def http_door(settings: Settings, node: NodePart) -> Part:
 
 def compat_doors(settings: Settings, node: NodePart) -> list[Part]:
     """Return the listeners for clients of earlier brokers that have a port."""
+    return [*hermes_doors(settings, node), *bale_doors(settings, node), *geo_doors(settings, node)]
+
+
+def hermes_doors(settings: Settings, node: NodePart) -> list[Part]:
+    """Return the listeners of the profile hermes that have a port."""
     chosen, host = settings.compat, settings.listen.host
     found: list[Part] = []
     if chosen.hermes_grpc_port is None and chosen.hermes_http_port is None:
         return found
-    from angarium.doors.compat.hermes import HermesDoor, HermesHttpDoor  # noqa: PLC0415
+    from angarium.doors.compat.hermes import (  # noqa: PLC0415  (as for gRPC)
+        HermesDoor,
+        HermesHttpDoor,
+        Joining,
+    )
 
     service = node.service
+    joining = Joining(service, token=chosen.hermes_join_token)
     if chosen.hermes_grpc_port is not None:
         hint = partial(node.leader_address, "hermes")
         port = chosen.hermes_grpc_port
-        found.append(HermesDoor(service, service, host=host, port=port, leader_hint=hint))
+        found.append(
+            HermesDoor(service, service, host=host, port=port, leader_hint=hint, joining=joining)
+        )
     if chosen.hermes_http_port is not None:
         facts = NodeFacts(node.node, service.meters)
         port = chosen.hermes_http_port
-        found.append(HermesHttpDoor(service, service, host=host, port=port, facts=facts))
+        found.append(
+            HermesHttpDoor(service, service, host=host, port=port, facts=facts, joining=joining)
+        )
     return found
+
+
+def bale_doors(settings: Settings, node: NodePart) -> list[Part]:
+    """Return the listeners of the profile bale that have a port."""
+    chosen, host = settings.compat, settings.listen.host
+    if chosen.bale_grpc_port is None:
+        return []
+    from angarium.doors.compat.bale import (  # noqa: PLC0415  (as for gRPC)
+        BaleDoor,
+        BaleMetrics,
+        BaleMetricsDoor,
+    )
+
+    metrics = BaleMetrics()
+    port = chosen.bale_grpc_port
+    found: list[Part] = [BaleDoor(node.service, host=host, port=port, metrics=metrics)]
+    if chosen.bale_metrics_ports:
+        found.append(BaleMetricsDoor(metrics, host=host, ports=chosen.bale_metrics_ports))
+    return found
+
+
+def geo_doors(settings: Settings, node: NodePart) -> list[Part]:
+    """Return the listener of the profile geo, if it has a port."""
+    chosen, host = settings.compat, settings.listen.host
+    if chosen.geo_grpc_port is None:
+        return []
+    from angarium.doors.compat.geo import GeoDoor  # noqa: PLC0415  (as for gRPC)
+
+    users = Users(settings.users.hashes)
+    return [GeoDoor(node.service, users, host=host, port=chosen.geo_grpc_port)]
 
 
 class NodePart:

@@ -9,15 +9,21 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from angarium.app.addresses import Address
-from angarium.app.settings import EVERYWHERE, PROCESS_PORT_STEP, InvalidSettings, Problem
+from angarium.app.settings import (
+    COMPAT_PORTS,
+    EVERYWHERE,
+    PROCESS_PORT_STEP,
+    InvalidSettings,
+    Problem,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from angarium.app.settings import Settings
+    from angarium.app.settings import CompatSettings, Settings
 
 _LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  (dialled, not listened on)
 _PREFIX: Final = "process-"
@@ -54,8 +60,15 @@ def processes_of(settings: Settings, *, machine: str) -> list[Settings]:
             grpc_port=_higher(settings.advertise.grpc_port, shift),
             http_port=_higher(settings.advertise.http_port, shift),
         )
-        found.append(replace(settings, node=own, listen=listen, advertise=advertise))
+        compat = _higher_compat(settings.compat, shift)
+        found.append(replace(settings, node=own, listen=listen, advertise=advertise, compat=compat))
     return found
+
+
+def _higher_compat(compat: CompatSettings, shift: int) -> CompatSettings:
+    ports: dict[str, Any] = {name: _higher(getattr(compat, name), shift) for name in COMPAT_PORTS}
+    metrics = tuple(one + shift for one in compat.bale_metrics_ports)
+    return replace(compat, **ports, bale_metrics_ports=metrics)
 
 
 def reached_at(settings: Settings) -> Address:

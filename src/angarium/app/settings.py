@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from angarium.app.addresses import PORT_MAX, Address
 from angarium.errors import InvalidArgument
+from angarium.security import PasswordHash
 from angarium.telemetry.logs import LEVELS, LogFormat
 
 LABEL_CHARACTERS_MAX: Final = 64
@@ -27,6 +28,9 @@ PROCESSES_MAX: Final = 64
 
 DOOR_PORTS: Final = ("wire_port", "grpc_port", "http_port")
 """What the sections `[listen]` and `[advertise]` call the doors' ports."""
+
+COMPAT_PORTS: Final = ("hermes_grpc_port", "hermes_http_port", "bale_grpc_port", "geo_grpc_port")
+"""What the section `[compat]` calls its ports."""
 
 PROCESS_PORT_STEP: Final = 10
 """Ports between one process of a machine and the next: wire, gRPC, HTTP, room for more."""
@@ -186,9 +190,50 @@ class CompatSettings:
     hermes_http_port: int | None = None
     """For its HTTP and GraphQL clients, which expect 8080."""
 
+    hermes_join_token: str = ""
+    """The hash (`angarium user hash`) of the token with which its Join is answered; empty: nobody
+    may ask."""
+
+    bale_grpc_port: int | None = None
+    """For clients of bale, which expect 8081."""
+
+    bale_metrics_ports: tuple[int, ...] = ()
+    """Where Prometheus finds the metrics of that family: at 8000 of the one broker, at 9091 of the
+    other. Each port serves both."""
+
+    geo_grpc_port: int | None = None
+    """For clients of geo, which expect 8070, 8080 or 8090. They say who they are: see `[users]`."""
+
     def __post_init__(self) -> None:
-        for name in ("hermes_grpc_port", "hermes_http_port"):
+        for name in COMPAT_PORTS:
             _check_port(name, getattr(self, name))
+        for port in self.bale_metrics_ports:
+            _check_port("bale_metrics_ports", port)
+        if self.hermes_join_token:
+            _check_hash("hermes_join_token", self.hermes_join_token)
+
+    @property
+    def ports(self) -> list[tuple[str, int]]:
+        """Every port that was chosen, with the setting's name."""
+        single = [(name, port) for name in COMPAT_PORTS if (port := getattr(self, name))]
+        return single + [("bale_metrics_ports", port) for port in self.bale_metrics_ports if port]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserSettings:
+    """`[users]`: a line for each who has an account, `name = "hash"`."""
+
+    hashes: dict[str, str] = field(default_factory=dict)
+    """By name, the scrypt hash of the password; `angarium user hash NAME` makes the line."""
+
+    def __post_init__(self) -> None:
+        for name, text in self.hashes.items():
+            if not re.fullmatch(r"[^\s:=]{1,64}", name) or not name.isprintable():
+                raise ValueError(
+                    f"hashes: {name!r} is no user's name: up to 64 printable characters, without"
+                    " spaces, colons and equals signs"
+                )
+            _check_hash("hashes", text, of=f"that of {name}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,6 +296,7 @@ class Settings:
     advertise: AdvertiseSettings = field(default_factory=AdvertiseSettings)
     http: HttpSettings = field(default_factory=HttpSettings)
     compat: CompatSettings = field(default_factory=CompatSettings)
+    users: UserSettings = field(default_factory=UserSettings)
     log: LogSettings = field(default_factory=LogSettings)
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
 
@@ -261,6 +307,7 @@ SECTIONS: Final = {
     "advertise": AdvertiseSettings,
     "http": HttpSettings,
     "compat": CompatSettings,
+    "users": UserSettings,
     "log": LogSettings,
     "cluster": ClusterSettings,
 }
@@ -276,12 +323,27 @@ def problems(settings: Settings) -> list[Problem]:
         found.append(Problem("listen.grpc_port", "is the wire's own; each door needs a port"))
     if listen.http_port and listen.http_port in (listen.wire_port, listen.grpc_port):
         found.append(Problem("listen.http_port", "is another door's; each door needs a port"))
+    found += _problems_of_compat(settings)
     if settings.node.form and settings.node.join:
         found.append(Problem("node.join", _FORM_OR_JOIN))
     if listen.host in EVERYWHERE and not settings.advertise.host:
         found.append(Problem("advertise.host", _NOWHERE.format(host=listen.host)))
     if settings.node.processes > 1:
         found += _problems_of_several(settings)
+    return found
+
+
+def _problems_of_compat(settings: Settings) -> list[Problem]:
+    """Return what stands in the way of the listeners for clients of earlier brokers."""
+    found = []
+    listen, compat = settings.listen, settings.compat
+    taken = {listen.wire_port, listen.grpc_port, listen.http_port}
+    for name, port in compat.ports:
+        if port in taken:
+            found.append(Problem(f"compat.{name}", f"{port} is another door's; each needs its own"))
+        taken.add(port)
+    if compat.geo_grpc_port is not None and not settings.users.hashes:
+        found.append(Problem("compat.geo_grpc_port", _NO_USERS))
     return found
 
 
@@ -305,6 +367,15 @@ def _problems_of_several(settings: Settings) -> list[Problem]:
         apart = (port or 0) - listen.wire_port
         if port and listen.wire_port and apart and abs(apart) in shifts:
             found.append(Problem(f"listen.{name}", _SAME_STEP))
+    taken = {port for name in DOOR_PORTS if (port := getattr(listen, name))}
+    for name, port in settings.compat.ports:
+        if port + shifts[-1] > PORT_MAX:
+            what = f"{node.processes} processes would need ports above {PORT_MAX}"
+            found.append(Problem(f"compat.{name}", what))
+        if any(abs(port - other) in shifts[1:] for other in taken):
+            what = f"{port} is {PROCESS_PORT_STEP} (i - 1) away from another door's, and so taken"
+            found.append(Problem(f"compat.{name}", f"{what} by process i"))
+        taken.add(port)
     return found
 
 
@@ -323,6 +394,11 @@ _SAME_STEP: Final = (
     " higher; the port after the wire's is free"
 )
 
+_NO_USERS: Final = (
+    "clients of geo say who they are, and nobody has an account; add one to [users] with the line"
+    " that `angarium user hash NAME` prints"
+)
+
 _FORM_OR_JOIN: Final = "a node forms a new cluster or joins one; take `form` or `join` away"
 
 _OPEN_DOOR: Final = (
@@ -335,6 +411,13 @@ _NOWHERE: Final = (
     "{host} means every interface, which is nothing that others could dial; say which host they"
     " should use, for example node-1.example.org"
 )
+
+
+def _check_hash(name: str, text: str, *, of: str = "it") -> None:
+    try:
+        PasswordHash.parse(text)
+    except ValueError as error:
+        raise ValueError(f"{name}: {of} {error}") from None
 
 
 def _check_port(name: str, port: int | None) -> None:

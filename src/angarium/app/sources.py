@@ -26,6 +26,8 @@ PREFIX: Final = "ANGARIUM_"
 FILE_BYTES_MAX: Final = 1 << 20
 """A longer node.toml is refused: it is some other file."""
 
+_USERS: Final = "users"
+
 _WORDS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -97,6 +99,8 @@ def _written(value: object) -> str:
             return "true" if value else "false"
         case tuple():
             return ",".join(map(str, value))
+        case dict():
+            return " ".join(f"{name}={one}" for name, one in value.items())
         case _:
             return str(value)
 
@@ -117,6 +121,10 @@ def _from_file(file: Path, found: list[Problem]) -> Values:
         if section not in SECTIONS or not isinstance(content, dict):
             what = f"there is no such section{_nearest(section, SECTIONS)}"
             found.append(Problem(f"[{section}]", what, _at(file, line)))
+            continue
+        if section == _USERS:
+            # Its names are the users' own.
+            values[section, "hashes"] = Given(content, _at(file, line))
             continue
         names = [one.name for one in fields(SECTIONS[section])]
         for name, value in content.items():
@@ -250,6 +258,27 @@ def _strings(given: Given) -> tuple[str, ...]:
     return tuple(one.strip() for one in _string(given).split(",") if one.strip())
 
 
+def _numbers(given: Given) -> tuple[int, ...]:
+    return tuple(_number(Given(one, given.origin)) for one in _listed(given))
+
+
+def _pairs(given: Given) -> dict[str, str]:
+    """Read a table of texts; in the environment, name=text with spaces between."""
+    if isinstance(given.value, dict):
+        return {name: _string(Given(one, given.origin)) for name, one in given.value.items()}
+    words = [one.partition("=") for one in _string(given).split()]
+    return {name: text for name, _, text in words}
+
+
+def _listed(given: Given) -> list[object] | tuple[object, ...]:
+    """Return the members of a list, or of a text with commas."""
+    if isinstance(given.value, list | tuple):
+        return given.value
+    if isinstance(given.value, int):
+        return [given.value]
+    return [one.strip() for one in _string(given).split(",") if one.strip()]
+
+
 _CONVERTERS: Final[dict[Any, Callable[[Given], object]]] = {
     str: _string,
     int: _number,
@@ -258,6 +287,8 @@ _CONVERTERS: Final[dict[Any, Callable[[Given], object]]] = {
     int | None: _number_or_off,
     tuple[Address, ...]: _addresses,
     tuple[str, ...]: _strings,
+    tuple[int, ...]: _numbers,
+    dict[str, str]: _pairs,
 }
 
 

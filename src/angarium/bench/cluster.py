@@ -22,7 +22,7 @@ from angarium.wire import Hello, Role, Unreachable, dial
 from angarium.wire.operations import Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
@@ -51,8 +51,15 @@ class BenchCluster:
     """Nodes on this machine, from `start` (or `async with`) to `stop`."""
 
     def __init__(
-        self, folder: Path, *, nodes: int = 3, interpreter: Sequence[str] = (sys.executable,)
+        self,
+        folder: Path,
+        *,
+        nodes: int = 3,
+        interpreter: Sequence[str] = (sys.executable,),
+        environments: Sequence[Mapping[str, str]] = (),
     ) -> None:
+        """Prepare; `environments` has, node by node, what else its environment says."""
+        self._environments = environments
         self.nodes: list[BenchNode] = []
         self._folder = folder
         self._count = nodes
@@ -111,9 +118,15 @@ class BenchCluster:
         command += ["--http-port", str(http_port)]
         command += ["--log-level", "WARNING", "--parent", str(os.getpid())]
         self._folder.mkdir(parents=True, exist_ok=True)
+        own = self._environments[number - 1] if self._environments else {}
         with self._log(number).open("ab") as log:
             process = subprocess.Popen(  # noqa: S603  (our own command)
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **own},
+                process_group=0,
             )
         self._processes.append(process)
         self.nodes.append(

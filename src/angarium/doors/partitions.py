@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from angarium.api import Broker
+    from angarium.ids import TopicId
 
 AGE_MAX_S: Final = 2.0
 """How long a topic's shape is believed; then it is asked for again."""
@@ -30,10 +31,20 @@ TOPICS_MAX: Final = 10_000
 class TopicShape:
     """What a door has to know about a topic."""
 
-    __slots__ = ("batch_bytes_max", "partitions", "read_at", "turn")
+    __slots__ = ("batch_bytes_max", "id", "partitions", "read_at", "turn")
 
-    def __init__(self, *, partitions: int, batch_bytes_max: int, read_at: float, turn: int) -> None:
+    def __init__(
+        self,
+        *,
+        partitions: int,
+        batch_bytes_max: int,
+        read_at: float,
+        turn: int,
+        id: TopicId | None = None,  # noqa: A002  (what the topic calls it, too)
+    ) -> None:
         assert partitions > 0
+        self.id = id
+        """None of a topic that is not there yet."""
         self.partitions = partitions
         self.batch_bytes_max = batch_bytes_max
         self.read_at = read_at
@@ -90,6 +101,7 @@ class TopicShapes:
             batch_bytes_max=info.config.batch_bytes_max,
             read_at=read_at,
             turn=before.turn if before else 0,
+            id=info.id,
         )
         if before is None and len(self._shapes) >= TOPICS_MAX:
             del self._shapes[next(iter(self._shapes))]

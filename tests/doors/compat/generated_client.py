@@ -8,15 +8,20 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 FOLDER = Path(__file__).parent
+SCHEMAS = FOLDER.parents[2] / "proto" / "compat"
 
 
-def told(folder: Path, *, schema: str, story: str, address: str) -> None:
-    """Generate the client of `schema` and have it do `story`; fails with what it said."""
+def generated(folder: Path, schema: str) -> None:
+    """Have protoc make the client of `schema`."""
     made = subprocess.run(
         [
-            *(sys.executable, "-m", "grpc_tools.protoc", f"-I{FOLDER}"),
+            *(sys.executable, "-m", "grpc_tools.protoc", f"-I{SCHEMAS}"),
             *(f"--python_out={folder}", f"--grpc_python_out={folder}", schema),
         ],
         capture_output=True,
@@ -25,8 +30,13 @@ def told(folder: Path, *, schema: str, story: str, address: str) -> None:
         check=False,
     )
     assert made.returncode == 0, made.stderr
+
+
+def told(folder: Path, *, schema: str, story: str, arguments: Sequence[str]) -> None:
+    """Generate the client of `schema` and have it do `story`; fails with what it said."""
+    generated(folder, schema)
     done = subprocess.run(
-        [sys.executable, str(FOLDER / story), address],
+        [sys.executable, str(FOLDER / story), *arguments],
         cwd=folder,
         env={"PYTHONPATH": str(folder), "PATH": "/usr/bin:/bin"},
         capture_output=True,

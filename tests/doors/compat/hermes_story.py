@@ -100,16 +100,73 @@ async def refusals(stub) -> None:
     assert await code_of(nameless.call.read()) is grpc.StatusCode.INVALID_ARGUMENT
     empty = stub.Publish(pb.PublishRequest(payload=b"x"))
     assert await code_of(empty) is grpc.StatusCode.INVALID_ARGUMENT
-    joining = stub.Join(pb.JoinRequest(node_id="evil", raft_addr="x:1"))
-    assert await code_of(joining) is grpc.StatusCode.PERMISSION_DENIED
+    garbage = channel_of(stub).unary_unary("/broker.BrokerService/Publish")
+    assert await code_of(garbage(b"\xff\xff")) is grpc.StatusCode.INVALID_ARGUMENT
 
 
-async def main(address: str) -> None:
-    async with grpc.aio.insecure_channel(address) as channel:
+def channel_of(stub) -> grpc.aio.Channel:
+    return CHANNELS[stub]
+
+
+async def joining(stub) -> None:
+    stranger = pb.JoinRequest(node_id="evil", raft_addr="x:1")
+    assert await code_of(stub.Join(stranger)) is grpc.StatusCode.PERMISSION_DENIED
+    guess = (("authorization", "bearer guess"),)
+    refused = stub.Join(stranger, metadata=guess)
+    assert await code_of(refused) is grpc.StatusCode.PERMISSION_DENIED
+    proof = (("authorization", f"bearer {TOKEN}"),)
+    member = pb.JoinRequest(node_id="1", raft_addr=MEMBER)
+    answer = await stub.Join(member, metadata=proof)
+    assert (answer.success, answer.error) == (True, "")
+    answer = await stub.Join(stranger, metadata=proof)
+    assert not answer.success
+    assert "angarium serve --join" in answer.error
+
+
+async def reflected(stub) -> None:
+    from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+    async def wishes():
+        yield reflection_pb2.ServerReflectionRequest(list_services="")
+
+    asked = reflection_pb2_grpc.ServerReflectionStub(channel_of(stub))
+    async for answer in asked.ServerReflectionInfo(wishes()):
+        names = {one.name for one in answer.list_services_response.service}
+        assert "broker.BrokerService" in names
+
+
+async def hints(stubs) -> None:
+    """Followers answer too, and name the leader's listener of this profile; the leader does not."""
+    first = pb.PublishRequest(topic="hinted", payload=b"x")
+    await stubs[0].Publish(first)
+    told = []
+    for stub in stubs:
+        call = stub.Publish(first)
+        assert (await call).success
+        headers = dict(await call.initial_metadata())
+        trailers = dict(await call.trailing_metadata())
+        assert headers.get("x-leader-hint") == trailers.get("x-leader-hint")
+        told.append(headers.get("x-leader-hint"))
+    assert told.count(None) == 1, told
+    leader = ADDRESSES[told.index(None)]
+    assert [one for one in told if one is not None] == [leader, leader], told
+
+
+async def main() -> None:
+    stubs = []
+    for address in ADDRESSES:
+        channel = grpc.aio.insecure_channel(address)
         stub = BrokerServiceStub(channel)
-        for story in (every_mode, many_at_once, groups, refusals):
-            await asyncio.wait_for(story(stub), 60)
-            print(story.__name__, "ok")
+        CHANNELS[stub] = channel
+        stubs.append(stub)
+    for story in (every_mode, many_at_once, groups, refusals, joining, reflected):
+        await asyncio.wait_for(story(stubs[0]), 60)
+        print(story.__name__, "ok")
+    await asyncio.wait_for(hints(stubs), 60)
+    for channel in CHANNELS.values():
+        await channel.close()
 
 
-asyncio.run(main(sys.argv[1]))
+CHANNELS = {}
+ADDRESSES, TOKEN, MEMBER = sys.argv[1].split(","), sys.argv[2], sys.argv[3]
+asyncio.run(main())

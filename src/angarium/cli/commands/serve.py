@@ -75,7 +75,8 @@ def _print(settings: Settings) -> None:
         content = getattr(settings, section.name)
         for one in fields(content):
             value = getattr(content, one.name)
-            shown = ",".join(map(str, value)) if isinstance(value, tuple) else value
+            # Of users only the names: their hashes are nobody's to see.
+            shown = ",".join(map(str, value)) if isinstance(value, tuple | dict) else value
             rows.append(
                 (f"{section.name}.{one.name}", str(shown), variable(section.name, one.name))
             )

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from angarium.cli.complaints import Refusal
 from angarium.cli.local.cluster import LocalCluster
+from angarium.cli.local.compat import Compat
 from angarium.cli.local.folder import Folder
-from angarium.cli.local.ports import check_ports
+from angarium.cli.local.ports import check_compat_ports, check_ports
 from angarium.cli.own_name import own_name
 
 if TYPE_CHECKING:
@@ -30,11 +31,13 @@ def run(options: Namespace) -> int:
         return 0
     try:
         nodes = folder.planned(options.nodes, options.port_base)
+        compat = Compat.chosen(options.compat, options.compat_ports)
         check_ports(nodes, options.port_base)
+        check_compat_ports(compat, nodes)
         if len(nodes) > options.nodes:
             print(f"{folder.path} holds a cluster of {len(nodes)} nodes; all of them start.")
         with asyncio.Runner() as runner:
-            return runner.run(LocalCluster(folder, nodes).run())
+            return runner.run(LocalCluster(folder, nodes, compat).run())
     finally:
         os.close(lock)
 

@@ -28,6 +28,7 @@ from angarium.cli.grammar import (
     sub,
     topic,
     up,
+    user,
 )
 from angarium.cli.grammar.words import Parser, Words, add_connection_options
 
@@ -61,6 +62,7 @@ _ORDER: Final = (
     cluster,
     bench,
     log,
+    user,
     profile,
     completion,
 )

@@ -35,6 +35,17 @@ def add(words: Words) -> None:
         help="the first port (default: 7400)",
     )
     parser.add_argument(
+        "--compat",
+        metavar="PROFILE,...",
+        help="also listen for clients of earlier brokers: hermes, bale, geo",
+    )
+    parser.add_argument(
+        "--compat-ports",
+        choices=("original", "own"),
+        help="their brokers' own ports (the default for one profile), or free ones behind each"
+        " node's (for several)",
+    )
+    parser.add_argument(
         "--restart", action="store_true", help="tell the `up` that runs to restart dead nodes"
     )
     parser.add_argument("--stop", action="store_true", help="tell the `up` that runs to stop")

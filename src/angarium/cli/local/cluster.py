@@ -14,6 +14,7 @@ from angarium.api import TopicConfig
 from angarium.app.stopping import done_before
 from angarium.cli.complaints import Refusal
 from angarium.cli.dashboard import Dashboard
+from angarium.cli.local.compat import GEO_PASSWORD, Compat
 from angarium.cli.local.folder import HOST, Folder, LocalNode, State
 from angarium.cli.local.processes import Child, stop_all
 from angarium.cli.output import readable
@@ -22,6 +23,7 @@ from angarium.cli.own_name import own_name
 from angarium.cli.probe import Probe
 from angarium.cli.profiles import LOCAL_FOLDER
 from angarium.errors import AlreadyExists, AngariumError
+from angarium.security import PasswordHash
 
 DEMO: Final = "demo"
 DEMO_PARTITIONS: Final = 3
@@ -37,12 +39,18 @@ EAGER_SECONDS: Final = 0.05
 class LocalCluster:
     """The nodes, from the first start to the last stop."""
 
-    def __init__(self, folder: Folder, nodes: list[LocalNode]) -> None:
+    def __init__(self, folder: Folder, nodes: list[LocalNode], compat: Compat) -> None:
         self._folder = folder
+        self._compat = compat
+        user_hash = str(PasswordHash.of(GEO_PASSWORD)) if "geo" in compat.profiles else ""
         self._nodes = {node.number: node for node in nodes}
         self._children = {
             number: Child(
-                settings=folder.write_settings(node, [one for one in nodes if one is not node]),
+                settings=folder.write_settings(
+                    node,
+                    [one for one in nodes if one is not node],
+                    more=compat.section(node, user_hash=user_hash),
+                ),
                 log=folder.log(number),
             )
             for number, node in self._nodes.items()
@@ -202,6 +210,12 @@ class LocalCluster:
             f"  seq 100000 | {word} pub {DEMO} --rate 2000{servers}",
             f"  curl -N http://{HOST}:{self._nodes[1].http_port}/v1/topics/{DEMO}/stream",
         ]
+        if self._compat.profiles:
+            lines += self._compat.lines(list(self._nodes.values()))
+        else:
+            lines.append(
+                "Clients of earlier brokers: --compat hermes, bale or geo, at the next start"
+            )
         dead = [number for number, child in self._children.items() if not child.is_running]
         if dead:
             lines.append(f"Bring dead nodes back: {word} up --restart{self._data_flag()}")

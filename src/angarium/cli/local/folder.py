@@ -145,8 +145,11 @@ class Folder:
             for number in numbers
         ]
 
-    def write_settings(self, node: LocalNode, others: list[LocalNode]) -> Path:
-        """Write a node's node.toml; the very first one forms the cluster, all others join it."""
+    def write_settings(self, node: LocalNode, others: list[LocalNode], *, more: str = "") -> Path:
+        """Write a node's node.toml; the very first one forms the cluster, all others join it.
+
+        `more` are further sections.
+        """
         data = self.data(node.number)
         join = ", ".join(f'"{other.wire}"' for other in others)
         if node.number == 1 and node.id is None and self.is_new(node.number):
@@ -168,7 +171,7 @@ host = "{HOST}"
 wire_port = {node.wire_port}
 grpc_port = {node.grpc_port}
 http_port = {node.http_port}
-"""
+{more}"""
         path = self.path / f"node-{node.number}.toml"
         path.write_text(content, encoding="utf-8")
         return path

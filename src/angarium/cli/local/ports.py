@@ -11,6 +11,7 @@ from angarium.cli.local.folder import HOST, PORT_STEP
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from angarium.cli.local.compat import Compat
     from angarium.cli.local.folder import LocalNode
 
 
@@ -31,6 +32,17 @@ def check_ports(nodes: Iterable[LocalNode], port_base: int) -> None:
         f"{ports} taken by another program.\n"
         f"Choose others: PORT_BASE={better} make run, or angarium up --port-base {better}"
     )
+
+
+def check_compat_ports(compat: Compat, nodes: Iterable[LocalNode]) -> None:
+    """Raise `Refusal` if another program listens where an earlier broker's clients look."""
+    taken = [port for node in nodes for _, port in compat.ports(node) if not is_free(port)]
+    if taken:
+        ports = f"port {taken[0]} is" if len(taken) == 1 else f"ports {_listed(taken)} are"
+        raise Refusal(
+            f"{ports} taken by another program, and the profile's clients expect them.\n"
+            "Stop it, or give the profile ports of the cluster's own: --compat-ports own"
+        )
 
 
 def is_free(port: int) -> bool:

@@ -20,6 +20,7 @@ _TYPES: Final = {
     "int64": descriptor_pb2.FieldDescriptorProto.TYPE_INT64,
     "uint64": descriptor_pb2.FieldDescriptorProto.TYPE_UINT64,
 }
+_MAP: Final = "map<string,"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,10 @@ class Schema:
         methods: Mapping[str, Method],
         enums: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        """Build it. A message's fields are (number, name, type); `repeated T` and enums work."""
+        """Build it. A message's fields are (number, name, type).
+
+        A type is a scalar's or an enum's name, `repeated T`, or `map<string,T>` with a scalar T.
+        """
         proto = descriptor_pb2.FileDescriptorProto(name=file, package=package, syntax="proto3")
         for name, values in (enums or {}).items():
             enum = proto.enum_type.add(name=name)
@@ -83,6 +87,9 @@ class Schema:
 def _add_field(
     message: descriptor_pb2.DescriptorProto, number: int, name: str, kind: str, *, package: str
 ) -> None:
+    if kind.startswith(_MAP):
+        _add_map(message, number, name, kind.removeprefix(_MAP).removesuffix(">"), package=package)
+        return
     label = descriptor_pb2.FieldDescriptorProto.LABEL_OPTIONAL
     if kind.startswith("repeated "):
         label = descriptor_pb2.FieldDescriptorProto.LABEL_REPEATED
@@ -93,3 +100,21 @@ def _add_field(
     else:
         field.type = descriptor_pb2.FieldDescriptorProto.TYPE_ENUM
         field.type_name = f".{package}.{kind}"
+
+
+def _add_map(
+    message: descriptor_pb2.DescriptorProto, number: int, name: str, kind: str, *, package: str
+) -> None:
+    """Add a map as protoc does: a repeated message of pairs, marked as the entry of a map."""
+    entry_name = f"{name.capitalize()}Entry"
+    entry = message.nested_type.add(name=entry_name)
+    entry.options.map_entry = True
+    _add_field(entry, 1, "key", "string", package=package)
+    _add_field(entry, 2, "value", kind, package=package)
+    message.field.add(
+        name=name,
+        number=number,
+        label=descriptor_pb2.FieldDescriptorProto.LABEL_REPEATED,
+        type=descriptor_pb2.FieldDescriptorProto.TYPE_MESSAGE,
+        type_name=f".{package}.{message.name}.{entry_name}",
+    )

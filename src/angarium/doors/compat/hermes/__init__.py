@@ -5,6 +5,7 @@ start. Message ids are places: topic, partition and offset in one word. docs/ref
 """
 
 from angarium.doors.compat.hermes.door import HermesDoor
+from angarium.doors.compat.hermes.joining import Joining
 from angarium.doors.compat.hermes.pages import HermesHttpDoor
 
-__all__ = ["HermesDoor", "HermesHttpDoor"]
+__all__ = ["HermesDoor", "HermesHttpDoor", "Joining"]

@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import errno
-from typing import TYPE_CHECKING, Any, NoReturn
-
-import grpc
-import grpc.aio
-from grpc_reflection.v1alpha import reflection
+from typing import TYPE_CHECKING, Any, Final
 
 from angarium.doors.compat.hermes.feeds import begun
+from angarium.doors.compat.hermes.joining import Joining
 from angarium.doors.compat.hermes.publishing import HermesPublishing
 from angarium.doors.compat.hermes.schema import SCHEMA
-from angarium.doors.grpc.limits import GrpcLimits
-from angarium.doors.status import INTERNAL, status_of
+from angarium.doors.compat.listening import Listener
+from angarium.doors.compat.patience import patient
 from angarium.errors import AngariumError, InvalidArgument
-from angarium.wire.error_codec import failure_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from angarium.api import Broker, GroupBroker
+    from angarium.doors.compat.hermes.feeds import Feed
+    from angarium.doors.compat.listening import Context
     from angarium.doors.http.lanes import Placed
 
-HINT_KEY = "x-leader-hint"
-STREAM_WAITING_MAX = 4_096
+HINT_KEY: Final = "x-leader-hint"
+STREAM_WAITING_MAX: Final = 4_096
 """Messages of one PublishStream that are not answered. At the bound no more are read."""
 
-_CODES = {code.value[0]: code for code in grpc.StatusCode}
-Context = Any
-"""A grpc.aio context; messages are of classes that exist at run time only."""
+_DONE: Final = SCHEMA["PublishResponse"](success=True)
+_request_of: Final = SCHEMA["PublishRequest"].FromString
+_said_in: Final = SCHEMA["SubscribeRequest"].FromString
+_message: Final = SCHEMA["Message"]
 
 
 class HermesDoor:
@@ -44,178 +42,150 @@ class HermesDoor:
         host: str,
         port: int,
         leader_hint: Callable[[str, int], str | None] | None = None,
+        joining: Joining | None = None,
     ) -> None:
+        """Prepare; `leader_hint` returns the listener of the node that leads a partition, None if
+        that is this node or nobody knows."""
+        broker = patient(broker)
         self._broker = broker
         self._groups = groups
-        self._host = host
-        self._port = port
         self._leader_hint = leader_hint
+        self._joining = joining or Joining(broker, token="")
         self._publishing = HermesPublishing(broker)
-        self._stopping = asyncio.Event()
-        self._server: grpc.aio.Server | None = None
+        handlers = {
+            "Publish": self._publish,
+            "PublishStream": self._publish_stream,
+            "PublishBatch": self._publish_batch,
+            "Subscribe": self._subscribe,
+            "Join": self._join,
+        }
+        self._listener = Listener(SCHEMA, handlers, host=host, port=port)
 
     async def start(self) -> int:
         """Open the door; return the port."""
-        limits = GrpcLimits()
-        server = grpc.aio.server(
-            options=[
-                ("grpc.so_reuseport", 0),
-                ("grpc.max_receive_message_length", limits.message_bytes_max),
-                ("grpc.max_send_message_length", -1),
-            ],
-            maximum_concurrent_rpcs=limits.calls_max,
-        )
-        server.add_generic_rpc_handlers(
-            (grpc.method_handlers_generic_handler(SCHEMA.service, self._handlers()),)
-        )
-        reflection.enable_server_reflection(
-            (SCHEMA.service, reflection.SERVICE_NAME), server, pool=SCHEMA.pool
-        )
-        try:
-            port = server.add_insecure_port(f"{self._host}:{self._port}")
-        except RuntimeError as error:
-            raise OSError(errno.EADDRINUSE, f"hermes cannot listen on {self._port}") from error
-        await server.start()
-        self._server = server
-        return port
+        return await self._listener.start()
 
     async def stop(self, grace_s: float = 2.0) -> None:
         """Close the door: streams end at once."""
-        self._stopping.set()
-        if self._server is not None:
-            await self._server.stop(grace_s)
-            self._server = None
+        await self._listener.stop(grace_s)
 
-    def _handlers(self) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
-        unary = {"Publish": self._publish, "PublishBatch": self._publish_batch, "Join": self._join}
-        handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
-        for name, method in SCHEMA.methods.items():
-            request, response = SCHEMA[method.request], SCHEMA[method.response]
-            kind = {
-                "request_deserializer": request.FromString,
-                "response_serializer": response.SerializeToString,
-            }
-            if name in unary:
-                handlers[name] = grpc.unary_unary_rpc_method_handler(unary[name], **kind)
-        summed = SCHEMA.methods["PublishStream"]
-        handlers["PublishStream"] = grpc.stream_unary_rpc_method_handler(
-            self._publish_stream,
-            request_deserializer=SCHEMA[summed.request].FromString,
-            response_serializer=SCHEMA[summed.response].SerializeToString,
-        )
-        handlers["Subscribe"] = grpc.stream_stream_rpc_method_handler(
-            self._subscribe,
-            request_deserializer=SCHEMA["SubscribeRequest"].FromString,
-            response_serializer=SCHEMA["Message"].SerializeToString,
-        )
-        return handlers
-
-    # --- calls ----------------------------------------------------------------------------------
+    # --- publishing -----------------------------------------------------------------------------
 
     async def _publish(self, request: Any, context: Context) -> Any:
-        try:
-            partition = await self._publishing.publish(request.topic, request.payload, request.mode)
-        except AngariumError as error:
-            await _refuse(context, error)
-        self._hint(context, request.topic, partition)
-        return SCHEMA["PublishResponse"](success=True)
+        partition = await self._publishing.publish(request.topic, request.payload, request.mode)
+        await self._tell_leader(context, request.topic, partition)
+        return _DONE
 
     async def _publish_batch(self, request: Any, context: Context) -> Any:
-        try:
-            partition = await self._publishing.publish_batch(
-                request.topic, request.payloads, request.mode
-            )
-        except AngariumError as error:
-            await _refuse(context, error)
-        self._hint(context, request.topic, partition)
-        return SCHEMA["PublishResponse"](success=True)
+        partition = await self._publishing.publish_batch(
+            request.topic, request.payloads, request.mode
+        )
+        await self._tell_leader(context, request.topic, partition)
+        return _DONE
 
-    async def _publish_stream(self, requests: AsyncIterator[Any], _: Context) -> Any:
-        processed = failed = 0
-        room = asyncio.Semaphore(STREAM_WAITING_MAX)
-        waiting = 0
-        nothing_waits = asyncio.Event()
-        nothing_waits.set()
-
-        def done(outcome: Placed | Exception) -> None:
-            nonlocal processed, failed, waiting
-            if isinstance(outcome, Exception):
-                failed += 1
-            else:
-                processed += 1
-            waiting -= 1
-            room.release()
-            if not waiting:
-                nothing_waits.set()
-
-        async for request in requests:
-            await room.acquire()
-            waiting += 1
-            nothing_waits.clear()
+    async def _publish_stream(self, requests: AsyncIterator[bytes], context: Context) -> Any:
+        tally = Tally()
+        publishing, done = self._publishing, tally.count
+        topic, partition = "", 0
+        async for data in requests:
+            request = _request_of(data)
+            if tally.waiting >= STREAM_WAITING_MAX:
+                await tally.has_room()
+            tally.waiting += 1
+            topic = request.topic
             try:
-                await self._publishing.begin(request.topic, request.payload, request.mode, done)
+                known = publishing.begin_known(topic, request.payload, request.mode, done)
+                if known is None:
+                    known = await publishing.begin(topic, request.payload, request.mode, done)
+                partition = known
             except AngariumError as error:
                 done(error)
-        await nothing_waits.wait()
-        return SCHEMA["PublishSummary"](processed_count=processed, failed_count=failed)
+        await tally.has_ended()
+        await self._tell_leader(context, topic, partition)
+        return SCHEMA["PublishSummary"](processed_count=tally.processed, failed_count=tally.failed)
 
-    async def _subscribe(self, requests: AsyncIterator[Any], context: Context) -> None:
-        first = await anext(requests, None)
+    # --- subscribing ----------------------------------------------------------------------------
+
+    async def _subscribe(self, requests: AsyncIterator[bytes], context: Context) -> None:
+        opening = await anext(requests, None)
+        first = None if opening is None else _said_in(opening)
+        if first is None or first.action != "SUBSCRIBE" or not first.topic:
+            raise InvalidArgument("a subscription begins with SUBSCRIBE and a topic")
+        feed = await begun(self._broker, self._groups, first.topic, first.group_id)
         try:
-            if first is None or first.action != "SUBSCRIBE" or not first.topic:
-                raise InvalidArgument("a subscription begins with SUBSCRIBE and a topic")
-            feed = await begun(self._broker, self._groups, first.topic, first.group_id)
-        except AngariumError as error:
-            await _refuse(context, error)
-        message = SCHEMA["Message"]
-
-        async def deliver() -> None:
-            async for portion in feed.messages():
-                for one in portion:
-                    await context.write(
-                        message(
-                            id=one.id,
-                            topic=one.topic,
-                            payload=one.payload,
-                            timestamp=one.time_us * 1_000,
-                        )
-                    )
-
-        async def listen() -> None:
-            async for request in requests:
-                if request.action == "ACK":
-                    await feed.acknowledge(request.ack_message_id)
-
-        tasks = [
-            asyncio.ensure_future(deliver()),
-            asyncio.ensure_future(listen()),
-            asyncio.ensure_future(self._stopping.wait()),
-        ]
-        try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            broken = next((one.exception() for one in done if one.exception() is not None), None)
+            await context.send_initial_metadata(self._hint(first.topic, 0))
+            await self._listener.until_one_ends(_deliver(feed, context), _listen(feed, requests))
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
             await feed.close()
-        if isinstance(broken, AngariumError):
-            await _refuse(context, broken)
 
-    async def _join(self, _: Any, context: Context) -> Any:
-        await context.abort(
-            grpc.StatusCode.PERMISSION_DENIED,
-            "nodes join this cluster with `angarium serve --join`, not through this call",
+    # --- the cluster ----------------------------------------------------------------------------
+
+    async def _join(self, request: Any, context: Context) -> Any:
+        metadata = dict(context.invocation_metadata() or ())
+        refusal = await self._joining.asked(
+            request.raft_addr, str(metadata.get("authorization", ""))
         )
+        return SCHEMA["JoinResponse"](success=not refusal, error=refusal)
 
-    def _hint(self, context: Context, topic: str, partition: int) -> None:
-        if self._leader_hint is not None:
-            hint = self._leader_hint(topic, partition)
-            if hint is not None:
-                context.set_trailing_metadata(((HINT_KEY, hint),))
+    async def _tell_leader(self, context: Context, topic: str, partition: int) -> None:
+        """On a follower, say who leads: in headers and trailers, wherever it is looked for."""
+        hint = self._hint(topic, partition)
+        if hint:
+            context.set_trailing_metadata(hint)
+            await context.send_initial_metadata(hint)
+
+    def _hint(self, topic: str, partition: int) -> tuple[tuple[str, str], ...]:
+        if self._leader_hint is None or not topic:
+            return ()
+        hint = self._leader_hint(topic, partition)
+        return () if hint is None else ((HINT_KEY, hint),)
 
 
-async def _refuse(context: Context, error: AngariumError) -> NoReturn:
-    status = status_of(error) if isinstance(error, AngariumError) else INTERNAL
-    await context.abort(_CODES[status.grpc], failure_of(error).message)
-    raise AssertionError("abort raises")
+class Tally:
+    """What became of the messages of one stream."""
+
+    __slots__ = ("_moved", "failed", "processed", "waiting")
+
+    def __init__(self) -> None:
+        self.processed = 0
+        self.failed = 0
+        self.waiting = 0
+        self._moved = asyncio.Event()
+
+    def count(self, outcome: Placed | Exception) -> None:
+        """Count one that is answered."""
+        if isinstance(outcome, Exception):
+            self.failed += 1
+        else:
+            self.processed += 1
+        self.waiting -= 1
+        self._moved.set()
+
+    async def has_room(self) -> None:
+        """Wait until half of those that wait are answered: in one go rather than one by one."""
+        await self._until_only(STREAM_WAITING_MAX // 2)
+
+    async def has_ended(self) -> None:
+        """Wait until all are answered."""
+        await self._until_only(0)
+
+    async def _until_only(self, count: int) -> None:
+        while self.waiting > count:
+            self._moved.clear()
+            await self._moved.wait()
+
+
+async def _deliver(feed: Feed, context: Context) -> None:
+    async for portion in feed.messages():
+        for one in portion:
+            message = _message(
+                id=one.id, topic=one.topic, payload=one.payload, timestamp=one.time_us * 1_000
+            )
+            await context.write(message.SerializeToString())
+
+
+async def _listen(feed: Feed, requests: AsyncIterator[bytes]) -> None:
+    async for data in requests:
+        request = _said_in(data)
+        if request.action == "ACK":
+            await feed.acknowledge(request.ack_message_id)

@@ -10,7 +10,10 @@ import msgspec
 from msgspec import Meta
 
 from angarium.doors.compat.hermes.feeds import begun
+from angarium.doors.compat.hermes.joining import Joining
 from angarium.doors.compat.hermes.publishing import HermesPublishing
+from angarium.doors.compat.listening import Refused
+from angarium.doors.compat.patience import patient
 from angarium.doors.http.events import HEADERS, HEARTBEAT
 from angarium.doors.http.graphql.endpoint import GraphqlEndpoint
 from angarium.doors.http.graphql.parameters import QueryParameters
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from angarium.doors.http.server.messages import Answer
 
 _encode: Final = msgspec.json.Encoder().encode
+_PLAIN: Final = b"text/plain; charset=utf-8"
 
 
 class PublishBody(msgspec.Struct, frozen=True):
@@ -60,6 +64,14 @@ class SubscribeParameters(msgspec.Struct, frozen=True):
     group: str = ""
 
 
+class JoinBody(msgspec.Struct, frozen=True):
+    """A node that wants to take part."""
+
+    node_id: str = ""
+    raft_addr: str = ""
+
+
+_joined: Final = msgspec.json.Decoder(JoinBody)
 _publish: Final = msgspec.json.Decoder(PublishBody)
 _batch: Final = msgspec.json.Decoder(BatchBody)
 
@@ -76,7 +88,10 @@ class HermesHttpDoor:
         port: int,
         facts: Facts | None = None,
         limits: HttpLimits | None = None,
+        joining: Joining | None = None,
     ) -> None:
+        self._joining = joining or Joining(broker, token="")
+        broker = patient(broker)
         self._broker = broker
         self._groups = groups
         self._host = host
@@ -168,12 +183,19 @@ class HermesHttpDoor:
                 await asyncio.sleep(self._limits.heartbeat_seconds)
                 await stream.write(HEARTBEAT)
 
-    def _join(self, _: Request, __: NoParameters) -> Response:
-        text = b"nodes join this cluster with `angarium serve --join`, not through this call\n"
-        return Response(403, text, b"text/plain; charset=utf-8")
+    async def _join(self, request: Request, _: NoParameters) -> Response:
+        body = decoded(request.body, _joined)
+        said = request.text_header(b"authorization") or ""
+        try:
+            refusal = await self._joining.asked(body.raft_addr, said)
+        except Refused as error:
+            return Response(403, f"{error}\n".encode(), _PLAIN)
+        if refusal:
+            return Response(400, f"{refusal}\n".encode(), _PLAIN)
+        return Response(200, _encode({"success": True}), JSON)
 
 
 def _sentence(error: Exception, /, *, status: int | None = None) -> Response:
     """Return an error as the profile tells it: a plain sentence."""
     found = status or http_status(error)
-    return Response(found, f"{failure_of(error).message}\n".encode(), b"text/plain; charset=utf-8")
+    return Response(found, f"{failure_of(error).message}\n".encode(), _PLAIN)

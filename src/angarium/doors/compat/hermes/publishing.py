@@ -9,7 +9,7 @@ from angarium.api import PublishRequest
 from angarium.batch import encode
 from angarium.doors.http.contract_values import error_of_ack
 from angarium.doors.http.lanes import LaneKey, Lanes, Placed
-from angarium.doors.http.publishing import BATCH_BYTES, record_batches
+from angarium.doors.http.packing import BATCH_BYTES, record_batches
 from angarium.doors.http.records import Outgoing
 from angarium.doors.partitions import TopicShapes
 from angarium.errors import InvalidArgument
@@ -47,11 +47,23 @@ class HermesPublishing:
         self, topic: str, payload: bytes, mode: int, done: Callable[[Placed | Exception], None]
     ) -> int:
         """Publish one record and call `done` later; return its partition."""
-        chosen = mode_of(mode)
         named(topic)
-        shape = self._shapes.known(topic) or await self._shapes.of(topic)
-        partition = shape.partition_for(None)
-        self._lanes.publish(LaneKey(topic, partition, chosen), Outgoing(payload), done)
+        await self._shapes.of(topic)
+        partition = self.begin_known(topic, payload, mode, done)
+        if partition is None:  # not there yet: the publish makes it, with one partition
+            partition = 0
+            self._lanes.publish(LaneKey(topic, 0, mode_of(mode)), Outgoing(payload), done)
+        return partition
+
+    def begin_known(
+        self, topic: str, payload: bytes, mode: int, done: Callable[[Placed | Exception], None]
+    ) -> int | None:
+        """Do the same at once where the topic is known; None, with nothing done, where not."""
+        shape = self._shapes.known(topic)
+        if shape is None:
+            return None
+        partition = shape.partition_for(None) if shape.partitions > 1 else 0
+        self._lanes.publish(LaneKey(topic, partition, mode_of(mode)), Outgoing(payload), done)
         return partition
 
     async def publish_batch(self, topic: str, payloads: Sequence[bytes], mode: int) -> int:

@@ -1,0 +1,94 @@
+"""The profile's listener: its five calls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from angarium.doors.compat.bale.metrics import BaleMetrics
+from angarium.doors.compat.bale.schema import SCHEMA
+from angarium.doors.compat.bale.subjects import Subjects
+from angarium.doors.compat.listening import Listener
+from angarium.doors.compat.patience import patient
+from angarium.doors.http.records import readable, records_of
+
+if TYPE_CHECKING:
+    from angarium.api import Subscription
+    from angarium.doors.compat.bale.subjects import SubjectBroker
+    from angarium.doors.compat.listening import Context
+
+_published = SCHEMA["PublishResponse"]
+_message = SCHEMA["MessageResponse"]
+
+
+class BaleDoor:
+    """Serves the profile's `broker.Broker` on one address."""
+
+    def __init__(
+        self,
+        broker: SubjectBroker,
+        *,
+        host: str,
+        port: int,
+        metrics: BaleMetrics | None = None,
+    ) -> None:
+        self._subjects = Subjects(patient(broker))
+        self._metrics = metrics or BaleMetrics()
+        handlers = {
+            "Publish": self._publish,
+            "Subscribe": self._subscribe,
+            "Fetch": self._fetch,
+            "Broadcast": self._broadcast,
+            "IncIdx": self._inc_idx,
+        }
+        self._listener = Listener(
+            SCHEMA, handlers, host=host, port=port, on_ended=self._metrics.ended
+        )
+
+    async def start(self) -> int:
+        """Open the door; return the port."""
+        return await self._listener.start()
+
+    async def stop(self, grace_s: float = 2.0) -> None:
+        """Close the door: subscriptions end as UNAVAILABLE at once."""
+        await self._listener.stop(grace_s)
+
+    async def _publish(self, request: Any, _: Context) -> Any:
+        number = await self._subjects.publish(
+            request.subject, request.body, expires_after_s=request.expirationSeconds
+        )
+        return _published(id=number)
+
+    async def _fetch(self, request: Any, _: Context) -> Any:
+        return _message(body=await self._subjects.fetch(request.subject, request.id))
+
+    async def _broadcast(self, request: Any, _: Context) -> Any:
+        await self._subjects.broadcast(request.subject, request.body)
+        return SCHEMA["BroadcastResponse"](ack=True)
+
+    async def _inc_idx(self, request: Any, _: Context) -> Any:
+        return SCHEMA["IncIdxResponse"](newIdx=await self._subjects.reserve(request.subject))
+
+    async def _subscribe(self, request: Any, context: Context) -> None:
+        subscription = await self._subjects.subscribe(request.subject)
+        metrics = self._metrics
+        metrics.subscribers += 1
+        try:
+            # Whoever waits for the headers knows that nothing from here on is missed.
+            await context.send_initial_metadata(())
+            await self._listener.until_one_ends(_deliver(subscription, context))
+        finally:
+            metrics.subscribers -= 1
+            await subscription.close()
+
+
+async def _deliver(subscription: Subscription, context: Context) -> None:
+    async for delivery in subscription:
+        for buffer in delivery.batches:
+            batch = readable(buffer, topic=delivery.topic, partition=delivery.partition)
+            for record in records_of(
+                batch,
+                from_offset=delivery.from_offset,
+                expired=delivery.expired,
+                live=delivery.live,
+            ):
+                await context.write(_message(body=record.value or b"").SerializeToString())

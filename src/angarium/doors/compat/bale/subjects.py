@@ -1,0 +1,205 @@
+"""Subjects: topics with one partition, whose offsets are the ids.
+
+An id is a signed 32-bit number in this profile, so a subject ends at 2,147,483,648 of them. From
+there on a publish is refused before anything is stored. The one that crosses the line unforeseen,
+because others publish at the same time, is stored and refused: it has an offset, and no id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from angarium.api import FetchRequest, Interest, Place, Start, TopicConfig
+from angarium.batch import NEVER
+from angarium.doors.compat.listening import Refused
+from angarium.doors.compat.patience import patiently
+from angarium.doors.http.lanes import LaneKey, Lanes
+from angarium.doors.http.records import Outgoing, readable
+from angarium.doors.partitions import TopicShapes
+from angarium.doors.status import GrpcCode
+from angarium.errors import (
+    AlreadyExists,
+    InvalidArgument,
+    NotFound,
+    OffsetOutOfRange,
+    PreconditionFailed,
+)
+from angarium.ids import Offset
+from angarium.modes import DeliveryMode
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from angarium.api import Broker, FetchResult, OffsetBroker, Subscription
+    from angarium.doors.http.lanes import Placed
+
+    class SubjectBroker(Broker, OffsetBroker, Protocol):
+        """A broker that also gives offsets away."""
+
+
+ID_END: Final = 1 << 31
+"""Ids are below it."""
+
+FULL_MAX: Final = 1_024
+"""Subjects remembered as having used up their ids. At the bound the oldest is asked about again."""
+
+_PARTITION: Final = 0
+_SECOND_MICROS: Final = 1_000_000
+
+
+class Subjects:
+    """What the profile's calls do, in the contract's terms."""
+
+    def __init__(self, broker: SubjectBroker) -> None:
+        self._broker = broker
+        self._shapes = TopicShapes(broker)
+        self._lanes = Lanes(broker, self._shapes)
+        self._full: dict[str, None] = {}
+
+    # --- publishing -----------------------------------------------------------------------------
+
+    async def publish(self, subject: str, body: bytes, *, expires_after_s: int) -> int:
+        """Store a message on a majority of disks; return its id."""
+        if expires_after_s < 0:
+            raise InvalidArgument("expirationSeconds is 0, for ever, or a time that is to come")
+        await self._check(subject)
+        if subject in self._full:
+            await self._check_full(subject)
+        expires_at: int = NEVER
+        if expires_after_s:
+            expires_at = time.time_ns() // 1_000 + expires_after_s * _SECOND_MICROS
+        record = Outgoing(body, expires_at=expires_at)
+        placed = await self._published(subject, record, DeliveryMode.CONSISTENT)
+        assert placed.ack.base_offset is not None
+        return self._id(subject, placed.ack.base_offset + placed.place, "this message is stored")
+
+    async def broadcast(self, subject: str, body: bytes) -> None:
+        """Hand a message to whoever listens now, on whichever node; it is stored nowhere."""
+        await self._check(subject)
+        await self._published(subject, Outgoing(body), DeliveryMode.PERFORMANCE)
+
+    async def reserve(self, subject: str) -> int:
+        """Return the next id, which no message will have."""
+        await self._check(subject)
+        if subject in self._full:
+            await self._check_full(subject)
+        return self._id(
+            subject, await patiently(lambda: self._broker.reserve(subject, _PARTITION, 1)), ""
+        )
+
+    async def _published(self, subject: str, record: Outgoing, mode: DeliveryMode) -> Placed:
+        done: asyncio.Future[Placed | Exception] = asyncio.get_running_loop().create_future()
+
+        def settle(outcome: Placed | Exception) -> None:
+            if not done.done():
+                done.set_result(outcome)
+
+        self._lanes.publish(LaneKey(subject, _PARTITION, mode), record, settle)
+        outcome = await done
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    # --- reading --------------------------------------------------------------------------------
+
+    async def fetch(self, subject: str, number: int) -> bytes:
+        """Return a message's body; an id that has none is refused, with the reason."""
+        await self._check(subject)
+        if number < 0:
+            raise _never(subject, number)
+        request = FetchRequest(
+            topic=subject, partition=_PARTITION, offset=Offset(number), bytes_max=1
+        )
+        try:
+            result = await self._broker.fetch(request)
+            if number >= result.end_offset:
+                # It may have been stored since by way of another node.
+                result = await self._broker.fetch(
+                    FetchRequest(
+                        topic=subject,
+                        partition=_PARTITION,
+                        offset=Offset(number),
+                        bytes_max=1,
+                        fresh=True,
+                    )
+                )
+        except NotFound:
+            raise _never(subject, number) from None
+        except OffsetOutOfRange as error:
+            if number < getattr(error, "start", 0):
+                raise _expired(subject, number) from None
+            raise _never(subject, number) from None
+        return _body(result, subject, number)
+
+    async def subscribe(self, subject: str) -> Subscription:
+        """Begin with what comes from now on; a subject that is not there is made."""
+        await self._check(subject)
+        interest = Interest(topic=subject, partition=_PARTITION, start=Start(Place.LATEST))
+        try:
+            return await self._broker.subscribe([interest])
+        except NotFound:
+            with suppress(AlreadyExists):  # somebody else may be faster
+                await self._broker.create_topic(subject, partitions=1, config=TopicConfig())
+            return await self._broker.subscribe([interest])
+
+    # --- what a subject is ----------------------------------------------------------------------
+
+    async def _check(self, subject: str) -> None:
+        if not subject:
+            raise InvalidArgument("subject is required")
+        shape = self._shapes.known(subject) or await self._shapes.of(subject)
+        if shape.partitions != 1:
+            raise PreconditionFailed(
+                f"{subject!r} has {shape.partitions} partitions, and ids count up in one; clients"
+                " of this kind need a topic with one partition"
+            )
+
+    async def _check_full(self, subject: str) -> None:
+        end = await self._broker.find_offset(subject, _PARTITION, Start(Place.LATEST))
+        if end >= ID_END:
+            raise _used_up(subject, "")
+        self._full.pop(subject, None)  # another topic has the name now
+
+    def _id(self, subject: str, offset: int, what_happened: str) -> int:
+        if offset >= ID_END - 1:
+            if len(self._full) >= FULL_MAX:
+                del self._full[next(iter(self._full))]
+            self._full[subject] = None
+        if offset >= ID_END:
+            raise _used_up(
+                subject, f"; {what_happened} at offset {offset}" if what_happened else ""
+            )
+        return offset
+
+
+def _body(result: FetchResult, subject: str, number: int) -> bytes:
+    expired = result.expired
+    if any(first <= number < past for first, past in zip(expired[::2], expired[1::2], strict=True)):
+        raise _expired(subject, number)
+    for buffer in result.batches[:1]:
+        batch = readable(buffer, topic=subject, partition=_PARTITION)
+        if batch.base_offset <= number < batch.next_offset:
+            for record in batch.slice(Offset(number), Offset(number + 1)):
+                return record.value or b""
+    # In between: reserved by IncIdx, or removed by a compaction.
+    raise _never(subject, number)
+
+
+def _never(subject: str, number: int) -> Refused:
+    what = f"there is no message with id {number} in {subject!r}: none was published with it"
+    return Refused(GrpcCode.INVALID_ARGUMENT, what)
+
+
+def _expired(subject: str, number: int) -> Refused:
+    what = f"the message with id {number} in {subject!r} has expired"
+    return Refused(GrpcCode.INVALID_ARGUMENT, what)
+
+
+def _used_up(subject: str, what_happened: str) -> PreconditionFailed:
+    return PreconditionFailed(
+        f"{subject!r} has used up its {ID_END:,} ids{what_happened}; publish to another subject, or"
+        " through another door, where offsets go on"
+    )

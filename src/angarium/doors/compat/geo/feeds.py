@@ -1,0 +1,179 @@
+"""A subscription of the profile: history after the given times, then what comes, in one row.
+
+History is in order, exactly (`history`). What comes live from several partitions, which have
+leaders and clocks of their own, waits for `WINDOW_S` to be overtaken by earlier messages that
+become readable later: as long as partitions are no further apart than that, the row is in order.
+What is later still is delivered when it comes; nothing is held back or lost for the sake of order.
+A subscription to a single partition waits for nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import aclosing
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from angarium.api import Interest, Place, Start, TopicConfig
+from angarium.doors.compat.geo.history import Source, before, history
+from angarium.errors import AlreadyExists, InvalidArgument, LimitExceeded, NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping
+
+    from angarium.api import Broker, Delivery, Subscription, TopicInfo
+    from angarium.doors.compat.geo.history import Sent
+    from angarium.doors.compat.geo.publishing import GeoPublishing
+
+WINDOW_S: Final = 0.01
+"""How long live messages of several partitions wait for earlier ones. A message waits for twice
+this at the most."""
+
+CAUGHT_UP_S: Final = 0.05
+"""A row of history that took no longer than this leaves little behind it: the rest comes live."""
+
+TOPICS_MAX: Final = 1_000
+"""Topics in one subscription. More are refused."""
+
+DELIVERIES_MAX: Final = 16
+"""Deliveries that wait to be put in order. At the bound nothing more is read until the client has
+taken some: a slow client slows down nobody but itself."""
+
+AHEAD_US_MAX: Final = 3_600 * 1_000_000
+"""How far ahead of this node's clock a timestamp may be that a message has. Whoever names a later
+one has seen no such message, and wants what comes from now on."""
+
+
+async def begun(broker: Broker, publishing: GeoPublishing, topics: Mapping[str, int]) -> Feed:
+    """Begin; a topic that is not there is made, as the profile's broker would."""
+    if not topics:
+        raise InvalidArgument("a subscription names at least one topic")
+    if len(topics) > TOPICS_MAX:
+        raise LimitExceeded("topics_max", f"a subscription has up to {TOPICS_MAX} topics")
+    sources: list[Source] = []
+    latest_us = time.time_ns() // 1_000 + AHEAD_US_MAX
+    for topic, after_us in sorted(topics.items()):
+        info = await _described(broker, topic)
+        for one in info.partitions:
+            source = Source(
+                len(sources),
+                topic,
+                one.number,
+                await publishing.ids_of(info.id, one.number),
+                after_us=max(after_us, 0) if after_us <= latest_us else None,
+            )
+            await source.find_start(broker)
+            sources.append(source)
+    return Feed(broker, sources)
+
+
+async def _described(broker: Broker, topic: str) -> TopicInfo:
+    if not topic:
+        raise InvalidArgument("topic is required")
+    try:
+        return await broker.describe_topic(topic)
+    except NotFound:
+        try:
+            return await broker.create_topic(topic, partitions=1, config=TopicConfig())
+        except AlreadyExists:  # somebody else was faster
+            return await broker.describe_topic(topic)
+
+
+class Feed:
+    """What comes to one subscriber."""
+
+    def __init__(self, broker: Broker, sources: list[Source]) -> None:
+        self._broker = broker
+        self._sources = sources
+        self._by_place = {(one.topic, one.partition): one for one in sources}
+
+    async def messages(self) -> AsyncGenerator[Sent, None]:
+        """Yield everything after the times that were seen, and then what comes, without end."""
+        while True:
+            began = time.monotonic()
+            async with aclosing(history(self._broker, self._sources)) as row:
+                async for one in row:
+                    yield one
+            if time.monotonic() - began < CAUGHT_UP_S:
+                break
+        subscription = await self._broker.subscribe(
+            [
+                Interest(
+                    topic=one.topic, partition=one.partition, start=Start(Place.OFFSET, one.next)
+                )
+                for one in self._sources
+            ]
+        )
+        try:
+            if len(self._sources) == 1:
+                async for delivery in subscription:
+                    for one in self._read(delivery):
+                        yield one
+            else:
+                async with aclosing(self._in_order(subscription)) as row:
+                    async for one in row:
+                        yield one
+        finally:
+            await subscription.close()
+
+    async def _in_order(self, subscription: Subscription) -> AsyncGenerator[Sent, None]:
+        arrived: asyncio.Queue[list[Sent]] = asyncio.Queue(DELIVERIES_MAX)
+
+        async def take() -> None:
+            async for delivery in subscription:
+                await arrived.put(self._read(delivery))
+
+        taking = asyncio.create_task(take())
+        held: list[Sent] = []
+        try:
+            while True:
+                if not held:
+                    held += await _next(arrived, taking)
+                _drain(arrived, held)
+                # Everything up to here has waited its time when the window ends.
+                waited_us = max((one.time_us for one in held), default=0)
+                await asyncio.sleep(WINDOW_S)
+                _drain(arrived, held)
+                held.sort()
+                count = next(
+                    (at for at, one in enumerate(held) if one.time_us > waited_us), len(held)
+                )
+                ready, held = held[:count], held[count:]
+                for one, following in pairwise(ready):
+                    yield before(one, following)
+                for one in ready[-1:]:
+                    yield one
+        finally:
+            taking.cancel()
+            await asyncio.wait((taking,))
+
+    def _read(self, delivery: Delivery) -> list[Sent]:
+        if delivery.live:
+            return []  # stored nowhere, so it has no time to resume after
+        source = self._by_place[delivery.topic, delivery.partition]
+        return list(
+            source.read(
+                delivery.batches, from_offset=delivery.from_offset, expired=delivery.expired
+            )
+        )
+
+
+def _drain(arrived: asyncio.Queue[list[Sent]], held: list[Sent]) -> None:
+    while not arrived.empty():
+        held += arrived.get_nowait()
+
+
+async def _next(arrived: asyncio.Queue[list[Sent]], taking: asyncio.Task[None]) -> list[Sent]:
+    """Return what comes next; raises what broke the subscription."""
+    if not arrived.empty():
+        return arrived.get_nowait()
+    getting = asyncio.create_task(arrived.get())
+    try:
+        await asyncio.wait((getting, taking), return_when=asyncio.FIRST_COMPLETED)
+        if getting.done():
+            return getting.result()
+        taking.result()
+        raise NotFound("the subscription has ended")
+    finally:
+        getting.cancel()

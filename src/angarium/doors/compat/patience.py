@@ -1,0 +1,95 @@
+"""Waiting out elections, for clients that were never told to try again.
+
+A client of ours repeats what failed definitely and may succeed soon: a partition between two
+leaders, a node that is just coming up. Those of earlier brokers take the first error for the end of
+it. So their listeners repeat in their place, for a few seconds. Only what changed nothing is
+repeated: whatever may have been stored is told as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, TypeVar, cast
+
+from angarium.doors.status import UNAVAILABLE, status_of
+from angarium.errors import AngariumError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from angarium.api import (
+        Ack,
+        Broker,
+        ConsumeRequest,
+        Consumption,
+        FetchRequest,
+        FetchResult,
+        Interest,
+        PublishRequest,
+        Start,
+        Subscription,
+        TopicConfig,
+        TopicInfo,
+    )
+    from angarium.ids import Offset
+
+PATIENCE_S: Final = 5.0
+"""How long a request waits for the cluster. Then the client is told what the last try was told."""
+
+PAUSE_S: Final = 0.02
+PAUSE_S_MAX: Final = 0.2
+"""Between two tries: doubled each time, up to the second."""
+
+T = TypeVar("T")
+B = TypeVar("B", bound="Broker")
+
+
+def patient(broker: B) -> B:
+    """Return a broker that does what `broker` does, and waits where that cannot for a moment."""
+    return cast("B", _Patient(broker))
+
+
+async def patiently(attempt: Callable[[], Awaitable[T]]) -> T:
+    """Return what `attempt` returns, repeated while it fails definitely and for a moment only."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + PATIENCE_S
+    pause_s = PAUSE_S
+    while True:
+        try:
+            return await attempt()
+        except AngariumError as error:
+            # The table gives this status to nothing that may have had an effect.
+            if status_of(error) is not UNAVAILABLE or loop.time() + pause_s > deadline:
+                raise
+        await asyncio.sleep(pause_s)
+        pause_s = min(2 * pause_s, PAUSE_S_MAX)
+
+
+class _Patient:
+    """Only what needs a leader waits for one; everything else passes through."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._broker, name)
+
+    async def publish(self, request: PublishRequest) -> tuple[Ack, ...]:
+        return await patiently(lambda: self._broker.publish(request))
+
+    async def fetch(self, request: FetchRequest) -> FetchResult:
+        return await patiently(lambda: self._broker.fetch(request))
+
+    async def find_offset(self, topic: str, partition: int, start: Start) -> Offset:
+        return await patiently(lambda: self._broker.find_offset(topic, partition, start))
+
+    async def subscribe(self, interests: Sequence[Interest]) -> Subscription:
+        return await patiently(lambda: self._broker.subscribe(interests))
+
+    async def consume(self, request: ConsumeRequest) -> Consumption:
+        return await patiently(lambda: self._broker.consume(request))
+
+    async def create_topic(self, name: str, *, partitions: int, config: TopicConfig) -> TopicInfo:
+        return await patiently(
+            lambda: self._broker.create_topic(name, partitions=partitions, config=config)
+        )

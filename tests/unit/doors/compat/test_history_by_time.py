@@ -1,0 +1,104 @@
+"""Many partitions in one row by time, page by page, and ids made of places."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+
+import pytest
+from tests.unit.doors.grpc.memory_broker import MemoryBroker
+
+from angarium.api import PublishRequest, TopicConfig
+from angarium.batch import encode
+from angarium.doors.compat.geo import history as page
+from angarium.doors.compat.geo.feeds import begun
+from angarium.doors.compat.geo.history import Sent, before, history
+from angarium.doors.compat.geo.message_ids import MessageIds
+from angarium.doors.compat.geo.publishing import GeoPublishing
+from angarium.errors import InvalidArgument
+from angarium.ids import TopicId
+
+
+async def published(broker: MemoryBroker, topic: str, partition: int, *values: bytes) -> None:
+    batch = encode(list(values))
+    await broker.publish(PublishRequest(topic=topic, partition=partition, batches=(batch,)))
+
+
+async def three_topics(broker: MemoryBroker) -> None:
+    for name, partitions in (("a", 1), ("b", 2), ("c", 1)):
+        await broker.create_topic(name, partitions=partitions, config=TopicConfig())
+    for number in range(40):
+        topic, partition = (("a", 0), ("b", 0), ("b", 1), ("c", 0))[number * 7 % 4]
+        await published(broker, topic, partition, b"%d" % number, b"%d too" % number)
+
+
+def test_history_is_one_row_by_time_whatever_the_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "PAGE_BYTES", 1)
+
+    async def story() -> list[Sent]:
+        broker = MemoryBroker()
+        await three_topics(broker)
+        feed = await begun(broker, GeoPublishing(broker), {"a": 0, "b": 0, "c": 0})
+        return [one async for one in history(broker, feed._sources)]
+
+    row = asyncio.run(story())
+    assert len(row) == 80
+    assert [one.time_us for one in row] == sorted(one.time_us for one in row)
+    for topic in "abc":
+        shown = [one.shown_us for one in row if one.topic == topic]
+        assert shown == sorted(shown)
+    assert len({one.id for one in row}) == 80
+
+
+def test_resuming_after_any_message_misses_none() -> None:
+    async def story() -> None:
+        broker = MemoryBroker()
+        await broker.create_topic("a", partitions=1, config=TopicConfig())
+        for number in range(5):
+            await published(broker, "a", 0, *(b"%d.%d" % (number, one) for one in range(4)))
+        publishing = GeoPublishing(broker)
+
+        async def after(time_us: int) -> list[Sent]:
+            feed = await begun(broker, publishing, {"a": time_us})
+            return [one async for one in history(broker, feed._sources)]
+
+        whole = await after(0)
+        for at, one in enumerate(whole):
+            rest = await after(one.shown_us)
+            # The last of a batch is exact; inside a batch, the batch comes again.
+            begin = at + 1 if at % 4 == 3 else at - at % 4
+            assert [that.body for that in rest] == [that.body for that in whole[begin:]]
+
+    asyncio.run(story())
+
+
+def test_two_partitions_that_append_in_the_same_microsecond_are_told_apart() -> None:
+    one = Sent(10, 0, 5, 10, "x", "a", b"")
+    assert before(one, Sent(10, 1, 7, 10, "y", "a", b"")).shown_us == 9
+    assert before(one, Sent(11, 1, 7, 11, "y", "a", b"")).shown_us == 10
+    assert before(one, Sent(10, 1, 7, 10, "y", "b", b"")).shown_us == 10
+
+
+def test_a_subscription_names_topics() -> None:
+    async def story() -> None:
+        broker = MemoryBroker()
+        with pytest.raises(InvalidArgument):
+            await begun(broker, GeoPublishing(broker), {})
+        with pytest.raises(InvalidArgument):
+            await begun(broker, GeoPublishing(broker), {"": 0})
+
+    asyncio.run(story())
+
+
+def test_an_id_is_a_uuid_of_the_place() -> None:
+    ids = MessageIds(cluster="c", topic=TopicId(7), partition=2)
+    found = [uuid.UUID(ids.at(offset)) for offset in (0, 1, 2**31, 2**61)]
+    assert len(set(found)) == 4
+    assert all((one.version, one.variant) == (8, uuid.RFC_4122) for one in found)
+    assert found[2].int & ((1 << 62) - 1) == 2**31
+    others = (
+        MessageIds(cluster="d", topic=TopicId(7), partition=2),
+        MessageIds(cluster="c", topic=TopicId(8), partition=2),
+        MessageIds(cluster="c", topic=TopicId(7), partition=3),
+    )
+    assert len({ids.at(0), *(one.at(0) for one in others)}) == 4

@@ -1,0 +1,51 @@
+"""What is repeated in a client's place, and what is not."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from angarium.doors.compat import patience
+from angarium.doors.compat.patience import patiently
+from angarium.errors import AngariumError, InvalidArgument, NotLeader, OutcomeUnknown
+
+
+class Attempts:
+    """Fails as told, then succeeds."""
+
+    def __init__(self, *failures: AngariumError) -> None:
+        self.count = 0
+        self._failures = list(failures)
+
+    async def __call__(self) -> str:
+        self.count += 1
+        if self._failures:
+            raise self._failures.pop(0)
+        return "done"
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "PAUSE_S", 0.0)
+    monkeypatch.setattr(patience, "PAUSE_S_MAX", 0.0)
+
+
+def test_what_changed_nothing_is_repeated_until_there_is_a_leader() -> None:
+    attempts = Attempts(NotLeader(), NotLeader(), NotLeader())
+    assert asyncio.run(patiently(attempts)) == "done"
+    assert attempts.count == 4
+
+
+@pytest.mark.parametrize("failure", [OutcomeUnknown("perhaps"), InvalidArgument("never")])
+def test_what_may_have_happened_or_never_will_is_told_at_once(failure: AngariumError) -> None:
+    attempts = Attempts(failure)
+    with pytest.raises(type(failure)):
+        asyncio.run(patiently(attempts))
+    assert attempts.count == 1
+
+
+def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "PATIENCE_S", -1.0)
+    with pytest.raises(NotLeader):
+        asyncio.run(patiently(Attempts(NotLeader(), NotLeader())))
