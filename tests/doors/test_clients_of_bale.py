@@ -159,9 +159,7 @@ def test_reflection_names_the_original_service(profiles: Profiles) -> None:
             stub = reflection_pb2_grpc.ServerReflectionStub(bale.channel)
 
             async def wishes() -> AsyncIterator[reflection_pb2.ServerReflectionRequest]:
-                yield reflection_pb2.ServerReflectionRequest(
-                    file_containing_symbol="broker.Broker"
-                )
+                yield reflection_pb2.ServerReflectionRequest(file_containing_symbol="broker.Broker")
 
             answers = [one async for one in stub.ServerReflectionInfo(wishes())]
             assert b"newIdx" in answers[0].file_descriptor_response.file_descriptor_proto[0]
