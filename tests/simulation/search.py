@@ -46,6 +46,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args(arguments)
     names = options.names or list(BUGS)
+    if unknown := [name for name in names if name not in BUGS]:
+        parser.error(f"no bug called {', '.join(unknown)}; there are: {', '.join(BUGS)}")
     tasks = [(name, beginning) for name in names for beginning in options.beginnings]
     missed = 0
     print("| planted bug | what is wrong | run | seeds needed | allowed | found by |")

@@ -114,7 +114,11 @@ class BatchBuilder:
         estimate = OVERHEAD_BYTES + count * row_bytes + (count + 3 >> 2) + data_bytes
         if count > self.records_max or estimate > self.bytes_max:
             if count == 1:
-                raise LimitExceeded("bytes_max", f"a record of {data_bytes} bytes fits no batch")
+                raise LimitExceeded(
+                    "bytes_max",
+                    f"a record of {data_bytes} bytes fits no batch, which has {self.bytes_max} at "
+                    "most",
+                )
             return False
         if count == 1:
             self._first_times = times

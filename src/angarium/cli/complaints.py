@@ -21,7 +21,8 @@ _ADVICE: Final = {
     "ALREADY_EXISTS": "`angarium topic describe NAME` shows it; `--if-not-exists` is content"
     " with it.",
     "OUTCOME_UNKNOWN": "It may or may not have happened: look before you repeat it.",
-    "RESOURCE_EXHAUSTED": "The limit named above was reached; it passes when others are done.",
+    "RESOURCE_EXHAUSTED": "The limit named above was reached: ask for less, or, where others use it"
+    " up, wait until they are done.",
     "DISK_FULL": "A node's disk is full: make room there, or let retention drop old records"
     " (`angarium topic alter NAME --retention 1d`).",
     "WRONG_CLUSTER": "This address belongs to another cluster than the one expected.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from angarium.api import ClusterStatus, TopicInfo
@@ -48,9 +47,18 @@ class Metadata:
         except NotFound:
             # A cluster may be set to make a topic when somebody first publishes to it. Asking with
             # nothing in hand has it made, before a key has to be dealt to one of its partitions.
-            with suppress(InvalidArgument):
+            refused: InvalidArgument | None = None
+            try:
                 await self._calls.ask(Operation.PUBLISH, PublishHeader(name, 0, None))
+            except InvalidArgument as error:
+                refused = error
+        try:
             return await self.refresh(name)
+        except NotFound:
+            if refused is None:
+                raise
+            # It was not for the empty hands, then: this cannot be the name of a topic.
+            raise refused from None
 
     async def refresh(self, name: str) -> TopicInfo:
         """Ask about a topic, together with whoever else is asking right now."""

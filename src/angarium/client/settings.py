@@ -6,11 +6,30 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from angarium.batch import Codec
+from angarium.errors import InvalidArgument
 from angarium.wire import Backoff, WireLimits
 
 REMEMBERED_BATCHES: Final = 5
 """How many of a producer's last batches a partition answers with their offsets when they come
 again. No more may be on their way, or a repeated one could be acknowledged without its offset."""
+
+_POSITIVE: Final = (
+    "publish_timeout_s",
+    "request_timeout_s",
+    "attempt_timeout_s",
+    "dial_timeout_s",
+    "close_timeout_s",
+    "refresh_s",
+    "discover_s",
+    "batch_bytes",
+    "batch_records_max",
+    "batches_in_flight_max",
+    "gather_from_in_flight",
+    "buffered_bytes_max",
+    "delivery_bytes_max",
+    "fetch_bytes",
+    "topics_max",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,21 +102,16 @@ class ClientSettings:
     wire: WireLimits = field(default=WireLimits())
 
     def __post_init__(self) -> None:
-        times = (
-            self.publish_timeout_s,
-            self.request_timeout_s,
-            self.attempt_timeout_s,
-            self.dial_timeout_s,
-            self.close_timeout_s,
-            self.refresh_s,
-            self.discover_s,
-        )
-        assert min(times) > 0, "a deadline lies in the future"
-        assert self.batch_bytes > 0
-        assert self.batch_records_max > 0
-        assert 0 < self.batches_in_flight_max <= REMEMBERED_BATCHES
-        assert 0 < self.gather_from_in_flight <= self.batches_in_flight_max
-        assert self.buffered_bytes_max > 0
-        assert self.delivery_bytes_max > 0
-        assert self.fetch_bytes > 0
-        assert self.topics_max > 0
+        for name in _POSITIVE:
+            if not getattr(self, name) > 0:
+                raise InvalidArgument(f"{name} is more than 0, not {getattr(self, name)}")
+        if self.batches_in_flight_max > REMEMBERED_BATCHES:
+            raise InvalidArgument(
+                f"batches_in_flight_max is at most {REMEMBERED_BATCHES}, as many as a partition "
+                f"remembers, not {self.batches_in_flight_max}"
+            )
+        if self.gather_from_in_flight > self.batches_in_flight_max:
+            raise InvalidArgument(
+                f"gather_from_in_flight is at most batches_in_flight_max "
+                f"({self.batches_in_flight_max}), not {self.gather_from_in_flight}"
+            )

@@ -16,12 +16,17 @@ Moment: TypeAlias = int | datetime | timedelta
 """Microseconds since 1970, a datetime with its time zone, or a distance from now."""
 
 
-def micros(moment: Moment) -> int:
-    """Return `moment` in microseconds since 1970; `InvalidArgument` without a time zone."""
+def micros(moment: Moment | object) -> int:
+    """Return `moment` in microseconds since 1970; `InvalidArgument` if it is none, or zoneless."""
     if isinstance(moment, int):
         return moment
     if isinstance(moment, timedelta):
         return time.time_ns() // 1000 + moment // _MICROSECOND
+    if not isinstance(moment, datetime):
+        raise InvalidArgument(
+            f"{moment!r} is no time; give a datetime with its zone, a timedelta from now, or "
+            "microseconds since 1970"
+        )
     if moment.tzinfo is None:
         raise InvalidArgument(f"{moment} has no time zone; write datetime.now(UTC), for instance")
     return (moment - _EPOCH) // _MICROSECOND

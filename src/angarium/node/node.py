@@ -181,8 +181,9 @@ class Node:
                 self.peers.know(peer, address)
         else:
             raise StorageError(
-                f"{config.data_directory} is empty: say whether to form a new cluster or whom to "
-                "join; a node never forms one by itself"
+                f"{config.data_directory} is empty: say whether to form a new cluster (--form, or "
+                "cluster.form in node.toml) or whom to join (--join, cluster.join); a node never "
+                "forms one by itself"
             )
         self._attach_catalog()
         self.levels.note(self.catalog.machine)

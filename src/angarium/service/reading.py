@@ -61,7 +61,10 @@ class ReadDesk:
     async def fetch(self, request: FetchRequest) -> FetchResult:
         """Return committed batches from an offset on."""
         if request.bytes_max < 1 or request.offset < 0 or request.wait_ms < 0:
-            raise InvalidArgument("a fetch has an offset from 0 on, and a positive size")
+            raise InvalidArgument(
+                f"a fetch has an offset from 0 on, a size from 1 and a wait from 0 on, not "
+                f"{request.offset}, {request.bytes_max} and {request.wait_ms}"
+            )
         place = await self._topics.partition(request.topic, request.partition)
         replica = self._node.host.replicas.get(place.group)
         # Who asks for more than a follower has yet has heard of it elsewhere.

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from angarium.wire.connection import Connection
-from angarium.wire.errors import Unreachable
+from angarium.wire.errors import HandshakeRefused, InvalidFrame, Unreachable
 from angarium.wire.handlers import Handlers
 from angarium.wire.handshake import check_node
 from angarium.wire.limits import WireLimits
@@ -61,6 +61,11 @@ async def dial(
         raise Unreachable(f"{host}:{port} did not answer within {timeout_s:g} s") from None
     except OSError as error:
         raise Unreachable(f"{host}:{port} cannot be reached: {error}") from error
+    except InvalidFrame as strange:
+        raise HandshakeRefused(
+            f"{host}:{port} does not speak the wire protocol; is it a node's wire port, and not "
+            f"the one for gRPC or HTTP? ({strange})"
+        ) from strange
     finally:
         if connection is not None and not is_open:
             connection.fail(Unreachable("the caller no longer waits for this connection"))

@@ -65,7 +65,11 @@ def test_connection_options_may_stand_in_front_of_the_word_or_behind_it() -> Non
     ("written", "said"),
     [
         (["gallop"], "gallop"),
-        (["topic", "creat"], "creat"),
+        (["topic", "creat"], "did you mean create?"),
+        (["topic", "frobnicate"], "there are create, list"),
+        (["pub", "t", "--mode", "eventul"], "did you mean eventual?"),
+        (["sub", "t", "--form", "latest"], "did you mean --format?"),
+        (["fetch", "t", "--offset", "0"], "Try: angarium fetch --help"),
         (["pub"], "TOPIC"),
         (["pub", "t", "--mode", "fast"], "fast"),
         (["pub", "t", "--header", "novalue"], "NAME=VALUE"),

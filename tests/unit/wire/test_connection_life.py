@@ -549,3 +549,18 @@ def test_a_node_may_learn_its_cluster_while_it_listens(run: Runner) -> None:
         await server.drain()
 
     run(main())
+
+
+def test_a_port_of_another_protocol_is_named(run: Runner) -> None:
+    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        await writer.drain()
+
+    async def main() -> None:
+        stranger = await asyncio.start_server(answer, LOCALHOST, 0)
+        port = stranger.sockets[0].getsockname()[1]
+        with pytest.raises(HandshakeRefused, match=f":{port} does not speak the wire protocol"):
+            await dial(host=LOCALHOST, port=port, hello=CLIENT)
+        stranger.close()
+
+    run(main())

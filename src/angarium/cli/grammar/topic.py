@@ -32,7 +32,9 @@ def add(words: Words) -> None:
     )
     _add_settings(create)
     create.add_argument(
-        "--if-not-exists", action="store_true", help="be content if it is there already"
+        "--if-not-exists",
+        action="store_true",
+        help="be content with one of that name, even in another form",
     )
 
     family.add("list", "list all topics", run="topic:list_all")

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 _NEGATIVE = re.compile(r"-[0-9][0-9.]*[a-z]{0,2}")
 
@@ -23,9 +23,36 @@ class Parser(argparse.ArgumentParser):
         # argparse takes what this fits for a value and not for a flag. `--from -15m` is one.
         self._negative_number_matcher = _NEGATIVE
 
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """Read what was written, and leave if a part of it means nothing.
+
+        Each word's parser does so itself, so that its own help is the one that is named.
+        """
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            near = _nearest(unknown[0], self._option_string_actions)
+            self.error(f"there is no {unknown[0]} here{near}")
+        return found, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            choices = [str(choice) for choice in action.choices]
+            near = _nearest(str(value), choices) or f"; there are {', '.join(choices)}"
+            raise argparse.ArgumentError(action, f"there is no {value!r}{near}")
+
     def error(self, message: str) -> NoReturn:
         """Say what is wrong in a sentence, and where help is; leave with status 2."""
         self.exit(USAGE_ERROR, f"angarium: {message}\nTry: {self.prog} --help\n")
+
+
+def _nearest(written: str, known: Iterable[str]) -> str:
+    """Return a question whether something alike was meant, if there is anything alike."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
+
+    near = get_close_matches(written, list(known), n=1, cutoff=0.7)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 class Words:
@@ -120,7 +147,7 @@ def seconds(text: str) -> float:
 def natural(text: str) -> int:
     """Read a whole number from 0 on."""
     if not (text.isascii() and text.isdecimal() and len(text) < 19):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
     return int(text)
 
 
@@ -128,7 +155,7 @@ def positive(text: str) -> int:
     """Read a whole number from 1 on."""
     value = natural(text)
     if value == 0:
-        raise argparse.ArgumentTypeError("it has to be 1 or more")
+        raise argparse.ArgumentTypeError(f"it has to be 1 or more, not {text}")
     return value
 
 

@@ -126,7 +126,10 @@ def cut(
             upto = max(upto - 1, done + 1)
             size = bounds[upto] + extra * upto - before
             if size > bytes_max:
-                raise LimitExceeded("batch_bytes_max", f"a record of {size} bytes fits no batch")
+                raise LimitExceeded(
+                    "batch_bytes_max",
+                    f"a record of {size} bytes fits no batch, which has {bytes_max} at most",
+                )
             yield table.between(start + done, start + upto), size
             done = upto
         start = stop

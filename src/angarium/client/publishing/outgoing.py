@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from angarium.batch import AT_ONCE, NEVER, NO_TIMESTAMP
 from angarium.client.times import micros
 from angarium.errors import InvalidArgument
+from angarium.modes import DeliveryMode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
     from angarium.client.times import Moment
     from angarium.ids import Buffer
-    from angarium.modes import DeliveryMode
 
     Text: TypeAlias = Buffer | str
     """Bytes, or text that travels as UTF-8."""
@@ -60,13 +60,21 @@ def outgoing(
         deliver_at = delay if isinstance(delay, timedelta) else timedelta(seconds=delay)
         if deliver_at < timedelta():
             raise InvalidArgument(f"a delay is not negative: {delay}")
+    if mode is not None:
+        _check(mode)
     content = value.encode() if isinstance(value, str) else value
     name = key.encode() if isinstance(key, str) else key
-    size = RECORD_OVERHEAD_BYTES + _size(content) + _size(name)
     pairs = None
-    if headers is not None:
-        pairs = tuple((label, _bytes(text)) for label, text in _items(headers))
-        size += sum(RECORD_OVERHEAD_BYTES + len(label) + _size(text) for label, text in pairs)
+    try:  # what has no length is no bytes; looking at every type would cost every record
+        size = RECORD_OVERHEAD_BYTES + _size(content) + _size(name)
+        if headers is not None:
+            pairs = tuple((label, _bytes(text)) for label, text in _items(headers))
+            size += sum(RECORD_OVERHEAD_BYTES + len(label) + _size(text) for label, text in pairs)
+    except (TypeError, ValueError):
+        raise TypeError(
+            "a record's value and key are bytes, text or None, its headers such by name; not "
+            f"{_named(value)}, {_named(key)} and {headers!r}"
+        ) from None
     times = _NO_TIMES
     if timestamp is not None or expires_at is not None or deliver_at is not None:
         times = (
@@ -75,6 +83,16 @@ def outgoing(
             int(AT_ONCE) if deliver_at is None else micros(deliver_at),
         )
     return Outgoing(content, name, pairs, partition, mode, times, size)
+
+
+def _check(mode: object) -> None:
+    if not isinstance(mode, DeliveryMode):
+        names = ", ".join(one.name for one in DeliveryMode)
+        raise InvalidArgument(f"{mode!r} is no DeliveryMode; there are {names}")
+
+
+def _named(item: object) -> str:
+    return "None" if item is None else type(item).__name__
 
 
 def _size(item: Buffer | None) -> int:

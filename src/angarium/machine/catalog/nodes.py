@@ -82,7 +82,10 @@ class Nodes:
             return Done(changed=False)
         held = loads.replicas.get(command.node, 0)
         if held:
-            return refused(PreconditionFailed, f"node {command.node} holds {held} replicas")
+            return refused(
+                PreconditionFailed,
+                f"node {command.node} still holds {held} replicas: drain it first",
+            )
         del self.by_id[command.node]
         return Done()
 

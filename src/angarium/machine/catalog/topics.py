@@ -50,11 +50,14 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*", re.ASCII)
 def name_fault(name: str, *, internal: bool = False) -> str | None:
     """Return what is wrong with a topic's name, if anything."""
     if not 0 < len(name) <= TOPIC_NAME_MAX:
-        return f"a topic's name has 1 to {TOPIC_NAME_MAX} characters"
+        return f"a topic's name has 1 to {TOPIC_NAME_MAX} characters, not {len(name)}"
     if not _NAME.fullmatch(name):
-        return "a topic's name has letters, digits, _ and -, in words joined by single dots"
+        return (
+            f"{name!r} cannot name a topic: a name has letters, digits, _ and -, in words joined "
+            "by single dots"
+        )
     if name.startswith(OWN_PREFIX) and not internal:
-        return f"names that begin with {OWN_PREFIX} are the cluster's own"
+        return f"{name!r} cannot be made: names with {OWN_PREFIX} in front are the cluster's own"
     return None
 
 
@@ -93,7 +96,10 @@ class Topics:
         if fault is not None:
             verdict = refused(InvalidArgument, fault)
         elif not 0 < command.partitions <= PARTITIONS_MAX:
-            verdict = limited("PARTITIONS_MAX", f"{command.partitions} cannot be made")
+            verdict = limited(
+                "PARTITIONS_MAX",
+                f"a topic has 1 to {PARTITIONS_MAX} partitions, not {command.partitions}",
+            )
         elif known is not None:
             topic = self.by_id[known]
             if topic.settings == settings and len(topic.groups) == command.partitions:
@@ -117,7 +123,11 @@ class Topics:
         if fault is not None:
             return refused(InvalidArgument, fault)
         if not len(topic.groups) <= partitions <= PARTITIONS_MAX:
-            return refused(InvalidArgument, f"{len(topic.groups)} partitions can only grow")
+            return refused(
+                InvalidArgument,
+                f"{topic.name} has {len(topic.groups)} partitions; they can become more, up to "
+                f"{PARTITIONS_MAX}, and not {partitions}",
+            )
         moved = settings.replication != topic.settings.replication
         if (moved or partitions > len(topic.groups)) and not _are_enough(
             nodes, settings.replication
