@@ -22,6 +22,7 @@ from angarium.spark.boundaries import (
     since_each,
     starting_offsets,
 )
+from angarium.spark.values.options import READ_NAMES, ValueOptions, value_options
 from angarium.spark.words import decoded, duration_s, number, size_bytes, yes_or_no
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ BOTH: Final = (
     "groupId",
     "rows",
     "archive",
+    *READ_NAMES,
 )
 BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
 STREAM_ONLY: Final = (
@@ -115,6 +117,8 @@ class ReadOptions:
     """A folder with an archive of the topics: what it holds is read from there."""
     as_ranges: bool = False
     """Whether a row is a range of offsets instead of a record: for jobs that fetch themselves."""
+    values: ValueOptions | None = None
+    """How values are decoded into columns; None: they stay bytes."""
     group: str | None = None
     """The group whose position is a start, and under which a stream tells how far it has come."""
 
@@ -138,6 +142,9 @@ def read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
         raise InvalidArgument("option maxTriggerDelay means nothing without minOffsetsPerTrigger")
     if "archive" in options and options.word("rows", ("records", "ranges")) == "ranges":
         raise InvalidArgument("options archive and rows=ranges contradict each other")
+    values = value_options(options)
+    if values is not None and options.word("rows", ("records", "ranges")) == "ranges":
+        raise InvalidArgument("options valueFormat and rows=ranges contradict each other")
     if not is_stream and "groupId" in options and not is_committed(options):
         raise InvalidArgument("option groupId means nothing here without startingOffsets=committed")
     return ReadOptions(
@@ -163,6 +170,7 @@ def read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
             if "maxBytesPerTrigger" in options
             else None
         ),
+        values=values,
         group=options.text("groupId"),
         archive=options.text("archive"),
         as_ranges=options.word("rows", ("records", "ranges")) == "ranges",

@@ -12,12 +12,14 @@ import pyarrow as pa
 
 from angarium.batch.arrow import SCHEMA
 from angarium.errors import InvalidArgument
+from angarium.spark.values.reading import ValueReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from angarium.client.records import ReceivedBatch
     from angarium.spark.ranges import OffsetRange
+    from angarium.spark.values.options import ValueOptions
 
 ROWS_PER_BATCH: Final = 10_000
 """Broker batches are joined until there are so many rows, and cut where there are twice as many."""
@@ -45,15 +47,31 @@ TEXT_COLUMNS: Final = ("key", "value")
 class RowShape:
     """The columns a query wants, in its order."""
 
-    def __init__(self, fields: Sequence[tuple[str, Any]]) -> None:
-        """Take names and Arrow types; `InvalidArgument` names a column that cannot be given."""
+    def __init__(
+        self, fields: Sequence[tuple[str, Any]], values: ValueOptions | None = None
+    ) -> None:
+        """Take names and Arrow types; `InvalidArgument` names a column that cannot be given.
+
+        `values` says which column has decoded values, and how they are decoded.
+        """
+        self._values: ValueReader | None = None
         for name, kind in fields:
-            if name not in COLUMNS:
+            if values is not None and name == values.column and pa.types.is_struct(kind):
+                self._values = ValueReader(values, kind)
+            elif name not in COLUMNS:
                 raise InvalidArgument(f"a topic has no column {name}; it has {', '.join(COLUMNS)}")
-            if kind != COLUMNS[name] and not (name in TEXT_COLUMNS and kind == pa.string()):
+            elif kind != COLUMNS[name] and not (name in TEXT_COLUMNS and kind == pa.string()):
                 raise InvalidArgument(f"the column {name} is of type {COLUMNS[name]}, not {kind}")
+        if values is not None and self._values is None:
+            raise InvalidArgument(
+                f"the schema has no struct {values.column} for the decoded values: "
+                "name one, or leave out valueFormat"
+            )
         self.schema = pa.schema([pa.field(name, kind) for name, kind in fields])
         self.stored = [name for name in self.schema.names if name in SCHEMA.names]
+        if self._values is not None:
+            # Decoded from the value, and a bad one is named by its offset.
+            self.stored += [name for name in ("value", "offset") if name not in self.stored]
 
     def batches(
         self, topic: str, partition: int, received: Iterable[ReceivedBatch]
@@ -73,29 +91,41 @@ class RowShape:
             yield from self._cut(topic, partition, waiting, size)
 
     def finished(self, topic: str, partition: int, whole: pa.RecordBatch) -> pa.RecordBatch:
-        """Return rows of one partition with all columns that the query wants, in its order."""
-        count = whole.num_rows
-        columns = [self._column(field, topic, partition, whole, count) for field in self.schema]
+        """Return rows of one partition with all columns that the query wants, in its order.
+
+        Rows whose values are bad may be left out, if the query wants that.
+        """
+        structs = None
+        if self._values is not None:
+            whole, structs = self._values.decoded(whole, topic=topic, partition=partition)
+        columns = [
+            structs
+            if self._values is not None and field.name == self._values.column
+            else self._column(field, topic, partition, whole)
+            for field in self.schema
+        ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _cut(
         self, topic: str, partition: int, parts: list[pa.RecordBatch], size: int
     ) -> Iterator[pa.RecordBatch]:
         whole = parts[0] if len(parts) == 1 else pa.concat_batches(parts)
-        count = whole.num_rows
         batch = self.finished(topic, partition, whole)
+        count = batch.num_rows
+        if not count:
+            return iter(())
         pieces = max(-(-count // (2 * ROWS_PER_BATCH)), -(-size // (2 * BYTES_PER_BATCH)))
         step = -(-count // pieces)
         return (batch.slice(at, step) for at in range(0, count, step))
 
     def _column(
-        self, field: pa.Field, topic: str, partition: int, whole: pa.RecordBatch, count: int
+        self, field: pa.Field, topic: str, partition: int, whole: pa.RecordBatch
     ) -> pa.Array:
         match field.name:
             case "topic":
-                return pa.repeat(pa.scalar(topic, field.type), count)
+                return pa.repeat(pa.scalar(topic, field.type), whole.num_rows)
             case "partition":
-                return pa.repeat(pa.scalar(partition, field.type), count)
+                return pa.repeat(pa.scalar(partition, field.type), whole.num_rows)
         column = whole.column(field.name)
         if column.type == field.type:
             return column

@@ -27,9 +27,11 @@ from angarium.errors import InvalidArgument, PreconditionFailed
 from angarium.spark.dealing import Dealer, check_columns
 from angarium.spark.link import Link, link_to
 from angarium.spark.runs import Runs, batch_write, fence
+from angarium.spark.values.writing import check_structs, with_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from concurrent.futures import Future
 
     import pyarrow as pa
     from pyspark.sql.types import StructType
@@ -138,11 +140,17 @@ def staged(
     turn = 0 if context is None else context.partitionId()
     dealer = Dealer(options.topic, link.partition_count, codec=options.codec, turn=turn)
     stage = write.stage(uuid.uuid4().hex)
+    going: Future[None] | None = None
     for some in rows:
         if not some.num_rows:
             continue
-        for one in dealer.packed(some):
-            link.call(stage.put_batch(one.topic, one.partition, one.batch))
+        for one in dealer.packed(with_values(some, options.values)):
+            # One batch is on its way to the stage while Spark's next rows are packed.
+            if going is not None:
+                going.result()
+            going = link.begin(stage.put_batch(one.topic, one.partition, one.batch))
+    if going is not None:
+        going.result()
     return link.call(stage.close())
 
 
@@ -153,7 +161,7 @@ def wrote(messages: Iterable[WriterCommitMessage | None]) -> list[TaskWrote]:
 
 def _check(options: WriteOptions, schema: StructType) -> None:
     fields = [(field.name, field.type) for field in to_arrow_schema(schema, timezone="UTC")]
-    check_columns(fields, topic=options.topic)
+    check_columns(check_structs(fields, options.values), topic=options.topic)
 
 
 def _property(name: str) -> str:

@@ -29,10 +29,12 @@ from angarium.spark.batch_plan import batch_ranges
 from angarium.spark.history import ArchivedCluster, ArchivedRange, archived_rows
 from angarium.spark.link import link_to
 from angarium.spark.losses import LossPolicy
-from angarium.spark.options import read_options
+from angarium.spark.options import Given, read_options
 from angarium.spark.ranges import tasks
 from angarium.spark.reading import range_batches
 from angarium.spark.rows import RowShape, range_rows
+from angarium.spark.values.columns import structured
+from angarium.spark.values.options import READ_NAMES, value_options
 from angarium.spark.words import yes_or_no
 from angarium.spark.write_options import write_options
 
@@ -78,6 +80,8 @@ RANGE: Final = StructType(
 )
 """A row with the option `rows=ranges`."""
 
+VALUE_NAMES: Final = frozenset(name.lower() for name in READ_NAMES)
+
 
 class AngariumSource(DataSource):
     """Topics as tables."""
@@ -87,14 +91,20 @@ class AngariumSource(DataSource):
         """Return what `format` calls it."""
         return NAME
 
-    def schema(self) -> StructType:
-        """Return the columns of a row: those of every record, and headers if asked for."""
+    def schema(self) -> StructType | str:
+        """Return the columns of a row: those of every record, and what is asked for besides."""
         if self.options.get("rows", "").strip().lower() == "ranges":
             return RANGE
-        headers = self.options.get("includeHeaders", "false")
-        if yes_or_no("includeHeaders", headers):
-            return StructType([*ROW.fields, HEADERS])
-        return ROW
+        has_headers = yes_or_no("includeHeaders", self.options.get("includeHeaders", "false"))
+        row = StructType([*ROW.fields, HEADERS]) if has_headers else ROW
+        values = value_options(
+            Given(
+                {key: text for key, text in self.options.items() if key.lower() in VALUE_NAMES},
+                known=READ_NAMES,
+                kind="read",
+            )
+        )
+        return row if values is None else structured(row, values)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a batch reader."""
@@ -158,7 +168,7 @@ def row_columns(options: ReadOptions, schema: StructType) -> list[tuple[str, pa.
     """Return a schema's columns with their Arrow types, once it is clear that a topic has them."""
     columns = [(field.name, field.type) for field in to_arrow_schema(schema, timezone="UTC")]
     if not options.as_ranges:
-        RowShape(columns)
+        RowShape(columns, options.values)
     elif schema != RANGE:
         raise InvalidArgument("option rows: with 'ranges' the columns are fixed; give no schema")
     return columns
@@ -190,14 +200,14 @@ def read_partition(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of one task; Spark makes a task of nothing where there is nothing to read."""
     if isinstance(partition, ArchivePartition):
-        yield from archived_rows(RowShape(columns), partition.archived)
+        yield from archived_rows(RowShape(columns, options.values), partition.archived)
     if not isinstance(partition, RangesPartition):
         return
     if options.as_ranges:
         yield range_rows(partition.ranges)
         return
     link = link_to(options.servers)
-    shape = RowShape(columns)
+    shape = RowShape(columns, options.values)
     policy = LossPolicy(options.fail_on_data_loss)
     for one in partition.ranges:
         batches = range_batches(link, one, policy=policy, from_nearest=options.from_nearest)

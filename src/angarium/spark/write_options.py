@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Final
 from angarium.batch import Codec
 from angarium.errors import InvalidArgument
 from angarium.spark.options import Given, servers_in
+from angarium.spark.values.options import WRITE_NAMES, ValueOptions, value_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-BOTH: Final = ("servers", "path", "topic", "compression")
+BOTH: Final = ("servers", "path", "topic", "compression", *WRITE_NAMES)
 BATCH_ONLY: Final = ("writeId", "writeVersion")
 SPARKS_OWN: Final = ("checkpointLocation", "queryName", "outputMode")
 """What Spark hands on to the sink of a stream although it is meant for itself."""
@@ -31,6 +32,8 @@ class WriteOptions:
     codec: Codec
     write_id: str | None = None
     write_version: int = 0
+    values: ValueOptions | None = None
+    """How a column of structs becomes values; None: they are bytes or text already."""
 
 
 def write_options(given: Mapping[str, str], *, is_stream: bool) -> WriteOptions:
@@ -56,6 +59,7 @@ def write_options(given: Mapping[str, str], *, is_stream: bool) -> WriteOptions:
         codec=_CODECS[options.word("compression", tuple(_CODECS))],
         write_id=write_id,
         write_version=_version(options),
+        values=value_options(options),
     )
 
 
