@@ -55,6 +55,8 @@ def record_json(record: Record) -> dict[str, Any]:
         found["headers"] = [
             {"name": name, **text_or_base64("value", content)} for name, content in record.headers
         ]
+    if attempt := attempt_of(record):
+        found["attempt"] = attempt
     times = {"timestamp": record.timestamp, "append_time": record.append_time}
     return found | {name: time for name, time in times.items() if time}
 
@@ -68,4 +70,11 @@ def record_line(record: Record) -> str:
         f" [{readable(name.encode())}={readable(content)}]" for name, content in record.headers
     )
     key, value = readable(record.key), readable(record.value)
-    return f"{place:<20} {when:<23} {key:<12} {value}{headers}"
+    attempt = attempt_of(record)
+    again = f" (attempt {attempt})" if attempt > 1 else ""
+    return f"{place:<20} {when:<23} {key:<12} {value}{headers}{again}"
+
+
+def attempt_of(record: Record) -> int:
+    """Return which attempt at a group's record this is; 0 for one that belongs to no group."""
+    return getattr(record, "attempt", 0)

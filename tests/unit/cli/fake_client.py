@@ -144,6 +144,8 @@ class FakeClient:
         headers: Sequence[Any] | None,
         partition: int | None,
         mode: DeliveryMode | None,
+        deliver_at: int = 0,
+        expires_at: int = 0,
     ) -> tuple[Ack, ...]:
         await asyncio.sleep(0)
         stored = self._cluster.records.setdefault(topic, [])
@@ -158,6 +160,8 @@ class FakeClient:
                     value=value,
                     headers=tuple(headers[place]) if headers else (),
                     append_time=Micros(1_700_000_000_000_000 + base),
+                    deliver_at=Micros(deliver_at),
+                    expires_at=Micros(expires_at),
                 )
             )
         return (
@@ -258,6 +262,7 @@ class FakeGroupRecord(Record, frozen=True):
     """A record on loan that tells the cluster what is said about it."""
 
     cluster: Any = None
+    attempt: int = 2
 
     def ack_nowait(self) -> None:
         self.cluster.calls.append(("ack", self.offset))

@@ -118,6 +118,14 @@ def test_records_of_a_group_are_acknowledged_as_they_are_printed(
     assert cluster.calls[-3:] == [("flushed",), ("left",), ("closed",)]
 
 
+def test_a_record_that_comes_again_says_so(cluster: FakeCluster, shell: Shell) -> None:
+    shell("pub", "t", "one", "two")
+    consume = ("sub", "t", "--group", "workers", "--max", "1")
+    assert shell(*consume).endswith("one (attempt 2)\n")
+    assert json.loads(shell(*consume, "--format", "json"))["attempt"] == 2
+    assert "attempt" not in shell("sub", "t", "--no-follow", "--format", "json")
+
+
 def test_records_of_a_group_can_wait_for_a_word(
     cluster: FakeCluster, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -130,6 +131,20 @@ def test_arguments_are_published_and_answered_with_their_place(
     assert (answer["offset"], answer["partition"], answer["mode"]) == (2, 4, "consistent")
 
 
+def test_records_may_come_later_or_end_and_a_key_may_be_gone(
+    cluster: FakeCluster, shell: Shell
+) -> None:
+    before = time.time_ns() // 1_000
+    shell("pub", "t", "later", "--delay", "15m", "--expires-in", "1h")
+    (record,) = cluster.records["t"]
+    assert 0 <= record.deliver_at - before - 900_000_000 < 60_000_000
+    assert 0 <= record.expires_at - before - 3_600_000_000 < 60_000_000
+    assert shell("pub", "t", "--key", "k", "--null") == "t/0@1 consistent\n"
+    assert (cluster.records["t"][1].key, cluster.records["t"][1].value) == (b"k", None)
+    shell("pub", "t", "--null", status=2)
+    assert "--null is one record for a --key" in shell.err
+
+
 def test_lines_of_standard_input_are_published_in_order_and_summed_up(
     cluster: FakeCluster, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,6 +246,7 @@ def test_fetch_reads_on_until_it_has_enough_and_the_end_is_no_error(
     assert len(shell("fetch", "t", "0", "1", "--max", "3").splitlines()) == 3
     assert len(shell("fetch", "t", "0", "3", "--max", "9").splitlines()) == 2
     assert shell("fetch", "empty", "0", "0") == ""
+    assert "There is nothing at empty/0@0 yet." in shell.err
 
 
 def test_a_record_that_has_expired_is_said_to_have(cluster: FakeCluster, shell: Shell) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -31,6 +32,9 @@ def run(options: Namespace) -> int:
             if options.max == 1 and (not records or records[0].offset != offset):
                 await _complain(client, options)
             if not records:
+                if not printer.count:
+                    place = f"{options.topic}/{options.partition}@{offset}"
+                    print(f"There is nothing at {place} yet.", file=sys.stderr)
                 break
             printer.print_all(islice(records, options.max - printer.count))
             assert records[-1].offset is not None, "what is fetched is stored"

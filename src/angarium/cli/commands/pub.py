@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from angarium.cli.complaints import Refusal
+from angarium.cli.grammar.quantities import NO_LIMIT
 from angarium.cli.input import size_of, values
 from angarium.cli.output import print_json_line
 from angarium.cli.progress import Progress
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from angarium.cli.profiles import Choices
     from angarium.client import Client
 
+MILLISECOND_MICROS: Final = 1_000
+
 TURNS_PER_SECOND: Final = 20
 """With `--rate`, records leave this often, an equal share each time."""
 
@@ -28,8 +32,17 @@ TURNS_PER_SECOND: Final = 20
 def run(options: Namespace) -> int:
     """Publish everything, then say what became of it."""
 
+    if options.null and (options.values or options.file or options.key is None):
+        raise Refusal("--null is one record for a --key; it goes with no values and no file")
+
     async def work(client: Client, chosen: Choices) -> int:
         publishing = _Publishing(client, options)
+        if options.null:
+            tally = Tally(is_each_shown=True)
+            tally.take(await publishing.publish([None]))
+            if not options.quiet:
+                tally.print(chosen, Progress(total_bytes=0, quiet=True))
+            return 0
         total = size_of(options.values, options.file)
         progress = Progress(total_bytes=total, quiet=options.quiet)
         tally = Tally(is_each_shown=bool(options.values))
@@ -76,9 +89,18 @@ class _Publishing:
         await asyncio.sleep(self._due - now)
         self._due += count / self._options.rate
 
-    async def publish(self, found: list[bytes]) -> tuple[Ack, ...]:
+    async def publish(self, found: Sequence[bytes | None]) -> tuple[Ack, ...]:
         """Publish some records; one acknowledgement per batch they were packed into."""
         keys, contents = self._keyed(found)
+        now = time.time_ns() // 1_000
+        times = {
+            name: now + span * MILLISECOND_MICROS
+            for name, span in (
+                ("deliver_at", self._options.delay),
+                ("expires_at", self._options.expires_in),
+            )
+            if span is not None and span != NO_LIMIT
+        }
         return await self._client.publish_batch(
             self._options.topic,
             contents,
@@ -86,14 +108,17 @@ class _Publishing:
             headers=[self._headers] * len(found) if self._headers else None,
             partition=self._options.partition,
             mode=self._mode,
+            **times,
         )
 
-    def _keyed(self, found: list[bytes]) -> tuple[list[bytes] | None, Sequence[bytes]]:
+    def _keyed(
+        self, found: Sequence[bytes | None]
+    ) -> tuple[list[bytes] | None, Sequence[bytes | None]]:
         separator = self._options.key_separator
         if separator is None:
             key = self._options.key
             return (None if key is None else [key.encode()] * len(found)), found
-        parts = [line.partition(separator.encode()) for line in found]
+        parts = [(line or b"").partition(separator.encode()) for line in found]
         if not all(middle for _, middle, _ in parts):
             raise Refusal(f"a line without {separator!r}, which should part key and value")
         return [key for key, _, _ in parts], [value for _, _, value in parts]

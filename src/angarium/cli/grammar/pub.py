@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from angarium.cli.grammar.quantities import duration_ms
 from angarium.cli.grammar.topic import MODES
 from angarium.cli.grammar.words import natural, positive
 
@@ -17,7 +18,8 @@ record per line:
 
     angarium pub demo hello 'good morning'
     seq 1 100000 | angarium pub demo --rate 2000
-    angarium pub photos --file cat.jpg --whole --key cat"""
+    angarium pub photos --file cat.jpg --whole --key cat
+    angarium pub jobs 'send the reminder' --delay 15m"""
 
 
 def add(words: Words) -> None:
@@ -40,6 +42,23 @@ def add(words: Words) -> None:
     parser.add_argument("--partition", type=natural, metavar="N", help="this one, whatever the key")
     parser.add_argument(
         "--header", metavar="NAME=VALUE", action="append", default=[], type=header, dest="headers"
+    )
+    parser.add_argument(
+        "--delay",
+        type=duration_ms,
+        metavar="TIME",
+        help="hand it to queue and key groups after this long, e.g. 15m",
+    )
+    parser.add_argument(
+        "--expires-in",
+        type=duration_ms,
+        metavar="TIME",
+        help="deliver it to nobody after this long, e.g. 1h",
+    )
+    parser.add_argument(
+        "--null",
+        action="store_true",
+        help="one record without a value: in a compacted topic, --key is gone",
     )
     parser.add_argument("--rate", type=positive, metavar="N", help="at most this many per second")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
