@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 SIZE: Final = 100
 FETCH: Final = 1_000
+KEYS: Final = 1_000
+"""Keys of the records that a key group consumes: as many are on loan at a time, at the most."""
+
 TASKS: Final = 256
 """How many wait for their acknowledgements at a time, where these are awaited."""
 
@@ -65,10 +68,15 @@ class Ours:
 
     async def fill(self) -> None:
         """Store the records that every round consumes."""
-        await self._client.create_topic("work")
         values = values_of(self._count)
-        for first in range(0, self._count, 2_000):
-            await self._client.publish_batch("work", values[first : first + 2_000])
+        keys = [b"%d" % (number % KEYS) for number in range(self._count)]
+        for topic in ("work", "keyed"):
+            await self._client.create_topic(topic)
+            for first in range(0, self._count, 2_000):
+                some = slice(first, first + 2_000)
+                await self._client.publish_batch(
+                    topic, values[some], keys=keys[some] if topic == "keyed" else None
+                )
 
     async def stream_by_batch(self) -> float:
         """A stream group whose deliveries are acknowledged whole."""
@@ -89,6 +97,10 @@ class Ours:
     async def queue_by_record(self) -> float:
         """A queue group whose records are acknowledged one by one."""
         return await self._timed("queue", self._one_by_one, credit=10_000)
+
+    async def key_by_record(self) -> float:
+        """A key group over many keys, whose records are acknowledged one by one."""
+        return await self._timed("key", self._one_by_one, credit=10_000, topic="keyed")
 
     async def queue_awaited(self) -> float:
         """A queue group with 256 tasks, each of which waits until its record is settled."""
@@ -123,11 +135,12 @@ class Ours:
         consume: Callable[[Consumer, list[int]], Awaitable[None]],
         *,
         credit: int,
+        topic: str = "work",
     ) -> float:
         self._round += 1
         name = f"{kind}-{self._round}"
         seen: list[int] = []
-        async with self._client.group(name, kind=kind).consume("work", credit=credit) as consumer:
+        async with self._client.group(name, kind=kind).consume(topic, credit=credit) as consumer:
             started = time.perf_counter()
             await consume(consumer, seen)
             await consumer.flush()
@@ -208,6 +221,7 @@ async def main(options: argparse.Namespace) -> None:
                 ("stream group, batches", ours.stream_by_batch),
                 ("stream group, records", ours.stream_by_record),
                 ("queue group, records", ours.queue_by_record),
+                ("key group, records", ours.key_by_record),
                 ("queue group, awaited", ours.queue_awaited),
             ):
                 rounds.setdefault(name, []).append(await measure())

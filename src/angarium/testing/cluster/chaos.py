@@ -52,6 +52,9 @@ GROUP_RECORDS: Final = 1_000_000
 GROUP_S: Final = 100.0
 """How many records a group consumes under fire, and over how long they are published."""
 
+GROUP_SETTLE_S: Final = 600.0
+"""How long it may take to be done with a million of them after that, on a busy machine."""
+
 FAILOVER_SECONDS_MAX: Final = 2.0
 """The promise: from a leader's death to the first CONSISTENT ack."""
 
@@ -139,6 +142,7 @@ class Chaos:
                 node_kills=max(1, self._times // 2),
                 partitions=PARTITIONS,
                 seed=self._times,
+                settle_s=GROUP_SETTLE_S,
             )
         line.times = verdict.killed
         line.acknowledged = verdict.records

@@ -6,12 +6,17 @@ import asyncio
 import random
 from typing import TYPE_CHECKING
 
+from angarium.testing.cluster.group_load import SETTLE_SECONDS_MAX
+
 if TYPE_CHECKING:
     from angarium.testing.cluster.cluster import ProcessCluster
     from angarium.testing.cluster.group_load import GroupLoad, GroupVerdict
 
 MEMBER_KILLS = 4
 """Members killed for each leader that is."""
+
+BACK_SECONDS_MAX = 120.0
+"""How long a node that was killed may take to be back: its group is judged, not the machine."""
 
 
 async def under_fire(
@@ -23,6 +28,7 @@ async def under_fire(
     node_kills: int,
     partitions: int,
     seed: int,
+    settle_s: float = SETTLE_SECONDS_MAX,
 ) -> GroupVerdict:
     """Publish over so many seconds, kill meanwhile, and judge what became of every record.
 
@@ -42,7 +48,7 @@ async def under_fire(
             await asyncio.sleep(pause)
             load.kill_member(chance)
             cluster.restart(leader)
-            await cluster.back(leader)
-            await cluster.settled()
+            await cluster.back(leader, within_s=BACK_SECONDS_MAX)
+            await cluster.settled(within_s=BACK_SECONDS_MAX)
         await publishing
-        return await load.conclude()
+        return await load.conclude(within_s=settle_s)
