@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -88,6 +88,64 @@ def test_every_record_is_archived_once_whatever_is_repeated(
     # The first one goes on: its offsets are older than the table's, and nothing comes twice.
     archive_once(spark, lake, tmp_path / "one", **options)
     assert contents(lake) == (3500, 3500, 0)
+
+
+@pytest.mark.parametrize("form", ["delta", "parquet", "iceberg"])
+def test_every_form_of_an_archive_is_read_by_every_engine(
+    form: str,
+    spark: SparkSession,
+    client: SyncClient,
+    servers: str,
+    tmp_path: Path,
+    new_topic: Callable[[int], str],
+) -> None:
+    needs = {"delta": "deltalake", "iceberg": "pyiceberg"}
+    if form in needs:
+        pytest.importorskip(needs[form], reason="an extra is not installed")
+    from angarium.pipelines.archive import archive
+    from angarium.spark.lake import Lake, LakeForm
+
+    topic = new_topic(2)
+    path = tmp_path / "lake"
+    options = {"servers": servers, "subscribe": topic}
+    for checkpoint, stop in (("one", 1000), ("two", 1500), ("one", 1500)):
+        if stop > sum(int(one.end_offset or 0) for one in client.describe_topic(topic).partitions):
+            publish(client, topic, stop - 500 if stop > 1000 else 0, stop)
+        query = archive(
+            spark,
+            str(path),
+            checkpoint=str(tmp_path / checkpoint),
+            options=options,
+            once=True,
+            form=LakeForm(form),
+        )
+        query.awaitTermination()
+    lake = Lake(str(path))
+    assert lake.form is LakeForm(form)
+    for _ in range(2):
+        assert contents(path) == (1500, 1500, 0)
+        assert by_polars(lake) == sorted(range(1500))
+        native = spark.read.parquet(*lake.files()).selectExpr("int(string(value)) AS n").collect()
+        assert sorted(row.n for row in native) == list(range(1500))
+        lake.compact()
+    assert len(lake.files()) == 1
+    publish(client, topic, 1500, 1600)
+    rows = spark.read.format("angarium").options(**options, archive=str(path)).load()
+    found = rows.selectExpr("int(string(value)) AS n").collect()
+    assert sorted(row.n for row in found) == list(range(1600))
+
+
+def by_polars(lake: Any) -> list[int]:
+    """Return what Polars finds, by the table where it knows the form, else by the files."""
+    polars = pytest.importorskip("polars", reason="Polars is not installed")
+    match lake.form.value:
+        case "delta":
+            rows = polars.read_delta(str(lake.path))
+        case "iceberg":
+            rows = polars.scan_iceberg(lake.table.table).collect()
+        case _:
+            rows = polars.read_parquet(f"{lake.path}/topic=*/date=*/*.parquet")
+    return sorted(int(value) for value in rows["value"].to_list())
 
 
 def test_history_and_present_are_one_table_without_a_seam(

@@ -1,4 +1,4 @@
-"""The archive: topics flow into a Delta table, every record once.
+"""The archive: topics flow into a table of a lake, every record once.
 
 Records do not pass through Java. The source hands out ranges of offsets instead of rows; Spark's
 Python workers fetch them, and write Parquet straight from Arrow; the driver makes the files part of
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from angarium.spark.lake import LakeForm
+
 RECORDS_PER_BATCH: Final = 4_000_000
 """`maxOffsetsPerTrigger` unless given: what one commit of the table brings at the most."""
 
@@ -37,19 +39,20 @@ def archive(
     options: Mapping[str, str],
     once: bool = False,
     interval: str = "10 seconds",
+    form: LakeForm | None = None,
 ) -> StreamingQuery:
     """Start to archive topics into the table at `path`; whatever the log still has comes first.
 
     `options` are those of the source (`subscribe`, `servers`, …). `once` ends the query when
-    everything that is there now has been archived.
+    everything that is there now has been archived. `form` is how a new table is kept, a Delta
+    table unless it says otherwise.
     """
     for name in options:
         if name.lower() in {"rows", "startingoffsets", "startingtimestamp"}:
             raise InvalidArgument(f"the archive decides about the option {name} itself")
     # Executors may know other servers than the driver does, so they are told.
     given = {**options, "servers": ",".join(read_options(options, is_stream=True).servers)}
-    lake = Lake(path)
-    lake.create()
+    Lake(path, form).create()
     rows = (
         spark.readStream.format("angarium")
         .option("maxOffsetsPerTrigger", RECORDS_PER_BATCH)

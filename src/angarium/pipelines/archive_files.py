@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import uuid
+from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from angarium.spark.lake import PARTITIONED_BY, SCHEMA, ArchivedFile, Stretch, day_of, folder
+from angarium.spark.lake import PARTITIONED_BY, SCHEMA, ArchivedFile, Lake, Stretch, day_of
 from angarium.spark.link import link_to
 from angarium.spark.losses import LossPolicy
 from angarium.spark.options import read_options
@@ -18,7 +19,6 @@ from angarium.spark.rows import RowShape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
 
     from pyspark.sql import Row
 
@@ -33,7 +33,8 @@ FILES: Final = (
 """What the driver is told: a row for each file, and one without a path for each range."""
 
 _STORED: Final = [field for field in SCHEMA if field.name not in PARTITIONED_BY]
-_FILE_SCHEMA: Final = pa.schema(_STORED)
+_WHOLE: Final = [field for field in SCHEMA if field.name in PARTITIONED_BY]
+"""Columns that are in the path of a file and, in some forms of an archive, in the file as well."""
 _SHAPE: Final = [(field.name, field.type) for field in _STORED if field.name != "topic_id"]
 _REPORT: Final = pa.schema(
     [
@@ -91,7 +92,7 @@ def _files(
     link = link_to(chosen.servers)
     policy = LossPolicy(chosen.fail_on_data_loss)
     received = range_batches(link, wanted, policy=policy, from_nearest=chosen.from_nearest)
-    writing = _Writing(folder(path), Stretch(whole.topic, whole.topic_id, whole.partition))
+    writing = _Writing(Lake(path), Stretch(whole.topic, whole.topic_id, whole.partition))
     try:
         for rows in RowShape(_SHAPE).batches(whole.topic, whole.partition, received):
             writing.add(rows)
@@ -103,11 +104,15 @@ def _files(
 class _Writing:
     """The files of one range, one open at a time."""
 
-    def __init__(self, root: Path, stretch: Stretch) -> None:
+    def __init__(self, lake: Lake, stretch: Stretch) -> None:
         self.files: list[ArchivedFile] = []
-        self._root = root
+        self._root = lake.path
+        self._prefix = lake.files_begin_with
+        self._schema = pa.schema(_STORED + (_WHOLE if lake.writes_whole_rows else []))
         self._stretch = stretch
         self._writer: Any = None
+        self._same: dict[str, Any] = {}
+        """What is the same in all rows of the open file."""
         self._path = ""
         self._day = ""
         self._records = self._first = self._last = 0
@@ -145,10 +150,16 @@ class _Writing:
         if self._writer is None or day != self._day or self._is_full():
             self.close()
             self._begin(day, int(rows.column("offset")[0].as_py()))
-        ids = pa.repeat(pa.scalar(self._stretch.topic_id, pa.int64()), rows.num_rows)
-        self._writer.write_batch(
-            pa.RecordBatch.from_arrays([*rows.columns, ids], schema=_FILE_SCHEMA)
-        )
+        count = rows.num_rows
+        columns = [
+            *rows.columns,
+            *(
+                pa.repeat(self._same[field.name], count)
+                for field in self._schema
+                if field.name in self._same
+            ),
+        ]
+        self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._schema))
         self._records += rows.num_rows
         self._last = int(rows.column("offset")[-1].as_py())
 
@@ -160,10 +171,16 @@ class _Writing:
 
     def _begin(self, day: str, first: int) -> None:
         # A name that nobody has used: what a failed attempt left behind is never part of the table.
-        self._path = f"topic={self._stretch.topic}/date={day}/{uuid.uuid4().hex}.parquet"
+        where = f"{self._prefix}topic={self._stretch.topic}/date={day}"
+        self._path = f"{where}/{uuid.uuid4().hex}.parquet"
+        self._same = {
+            "topic_id": pa.scalar(self._stretch.topic_id, pa.int64()),
+            "topic": pa.scalar(self._stretch.topic, pa.string()),
+            "date": pa.scalar(date.fromisoformat(day), pa.date32()),
+        }
         target = self._root / self._path
         target.parent.mkdir(parents=True, exist_ok=True)
-        self._writer = pq.ParquetWriter(target, _FILE_SCHEMA, compression="zstd")
+        self._writer = pq.ParquetWriter(target, self._schema, compression="zstd")
         self._day, self._records, self._first = day, 0, first
 
 

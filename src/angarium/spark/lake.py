@@ -1,192 +1,122 @@
-"""An archive of topics as a Delta table: Parquet files, and a log that says which of them count.
+"""An archive of topics: Parquet files, and something that says which of them count.
 
-The log also says, atomically with the files, up to which offset each partition is archived (an *app
-transaction* per partition, as Delta calls it). So no record is in the table twice, whatever is
-repeated by whomever, and a reader knows where the table ends and the topic goes on.
+It says as well, atomically with the files, up to which offset each partition is archived. So no
+record is in the archive twice, whatever is repeated by whomever, and a reader knows where the
+archive ends and the topic goes on.
 
-It is written and read through delta-rs, without Spark's help and without a jar. Needs the extra
-`angarium[lake]`.
+`lakes` has its forms: Delta unless asked otherwise, plain Parquet, and Iceberg. An archive that
+exists has the form it has; whoever opens it need not know.
 """
 
 from __future__ import annotations
 
-import json
-import time
-from dataclasses import dataclass
-from datetime import date
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-
 from angarium.errors import InvalidArgument, NotFound
+from angarium.spark.lakes.contents import (
+    PARTITIONED_BY,
+    SCHEMA,
+    ArchivedFile,
+    FileRow,
+    Stretch,
+    day_of,
+    folder,
+)
+from angarium.spark.lakes.delta import LOG, DeltaTable
+from angarium.spark.lakes.form import LakeForm
+from angarium.spark.lakes.iceberg import CATALOG, IcebergTable
+from angarium.spark.lakes.parquet import OWN, ParquetTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
 
-SCHEMA: Final = pa.schema(
-    [
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", pa.timestamp("us", tz="UTC")),
-        ("headers", pa.map_(pa.string(), pa.binary())),
-        ("producer_timestamp", pa.timestamp("us", tz="UTC")),
-        ("topic_id", pa.int64()),
-        ("date", pa.date32()),
-    ]
-)
-"""The columns of an archive. `topic_id` tells namesakes apart; `date` is that of `timestamp`."""
+    from angarium.spark.lakes.form import Table
 
-PARTITIONED_BY: Final = ("topic", "date")
+__all__ = [
+    "PARTITIONED_BY",
+    "SCHEMA",
+    "ArchivedFile",
+    "FileRow",
+    "Lake",
+    "LakeForm",
+    "Stretch",
+    "day_of",
+    "folder",
+]
 
-
-@dataclass(frozen=True, slots=True, order=True)
-class Stretch:
-    """Which partition of which topic; one made anew under its name has another id."""
-
-    topic: str
-    topic_id: int
-    partition: int
-
-    @property
-    def transaction(self) -> str:
-        """The name under which the table's log keeps how far it is archived."""
-        return f"angarium:{self.topic}:{self.topic_id}:{self.partition}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArchivedFile:
-    """One Parquet file, of one partition and one day."""
-
-    path: str
-    """Below the table's folder."""
-    bytes: int
-    records: int
-    stretch: Stretch
-    day: str
-    first: int
-    last: int
-    """Offsets."""
+_SIGNS: Final = {LOG: LakeForm.DELTA, OWN: LakeForm.PARQUET, CATALOG: LakeForm.ICEBERG}
+_TABLES: Final[dict[LakeForm, Callable[[Path], Table]]] = {
+    LakeForm.DELTA: DeltaTable,
+    LakeForm.PARQUET: ParquetTable,
+    LakeForm.ICEBERG: IcebergTable,
+}
 
 
 class Lake:
-    """One table."""
+    """One archive."""
 
-    def __init__(self, path: str) -> None:
-        """Open the table in the folder `path`, or be ready to make it."""
+    def __init__(self, path: str, form: LakeForm | None = None) -> None:
+        """Open the archive in the folder `path`, or be ready to make it.
+
+        `form` is for one that is to be made; `InvalidArgument` if there is one of another form.
+        """
         self.path = folder(path)
-        self._table: Any = None
+        there = next((kind for sign, kind in _SIGNS.items() if (self.path / sign).exists()), None)
+        if form is not None and there is not None and form is not there:
+            raise InvalidArgument(
+                f"the archive in {self.path} is of the form {there.value}, not {form.value}"
+            )
+        self.form = there or form or LakeForm.DELTA
+        self._is_there = there is not None
+        self._table: Table = _TABLES[self.form](self.path)
 
     def exists(self) -> bool:
-        """Tell whether there is a table."""
-        return bool(_delta().DeltaTable.is_deltatable(str(self.path)))
+        """Tell whether there is an archive."""
+        return self._is_there
 
     def create(self) -> None:
-        """Make the table unless there is one."""
-        if not self.exists():
-            self._table = _delta().DeltaTable.create(
-                str(self.path),
-                schema=SCHEMA,
-                mode="ignore",
-                partition_by=list(PARTITIONED_BY),
-                name="angarium archive",
-                description="records of Angarium topics",
-            )
+        """Make the archive unless there is one."""
+        self._table.create()
+        self._is_there = True
 
     @property
-    def table(self) -> Any:
-        """The newest state of the table; `NotFound` if there is none."""
-        if self._table is None:
-            if not self.exists():
-                raise NotFound(f"there is no archive in {self.path}")
-            self._table = _delta().DeltaTable(str(self.path))
-        else:
-            self._table.update_incremental()
+    def table(self) -> Table:
+        """The archive in its form; `NotFound` if there is none."""
+        if not self._is_there:
+            raise NotFound(f"there is no archive in {self.path}")
         return self._table
+
+    @property
+    def writes_whole_rows(self) -> bool:
+        """Whether topic and date are columns of its files."""
+        return self._table.writes_whole_rows
+
+    @property
+    def files_begin_with(self) -> str:
+        """Where, below the folder, a task writes a file that is not part of it yet."""
+        return self._table.files_begin_with
 
     def archived_to(self, stretches: Iterable[Stretch]) -> dict[Stretch, int]:
         """Return the first offset that is not archived, for those that are archived at all."""
-        table = self.table
-        found = {one: table.transaction_version(one.transaction) for one in stretches}
-        return {one: int(version) for one, version in found.items() if version is not None}
+        return self.table.archived_to(stretches)
 
     def add(self, files: Iterable[ArchivedFile], ends: Mapping[Stretch, int]) -> None:
-        """Make files part of the table and note up to where partitions are archived, at once."""
-        delta = _delta()
-        from deltalake.transaction import AddAction  # noqa: PLC0415 (an extra)
-
-        actions = [
-            AddAction(
-                path=one.path,
-                size=one.bytes,
-                partition_values={"topic": one.stretch.topic, "date": one.day},
-                modification_time=time.time_ns() // 1_000_000,
-                data_change=True,
-                stats=_stats(one),
-            )
-            for one in files
-        ]
-        marks = [
-            delta.Transaction(app_id=one.transaction, version=end)
-            for one, end in sorted(ends.items())
-        ]
-        table = self.table
-        table.create_write_transaction(
-            actions,
-            mode="append",
-            schema=table.schema(),
-            partition_by=list(PARTITIONED_BY),
-            commit_properties=delta.CommitProperties(app_transactions=marks),
-        )
+        """Make files part of it and note up to where partitions are archived, at once."""
+        self.table.add(files, ends)
 
     def compact(self, *, file_bytes: int | None = None) -> dict[str, Any]:
-        """Join small files into larger ones; return what that did. The old ones stay readable."""
-        done: dict[str, Any] = self.table.optimize.compact(target_size=file_bytes)
-        return done
+        """Join small files into larger ones; return what that did."""
+        return self.table.compact(file_bytes=file_bytes)
 
-    def listed(self) -> list[dict[str, Any]]:
+    def listed(self) -> list[FileRow]:
         """Return the files that count, with the lowest and highest value of their columns."""
-        rows: list[dict[str, Any]] = pa.table(self.table.get_add_actions(flatten=True)).to_pylist()
-        return rows
+        return self.table.listed()
 
     def files(self, *, topic: str | None = None) -> list[str]:
         """Return the files that count, as paths, of one topic or of all."""
-        filters = None if topic is None else [("topic", "=", topic)]
-        return [str(uri) for uri in self.table.file_uris(partition_filters=filters)]
-
-
-def folder(path: str) -> Path:
-    """Return the folder that a path or a file: address names; other addresses are refused."""
-    if path.startswith("file:"):
-        return Path(path.removeprefix("file:").removeprefix("//"))
-    if "://" in path:
-        raise InvalidArgument(f"an archive is a folder that all machines see, not {path!r}")
-    return Path(path)
-
-
-def day_of(micros: int) -> str:
-    """Return the day of a time, in UTC."""
-    return date.fromordinal(719_163 + micros // 86_400_000_000).isoformat()
-
-
-def _stats(one: ArchivedFile) -> str:
-    place = {"partition": one.stretch.partition, "topic_id": one.stretch.topic_id}
-    return json.dumps(
-        {
-            "numRecords": one.records,
-            "minValues": {**place, "offset": one.first},
-            "maxValues": {**place, "offset": one.last},
-            "nullCount": {"partition": 0, "topic_id": 0, "offset": 0},
-        }
-    )
-
-
-def _delta() -> Any:
-    try:
-        import deltalake  # noqa: PLC0415 (an extra)
-    except ImportError:
-        raise InvalidArgument("archives need the extra: pip install 'angarium[lake]'") from None
-    return deltalake
+        return [
+            str(self.path / row["path"])
+            for row in self.listed()
+            if topic is None or row["partition.topic"] == topic
+        ]
