@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from angarium import SyncClient
+from angarium.testing.broker import BrokerThread
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import SparkSession
-
-    from angarium import SyncClient
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "pipelines.md"
 
@@ -81,10 +82,15 @@ def test_a_pipeline_runs_tells_how_it_is_and_stops_when_it_is_told(
 
 
 def test_the_examples_of_the_guide_run(
-    spark: SparkSession, client: SyncClient, servers: str, tmp_path: Path
+    spark: SparkSession,
+    client: SyncClient,
+    servers: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    if "orders" not in {info.name for info in client.list_topics()}:
-        client.create_topic("orders")
+    there = {info.name for info in client.list_topics()}
+    for name in {"orders", "quality.dlq"} - there:
+        client.create_topic(name)
     client.publish_batch("orders", [b"1", b"2", b"3"])
     names: dict[str, Any] = {
         "spark": spark,
@@ -92,9 +98,19 @@ def test_the_examples_of_the_guide_run(
         "checkpoint": str(tmp_path / "checkpoint"),
     }
     text = GUIDE.read_text(encoding="utf-8")
-    for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
-        exec(compile(code.replace("127.0.0.1:7400", servers), str(GUIDE), "exec"), names)
-    assert names["both"].count() == len(list(client.read("orders")))
+    with BrokerThread() as other:
+        names["other_cluster"] = ",".join(other.addresses)
+        for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+            exec(compile(code.replace("127.0.0.1:7400", servers), str(GUIDE), "exec"), names)
+        with SyncClient(*other.addresses) as elsewhere:
+            copies = len(list(elsewhere.read("eu.orders")))
+    count = len(list(client.read("orders")))
+    assert (names["both"].count(), copies) == (count, count)
+    assert len(list(client.read("orders-again"))) == count
+    printed = capsys.readouterr().out
+    assert f"{count}\n0\n" in printed, "the second replay does nothing"
+    assert "\norders: 1 window" in printed or "\norders: 2 windows" in printed
+    assert "orders record.value matches ^[0-9]+$" in printed
 
 
 def test_the_files_of_the_guide_are_in_order(tmp_path: Path) -> None:

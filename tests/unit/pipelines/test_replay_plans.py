@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from angarium.errors import InvalidArgument
+from angarium.pipelines.board import State, Status
 from angarium.pipelines.jobs import Replay, replay_in
+from angarium.pipelines.replay.pace import Run
 from angarium.pipelines.replay.plan import PORTION_BYTES, PORTION_RECORDS, Part, Plan, planned
 from angarium.spark.ranges import OffsetRange
 
@@ -50,6 +52,23 @@ def test_portions_are_bounded_by_bytes_and_by_the_rate() -> None:
     assert portion(1e12) == 1
     assert portion(1.0, rate=100) == 200
     assert portion(1 << 20, rate=10_000) == PORTION_BYTES >> 20
+
+
+def test_a_replay_waits_for_its_rate() -> None:
+    now = [100.0]
+    told: list[Status] = []
+    whole = plan((Part(0, 0, 1000),), 400)
+    run = Run(whole, rate=200, on_progress=told.append, clock=lambda: now[0])
+    for portion in whole.portions():
+        now[0] += run.ahead_s()
+        assert not run.is_ahead()
+        run.has_written(portion)
+        now[0] += 0.5  # what writing takes is part of the time
+    assert now[0] == 104.5
+    assert [one.lag for one in told] == [600, 200, 0]
+    assert run.ended(3, is_done=True).written == 1000
+    assert told[-1].state is State.STOPPED
+    assert not Run(whole, rate=None, on_progress=told.append).is_ahead()
 
 
 def test_the_same_wish_is_the_same_replay() -> None:

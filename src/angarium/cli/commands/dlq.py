@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
+from argparse import ArgumentTypeError
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from angarium.cli.complaints import Refusal
+from angarium.cli.grammar.dlq import place
 from angarium.cli.grammar.quantities import shown_time
 from angarium.cli.output import print_json, print_table, readable
 from angarium.cli.records import record_json
@@ -137,14 +140,30 @@ def _chosen(options: Namespace) -> LetterFilter:
     """Return which letters are meant; whoever means all of them says so."""
     patterns = (options.from_topic, options.group, options.reason)
     is_filtered = any(one is not None for one in patterns)
-    if not options.letters and not is_filtered and not options.all:
+    letters = [*options.letters, *([] if options.set is None else _letters_in(options.set))]
+    if not letters and not is_filtered and not options.all:
         raise Refusal("which ones? Name letters, give a filter such as --group, or say --all")
-    if options.all and (options.letters or is_filtered):
+    if options.all and (letters or is_filtered):
         raise Refusal("--all means every letter: leave out the others, or leave out --all")
-    places = frozenset(options.letters) if options.letters else None
+    places = frozenset(letters) if letters else None
     return LetterFilter(
         topic=options.from_topic, group=options.group, reason=options.reason, places=places
     )
+
+
+def _letters_in(name: str) -> list[tuple[int, int]]:
+    """Return the letters in a file, one a line, as `pipeline dead-letters --set` writes them."""
+    text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+    found = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip():
+            try:
+                found.append(place(line.strip()))
+            except ArgumentTypeError as wrong:
+                raise Refusal(f"{name}, line {number}: {wrong}") from None
+    if not found:
+        raise Refusal(f"there is no letter in {name}")
+    return found
 
 
 def _print_dealt(dealt: Dealt, chosen: Choices, what: str, options: Namespace) -> None:

@@ -18,11 +18,13 @@ from angarium.client import SyncClient
 from angarium.errors import NotFound
 from angarium.pipelines.board import Board, State, Status
 from angarium.pipelines.definition import ONCE, read_definition
+from angarium.pipelines.jobs import Replay
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
     from angarium.cli.profiles import Choices
+    from angarium.pipelines.definition import Definition
 
 
 def run_here(options: Namespace) -> int:
@@ -30,6 +32,17 @@ def run_here(options: Namespace) -> int:
     wanted = read_definition(Path(options.file))
     if options.once:
         wanted = replace(wanted, trigger=ONCE)
+    if isinstance(wanted.job, Replay):
+        from angarium.cli.commands.pipeline_jobs import run_replay  # noqa: PLC0415 (it needs us)
+
+        servers = ",".join(map(str, choices(options).servers))
+        job = replace(wanted.job, options={"servers": servers, **wanted.job.options})
+        return run_replay(options, job if job.id else replace(job, id=wanted.name), servers)
+    return attend(options, wanted)
+
+
+def attend(options: Namespace, wanted: Definition) -> int:
+    """Start a pipeline and stay with it until it ends."""
     chosen = choices(options)
     servers = ",".join(map(str, chosen.servers))
     with SyncClient(servers) as client, starting_spark(options) as spark:
@@ -39,7 +52,7 @@ def run_here(options: Namespace) -> int:
         board = Board(client)
         query = start(spark, wanted, servers=servers)
         print(f"{wanted.name} runs; Ctrl-C ends it", file=sys.stderr, flush=True)
-        ended = run(query, wanted, board, on_progress=lambda now: _print_progress(now, chosen))
+        ended = run(query, wanted, board, on_progress=lambda now: print_progress(now, chosen))
         if ended.state is State.FAILED:
             failure = query.exception()
             raise failure if failure is not None else Refusal(ended.error)
@@ -50,7 +63,8 @@ def run_here(options: Namespace) -> int:
 def validate(options: Namespace) -> int:
     """Say that a file is in order, or what is wrong with it."""
     found = read_definition(Path(options.file))
-    what = "an archive" if found.archive is not None else f"{len(found.sources)} source(s)"
+    builtin = found.job is not None or found.archive is not None
+    what = found.kind if builtin else f"{len(found.sources)} source(s)"
     print(f"{found.name} is in order: {what}, every {found.trigger}".replace("every once", "once"))
     return 0
 
@@ -82,10 +96,11 @@ def list_all(options: Namespace) -> int:
         print_json([_json(one) for one in found])
         return 0
     print_table(
-        ("pipeline", "state", "batch", "in/s", "done/s", "lag", "batch ms", "where"),
+        ("pipeline", "kind", "state", "batch", "in/s", "done/s", "lag", "batch ms", "where"),
         [
             (
                 one.name,
+                one.kind,
                 one.state.value,
                 one.batch,
                 one.input_rows_per_s,
@@ -111,8 +126,11 @@ def status(options: Namespace) -> int:
     if chosen.is_json:
         print_json(_json(found[0]))
         return 0
-    for name, value in _json(found[0]).items():
+    told = _json(found[0])
+    report = told.pop("report")
+    for name, value in told.items():
         print(f"{name.replace('_', ' '):<22}{value}")
+    print_table(("counted", "records"), report.items(), none="")
     return 0
 
 
@@ -125,13 +143,15 @@ def stop(options: Namespace) -> int:
     return 0
 
 
-def _print_progress(now: Status, chosen: Choices) -> None:
+def print_progress(now: Status, chosen: Choices) -> None:
+    """Print a line about how a pipeline is."""
     if chosen.is_json:
         print(msgspec.json.encode(now).decode(), flush=True)
         return
     print(
         f"{now.name}  batch {now.batch}  in {now.input_rows_per_s:,.0f}/s  "
-        f"done {now.processed_rows_per_s:,.0f}/s  lag {now.lag:,}  {now.batch_ms:,} ms",
+        f"done {now.processed_rows_per_s:,.0f}/s  lag {now.lag:,}  {now.batch_ms:,} ms"
+        + "".join(f"  {name} {count:,}" for name, count in now.report.items() if count),
         flush=True,
     )
 

@@ -54,6 +54,9 @@ _LETTER = "as `dlq list` shows it: PARTITION@OFFSET"
 
 def _add_choice(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("letters", type=place, nargs="*", metavar="LETTER", help=_LETTER)
+    parser.add_argument(
+        "--set", metavar="FILE", help="also those in a file, one a line; - reads from the terminal"
+    )
     _add_filter(parser)
     parser.add_argument("--all", action="store_true", help="all of them")
     parser.add_argument("--dry-run", action="store_true", help="only say what would be done")

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from angarium.client import SyncClient
 from angarium.errors import NotFound, PreconditionFailed
-from angarium.pipelines.board import State, Status
 from angarium.pipelines.records import RECORD
 from angarium.pipelines.replay.lake import LakeCluster, lake_rows
 from angarium.pipelines.replay.ledger import Ledger
+from angarium.pipelines.replay.pace import Run
 from angarium.pipelines.replay.plan import planned
 from angarium.spark.batch_plan import batch_ranges
 from angarium.spark.options import read_options
@@ -27,34 +26,20 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from angarium.pipelines.board import Status
     from angarium.pipelines.jobs import Replay
+    from angarium.pipelines.replay.pace import Replayed
     from angarium.pipelines.replay.plan import Plan
     from angarium.spark.cluster import Cluster
     from angarium.spark.options import ReadOptions
     from angarium.spark.ranges import OffsetRange
 
 
-NOTED_EVERY_S: Final = 5.0
-"""How often a replay writes down how far it is."""
-
 NAP_S: Final = 0.5
 """How long a replay that is ahead of its rate sleeps before it looks whether it is to stop."""
 
 RECORD_BYTES_GUESS: Final = 1000.0
 """The size of a record where none can be looked at."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replayed:
-    """How a replay ended."""
-
-    plan: Plan
-    portions: int
-    """Written by now, by this run or an earlier one."""
-    written: int
-    """Offsets that this run has gone through."""
-    is_done: bool
-    """False if it was stopped before."""
 
 
 def replay(
@@ -73,7 +58,7 @@ def replay(
         ledger = Ledger(client)
         plan, done = _agreed(wanted, options, source, ledger)
         partitions = _make_topic(client, plan, source)
-        run = _Run(wanted, plan, on_progress)
+        run = Run(plan, rate=wanted.rate, on_progress=on_progress)
         for number, ranges in enumerate(plan.portions()):
             if number < done:
                 run.skip(ranges)
@@ -96,64 +81,6 @@ def replay(
             done = number + 1
         ledger.note(plan.name, done)
     return run.ended(done, is_done=True)
-
-
-class _Run:
-    """How far one run is, and how fast."""
-
-    def __init__(self, wanted: Replay, plan: Plan, on_progress: Callable[[Status], None]) -> None:
-        self._wanted = wanted
-        self._plan = plan
-        self._on_progress = on_progress
-        self._began = self._noted = time.monotonic()
-        self._left = plan.records
-        self._written = 0
-        self._portion = -1
-
-    def skip(self, ranges: Sequence[OffsetRange]) -> None:
-        """Pass over a portion that an earlier run has written."""
-        self._portion += 1
-        self._left -= sum(one.records for one in ranges)
-
-    def is_ahead(self) -> bool:
-        """Tell whether the next portion would come too early."""
-        return self.ahead_s() > 0
-
-    def ahead_s(self) -> float:
-        """Return how long to wait for the rate's sake."""
-        if self._wanted.rate is None:
-            return 0.0
-        return self._began + self._written / self._wanted.rate - time.monotonic()
-
-    def has_written(self, ranges: Sequence[OffsetRange]) -> bool:
-        """Count a portion; return whether it is time to write down how far we are."""
-        self.skip(ranges)
-        self._written += sum(one.records for one in ranges)
-        self._on_progress(self._status(State.RUNNING))
-        now = time.monotonic()
-        if now - self._noted < NOTED_EVERY_S:
-            return False
-        self._noted = now
-        return True
-
-    def ended(self, portions: int, *, is_done: bool) -> Replayed:
-        """Return how it ended."""
-        self._on_progress(self._status(State.STOPPED))
-        return Replayed(plan=self._plan, portions=portions, written=self._written, is_done=is_done)
-
-    def _status(self, state: State) -> Status:
-        seconds = max(time.monotonic() - self._began, 1e-3)
-        rate = round(self._written / seconds, 1)
-        return Status(
-            name=self._plan.name,
-            kind="replay",
-            state=state,
-            batch=self._portion,
-            input_rows_per_s=rate,
-            processed_rows_per_s=rate,
-            batch_ms=int(1000 * seconds / max(1, self._portion + 1)),
-            lag=self._left,
-        )
 
 
 def _source(wanted: Replay, options: ReadOptions) -> Cluster:
