@@ -78,6 +78,27 @@ def test_a_range_is_replayed_once_in_portions_at_its_rate_with_its_headers(
         replay(spark, Replay(options=options, into="other", id=wanted.name))
 
 
+def test_a_replay_that_dies_between_a_portion_and_its_note_repeats_nothing(
+    spark: SparkSession, client: SyncClient, servers: str, new_topic: Callable[[int], str]
+) -> None:
+    from angarium.pipelines.replay import Replay, replay
+
+    topic = new_topic(2)
+    publish(client, topic, 0, 300)
+    options = {"servers": servers, "subscribe": topic}
+    wanted = Replay(options=options, into=f"{topic}-again", rate=100)
+
+    def die(_: Status) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        replay(spark, wanted, on_progress=die)
+    # The portion is written, and nobody knows.
+    assert values(client, f"{topic}-again").total() == 200
+    assert replay(spark, wanted).written == 300
+    assert values(client, f"{topic}-again") == Counter(b"%d" % one for one in range(300))
+
+
 def test_an_archived_topic_that_is_gone_is_replayed_into_another_cluster(
     spark: SparkSession,
     client: SyncClient,
@@ -143,13 +164,14 @@ def test_a_mirror_goes_on_exactly_where_it_was_even_without_its_checkpoint(
     mirrored("one")
     publish(client, topic, 700, 900)
     mirrored("one")
+    client.alter_topic(topic, partitions=4)
     publish(client, topic, 900, 1000)
     mirrored("another")
     with SyncClient(to) as there:
         here = {(one.partition, int(one.offset or 0)): one for one in client.read(topic)}
         copies = list(there.read(f"eu.{topic}"))
         assert len(copies) == len(here) == 1000
-        assert len(there.describe_topic(f"eu.{topic}").partitions) == 3
+        assert len(there.describe_topic(f"eu.{topic}").partitions) == 4
         cluster = client.cluster_status().cluster_id
         for copy in copies:
             told = dict(copy.headers[2:])
