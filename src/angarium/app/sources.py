@@ -118,9 +118,13 @@ def _from_file(file: Path, found: list[Problem]) -> Values:
     values: Values = {}
     for section, content in document.items():
         line = _line_of(text, section, None)
-        if section not in SECTIONS or not isinstance(content, dict):
+        if section not in SECTIONS:
             what = f"there is no such section{_nearest(section, SECTIONS)}"
             found.append(Problem(f"[{section}]", what, _at(file, line)))
+            continue
+        if not isinstance(content, dict):
+            what = f"it is a section, not a setting: write [{section}], and its settings below it"
+            found.append(Problem(section, what, str(file)))
             continue
         if section == _USERS:
             # Its names are the users' own.

@@ -182,8 +182,8 @@ class Node:
         else:
             raise StorageError(
                 f"{config.data_directory} is empty: say whether to form a new cluster (--form, or "
-                "cluster.form in node.toml) or whom to join (--join, cluster.join); a node never "
-                "forms one by itself"
+                "node.form in node.toml) or whom to join (--join, node.join); a node never forms "
+                "one by itself"
             )
         self._attach_catalog()
         self.levels.note(self.catalog.machine)

@@ -65,6 +65,12 @@ def test_a_door_can_be_left_closed(tmp_path: Path) -> None:
     )
 
 
+def test_a_section_written_as_a_setting_is_explained(tmp_path: Path) -> None:
+    assert "listen: it is a section, not a setting: write [listen]" in complaint(
+        file=written(tmp_path, "listen = 3\n")
+    )
+
+
 def test_a_complaint_names_file_and_line_and_all_complaints_come_at_once(tmp_path: Path) -> None:
     file = written(
         tmp_path,
