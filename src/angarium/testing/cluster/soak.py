@@ -26,6 +26,7 @@ import uvloop
 
 from angarium.api import TopicConfig
 from angarium.client import Client
+from angarium.errors import AngariumError
 from angarium.testing.cluster.cluster import ProcessCluster
 from angarium.testing.cluster.processes import SMALL
 from angarium.testing.cluster.soak_groups import GroupWork
@@ -67,6 +68,7 @@ class Soak:
         self._cluster = cluster
         self._rate = rate
         self._acknowledged = 0
+        self._unanswered = 0
         self._received = 0
         self._answers_ms: list[float] = []
         self._deliveries_ms: list[float] = []
@@ -98,6 +100,8 @@ class Soak:
                     self.remarks = await self._work.conclude()
                     self.faults += self._work.faults
                 await self._drain()
+                unanswered = self._unanswered + (self._work.unanswered if self._work else 0)
+                self.remarks += f"\n{unanswered:,} records were not answered in time"
             finally:
                 for task in tasks:
                     task.cancel()
@@ -121,9 +125,13 @@ class Soak:
 
     async def _publish_one(self, client: Client, values: list[bytes], partition: int) -> None:
         began = time.perf_counter()
-        await client.publish_batch(
-            TOPIC, values, partition=partition, timestamps=time.time_ns() // 1_000
-        )
+        try:
+            await client.publish_batch(
+                TOPIC, values, partition=partition, timestamps=time.time_ns() // 1_000
+            )
+        except AngariumError:
+            self._unanswered += len(values)
+            return
         self._answers_ms.append((time.perf_counter() - began) * 1_000)
         self._acknowledged += len(values)
 
