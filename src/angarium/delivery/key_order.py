@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.batch.hashing import NO_KEY
 from angarium.delivery.assignment import name_hash, rating
-from angarium.delivery.blocks import REST, SHIFT, offsets
+from angarium.delivery.blocks import REST, SHIFT, by_block, offsets
 from angarium.delivery.queue_order import QueueOrder
 
 if TYPE_CHECKING:
@@ -70,10 +70,7 @@ class KeyOrder(QueueOrder):
         self._members: list[tuple[int, str]] = []
         self._owners: dict[int, tuple[int, str]] = {}
         """The member of a key, and how much it wants it: asking all of them takes its time."""
-        for offset in sorted(self._waits):
-            key = self._hash_of(offset)
-            if key != NO_KEY:
-                self._park(offset, key)
+        self._park_waiting()
 
     def pick(self, now: Micros, hand: Hand) -> None:
         """Lend what can be lent: keys to their members, and the rest to anybody in turn."""
@@ -147,6 +144,29 @@ class KeyOrder(QueueOrder):
         if not self._source.start_offset <= offset < self._source.end_offset:
             return NO_KEY
         return self._source.key_hashes(offset, offset + 1)[0]
+
+    def _park_waiting(self) -> None:
+        """Put the records that wait for another attempt into their chains, a block at a time.
+
+        Nobody is here yet who could be lent them; and as they come upward, each goes to the end.
+        """
+        first, past = self._source.start_offset, self._source.end_offset
+        for block, bits in sorted(by_block(self._waits).items()):
+            found = [one for one in offsets(block, bits) if first <= one < past]
+            if not found:
+                continue
+            start = found[0]
+            hashes = self._source.key_hashes(start, found[-1] + 1)
+            for offset in found:
+                key = hashes[offset - start]
+                if key == NO_KEY:
+                    continue
+                chain = self._chains.get(key)
+                if chain is None:
+                    chain = self._chains[key] = _Chain(key)
+                chain.queue.append(offset)
+                self._key_of[offset] = key
+                self._parked += 1
 
     def _park(self, offset: int, key: int) -> None:
         """Let a record wait in its chain."""

@@ -6,10 +6,10 @@ asks for much does not leave the others idle. All records of one delivery share 
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Final
 
-from angarium.delivery.blocks import REST, SHIFT, Pool, offsets
+from angarium.delivery.blocks import REST, SHIFT, Pool, by_block, offsets
 from angarium.delivery.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -34,18 +34,26 @@ class QueueOrder:
         self._sweep = Sweep(group, source, due=now)
         self._ready = Pool()
         """Records below the sweep that may be lent at once."""
-        self._waiting: list[tuple[int, int]] = []
+        self._waiting: list[tuple[int, int]]
         """A heap of times and offsets; only those that `_waits` confirms are meant."""
-        self._waits: dict[int, int] = {}
-        for offset, intent in group.intents.items():
-            if intent.generation == group.generation:
-                self._sweep.busy.add_offset(offset)
+        self._waits: dict[int, int]
+        promised = {
+            offset
+            for offset, intent in group.intents.items()
+            if intent.generation == group.generation
+        }
         # Records that others swept come to this leader as well, and some of them may expire.
         self._sweep.may_expire = bool(group.attempts)
-        for offset, attempts in group.attempts.items():
-            if offset not in self._sweep.busy:
-                self._sweep.busy.add_offset(offset)
-                self._wait(offset, attempts.not_before)
+        # All at once: a new leader may find a hundred thousand of them, and everybody waits.
+        self._waits = {
+            offset: attempts.not_before
+            for offset, attempts in group.attempts.items()
+            if offset not in promised
+        }
+        self._waiting = [(time, offset) for offset, time in self._waits.items()]
+        heapify(self._waiting)
+        for block, bits in by_block(promised.union(self._waits)).items():
+            self._sweep.busy.add(block, bits)
 
     @property
     def absent(self) -> list[tuple[int, int]]:
