@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from angarium.cli.local.ports import is_free
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
 COMMAND = (sys.executable, "-m", "angarium")
@@ -77,9 +77,11 @@ def is_alive(pid: int) -> bool:
 class Up:
     """An `angarium up`, on a terminal or not."""
 
-    def __init__(self, folder: Path, *, on_terminal: bool = False) -> None:
+    def __init__(
+        self, folder: Path, *, on_terminal: bool = False, more: Sequence[str] = ()
+    ) -> None:
         self.folder = folder
-        self._words = ["up", "--port-base", str(free_port_base())]
+        self._words = ["up", "--port-base", str(free_port_base()), *more]
         self._said = b""
         self._terminal: int | None = None
         self._on_terminal = on_terminal
