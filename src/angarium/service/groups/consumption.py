@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec.structs import replace
@@ -48,14 +49,18 @@ _log = logging.getLogger(__name__)
 LOOK_S: Final = 0.05
 """How often the agent looks after its partitions: who is not attached, and whose credit is idle."""
 
+REST_S: Final = 0.5
+"""The same while nothing is on loan and all are attached, so that many idle consumers cost little.
+What comes meanwhile ends the rest."""
+
 PAUSE_S_MAX: Final = 0.25
 """Attaching again waits longer after each failure, up to this: how late a new leader is noticed."""
 
-LEADERS_EVERY: Final = 10
-"""In every so many-th look it is looked for leaders that changed without a word."""
+LEADERS_S: Final = 0.5
+"""How often it is looked for leaders that changed without a word."""
 
-TOPICS_EVERY: Final = 20
-"""In every so many-th look the topics are looked up, for new partitions."""
+TOPICS_S: Final = 1.0
+"""How often the topics are looked up, for new partitions."""
 
 Told: TypeAlias = "Callable[[tuple[Settled, ...]], None]"
 
@@ -87,6 +92,8 @@ class LocalConsumption:
         """Parts with arrivals, each once, in turn."""
         self._is_ready: set[Part] = set()
         self._something = asyncio.Event()
+        self._stirred = asyncio.Event()
+        """Set when something happens that an agent at rest should look at."""
         self._error: AngariumError | None = None
         self._is_over = False
         self._has_begun = False
@@ -236,6 +243,7 @@ class LocalConsumption:
         """Hear that a part's leader let go: go on with the next, or end."""
         if self._is_over:
             return
+        self._stirred.set()
         waiting = self._joins.get(part)
         if error.retriable and not (waiting is not None and isinstance(error, LimitExceeded)):
             pause = min(PAUSE_S_MAX, LOOK_S * 2 ** min(part.failures - 1, 10))
@@ -261,6 +269,7 @@ class LocalConsumption:
 
     def arrived(self, part: Part) -> None:
         """Hear that records have come."""
+        self._stirred.set()
         if part not in self._is_ready:
             self._is_ready.add(part)
             self._ready.append(part)
@@ -376,10 +385,9 @@ class LocalConsumption:
     # --- looking after ------------------------------------------------------------------------
 
     async def _look_after(self) -> None:
-        looks = 0
+        leaders_at = topics_at = self._loop.time()
         while not self._is_over:
-            await asyncio.sleep(LOOK_S)
-            looks += 1
+            await self._pause()
             now = self._loop.time()
             for part in list(self._parts.values()):
                 due = self._due.get(part)
@@ -392,10 +400,22 @@ class LocalConsumption:
                 part.return_stale(now)
                 part.expire_asks(now, late)
             self._spread()
-            if looks % LEADERS_EVERY == 0:
+            if now >= leaders_at:
+                leaders_at = now + LEADERS_S
                 self._follow_leaders()
-            if looks % TOPICS_EVERY == 0:
+            if now >= topics_at:
+                topics_at = now + TOPICS_S
                 self._follow_topics()
+
+    async def _pause(self) -> None:
+        """Wait until the next look; longer while nothing is going on, or until something is."""
+        if not all(part.is_quiet for part in self._parts.values()):
+            await asyncio.sleep(LOOK_S)
+            return
+        self._stirred.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(REST_S):
+                await self._stirred.wait()
 
     def _spread(self) -> None:
         if self._lingering is not None:

@@ -99,6 +99,11 @@ class Part:
         """True while it is attached, or on its way there."""
         return self._seat is not None
 
+    @property
+    def is_quiet(self) -> bool:
+        """True if it is attached, nothing is on loan and nobody waits: there is nothing to do."""
+        return self.is_attached and not (self.holdings.count or self._asks or self.was_busy)
+
     # --- coming and going ---------------------------------------------------------------------
 
     def attach(self, post: Post, node: NodeId, opening: Opening, credit: int) -> None:
