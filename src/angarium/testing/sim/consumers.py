@@ -55,6 +55,11 @@ class Consumers:
             for one in (self._state(partition, name) for partition, name, _ in self.groups)
         )
 
+    def floors(self) -> tuple[int, ...]:
+        """Return how far every group has come; -1 for one that was never opened."""
+        states = (self._state(partition, name) for partition, name, _ in self.groups)
+        return tuple(-1 if one is None else one.floor for one in states)
+
     def read_final(self) -> None:
         """Write down how every group stands, and complain about those that have not finished."""
         history = self._world.history
