@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from angarium.batch.columns import HeadersOf
     from angarium.client.publishing.outgoing import HeadersLike, Outgoing, Text
     from angarium.client.publishing.receipts import Loss, Receipt
+    from angarium.client.reading.face import FetchedBatches
     from angarium.client.reading.starts import StartLike
     from angarium.client.reading.subscription import Subscription
     from angarium.client.records import ReceivedBatch, Record
@@ -235,8 +236,8 @@ class SyncClient(SyncGroups, SyncTransactional):
         bytes_max: int | None = None,
         wait_s: float = 0.0,
         fresh: bool = False,
-    ) -> list[ReceivedBatch]:
-        """Return the same as `fetch`, in the batches in which it is stored."""
+    ) -> FetchedBatches:
+        """Return the same as `fetch`, in the batches in which it is stored, and where to go on."""
         return self._thread.call(
             self._client.fetch_batches(
                 topic, partition, offset, bytes_max=bytes_max, wait_s=wait_s, fresh=fresh

@@ -39,8 +39,10 @@ def test_a_fetch_begins_at_its_offset_even_inside_a_batch(run: Runner) -> None:
             assert [record.value for record in records] == [b"%d" % at for at in range(4, 10)]
             few = await client.fetch("t", 0, 4, records_max=2)
             assert [record.offset for record in few] == [4, 5]
-            (batch,) = await client.fetch_batches("t", 0, 4)
-            assert batch.values() == [b"%d" % at for at in range(4, 10)]
+            batches = await client.fetch_batches("t", 0, 4)
+            assert batches[0].values() == [b"%d" % at for at in range(4, 10)]
+            assert (len(batches), batches.after) == (1, 10)
+            assert (await client.fetch_batches("t", 0, 10)).after == 10
             assert await client.fetch("t", 0, 10) == []
             with pytest.raises(OffsetOutOfRange):
                 await client.fetch("t", 0, 11)

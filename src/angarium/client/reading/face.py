@@ -9,12 +9,21 @@ from angarium.client.reading.fetching import everything, fetched, fetched_one, o
 from angarium.client.reading.starts import start_in
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterable
 
     from angarium.client.reach import Reach
     from angarium.client.reading.starts import StartLike
     from angarium.client.records import ReceivedBatch, Record
     from angarium.ids import Offset
+
+
+class FetchedBatches(list["ReceivedBatch"]):
+    """Batches of one partition, in order, and where to go on."""
+
+    def __init__(self, batches: Iterable[ReceivedBatch] = (), *, after: int) -> None:
+        super().__init__(batches)
+        self.after = after
+        """The offset from which to fetch next; the one asked for, if nothing was there."""
 
 
 class Reading(ABC):
@@ -57,10 +66,11 @@ class Reading(ABC):
         bytes_max: int | None = None,
         wait_s: float = 0.0,
         fresh: bool = False,
-    ) -> list[ReceivedBatch]:
+    ) -> FetchedBatches:
         """Return the same as `fetch`, in the batches in which it is stored.
 
-        A batch of which some records have expired comes in the parts that are left of it.
+        A batch of which some records have expired comes in the parts that are left of it. The list
+        says where to go on (`after`), also behind what has expired at its end.
         """
         while True:
             batches, after = await fetched(
@@ -73,7 +83,7 @@ class Reading(ABC):
                 fresh=fresh,
             )
             if batches or after == offset:
-                return batches
+                return FetchedBatches(batches, after=after)
             offset = after  # everything there has expired, or was removed by compaction
 
     async def fetch_one(
