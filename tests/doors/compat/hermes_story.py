@@ -94,6 +94,33 @@ async def groups(stub) -> None:
     await second.end()
 
 
+async def giving_up(stub) -> None:
+    """What nobody acknowledges becomes a dead letter, in the topic of that name."""
+    from angarium.api import GroupConfig
+    from angarium.client import Client
+
+    await stub.Publish(pb.PublishRequest(topic="heavy", payload=b"too heavy"))
+    one = Subscriber(stub)
+    await one.begin("heavy", "weak")
+    assert (await one.next()).payload == b"too heavy"
+    # Thirty seconds for each of five attempts are too long for a test.
+    config = GroupConfig(
+        ack_timeout_ms=300, max_attempts=2, backoff_min_ms=10, dead_letter_topic="hermes.dlq"
+    )
+    async with Client(MEMBER) as client:
+        assert (await client.group("weak").describe()).config.dead_letter_topic == "hermes.dlq"
+        await client.group("weak").alter(config)
+    await one.end()
+    again = Subscriber(stub)
+    await again.begin("heavy", "weak")
+    await again.next()
+    letters = Subscriber(stub)
+    await letters.begin("hermes.dlq", "__REPLAY__")
+    assert (await letters.next(20)).payload == b"too heavy"
+    again.call.cancel()
+    await letters.end()
+
+
 async def refusals(stub) -> None:
     nameless = Subscriber(stub)
     await nameless.call.write(pb.SubscribeRequest(action="ACK"))
@@ -159,7 +186,7 @@ async def main() -> None:
         stub = BrokerServiceStub(channel)
         CHANNELS[stub] = channel
         stubs.append(stub)
-    for story in (every_mode, many_at_once, groups, refusals, joining, reflected):
+    for story in (every_mode, many_at_once, groups, giving_up, refusals, joining, reflected):
         await asyncio.wait_for(story(stubs[0]), 60)
         print(story.__name__, "ok")
     await asyncio.wait_for(hints(stubs), 60)
