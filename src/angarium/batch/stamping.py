@@ -8,6 +8,7 @@ anywhere in a stamped batch shows.
 
 from __future__ import annotations
 
+from struct import Struct
 from typing import TYPE_CHECKING
 
 from angarium.batch.checksum import crc32c, crc32c_of_bytes
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
     from angarium.ids import Buffer, Micros, Offset, Term
 
 _UNSTAMPED = bytes(CHECKED_START - STAMP_START)
+
+_BEGINNING = Struct("<4s32xI")
+assert _BEGINNING.size == LENGTH_START + LENGTH.size
+_beginning = _BEGINNING.unpack_from
+"""A batch's magic and its length."""
 
 
 def stamp(
@@ -71,11 +77,13 @@ def split(buffer: Buffer) -> list[memoryview]:
     batches = []
     start, end = 0, len(view)
     while start < end:
-        length = batch_length(view, start)
-        if length > end - start:
-            raise InvalidBatch(
-                f"a batch of {length} bytes is declared where {end - start} bytes are left"
-            )
+        left = end - start
+        if left < HEADER_BYTES:
+            batch_length(view, start)  # says what is wrong
+        magic, length = _beginning(view, start)
+        if magic != MAGIC or not HEADER_BYTES <= length <= left or length & 7:
+            length = batch_length(view, start)
+            raise InvalidBatch(f"a batch of {length} bytes is declared where {left} bytes are left")
         batches.append(view[start : start + length])
         start += length
     return batches

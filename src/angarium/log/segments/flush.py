@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from angarium.log.disk import Disk, File
     from angarium.log.segments.config import SegmentConfig
     from angarium.log.segments.segment import Segment
-    from angarium.log.segments.tail import Waiting
+    from angarium.log.segments.tail import Run
 
 
 @dataclass(slots=True)
@@ -44,7 +44,8 @@ class Flush:
     """Batches on their way to the disk. At most one is on its way at a time."""
 
     writes: Sequence[SegmentWrite]
-    frames: int
+    runs: int
+    """How many runs of the tail it covers."""
     end_offset: Offset
     """The log's end once this is written."""
     sync: bool
@@ -52,9 +53,9 @@ class Flush:
 
 
 def planned_writes(
-    frames: Iterable[Waiting], rolled: Iterable[Segment], active: Segment | None
+    runs: Iterable[Run], rolled: Iterable[Segment], active: Segment | None
 ) -> list[SegmentWrite]:
-    """Return the writes that bring `frames` to disk and seal the `rolled` segments, in order.
+    """Return the writes that bring `runs` to disk and seal the `rolled` segments, in order.
 
     The active segment is among them even without new bytes, because it may have to be synced.
     """
@@ -63,10 +64,10 @@ def planned_writes(
         writes[segment.base_offset] = SegmentWrite(
             segment, segment.written.position, segment.written, seals=segment.is_rolled
         )
-    for waiting in frames:
-        write = writes[waiting.segment.base_offset]
-        write.buffers.append(waiting.buffer)
-        write.end = Point(waiting.position + waiting.frame.length, waiting.crc)
+    for run in runs:
+        write = writes[run.segment.base_offset]
+        write.buffers += run.buffers
+        write.end = Point(run.position + run.length, run.crc)
     return [write for write in writes.values() if write.buffers or write.seals or write.position]
 
 

@@ -33,6 +33,9 @@ _WALK: Final = struct.Struct("<8xq20xI12xI")
 """The fields a walk along verified bytes needs: base offset, length, span."""
 assert _WALK.size == GAP_BYTES
 
+_STAMPED: Final = struct.Struct("<4s4xq8xq4xI8xII56xq8xq")
+assert _STAMPED.size == HEADER_BYTES
+
 _LATEST: Final = struct.Struct("<q8xq")
 _LATEST_START: Final = 112
 """Where a batch's header has its latest `expires_at` and its latest `deliver_at`."""
@@ -41,6 +44,11 @@ walk = _WALK.unpack_from
 """Return (base offset, length, span) of the frame that starts at a place in a buffer.
 
 A gap is told by its length: no batch is so short."""
+
+
+stamped = _STAMPED.unpack_from
+"""Return (magic, base offset, append time, length, count, span, latest `expires_at`, latest
+`deliver_at`) of the batch that starts at a place in a buffer: all that an append wants to know."""
 
 
 class Frame(NamedTuple):

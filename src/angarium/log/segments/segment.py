@@ -97,26 +97,49 @@ class Segment:
 
     def add(self, frame: Frame, *, crc: int, index_bytes: int) -> None:
         """Account for `frame` behind all others; `crc` is the segment's with it included."""
-        index = self.index
-        assert index is not None
         if not frame.is_gap:
             if self.batches == 0:
                 self.first_time = frame.append_time
             self.last_time = frame.append_time
             self.batches += 1
             self.records += frame.records
-        if self.bytes - index.last_position() >= index_bytes:
-            index.add(
-                offset=frame.base_offset,
-                time=self.last_time,
-                position=self.bytes,
-                crc=self.crc,
-                stamps=self.stamps,
-            )
+        self.point_if_due(offset=frame.base_offset, time=self.last_time, index_bytes=index_bytes)
         self.stamps = extend(self.stamps, frame.stamp_crc.to_bytes(4, "little"))
         self.bytes += frame.length
         self.crc = crc
         self.next_offset = frame.next_offset
+
+    def add_run(
+        self,
+        *,
+        batches: int,
+        records: int,
+        length: int,
+        next_offset: Offset,
+        last_time: Micros,
+        crc: int,
+        stamps: int,
+    ) -> None:
+        """Account for many batches behind others, without a point of the index among them.
+
+        `crc` and `stamps` are the segment's with all of them included.
+        """
+        self.batches += batches
+        self.records += records
+        self.bytes += length
+        self.next_offset = next_offset
+        self.last_time = last_time
+        self.crc = crc
+        self.stamps = stamps
+
+    def point_if_due(self, *, offset: Offset, time: Micros, index_bytes: int) -> None:
+        """Let a point of the index lie here if the last one is `index_bytes` away."""
+        index = self.index
+        assert index is not None
+        if self.bytes - index.last_position() >= index_bytes:
+            index.add(
+                offset=offset, time=time, position=self.bytes, crc=self.crc, stamps=self.stamps
+            )
 
     def note_times(self, expires_at: Micros, deliver_at: Micros) -> None:
         """Remember the latest expiry and delivery a batch of this segment asks for."""
