@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import defaultdict
 from itertools import count
 from typing import TYPE_CHECKING
 
 from angarium.errors import LimitExceeded, NotLeader
 from angarium.ids import Micros
-from angarium.modes import DeliveryMode
+from angarium.node.gathering import Gathering, shared_entries
 from angarium.node.syncing import Syncer
 
 if TYPE_CHECKING:
@@ -36,10 +35,6 @@ HOUSEKEEPING_S = 0.1
 
 THOROUGH_EVERY = 5
 """In every so many-th round of housekeeping even a little is written; in the others only much."""
-
-ENTRY_BYTES = 1 << 20
-"""Publishes of one turn share entries up to this size, so that a follower gets to work on the
-first while the rest is on its way; a larger single publish is an entry of its own."""
 
 COMMIT_NEWS_S = 0.002
 """How long a leader waits for an append that tells its followers what is committed, before it says
@@ -76,10 +71,9 @@ class Driver:
         self._loop = asyncio.get_running_loop()
         self._syncer = Syncer(self._loop, host, done=self._synced)
         self._chores: set[asyncio.Task[None]] = set()
-        self._gathered: defaultdict[GroupId, list[Publishing]] = defaultdict(list)
-        self._gathered_bytes = 0
-        self._is_hasty = False
-        """Whether what is gathered should not wait for the sync under way."""
+        self._gathering = Gathering(bytes_max=config.gather_bytes_max)
+        self._is_patient = False
+        """Whether a timer is set that ends the patience of what is gathered."""
         self._visible: set[GroupId] = set()
         self._stirred: set[GroupId] = set()
         self._is_awake = False
@@ -132,19 +126,10 @@ class Driver:
         self.wake()
 
     def publish(self, group: GroupId, publishing: Publishing) -> None:
-        """Store batches in a partition this node leads.
-
-        What comes while a sync is under way is gathered: it could not be synced before that one
-        is done, and shares entries, messages and the next sync.
-        """
-        size = sum(map(len, publishing.batches))
-        if self._gathered_bytes + size > self._config.gather_bytes_max:
+        """Store batches in a partition this node leads; `Gathering` says with whom and when."""
+        if not self._gathering.add(group, publishing, now=self._loop.time()):
             publishing.reply(LimitExceeded("gather_bytes_max", "too much waits to be stored"))
             return
-        self._gathered_bytes += size
-        self._gathered[group].append(publishing)
-        if publishing.mode is DeliveryMode.EVENTUAL or self._gathered_bytes >= ENTRY_BYTES:
-            self._is_hasty = True
         self.wake()
 
     # --- turns of the loop ------------------------------------------------------------------
@@ -161,7 +146,7 @@ class Driver:
             return
         host = self._host
         try:
-            if self._gathered and (self._is_hasty or not host.is_syncing):
+            if self._gathering:
                 self._propose_gathered(host)
             self._send_and_sync(host)
         except Exception as failure:
@@ -176,19 +161,34 @@ class Driver:
                 self._on_stir(group)
 
     def _propose_gathered(self, host: Host) -> None:
-        self._is_hasty = False
-        gathered, self._gathered = self._gathered, defaultdict(list)
-        self._gathered_bytes = 0
-        now = wall_clock()
-        for group, requests in gathered.items():
-            replica = host.replicas.get(group)
-            if replica is None:
-                for request in requests:
-                    request.reply(NotLeader(f"group {group} is not here any more"))
-                continue
-            for shared in shared_entries(requests):
-                replica.publish(shared, now=now)
-            replica.process()
+        due = self._gathering.take(
+            self._unanswered, is_syncing=host.is_syncing, now=self._loop.time()
+        )
+        if due:
+            now = wall_clock()
+            for group, requests in due:
+                replica = host.replicas.get(group)
+                if replica is None:
+                    for request in requests:
+                        request.reply(NotLeader(f"group {group} is not here any more"))
+                    continue
+                for shared in shared_entries(requests):
+                    replica.publish(shared, now=now)
+                replica.process()
+        # The end of a sync, and every commit, looks again by itself.
+        if self._gathering and not host.is_syncing and not self._is_patient:
+            self._is_patient = True
+            self._loop.call_at(self._gathering.patient_until, self._end_patience)
+
+    def _unanswered(self, group: GroupId) -> int:
+        """Return how many publishes of a partition wait for their entry's commit."""
+        replica = self._host.replicas.get(group)
+        return 0 if replica is None else replica.partition.acks.unanswered
+
+    def _end_patience(self) -> None:
+        self._is_patient = False
+        if self._gathering:
+            self._drive()
 
     def _send_and_sync(self, host: Host) -> None:
         outbox = host.outbox
@@ -268,20 +268,6 @@ class Driver:
 def wall_clock() -> Micros:
     """Return the wall clock's time."""
     return Micros(time.time_ns() // 1_000)
-
-
-def shared_entries(requests: list[Publishing]) -> list[list[Publishing]]:
-    """Return the publishes of one turn, in order, in groups that make an entry each."""
-    entries: list[list[Publishing]] = []
-    room = 0
-    for request in requests:
-        size = sum(map(len, request.batches))
-        if size > room or not entries:
-            entries.append([])
-            room = ENTRY_BYTES
-        entries[-1].append(request)
-        room -= size
-    return entries
 
 
 async def _in_threads(steps: Generator[Work, None, None]) -> None:

@@ -109,6 +109,11 @@ class Acks:
                 self.eventual_lost += answered.records
 
     @property
+    def unanswered(self) -> int:
+        """How many wait."""
+        return len(self._waiting)
+
+    @property
     def are_all_answered(self) -> bool:
         """True while nobody waits."""
         return not self._waiting

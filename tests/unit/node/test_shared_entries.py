@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from angarium.modes import DeliveryMode
-from angarium.node.driving import ENTRY_BYTES, shared_entries
+from angarium.node.gathering import ENTRY_BYTES, shared_entries
 from angarium.replica.acks import Publishing
 
 

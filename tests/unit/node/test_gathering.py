@@ -1,0 +1,94 @@
+"""Which publishes wait for company before they become an entry, and until when."""
+
+from __future__ import annotations
+
+from angarium.ids import GroupId
+from angarium.modes import DeliveryMode
+from angarium.node.gathering import (
+    CROWD,
+    ENTRY_BYTES,
+    PATIENCE_S,
+    WORTHWHILE_BYTES,
+    Gathering,
+)
+from angarium.replica.acks import Publishing
+
+ONE, OTHER = GroupId(1), GroupId(2)
+
+
+def publishing(size: int = 100, mode: DeliveryMode = DeliveryMode.CONSISTENT) -> Publishing:
+    return Publishing([bytearray(size)], mode, lambda _: None)
+
+
+def gathering(*publishes: Publishing, group: GroupId = ONE, now: float = 0.0) -> Gathering:
+    gathered = Gathering(bytes_max=1 << 30)
+    for one in publishes:
+        assert gathered.add(group, one, now=now)
+    return gathered
+
+
+def nobody(_: GroupId) -> int:
+    return 0
+
+
+def a_crowd(_: GroupId) -> int:
+    return CROWD
+
+
+def test_where_nothing_is_under_way_nobody_waits() -> None:
+    first, second = publishing(), publishing()
+    gathered = gathering(first, second)
+    assert gathered.take(nobody, is_syncing=False, now=0.0) == [(ONE, [first, second])]
+    assert not gathered
+
+
+def test_what_comes_during_a_sync_waits_for_its_end() -> None:
+    gathered = gathering(publishing())
+    assert gathered.take(nobody, is_syncing=True, now=1.0) == []
+    assert gathered.take(nobody, is_syncing=False, now=1.0)
+
+
+def test_while_many_wait_for_their_answers_small_publishes_gather() -> None:
+    gathered = gathering(publishing())
+    assert gathered.take(a_crowd, is_syncing=False, now=0.0) == []
+    assert gathered.take(lambda _: CROWD - 1, is_syncing=False, now=0.0)
+
+
+def test_partitions_do_not_wait_for_each_other() -> None:
+    gathered = gathering(publishing())
+    other = publishing()
+    gathered.add(OTHER, other, now=0.0)
+    due = gathered.take(lambda group: CROWD if group == ONE else 0, is_syncing=False, now=0.0)
+    assert due == [(OTHER, [other])]
+    assert gathered
+
+
+def test_patience_ends_and_counts_from_the_first_that_came() -> None:
+    gathered = gathering(publishing(), now=10.0)
+    gathered.add(ONE, publishing(), now=10.0 + PATIENCE_S / 2)
+    assert gathered.patient_until == 10.0 + PATIENCE_S
+    assert gathered.take(a_crowd, is_syncing=False, now=10.0 + PATIENCE_S / 2) == []
+    ((_, requests),) = gathered.take(a_crowd, is_syncing=False, now=10.0 + PATIENCE_S)
+    assert len(requests) == 2
+
+
+def test_much_waits_for_no_other_entry_but_for_a_sync() -> None:
+    gathered = gathering(publishing(WORTHWHILE_BYTES))
+    assert gathered.take(a_crowd, is_syncing=True, now=0.0) == []
+    assert gathered.take(a_crowd, is_syncing=False, now=0.0)
+
+
+def test_a_full_entry_and_eventual_publishes_wait_for_nothing() -> None:
+    for hasty in (publishing(ENTRY_BYTES), publishing(mode=DeliveryMode.EVENTUAL)):
+        before = publishing()
+        gathered = gathering(before, hasty)
+        assert gathered.take(a_crowd, is_syncing=True, now=0.0) == [(ONE, [before, hasty])]
+
+
+def test_at_the_bound_no_more_is_taken_until_some_has_left() -> None:
+    gathered = Gathering(bytes_max=250)
+    assert gathered.add(ONE, publishing(100), now=0.0)
+    assert gathered.add(OTHER, publishing(100), now=0.0)
+    assert not gathered.add(ONE, publishing(100), now=0.0)
+    gathered.take(nobody, is_syncing=False, now=0.0)
+    assert gathered.add(ONE, publishing(250), now=0.0)
