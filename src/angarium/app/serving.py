@@ -35,6 +35,13 @@ The disk's thread returns from fdatasync while the event loop is busy, and canno
 has the interpreter. With Python's own 5 ms the median of a write and fdatasync beside a busy loop
 was 10.7 ms; with this it was 0.32 ms."""
 
+YOUNG_OBJECTS: Final = 20_000
+"""How many more objects there may be before the garbage collector looks for rings among them.
+
+What waits in memory for its segment, its answer or its reader is many small objects without rings,
+and looking at them again after every 700 new ones, as Python does by itself, is a share of the
+work of a busy node; a few megabytes of rings may as well wait a little."""
+
 STOP_SECONDS_MAX: Final = 20.0
 """A graceful stop that takes longer is given up: the process ends, and recovery does the rest."""
 
@@ -92,6 +99,7 @@ async def run_until_stopped(parts: Callable[[Signals], Sequence[Part]], signals:
                 # need not visit it again; each of its full rounds would be a pause.
                 gc.collect()
                 gc.freeze()
+                gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])
                 _log.info("serving")
                 await signals.stop.wait()
             _log.info("stopping", extra={"seconds_max": STOP_SECONDS_MAX})
