@@ -10,6 +10,7 @@ tests; both run the same code from here down.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from angarium.errors import CorruptData, DiskFull, NotFound
@@ -117,6 +118,8 @@ class Host:
         self._sync: Sync | None = None
         self._leaving: list[GroupId] = []
         """Groups whose files go once the log has durably forgotten them."""
+        self._deleting: set[GroupId] = set()
+        """Groups that the log has forgotten and whose files are being deleted."""
         self._forget_unformed()
         for group in sorted(self.wal.recovered.groups):
             self._reopen(group)
@@ -178,7 +181,7 @@ class Host:
     def is_leaving(self, group: GroupId) -> bool:
         """Tell whether files of a removed replica are still there; wait before it comes back."""
         under_way = self._sync.leaving if self._sync is not None else []
-        return group in self._leaving or group in under_way
+        return group in self._leaving or group in under_way or group in self._deleting
 
     @property
     def resting(self) -> int:
@@ -406,14 +409,20 @@ class Host:
         self.outbox.sync_done()
         if sync.group is not None:
             self.wal.synced(sync.group)
-        for group in sync.leaving:
-            if group not in self.wal.groups:  # it may have come back meanwhile
-                self._snapshots.remove(group)
-                self._disk.remove_folder(partition_folder(group))
+        if sync.leaving:
+            self._deleting.update(sync.leaving)
+            self.outbox.chores.append(self._delete_files(sync.leaving))
         for replica, responses in sync.answers:
             replica.persisted(responses)
         for replica, _ in sync.answers:
             replica.process()
+
+    def _delete_files(self, groups: Sequence[GroupId]) -> Generator[Work, None, None]:
+        """Delete what groups have left behind; many files, so beside everything else."""
+        for group in groups:
+            yield partial(self._snapshots.remove, group)
+            yield partial(self._disk.remove_folder, partition_folder(group))
+            self._deleting.discard(group)
 
     # --- housekeeping -----------------------------------------------------------------------
 
