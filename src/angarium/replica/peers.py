@@ -21,12 +21,17 @@ if TYPE_CHECKING:
     from angarium.ids import Buffer
 
 
-class ChunkRequest(msgspec.Struct, frozen=True, tag=True):
-    """Asks for bytes of a segment that the snapshot at `snapshot_index` lists."""
+class _Told(msgspec.Struct, frozen=True, tag=True):
+    """What one replica tells another of the same group."""
 
     group: GroupId
     sender: ReplicaId
     to: ReplicaId
+
+
+class ChunkRequest(_Told, frozen=True, tag=True):
+    """Asks for bytes of a segment that the snapshot at `snapshot_index` lists."""
+
     snapshot_index: Index
     segment: Offset
     position: int
@@ -35,12 +40,9 @@ class ChunkRequest(msgspec.Struct, frozen=True, tag=True):
     """The last copy of this segment was not what the manifest says: look for damage in it."""
 
 
-class ChunkReply(msgspec.Struct, frozen=True, tag=True):
+class ChunkReply(_Told, frozen=True, tag=True):
     """Brings the bytes, or says that the segment is no longer there."""
 
-    group: GroupId
-    sender: ReplicaId
-    to: ReplicaId
     snapshot_index: Index
     segment: Offset
     position: int
@@ -48,22 +50,16 @@ class ChunkReply(msgspec.Struct, frozen=True, tag=True):
     gone: bool = False
 
 
-class EntriesRequest(msgspec.Struct, frozen=True, tag=True):
+class EntriesRequest(_Told, frozen=True, tag=True):
     """Asks for committed entries `[low, high]` that a damaged log has lost."""
 
-    group: GroupId
-    sender: ReplicaId
-    to: ReplicaId
     low: Index
     high: Index
 
 
-class EntriesReply(msgspec.Struct, frozen=True, tag=True):
+class EntriesReply(_Told, frozen=True, tag=True):
     """Brings committed entries from `low` on; `compacted` says that they are gone for good."""
 
-    group: GroupId
-    sender: ReplicaId
-    to: ReplicaId
     low: Index
     packed: tuple[tuple[Term, Index, EntryKind, bytes], ...]
     compacted: bool = False
@@ -80,12 +76,9 @@ class EntriesReply(msgspec.Struct, frozen=True, tag=True):
         return (Entry(term, index, data, kind) for term, index, kind, data in self.packed)
 
 
-class Rest(msgspec.Struct, frozen=True, tag=True):
+class Rest(_Told, frozen=True, tag=True):
     """The leader says: you have everything up to `index`, nothing happens, let us rest."""
 
-    group: GroupId
-    sender: ReplicaId
-    to: ReplicaId
     term: Term
     index: Index
 
@@ -98,22 +91,16 @@ class Vouch(msgspec.Struct, frozen=True, tag=True):
     group: GroupId = CATALOG_GROUP
 
 
-class FramesRequest(msgspec.Struct, frozen=True, tag=True):
+class FramesRequest(_Told, frozen=True, tag=True):
     """Asks for committed batches and declared gaps from `offset` on, to mend damaged segments."""
 
-    group: GroupId
-    sender: ReplicaId
-    to: ReplicaId
     offset: Offset
     bytes_max: int
 
 
-class FramesReply(msgspec.Struct, frozen=True, tag=True):
+class FramesReply(_Told, frozen=True, tag=True):
     """Brings them, as they are in the sender's segments; none if it cannot help."""
 
-    group: GroupId
-    sender: ReplicaId
-    to: ReplicaId
     offset: Offset
     frames: tuple[bytes, ...]
     gone: bool = False
