@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from angarium.api.transactions import GroupAck, StagedIn, TransactionId
-from angarium.client.publishing.columns import Table
-from angarium.client.publishing.outgoing import outgoing
 from angarium.client.transactions import series as asking
+from angarium.client.transactions.publishing import StagedPublishing
 from angarium.client.transactions.stages import StageWriter
 from angarium.errors import InvalidArgument
 from angarium.ids import Epoch
@@ -26,10 +25,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from angarium.api.transactions import Aborted, Committed
-    from angarium.batch.columns import HeadersOf
-    from angarium.client.publishing.outgoing import HeadersLike, Text
     from angarium.client.reach import Reach
-    from angarium.client.times import Moment
     from angarium.ids import Buffer
 
 
@@ -83,7 +79,7 @@ class StagedWrite:
         await self._reach.calls.ask(Operation.FORGET_SERIES, header)
 
 
-class Stage:
+class Stage(StagedPublishing):
     """One attempt's share. Leaving the block stages everything; an exception stages no more."""
 
     def __init__(self, writer: StageWriter) -> None:
@@ -96,6 +92,9 @@ class Stage:
         if self._ticket is None:
             raise InvalidArgument("a stage has a ticket once it is closed")
         return self._ticket
+
+    def _open_writer(self) -> StageWriter:
+        return self._writer
 
     async def __aenter__(self) -> Stage:
         return self
@@ -117,47 +116,6 @@ class Stage:
             stages = await self._writer.flush()
             self._ticket = Ticket(stages, self._writer.is_committed)
         return self._ticket
-
-    async def publish(
-        self,
-        topic: str,
-        value: Text | None,
-        *,
-        key: Text | None = None,
-        headers: HeadersLike | None = None,
-        partition: int | None = None,
-        timestamp: Moment | None = None,
-        expires_at: Moment | None = None,
-        deliver_at: Moment | None = None,
-    ) -> None:
-        """Add a record."""
-        record = outgoing(
-            value,
-            key=key,
-            headers=headers,
-            partition=partition,
-            mode=None,
-            timestamp=timestamp,
-            expires_at=expires_at,
-            deliver_at=deliver_at,
-        )
-        await self._writer.publish(topic, record)
-
-    async def publish_batch(
-        self,
-        topic: str,
-        values: Sequence[Buffer | None],
-        *,
-        keys: Sequence[Buffer | None] | None = None,
-        headers: Sequence[HeadersOf | None] | None = None,
-        partition: int | None = None,
-        timestamps: int | Sequence[int] | None = None,
-        expires_at: int | Sequence[int] | None = None,
-        deliver_at: int | Sequence[int] | None = None,
-    ) -> None:
-        """Add many records at once: the fast way."""
-        table = Table(values, keys, headers, timestamps, expires_at, deliver_at)
-        await self._writer.publish_table(topic, table, partition=partition)
 
     async def put_batch(self, topic: str, partition: int, batch: Buffer) -> None:
         """Add a batch built by `angarium.batch` for one partition: nobody unpacks it."""

@@ -6,9 +6,8 @@ import logging
 from typing import TYPE_CHECKING, Any, Protocol
 
 from angarium.api.transactions import Committed, GroupAck
-from angarium.client.publishing.columns import Table
-from angarium.client.publishing.outgoing import outgoing
 from angarium.client.transactions import series as asking
+from angarium.client.transactions.publishing import StagedPublishing
 from angarium.client.transactions.stages import StageWriter
 from angarium.errors import (
     AngariumError,
@@ -23,12 +22,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from angarium.api.transactions import TransactionId
-    from angarium.batch.columns import HeadersOf
-    from angarium.client.publishing.outgoing import HeadersLike, Text
     from angarium.client.reach import Reach
-    from angarium.client.times import Moment
     from angarium.client.transactions.series import OpenSeries
-    from angarium.ids import Buffer
 
 _log = logging.getLogger(__name__)
 
@@ -47,7 +42,7 @@ class OnLoan(Protocol):
         """Say that it is done with."""
 
 
-class Transaction:
+class Transaction(StagedPublishing):
     """Publishes and acknowledges together.
 
         async with client.transaction() as tx:
@@ -148,47 +143,6 @@ class Transaction:
             _log.info("transaction %s was left to time out: %s", self.id, error)
 
     # --- what is in it --------------------------------------------------------------------------
-
-    async def publish(
-        self,
-        topic: str,
-        value: Text | None,
-        *,
-        key: Text | None = None,
-        headers: HeadersLike | None = None,
-        partition: int | None = None,
-        timestamp: Moment | None = None,
-        expires_at: Moment | None = None,
-        deliver_at: Moment | None = None,
-    ) -> None:
-        """Publish a record if the transaction commits. Its offset is not known before."""
-        record = outgoing(
-            value,
-            key=key,
-            headers=headers,
-            partition=partition,
-            mode=None,
-            timestamp=timestamp,
-            expires_at=expires_at,
-            deliver_at=deliver_at,
-        )
-        await self._open_writer().publish(topic, record)
-
-    async def publish_batch(
-        self,
-        topic: str,
-        values: Sequence[Buffer | None],
-        *,
-        keys: Sequence[Buffer | None] | None = None,
-        headers: Sequence[HeadersOf | None] | None = None,
-        partition: int | None = None,
-        timestamps: int | Sequence[int] | None = None,
-        expires_at: int | Sequence[int] | None = None,
-        deliver_at: int | Sequence[int] | None = None,
-    ) -> None:
-        """Publish many records at once if the transaction commits: the fast way."""
-        table = Table(values, keys, headers, timestamps, expires_at, deliver_at)
-        await self._open_writer().publish_table(topic, table, partition=partition)
 
     def ack(self, *records: OnLoan) -> None:
         """Acknowledge records, or batches, of a consumer group if the transaction commits.
