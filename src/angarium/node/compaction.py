@@ -8,22 +8,18 @@ yet what the last one asked for, nothing is proposed.
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING, Final
 
-from angarium.errors import AngariumError
 from angarium.ids import Micros, Offset
 from angarium.log.segments.compacted_mark import Pass
 from angarium.machine import Compact
 from angarium.machine.catalog.values import Cleanup
+from angarium.node.led_partitions import led_partitions, propose
 
 if TYPE_CHECKING:
     from angarium.log.segments import PartitionLog
     from angarium.machine.catalog import TopicSettings
     from angarium.node.node import Node
-    from angarium.replica.acks import Published
-
-_log = logging.getLogger(__name__)
 
 ROUND_S: Final = 5.0
 """How often partitions are looked at."""
@@ -48,21 +44,13 @@ class Compaction:
     def round(self) -> None:
         """Propose a compaction wherever one is worth it."""
         node = self._node
-        topics = node.catalog.machine.topics
-        for group, replica in list(node.host.replicas.items()):
-            place = topics.partitions.get(group)
-            if place is None or not replica.may_serve:
-                continue
-            settings = topics.by_id[place.topic].settings
+        for replica, settings in led_partitions(node):
             if settings.cleanup is not Cleanup.COMPACT:
                 continue
-            partition = replica.partition
-            reached = Pass(*partition.machine.compaction)
-            command = proposal(partition.log, settings, reached, now=node.now())
+            reached = Pass(*replica.partition.machine.compaction)
+            command = proposal(replica.partition.log, settings, reached, now=node.now())
             if command is not None:
-                partition.submit(command, now=node.now(), reply=_note)
-                replica.process()
-                node.wake()
+                propose(node, replica, command)
 
 
 def proposal(
@@ -84,8 +72,3 @@ def proposal(
     if oldest is not None and oldest < before:
         return Compact(until=Offset(reached.until), tombstones_before=before)
     return None
-
-
-def _note(answer: Published | AngariumError) -> None:
-    if isinstance(answer, AngariumError):
-        _log.debug("a compaction was not taken, the next round tries again: %s", answer)

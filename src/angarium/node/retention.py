@@ -7,20 +7,16 @@ each removes its own files when it has applied it.
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING
 
-from angarium.errors import AngariumError
 from angarium.ids import Micros, Offset
 from angarium.machine import Trim
+from angarium.node.led_partitions import led_partitions, propose
 
 if TYPE_CHECKING:
     from angarium.log.segments import PartitionLog
     from angarium.machine.catalog import TopicSettings
     from angarium.node.node import Node
-    from angarium.replica.acks import Published
-
-_log = logging.getLogger(__name__)
 
 ROUND_S = 5.0
 """How often partitions are looked at: how much longer than asked records may stay."""
@@ -41,22 +37,14 @@ class Retention:
     def round(self) -> None:
         """Propose a trim wherever one is due."""
         node = self._node
-        topics = node.catalog.machine.topics
-        for group, replica in list(node.host.replicas.items()):
-            partition = topics.partitions.get(group)
-            if partition is None or not replica.may_serve:
-                continue
-            settings = topics.by_id[partition.topic].settings
+        for replica, settings in led_partitions(node):
             if not limits_anything(settings):
                 continue
             log = replica.partition.log
             settled = replica.partition.machine.groups.lowest_floor()
             start = retained_from(log, settings, now=node.now(), settled=settled)
             if start > log.start_offset:
-                command = Trim(start_offset=start)
-                replica.partition.submit(command, now=node.now(), reply=_note)
-                replica.process()
-                node.wake()
+                propose(node, replica, Trim(start_offset=start))
 
 
 def limits_anything(settings: TopicSettings) -> bool:
@@ -94,8 +82,3 @@ def _within_bytes(log: PartitionLog, bytes_max: int) -> Offset:
         held -= segment.bytes
         start = max(start, segment.next_offset)
     return start
-
-
-def _note(answer: Published | AngariumError) -> None:
-    if isinstance(answer, AngariumError):
-        _log.debug("a trim was not taken, the next round tries again: %s", answer)
