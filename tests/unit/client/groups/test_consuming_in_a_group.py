@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,9 @@ from angarium.errors import GroupFenced, InvalidArgument, NotFound, OutcomeUnkno
 from angarium.kinds import GroupKind
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.unit.client.groups.fake_group import FakeGroup
     from tests.unit.wire.running import Runner
 
     from angarium.client import Client, Consumer, GroupRecord
@@ -24,6 +28,15 @@ QUICK_LEASE = GroupConfig(ack_timeout_ms=300)
 
 async def published(client: Client, count: int, *, partition: int = 0) -> None:
     await client.publish_batch("t", [b"%d" % n for n in range(count)], partition=partition)
+
+
+@asynccontextmanager
+async def consuming(count: int, **choices: Any) -> AsyncIterator[tuple[FakeGroup, Consumer]]:
+    """A group, its only consumer, and so many records for it."""
+    async with grouped(**choices) as (group, client):
+        await published(client, count)
+        async with client.group(GROUP).consume("t") as consumer:
+            yield group, consumer
 
 
 async def taken(consumer: Consumer, count: int, *, within_s: float = 8.0) -> list[GroupRecord]:
@@ -73,13 +86,11 @@ def test_many_acks_travel_in_few_frames(run: Runner) -> None:
 
 def test_acks_awaited_by_many_tasks_share_frames(run: Runner) -> None:
     async def story() -> None:
-        async with grouped() as (group, client):
-            await published(client, 300)
-            async with client.group(GROUP).consume("t") as consumer:
-                records = await taken(consumer, 300)
-                await asyncio.gather(*(record.ack() for record in records))
-                assert group.offsets() == list(range(300))
-                assert len(group.frames) < 30
+        async with consuming(300) as (group, consumer):
+            records = await taken(consumer, 300)
+            await asyncio.gather(*(record.ack() for record in records))
+            assert group.offsets() == list(range(300))
+            assert len(group.frames) < 30
 
     run(story())
 
@@ -190,12 +201,10 @@ def test_a_stream_acknowledges_through(run: Runner) -> None:
 
 def test_a_queue_does_not_acknowledge_through(run: Runner) -> None:
     async def story() -> None:
-        async with grouped() as (_, client):
-            await published(client, 1)
-            async with client.group(GROUP).consume("t") as consumer:
-                (record,) = await taken(consumer, 1)
-                with pytest.raises(InvalidArgument, match="stream group"):
-                    await record.ack_through()
+        async with consuming(1) as (_, consumer):
+            (record,) = await taken(consumer, 1)
+            with pytest.raises(InvalidArgument, match="stream group"):
+                await record.ack_through()
 
     run(story())
 
@@ -293,25 +302,23 @@ def test_nothing_is_renewed_for_ever(run: Runner) -> None:
 
 def test_a_lease_that_was_extended_is_not_cut_short(run: Runner) -> None:
     async def story() -> None:
-        async with grouped(config=QUICK_LEASE) as (group, client):
-            await published(client, 2)
-            async with client.group(GROUP).consume("t") as consumer:
-                first, _ = await taken(consumer, 2)
-                await first.extend(60)
-                lease = group.leases["t", 0, 0]
-                ends = [lease.ends]
+        async with consuming(2, config=QUICK_LEASE) as (group, consumer):
+            first, _ = await taken(consumer, 2)
+            await first.extend(60)
+            lease = group.leases["t", 0, 0]
+            ends = [lease.ends]
 
-                def is_renewed() -> bool:
-                    extends = [
-                        one
-                        for frame in group.frames
-                        for one in frame.settlements
-                        if one.verb is Verb.EXTEND and one.delay_ms is None
-                    ]
-                    return len(extends) > 2
+            def is_renewed() -> bool:
+                extends = [
+                    one
+                    for frame in group.frames
+                    for one in frame.settlements
+                    if one.verb is Verb.EXTEND and one.delay_ms is None
+                ]
+                return len(extends) > 2
 
-                await group.until(is_renewed)
-                assert [group.leases["t", 0, 0].ends] == ends
+            await group.until(is_renewed)
+            assert [group.leases["t", 0, 0].ends] == ends
 
     run(story())
 
@@ -321,34 +328,30 @@ def test_a_lease_that_was_extended_is_not_cut_short(run: Runner) -> None:
 
 def test_an_ack_for_a_lost_lease_is_refused(run: Runner) -> None:
     async def story() -> None:
-        async with grouped() as (group, client):
-            await published(client, 3)
-            async with client.group(GROUP).consume("t") as consumer:
-                records = await taken(consumer, 3)
-                group.leases["t", 0, 1].member = "another"
-                results = await asyncio.gather(
-                    *(record.ack() for record in records), return_exceptions=True
-                )
-                assert [type(one) for one in results] == [type(None), GroupFenced, type(None)]
-                assert group.offsets() == [0, 2]
+        async with consuming(3) as (group, consumer):
+            records = await taken(consumer, 3)
+            group.leases["t", 0, 1].member = "another"
+            results = await asyncio.gather(
+                *(record.ack() for record in records), return_exceptions=True
+            )
+            assert [type(one) for one in results] == [type(None), GroupFenced, type(None)]
+            assert group.offsets() == [0, 2]
 
     run(story())
 
 
 def test_flush_tells_what_nobody_waited_for(run: Runner) -> None:
     async def story() -> None:
-        async with grouped() as (group, client):
-            await published(client, 3)
-            async with client.group(GROUP).consume("t") as consumer:
-                records = await taken(consumer, 3)
-                group.leases["t", 0, 1].member = "another"
-                for record in records:
-                    record.ack_nowait()
-                with pytest.raises(GroupFenced) as caught:
-                    await consumer.flush()
-                assert caught.value.__notes__ == ["1 settlements were refused since the last flush"]
+        async with consuming(3) as (group, consumer):
+            records = await taken(consumer, 3)
+            group.leases["t", 0, 1].member = "another"
+            for record in records:
+                record.ack_nowait()
+            with pytest.raises(GroupFenced) as caught:
                 await consumer.flush()
-                assert group.offsets() == [0, 2]
+            assert caught.value.__notes__ == ["1 settlements were refused since the last flush"]
+            await consumer.flush()
+            assert group.offsets() == [0, 2]
 
     run(story())
 
