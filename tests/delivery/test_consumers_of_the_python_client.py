@@ -312,7 +312,9 @@ def test_an_app_drains_when_it_is_told_to_stop(
             assert program.stdout is not None
             done = [int(program.stdout.readline()) for _ in range(50)]
             program.send_signal(signal.SIGTERM)
-            rest, _ = program.communicate(timeout=30)
+            # From the stream itself: what it has read ahead is not seen by `communicate`.
+            rest = program.stdout.read()
+            program.wait(timeout=30)
         finally:
             program.kill()
             program.wait()
