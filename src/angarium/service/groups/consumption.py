@@ -9,12 +9,9 @@ when the consumer asks for them.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, TypeAlias
-
-from msgspec.structs import replace
+from typing import TYPE_CHECKING, Final
 
 from angarium.api import Handed, Settled
 from angarium.errors import (
@@ -27,24 +24,21 @@ from angarium.errors import (
 )
 from angarium.ids import Index
 from angarium.service.groups.credit import spread
-from angarium.service.groups.flat import tightened
 from angarium.service.groups.limits import CREDIT_MAX, LINGER_S
 from angarium.service.groups.part import Part
-from angarium.service.groups.posts import LocalPost, RemotePost
-from angarium.wire import DeadlineExceeded, Unreachable
+from angarium.service.groups.reaching import Reaching
+from angarium.service.groups.settling import ask_parts
+from angarium.wire import DeadlineExceeded
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
     from angarium.api import GroupConfig, Settlement
-    from angarium.ids import NodeId
     from angarium.kinds import GroupKind
     from angarium.node.node import Node
     from angarium.service.groups.hosting import GroupHost
-    from angarium.service.groups.ports import Lending, Membership, Opening, Post
-    from angarium.service.topics import TopicDesk
-
-_log = logging.getLogger(__name__)
+    from angarium.service.groups.ports import Lending, Membership, Opening
+    from angarium.service.groups.settling import Told
 
 LOOK_S: Final = 0.05
 """How often the agent looks after its partitions: who is not attached, and whose credit is idle."""
@@ -62,8 +56,6 @@ LEADERS_S: Final = 0.5
 TOPICS_S: Final = 1.0
 """How often the topics are looked up, for new partitions."""
 
-Told: TypeAlias = "Callable[[tuple[Settled, ...]], None]"
-
 
 class LocalConsumption:
     """Implements `api.Consumption`, and `part.Keeper` for its parts."""
@@ -71,7 +63,6 @@ class LocalConsumption:
     def __init__(
         self,
         node: Node,
-        topics: TopicDesk,
         host: GroupHost,
         membership: Membership,
         opening: Opening,
@@ -81,13 +72,11 @@ class LocalConsumption:
     ) -> None:
         self.membership = membership
         self._node = node
-        self._topics = topics
-        self._host = host
+        self._reaching = Reaching(node, host, membership)
         self._credit = credit
         self._on_end = on_end
         self._opening = opening
         self._parts: dict[tuple[str, int], Part] = {}
-        self._posts: dict[NodeId, Post] = {}
         self._ready: deque[Part] = deque()
         """Parts with arrivals, each once, in turn."""
         self._is_ready: set[Part] = set()
@@ -184,46 +173,12 @@ class LocalConsumption:
             return
         self._due.pop(part, None)
         try:
-            leader = self._leader_of(part)
+            leader = self._reaching.leader_of(part)
             credit = max(1, self._credit // len(self._parts))
-            part.attach(self._post(leader), leader, self._opening, credit)
+            part.attach(self._reaching.post(leader), leader, self._opening, credit)
         except AngariumError as error:
             part.failures += 1
             self.left(part, error)
-
-    def _leader_of(self, part: Part) -> NodeId:
-        node = self._node
-        place = node.catalog.partition(part.topic, part.partition)
-        replica = node.host.replicas.get(place.group)
-        if replica is not None:
-            leader = node.leader_of(place.group)
-            if leader is None:
-                raise NotLeader(f"{part.topic} {part.partition} has no leader at the moment")
-            return leader
-        # Without a replica of its own a node asks one after the other; the wrong one says so.
-        up = [one for one in place.replicas if node.peers.is_up(one)]
-        if not up:
-            raise Unreachable(f"no replica of {part.topic} {part.partition} can be reached")
-        return up[part.failures % len(up)]
-
-    def _post(self, leader: NodeId) -> Post:
-        post = self._posts.get(leader)
-        if post is None:
-            if leader == self._node.id:
-                post = LocalPost(self._host, self.membership)
-            else:
-                connection = self._node.peers.link(leader).connection
-                if connection is None:
-                    raise Unreachable(f"node {leader} is not connected")
-                post = RemotePost(
-                    connection, self.membership, on_gone=lambda: self._gone(leader, post)
-                )
-            self._posts[leader] = post
-        return post
-
-    def _gone(self, leader: NodeId, post: Post | None) -> None:
-        if self._posts.get(leader) is post:
-            del self._posts[leader]
 
     # --- what parts tell ----------------------------------------------------------------------
 
@@ -346,33 +301,9 @@ class LocalConsumption:
 
     def begin_settle(self, settlements: Sequence[Settlement], told: Told) -> None:
         """Do the same without a task; `told` is called once."""
-        answers: list[Settled | None] = [None] * len(settlements)
-        by_part: dict[Part, list[int]] = {}
-        said = [_tight(one) for one in settlements]
-        for at, one in enumerate(said):
-            part = self._parts.get((one.topic, one.partition))
-            if part is None or self._is_over:
-                unknown = f"{one.topic} {one.partition} is not consumed here"
-                answers[at] = Settled(0, InvalidArgument.code, unknown)
-            else:
-                by_part.setdefault(part, []).append(at)
-        left = len(by_part)
-        if not left:
-            told(tuple(one for one in answers if one is not None))
-            return
         deadline = self._loop.time() + self._node.config.request_timeout_s
-
-        def answer(places: list[int], settled: Sequence[Settled]) -> None:
-            nonlocal left
-            for at, one in zip(places, settled, strict=True):
-                answers[at] = one
-            left -= 1
-            if not left:
-                told(tuple(one for one in answers if one is not None))
-
-        for part, places in by_part.items():
-            asked = tuple(said[at] for at in places)
-            part.ask(asked, lambda settled, places=places: answer(places, settled), deadline)  # type: ignore[misc]
+        parts = {} if self._is_over else self._parts
+        ask_parts(parts, settlements, told, deadline=deadline)
 
     async def set_credit(self, credit: int) -> None:
         """Change how many records may be on loan at a time."""
@@ -429,10 +360,9 @@ class LocalConsumption:
     def _follow_leaders(self) -> None:
         """Leave nodes that lead no more and do not say so: they may be paused, or cut off."""
         for part in list(self._parts.values()):
-            if part.place in self._node.host.replicas:
-                leader = self._node.leader_of(part.place)
-                if leader is not None and part.node not in {None, leader}:
-                    part.leave_for(NotLeader(f"node {leader} leads now", leader=leader))
+            leader = self._reaching.moved_to(part)
+            if leader is not None:
+                part.leave_for(NotLeader(f"node {leader} leads now", leader=leader))
 
     def _follow_topics(self) -> None:
         for name in self.membership.topics:
@@ -482,9 +412,7 @@ class LocalConsumption:
     def _let_go(self, lost: bool) -> None:
         for part in self._parts.values():
             part.detach(lost=lost)
-        for post in list(self._posts.values()):
-            post.close()
-        self._posts.clear()
+        self._reaching.close()
 
     def _finish(self) -> None:
         if self._lingering is not None:
@@ -493,9 +421,3 @@ class LocalConsumption:
             self._task.cancel()
         self._something.set()
         self._on_end(self)
-
-
-def _tight(settlement: Settlement) -> Settlement:
-    """Return the same with ranges that touch each other as one: each costs the leader its time."""
-    ranges = tightened(settlement.ranges)
-    return settlement if ranges is settlement.ranges else replace(settlement, ranges=ranges)

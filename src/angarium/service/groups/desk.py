@@ -88,7 +88,6 @@ class GroupDesk:
             earlier.superseded()
         consumption = LocalConsumption(
             self._node,
-            self._topics,
             self.host,
             membership,
             opening,
