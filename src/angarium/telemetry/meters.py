@@ -9,6 +9,13 @@ from typing import Final
 TOPICS_MAX: Final = 10_000
 """Topics counted one by one. What goes to further ones is counted in the totals only."""
 
+VERBS: Final = ("ack", "nack", "release", "extend")
+"""What members say about records."""
+
+DECISIONS: Final = ("committed", "aborted", "sequenced", "sequenced_duplicate")
+"""How transactions end; the last two are publishes under a producer's own numbers, which the
+partition decides alone."""
+
 RATE_SECONDS: Final = 1.0
 """Rates are looked at no more often than this; in between the last one holds."""
 
@@ -50,6 +57,14 @@ class Meters:
         self.total = Meter()
         self.topics: dict[str, Meter] = {}
         self.started_at = time.time()
+        self.duplicates = 0
+        """Batches that had been stored before: repetitions that a producer or a key gave away."""
+        self.members = 0
+        """Members of groups that are here now."""
+        self.redelivered = 0
+        """Records handed to members again, after an attempt that failed or was never settled."""
+        self.settled_by_verb = dict.fromkeys(VERBS, 0)
+        self.decisions = dict.fromkeys(DECISIONS, 0)
         self._rates: dict[tuple[str, str], Rate] = {}
 
     def topic(self, name: str) -> Meter:
@@ -82,6 +97,23 @@ class Meters:
         """Count a subscriber that came (1) or went (-1)."""
         self.total.subscribers += change
         self.topic(topic).subscribers += change
+
+    def joined(self, change: int) -> None:
+        """Count a member of a group that came (1) or went (-1)."""
+        self.members += change
+
+    def handed(self, records: int, *, attempt: int) -> None:
+        """Count records that a member was handed."""
+        if attempt > 1:
+            self.redelivered += records
+
+    def settled(self, verb: str, records: int) -> None:
+        """Count records that a member has said something about."""
+        self.settled_by_verb[verb] += records
+
+    def decided(self, what: str) -> None:
+        """Count a transaction that ended, or a publish under a number of its producer's own."""
+        self.decisions[what] += 1
 
     def rate(self, topic: str, what: str, count: int) -> float:
         """Return how fast a count grows; the topic "" stands for all of them."""

@@ -28,7 +28,15 @@ from angarium.wire.operations.transactions import PublishSequencedHeader
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from angarium.api import ConsumeRequest, FetchRequest, Interest, PublishRequest, Start
+    from angarium.api import (
+        ConsumeRequest,
+        Consumption,
+        FetchRequest,
+        Interest,
+        PublishRequest,
+        Start,
+        Subscription,
+    )
     from angarium.api.transactions import SequencedPublish
     from angarium.client.client import Client
     from angarium.client.reach import Reach
@@ -138,13 +146,13 @@ class RemoteBroker(Administration, GroupAdministration):
         )
         return frame.read(FindOffsetAnswer).offset
 
-    async def subscribe(self, interests: Sequence[Interest]) -> RemoteSubscription:
+    async def subscribe(self, interests: Sequence[Interest]) -> Subscription:
         """Begin to deliver partitions, from one of the nodes; it does not resume by itself."""
         return RemoteSubscription(await self._reach.routes.any_connection(), interests)
 
     # --- groups -----------------------------------------------------------------------------
 
-    async def consume(self, request: ConsumeRequest) -> RemoteConsumption:
+    async def consume(self, request: ConsumeRequest) -> Consumption:
         """Take part in a group, through one of the nodes."""
         connection = await self._reach.routes.any_connection()
         return await RemoteConsumption.begun(connection, request)

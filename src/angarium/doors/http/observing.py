@@ -157,6 +157,34 @@ class Observing:
             total.delivered,
         )
         yield gauge("angarium_subscribers", "Subscriptions and group members.", total.subscribers)
+        yield counter(
+            "angarium_duplicate_batches_total",
+            "Batches that had been stored before: repetitions that were recognised.",
+            meters.duplicates,
+        )
+        yield gauge("angarium_group_members", "Members of groups, here.", meters.members)
+        yield counter(
+            "angarium_group_redelivered_records_total",
+            "Records handed to members again.",
+            meters.redelivered,
+        )
+        yield Family(
+            "angarium_group_settled_records_total",
+            "counter",
+            "Records that members have said something about, by what.",
+            tuple(
+                Sample(count, (("verb", verb),)) for verb, count in meters.settled_by_verb.items()
+            ),
+        )
+        yield Family(
+            "angarium_transactions_total",
+            "counter",
+            "Transactions that ended, and publishes under producers' own numbers.",
+            tuple(
+                Sample(count, (("outcome", outcome),))
+                for outcome, count in meters.decisions.items()
+            ),
+        )
         yield Family(
             "angarium_http_requests_total",
             "counter",

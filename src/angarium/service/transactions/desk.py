@@ -40,6 +40,8 @@ from angarium.service.transactions.positions import Positions
 from angarium.service.transactions.procedure import Ask, ask_all, inner, outer, raise_refused
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from angarium.api.transactions import (
         SequencedPublish,
         StagedIn,
@@ -66,6 +68,8 @@ class TransactionDesk:
         self.participants = Participants(node)
         self._positions = Positions(node, topics)
         self._finishing: set[asyncio.Task[None]] = set()
+        self.count: Callable[[str], None] = _uncounted
+        """Told of everything that was decided, for whoever counts."""
 
     # --- series -------------------------------------------------------------------------------
 
@@ -141,6 +145,8 @@ class TransactionDesk:
             base = None if where is None else where.base_offset
             past = None if where is None else where.next_offset
             published.append(PublishedIn(topic, number, base, past))
+        if not ended.repeated:
+            self.count("committed")
         return Committed(repeated=ended.repeated, partitions=tuple(published))
 
     async def abort(self, transaction: TransactionId, stages: tuple[StagedIn, ...]) -> Aborted:
@@ -150,6 +156,8 @@ class TransactionDesk:
         home = await self.homes.of(named["name"])
         groups = [place.group for place, _ in places.values()]
         ended = await self._follow(procedure.abort(home, named, groups))
+        if not ended.committed:
+            self.count("aborted")
         return Aborted(committed=ended.committed)
 
     async def _finish(self, home: GroupId, named: Named) -> None:
@@ -195,6 +203,7 @@ class TransactionDesk:
         }
         batches = self._joined(place, request.batches)
         decided = await self._follow(procedure.publish_sequenced(place.group, named, batches))
+        self.count("sequenced_duplicate" if decided.repeated else "sequenced")
         return Ack(
             mode=DeliveryMode.CONSISTENT,
             topic=request.topic,
@@ -238,6 +247,10 @@ class TransactionDesk:
     async def _follow(self, steps: Procedure[T]) -> T:
         timeout_s = self._node.config.request_timeout_s
         return await self.participants.follow(steps, timeout_s=timeout_s)
+
+
+def _uncounted(_: str) -> None:
+    pass
 
 
 def _named(transaction: TransactionId) -> Named:
