@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from angarium.delivery.backoff import backoff
-from angarium.delivery.blocks import Pool, blocks, first, lowest, offsets, runs
+from angarium.delivery.blocks import Pool, blocks, by_block, first, lowest, offsets, runs
 from angarium.machine.changes import GroupSettings
 from angarium.machine.ranges import Ranges
 
@@ -21,6 +21,12 @@ def test_a_range_and_its_blocks_are_the_same_records(start: int, length: int) ->
         range(start, start + length)
     )
     assert first(*pieces[0]) == start
+
+
+@given(chosen=some_offsets)
+def test_offsets_in_any_order_and_their_blocks_are_the_same(chosen: set[int]) -> None:
+    pieces = by_block([*chosen, *chosen])
+    assert sorted(one for piece in pieces.items() for one in offsets(*piece)) == sorted(chosen)
 
 
 @given(chosen=some_offsets, count=st.integers(0, 70))

@@ -76,6 +76,43 @@ def test_a_key_stays_with_its_member_and_few_move_when_one_comes() -> None:
     assert 25 <= len(moved) <= 80
 
 
+def test_keys_move_as_members_come_and_go_and_many_keys_are_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(key_order, "OWNERS_MAX", 16)
+    keys = list(range(1, 101))
+    leader = keyed(*keys)
+    for name in "abcd":
+        leader.attach(name, 5)
+    leader.settle_down()
+    leader.detach("b", clean=True)
+    leader.settle_down()
+    leader.attach("e", 1_000)
+    leader.detach("a", clean=False)
+    for name in ("c", "d"):
+        leader.detach(name, clean=True)
+    leader.wait(10 * SECOND)
+    assert sorted(leader.held["e"]) == list(range(100)), "whoever is left has all keys"
+
+
+def test_a_new_leader_takes_over_very_many_records_that_wait() -> None:
+    keys = [7 if number % 3 == 0 else number % 50 for number in range(3_000)]
+    leader = keyed(*keys)
+    leader.attach("a", 3_000)
+    leader.settle_down()
+    while len(leader.group.attempts) < 40:
+        leader.nack("a", *leader.held["a"], delay=5 * SECOND)
+        leader.settle_down()
+    failed = set(leader.group.attempts)
+    leader.fail_over()
+    leader.attach("a", 3_000)
+    leader.settle_down()
+    assert not failed & set(leader.held["a"]), "not before their time"
+    leader.wait(10 * SECOND)
+    assert {leader.held["a"][one] for one in failed & set(leader.held["a"])} == {2}
+    assert failed & set(leader.held["a"])
+
+
 def test_after_a_change_of_leader_a_key_still_waits_for_its_failed_record() -> None:
     leader = keyed(7, 7, 7)
     leader.attach("a", 10)

@@ -192,6 +192,16 @@ def test_a_record_ends_when_its_dead_letter_is_stored_and_not_before() -> None:
     assert_refused(one.dead_letter(7), "NOT_FOUND")
 
 
+def test_many_promised_dead_letters_are_passed_by_small_and_large_ranges_alike() -> None:
+    one = Fixture()
+    for offset in range(10, 60, 2):
+        one.dead_letter(offset)
+    assert one.ack(0, 13) == Acknowledged(Offset(10), 11)
+    assert one.ack(10, 12) == Acknowledged(Offset(10), 0)
+    assert one.ack(5, 100) == Acknowledged(Offset(10), 64)
+    assert [offset for offset in range(100) if offset not in one.group.acked] == [*range(10, 60, 2)]
+
+
 def test_a_promised_dead_letter_survives_a_move_of_the_group() -> None:
     one = Fixture()
     one.dead_letter(7)
