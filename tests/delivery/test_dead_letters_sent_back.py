@@ -148,6 +148,10 @@ def test_the_command_line_lists_shows_and_sends_back(
         assert "failed 1" in said("show", "0@1", "--topic", DLQ)
         assert said("redrive", "--all", "--dry-run", "--topic", DLQ) == "3 would be sent back\n"
         assert said("redrive", "1", "--topic", DLQ) == "1 sent back\n"
+        assert main(["--servers", *broker.addresses, "dlq", "redrive", "1", "--topic", DLQ]) == 0
+        again = capsys.readouterr()
+        assert again.out == "0 sent back\n"
+        assert "1 of those named was dealt with before" in again.err
         listed = json.loads(said("list", "--topic", DLQ, "--format", "json"))
         assert [one["letter"] for one in listed] == ["0@0", "0@2"]
         assert said("purge", "--reason", "failed 0", "--yes", "--topic", DLQ) == "1 purged\n"

@@ -94,7 +94,7 @@ def redrive(options: Namespace) -> int:
     async def work(client: Client, chosen: Choices) -> int:
         letters = client.dead_letters(options.topic)
         dealt = await letters.redrive(wanted, dry_run=options.dry_run)
-        _print_dealt(dealt, chosen, "sent back", options)
+        _print_dealt(dealt, chosen, "sent back", options, wanted)
         return 0
 
     return talk(options, work)
@@ -109,7 +109,7 @@ def purge(options: Namespace) -> int:
     async def work(client: Client, chosen: Choices) -> int:
         letters = client.dead_letters(options.topic)
         dealt = await letters.purge(wanted, dry_run=options.dry_run)
-        _print_dealt(dealt, chosen, "purged", options)
+        _print_dealt(dealt, chosen, "purged", options, wanted)
         return 0
 
     return talk(options, work)
@@ -166,13 +166,19 @@ def _letters_in(name: str) -> list[tuple[int, int]]:
     return found
 
 
-def _print_dealt(dealt: Dealt, chosen: Choices, what: str, options: Namespace) -> None:
+def _print_dealt(
+    dealt: Dealt, chosen: Choices, what: str, options: Namespace, wanted: LetterFilter
+) -> None:
     skipped = [(f"{number}@{offset}", why) for (number, offset), why in dealt.skipped]
     if chosen.is_json:
         print_json({"letters": dealt.letters, "dry_run": options.dry_run, "skipped": skipped})
         return
     would = "would be " if options.dry_run else ""
     print(f"{dealt.letters} {would}{what}")
+    left = len(wanted.places or ()) - dealt.letters - len(skipped)
+    if left > 0:
+        told = "was dealt with before, or is" if left == 1 else "were dealt with before, or are"
+        print(f"{left} of those named {told} none that fits", file=sys.stderr)
     for letter, why in skipped:
         print(f"{letter} skipped: {why}", file=sys.stderr)
 
