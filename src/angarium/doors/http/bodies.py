@@ -7,16 +7,17 @@ key as the record's key.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import unquote
 
 import msgspec
+from msgspec import Meta
 
 from angarium.doors.http.problems import Refused
 from angarium.doors.http.records import Outgoing, outgoing
 from angarium.doors.http.server.messages import JSON
-from angarium.doors.http.strict_json import check_names, decoded
-from angarium.doors.http.values import NewRecord, NewRecords
+from angarium.doors.http.strict_json import decoded
+from angarium.doors.http.values import RECORDS_MAX, NewRecord, NewRecords
 from angarium.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -25,6 +26,30 @@ if TYPE_CHECKING:
 HEADER_PREFIX: Final = b"angarium-header-"
 """Request headers that become headers of a record whose body is taken as it is."""
 
+
+class Columns(msgspec.Struct, frozen=True):
+    """Records that have nothing but values and perhaps keys."""
+
+    values: list[bytes | None]
+    keys: list[bytes | None] | None
+
+    def records(self) -> list[Outgoing]:
+        """Return them one by one."""
+        if self.keys is None:
+            return [Outgoing(value) for value in self.values]
+        return [Outgoing(value, key) for value, key in zip(self.values, self.keys, strict=True)]
+
+
+class _Bare(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    value: str | None = None
+    key: str | None = None
+
+
+class _BareRecords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    records: Annotated[list[_Bare], Meta(min_length=1, max_length=RECORDS_MAX)]
+
+
+_bare_records: Final = msgspec.json.Decoder(_BareRecords)
 _record: Final = msgspec.json.Decoder(NewRecord)
 _records: Final = msgspec.json.Decoder(NewRecords)
 
@@ -34,41 +59,55 @@ def read_record(request: Request, key: str | None) -> Outgoing:
     if request.media_type == JSON and request.header(b"ce-specversion") is None:
         if key is not None:
             raise InvalidArgument("a record in JSON has its key inside")
-        return outgoing(decoded(request.body, _record))
+        body = request.body
+        if body.count(b":") == 1:
+            # One name at the most, so none comes twice, and where there is a value there is
+            # nothing else: the most frequent record of all.
+            record = decoded(body, _record, is_checked=True)
+            return outgoing(record) if record.value is None else Outgoing(record.value.encode())
+        return outgoing(decoded(body, _record))
     return plain_record(request, key)
 
 
-def read_records(request: Request) -> list[Outgoing]:
-    """Return the records of a JSON body; raises what is wrong with it.
-
-    That no name comes twice is seen at a glance in most bodies: each name is there as often as
-    there are records that have it. Only where that is not so, for it may stand in a text, too, the
-    body is read a second time (`strict_json`).
-    """
+def read_records(request: Request) -> Columns | list[Outgoing]:
+    """Return the records of a JSON body, as columns if they have nothing but keys and values."""
     body = request.body
     if request.media_type != JSON:
         raise Refused("the body has to be JSON: Content-Type: application/json", status=415)
-    records = decoded(body, _records, is_checked=True).records
-    values = body.count(b'"value":')
-    keys = body.count(b'"key":')
+    columns = _read_columns(body)
+    if columns is not None:
+        return columns
+    return [outgoing(one) for one in decoded(body, _records).records]
+
+
+def _read_columns(body: bytes) -> Columns | None:
+    """Return records that have texts for values and perhaps keys; None if they are not like that.
+
+    That no name comes twice is seen at a glance then: each name is there as often as there are
+    records that have it. A body where that is not so, for it may stand in a text, too, is read on
+    the general way.
+    """
+    try:
+        records = _bare_records.decode(body).records
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    values = [one.value for one in records]
+    keys = [one.key for one in records]
+    no_keys = keys.count(None)
+    with_key = len(keys) - no_keys
     if (
+        None in values
         # A name and a text have two quotes each, and there is nothing else that has any.
-        body.count(b'"') == 2 + 4 * (values + keys)
-        and body.count(b'"records":') == 1
-        and values == sum([one.value is not None for one in records])
-        and keys == sum([one.key is not None for one in records])
+        or body.count(b'"') != 2 + 4 * (len(values) + with_key)
+        or body.count(b'"records":') != 1
+        or body.count(b'"value":') != len(values)
+        or body.count(b'"key":') != with_key
     ):
-        if not keys:
-            return [Outgoing(None if one.value is None else one.value.encode()) for one in records]
-        return [
-            Outgoing(
-                None if one.value is None else one.value.encode(),
-                None if one.key is None else one.key.encode(),
-            )
-            for one in records
-        ]
-    check_names(body)
-    return [outgoing(one) for one in records]
+        return None
+    return Columns(
+        [one.encode() for one in values if one is not None],
+        [None if one is None else one.encode() for one in keys] if with_key else None,
+    )
 
 
 def plain_record(request: Request, key: str | None) -> Outgoing:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from angarium.batch import BatchBuilder, encode
+from angarium.doors.http.bodies import Columns
 from angarium.doors.http.once import identity_at
 from angarium.doors.http.records import Outgoing, single_batch
 
@@ -19,6 +20,9 @@ BATCH_BYTES: Final = 1 << 20
 """Records of one request become batches of this size at the most, or smaller where the topic says
 so. A record that is larger is a batch of its own, which the broker may refuse."""
 
+ROW_BYTES: Final = 16
+"""What a record takes in a batch besides its data, at the most, if it has nothing else."""
+
 _BARE: Final = Outgoing(None)[2:]
 """What a record has besides key and value if it has nothing."""
 
@@ -31,7 +35,7 @@ def placed(
         return [partition] * len(records)
     if shape.partitions == 1:
         return [0] * len(records)
-    together = shape.partition_for(None) if once is None else once.partition(shape.partitions)
+    together = _together(shape, once)
     return [together if one.key is None else shape.partition_for(one.key) for one in records]
 
 
@@ -43,24 +47,70 @@ def grouped(records: Sequence[Outgoing], partitions: list[int]) -> dict[int, lis
     return found
 
 
+def packed(
+    records: Columns | Sequence[Outgoing],
+    shape: TopicShape,
+    *,
+    partition: int | None,
+    once: Once | None = None,
+) -> tuple[dict[int, tuple[Buffer, ...]], list[int]]:
+    """Return the batches of each partition, and the partition of each record."""
+    bytes_max = min(BATCH_BYTES, shape.batch_bytes_max)
+    if isinstance(records, Columns):
+        only = _only_partition(records, shape, partition, once)
+        if only is not None:
+            batch = _column_batch(records, bytes_max=bytes_max, once=once)
+            if batch is not None:
+                return {only: (batch,)}, [only] * len(records.values)
+        records = records.records()
+    partitions = placed(records, shape, partition, once)
+    batches = {
+        number: record_batches(some, bytes_max=bytes_max, once=once)
+        for number, some in grouped(records, partitions).items()
+    }
+    return batches, partitions
+
+
+def _only_partition(
+    columns: Columns, shape: TopicShape, partition: int | None, once: Once | None
+) -> int | None:
+    """Return the partition that all records go to, if it is one."""
+    if partition is not None:
+        return partition
+    if shape.partitions == 1:
+        return 0
+    return _together(shape, once) if columns.keys is None else None
+
+
+def _together(shape: TopicShape, once: Once | None) -> int:
+    """Return where records without a key go, all to the same place."""
+    return shape.partition_for(None) if once is None else once.partition(shape.partitions)
+
+
+def _column_batch(columns: Columns, *, bytes_max: int, once: Once | None) -> Buffer | None:
+    """Return columns as one batch, without looking at any record; None if they may not fit."""
+    values, keys = columns.values, columns.keys
+    size = sum([len(one or b"") for one in values]) + ROW_BYTES * len(values)
+    if keys is not None:
+        size += sum([len(one) for one in keys if one is not None])
+    if size >= bytes_max // 2:
+        return None
+    producer_id, epoch, sequence = identity_at(once, 0, len(values))
+    return encode(values, keys=keys, producer_id=producer_id, epoch=epoch, sequence=sequence)
+
+
 def record_batches(
     records: Sequence[Outgoing], *, bytes_max: int, once: Once | None = None
 ) -> tuple[Buffer, ...]:
     """Pack records into as few batches as the limit allows, in order."""
-    size = sum([len(one.value or b"") + len(one.key or b"") + 16 for one in records])
-    if size < bytes_max // 2 and all(one[2:] == _BARE for one in records):
-        # Nothing but keys and values, and all fit into one: no need to count each.
-        values, keys, *_ = zip(*records, strict=True)
-        producer_id, epoch, sequence = identity_at(once, 0, len(records))
-        return (
-            encode(
-                values,
-                keys=None if keys.count(None) == len(keys) else keys,
-                producer_id=producer_id,
-                epoch=epoch,
-                sequence=sequence,
-            ),
+    if all(one[2:] == _BARE for one in records):
+        keys = [one.key for one in records]
+        columns = Columns(
+            [one.value for one in records], None if keys.count(None) == len(keys) else keys
         )
+        batch = _column_batch(columns, bytes_max=bytes_max, once=once)
+        if batch is not None:
+            return (batch,)
     return _Packing(bytes_max, once).packed(records)
 
 

@@ -19,11 +19,11 @@ from angarium.doors.http.bodies import read_record, read_records
 from angarium.doors.http.contract_values import ack_out, error_of_ack, mode_of
 from angarium.doors.http.lanes import LaneKey, Lanes, Placed
 from angarium.doors.http.once import KEY_HEADER, identity_at, numbered_of, once_of
-from angarium.doors.http.packing import BATCH_BYTES, grouped, placed, record_batches
+from angarium.doors.http.packing import packed, placed
 from angarium.doors.http.problems import HINT_HEADER, http_status, problem, told
 from angarium.doors.http.records import single_batch
 from angarium.doors.http.server.messages import JSON, Response
-from angarium.doors.http.values import Ack, ModeName, Partition, Published
+from angarium.doors.http.values import INT64_MAX, Ack, ModeName, Partition, Published
 from angarium.errors import InvalidArgument, NotFound
 from angarium.ids import Epoch
 from angarium.wire.errors import UnsupportedOperation
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 
 PACKED: Final = b"application/vnd.angarium.batch"
 """Batches as docs/reference/batch.md describes them, one directly after the other."""
+
+OFFSETS: Final = b'"offset":%d,"next_offset":%d'
+"""How an answer tells where a record is."""
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -91,6 +94,9 @@ class Publishing:
         self._lanes = lanes
         self._leader_hint = leader_hint
         self._sequenced = sequenced
+        self._answered: api.Ack | None = None
+        self._words: tuple[bytes, bytes] | None = None
+        self._hints: tuple[tuple[bytes, bytes], ...] = ()
 
     # --- one ------------------------------------------------------------------------------------
 
@@ -176,8 +182,19 @@ class Publishing:
     def _answer(self, key: LaneKey, outcome: Placed | Exception) -> Response:
         if isinstance(outcome, Exception):
             return problem(outcome)
-        body = _encode(ack_out(outcome.ack, place=outcome.place))
-        return Response(200, body, JSON, self._hint(key.topic, key.partition))
+        ack, place = outcome
+        if ack is not self._answered:
+            # Records that travelled together are acknowledged together: what they are told
+            # differs by an offset.
+            self._answered = ack
+            self._words = answer_words(ack)
+            self._hints = self._hint(key.topic, key.partition)
+        if self._words is None or ack.base_offset is None:
+            return Response(200, _encode(ack_out(ack, place=place)), JSON, self._hints)
+        offset = ack.base_offset + place
+        before, after = self._words
+        body = b"".join((before, OFFSETS % (offset, offset + 1), after))
+        return Response(200, body, JSON, self._hints)
 
     def _hint(self, topic: str, partition: int) -> tuple[tuple[bytes, bytes], ...]:
         if self._leader_hint is None:
@@ -201,36 +218,32 @@ class Publishing:
             per_partition = {given.partition: tuple(split(bytearray(request.body)))}
         else:
             records = read_records(request)
-            shape = await self._shapes.of(topic)
             once = once_of(request, mode)
-            partitions = placed(records, shape, given.partition, once)
-            bytes_max = min(BATCH_BYTES, shape.batch_bytes_max)
-            per_partition = {
-                partition: record_batches(some, bytes_max=bytes_max, once=once)
-                for partition, some in grouped(records, partitions).items()
-            }
-        answers = await asyncio.gather(
-            *(self._publish(topic, one, some, mode) for one, some in per_partition.items()),
-            return_exceptions=True,
-        )
+            shape = self._shapes.known(topic) or await self._shapes.of(topic)
+            per_partition, partitions = packed(records, shape, partition=given.partition, once=once)
+        calls = [self._publish(topic, one, some, mode) for one, some in per_partition.items()]
+        answers = await asyncio.gather(*calls) if len(calls) > 1 else [await calls[0]]
         return self._published(topic, list(per_partition), answers, partitions)
 
     async def _publish(
         self, topic: str, partition: int, batches: tuple[Buffer, ...], mode: DeliveryMode | None
-    ) -> tuple[api.Ack, ...]:
+    ) -> tuple[api.Ack, ...] | Exception:
+        """Publish to one partition; what becomes of the others is another matter."""
         try:
             return await self._broker.publish(
                 PublishRequest(topic=topic, partition=partition, batches=batches, mode=mode)
             )
-        except NotFound:
+        except NotFound as error:
             self._shapes.forget(topic)
-            raise
+            return error
+        except Exception as error:  # each becomes a part of the answer
+            return error
 
     def _published(
         self,
         topic: str,
         targets: list[int],
-        answers: Sequence[tuple[api.Ack, ...] | BaseException],
+        answers: Sequence[tuple[api.Ack, ...] | Exception],
         partitions: list[int],
     ) -> Response:
         acks: list[Ack] = []
@@ -241,8 +254,6 @@ class Publishing:
                 acks.append(
                     Ack(topic=topic, partition=partition, mode="consistent", error=told(answer))
                 )
-            elif isinstance(answer, BaseException):
-                raise answer
             else:
                 refusal = refusal or next((error_of_ack(one) for one in answer if one.code), None)
                 acks += [ack_out(one) for one in answer]
@@ -252,3 +263,16 @@ class Publishing:
         body = _encode(Published(acks=acks, partitions=partitions))
         hint = self._hint(topic, targets[0]) if len(targets) == 1 else ()
         return Response(200, body, JSON, hint)
+
+
+def answer_words(ack: api.Ack) -> tuple[bytes, bytes] | None:
+    """Return what is told about a record of a batch, before its offset and after the next one.
+
+    The encoder itself writes it, with offsets that no record has; no name of a topic can look like
+    them, for it has no quotes. None where there is no offset.
+    """
+    if ack.base_offset is None or ack.next_offset is None:
+        return None
+    shown = msgspec.structs.replace(ack_out(ack), offset=INT64_MAX, next_offset=INT64_MAX)
+    before, found, after = _encode(shown).partition(OFFSETS % (INT64_MAX, INT64_MAX))
+    return (before, after) if found else None

@@ -7,7 +7,7 @@ readers take the first, so such a document means two things, and is refused here
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
@@ -48,11 +48,14 @@ def json_body(request: Request, decoder: msgspec.json.Decoder[T]) -> T:
 def check_names(body: bytes | str) -> None:
     """Raise `InvalidArgument` if an object has the same name twice."""
     try:
-        json.loads(body, object_pairs_hook=_checked)
+        _reader.decode(body.decode() if isinstance(body, bytes) else body)
     except (ValueError, RecursionError) as error:
         raise InvalidArgument(f"the JSON cannot be read: {error}") from None
 
 
 def _checked(pairs: list[tuple[str, object]]) -> None:
-    if len(pairs) > 1 and len({name for name, _ in pairs}) != len(pairs):
+    if len(pairs) > 1 and len(dict(pairs)) != len(pairs):
         raise InvalidArgument("an object has the same name twice")
+
+
+_reader: Final = json.JSONDecoder(object_pairs_hook=_checked)

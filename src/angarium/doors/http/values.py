@@ -15,6 +15,8 @@ from angarium.api import TopicConfig
 
 MODES: Final = ("consistent", "eventual", "performance")
 INT64_MAX: Final = (1 << 63) - 1
+RECORDS_MAX: Final = 100_000
+"""Records of one request. More are refused."""
 
 Count = Annotated[int, Meta(ge=0, le=INT64_MAX)]
 Partition = Annotated[int, Meta(ge=0, le=(1 << 31) - 1)]
@@ -56,7 +58,7 @@ class NewRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=Fals
 class NewRecords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Records to publish together."""
 
-    records: Annotated[list[NewRecord], Meta(min_length=1, max_length=100_000)]
+    records: Annotated[list[NewRecord], Meta(min_length=1, max_length=RECORDS_MAX)]
 
 
 class RecordHeader(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from angarium.api import Broker, GroupBroker
     from angarium.doors.http.graphql.documents import Prepared
     from angarium.doors.http.graphql.parameters import QueryParameters
+    from angarium.doors.http.graphql.plans import Plan
     from angarium.doors.http.lanes import Lanes
-    from angarium.doors.http.server.messages import Request
+    from angarium.doors.http.server.messages import Answer, Request
     from angarium.doors.partitions import TopicShapes
 
 RESPONSE_JSON: Final = b"application/graphql-response+json"
@@ -67,18 +68,39 @@ class GraphqlEndpoint:
         self._subscribing = Subscribing(broker, groups)
         self._page = _PLAYGROUND.read_bytes()
 
-    async def post(self, request: Request, _: QueryParameters) -> Response:
+    def post(self, request: Request, _: QueryParameters) -> Answer:
         """Execute one operation, or a few."""
         if request.media_type != JSON:
             raise Refused("the body has to be JSON: Content-Type: application/json", status=415)
         if request.body.lstrip()[:1] == b"[":
-            return await self._several(request)
+            return self._several(request)
         try:
             asked = _read(request.body, _operation)
             prepared = self._checked(asked, is_get=False)
         except AngariumError as error:
             return _refused(request, error)
+        plan = prepared.plan
+        if plan is not None and plan.only_field == "publish" and plan.fits(asked.variables):
+            return self._publish(request, asked, prepared, plan)
+        return self._one(request, asked, prepared)
+
+    async def _one(self, request: Request, asked: Operation, prepared: Prepared) -> Response:
         return _answered(request, await self._execute(asked, prepared))
+
+    def _publish(
+        self, request: Request, asked: Operation, prepared: Prepared, plan: Plan
+    ) -> Answer:
+        """Publish one record, as most mutations do, without a task for each."""
+
+        def done(outcome: object) -> None:
+            request.answer(_answered(request, plan.answer(outcome)))
+
+        try:
+            is_begun = self._resolvers.publishing.begin(done, **plan.arguments(asked.variables))
+        except Exception as error:  # each becomes an answer
+            done(error)
+            return None
+        return None if is_begun else self._one(request, asked, prepared)
 
     async def get(self, request: Request, given: QueryParameters) -> Response | None:
         """Execute a query, become a WebSocket, or show the page."""

@@ -105,24 +105,67 @@ class Plan:
                 return False
         return True
 
+    @property
+    def only_field(self) -> str | None:
+        """The one field of the root that is asked for; None if there are several."""
+        return self.steps[0].wanted.name if len(self.steps) == 1 else None
+
+    def arguments(self, given: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return the arguments of the only field."""
+        return _arguments(self.steps[0], given)
+
+    def answer(self, outcome: object) -> dict[str, Any]:
+        """Return the answer for what the only field came to: a value, or an exception."""
+        answer = _Answer()
+        answer.take(self.steps[0], outcome)
+        return answer.whole
+
     async def follow(self, resolvers: Resolvers, given: Mapping[str, Any] | None) -> dict[str, Any]:
         """Return the answer, one field after the other."""
-        data: dict[str, Any] = {}
-        errors: list[dict[str, Any]] = []
+        answer = _Answer()
         for step in self.steps:
-            wanted = step.wanted
+            outcome: object
             try:
-                data[wanted.key] = _projected(
-                    await resolvers.fields[wanted.name](**_arguments(step, given)), wanted
-                )
+                outcome = await resolvers.fields[step.wanted.name](**_arguments(step, given))
             except Exception as error:  # each becomes an answer
-                path: list[str | int] = [wanted.key]
-                failed = GraphQLError(str(error), step.node, path=path, original_error=error)
-                errors.append(told(failed))
-                if not wanted.may_be_none:
-                    return {"data": None, "errors": errors}
-                data[wanted.key] = None
-        return {"data": data, "errors": errors} if errors else {"data": data}
+                outcome = error
+            if not answer.take(step, outcome):
+                break
+        return answer.whole
+
+
+class _Answer:
+    """What has been answered so far."""
+
+    __slots__ = ("_data", "_errors")
+
+    def __init__(self) -> None:
+        self._data: dict[str, Any] | None = {}
+        self._errors: list[dict[str, Any]] = []
+
+    @property
+    def whole(self) -> dict[str, Any]:
+        if self._errors:
+            return {"data": self._data, "errors": self._errors}
+        return {"data": self._data}
+
+    def take(self, step: Step, outcome: object) -> bool:
+        """Add what a field came to; False if nothing can come after it."""
+        wanted, shown = step.wanted, None
+        try:
+            if isinstance(outcome, Exception):
+                raise outcome
+            shown = _projected(outcome, wanted)
+        except Exception as error:  # each becomes an answer
+            path: list[str | int] = [wanted.key]
+            failed = GraphQLError(str(error), step.node, path=path, original_error=error)
+            self._errors.append(told(failed))
+            if not wanted.may_be_none:
+                self._data = None
+        if self._data is None:
+            return False
+        self._data[wanted.key] = shown
+        return True
 
 
 def _arguments(step: Step, given: Mapping[str, Any] | None) -> dict[str, Any]:

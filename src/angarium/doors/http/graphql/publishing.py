@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from angarium.api import PublishRequest
 from angarium.doors.http.contract_values import error_of_ack
 from angarium.doors.http.lanes import LaneKey, Placed
-from angarium.doors.http.packing import BATCH_BYTES, grouped, placed, record_batches
+from angarium.doors.http.packing import packed
 from angarium.doors.http.records import Outgoing, bytes_of
 from angarium.errors import InvalidArgument
 from angarium.modes import DeliveryMode
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from angarium import api
     from angarium.api import Broker
     from angarium.doors.http.lanes import Lanes
@@ -53,8 +55,26 @@ class GraphqlPublishing:
         self._shapes = shapes
         self._lanes = lanes
 
-    async def publish(
+    async def publish(self, topic: str, **given: Any) -> PublishView:
+        """Publish one record."""
+        done: asyncio.Future[PublishView | Exception] = asyncio.get_running_loop().create_future()
+
+        def settle(outcome: PublishView | Exception) -> None:
+            if not done.done():
+                done.set_result(outcome)
+
+        await self._shapes.of(topic)
+        if not self.begin(settle, topic, **given):
+            # There is no such topic: the publish itself decides whether it is made.
+            self.begin(settle, topic, **{**given, "partition": 0})
+        outcome = await done
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def begin(
         self,
+        done: Callable[[PublishView | Exception], None],
         topic: str,
         payload: str | None = None,
         payloadBase64: str | None = None,  # noqa: N803  (the schema's names)
@@ -63,8 +83,11 @@ class GraphqlPublishing:
         headers: list[dict[str, Any]] | None = None,
         partition: int | None = None,
         mode: str | None = None,
-    ) -> PublishView:
-        """Publish one record."""
+    ) -> bool:
+        """Publish one record and call `done` later, without a task.
+
+        False, with nothing done, if somebody has to be asked first where the record goes.
+        """
         record = Outgoing(
             bytes_of("payload", payload, payloadBase64),
             bytes_of("key", key, keyBase64),
@@ -74,20 +97,20 @@ class GraphqlPublishing:
             ),
         )
         if partition is None:
-            shape = self._shapes.known(topic) or await self._shapes.of(topic)
+            shape = self._shapes.known(topic)
+            if shape is None:
+                return False
             partition = shape.partition_for(record.key)
-        done: asyncio.Future[Placed | Exception] = asyncio.get_running_loop().create_future()
 
         def settle(outcome: Placed | Exception) -> None:
-            if not done.done():
-                done.set_result(outcome)
+            if isinstance(outcome, Exception):
+                done(outcome)
+            else:
+                done(PublishView(True, [_view(outcome.ack, place=outcome.place)]))
 
         chosen = None if mode is None else DeliveryMode[mode]
         self._lanes.publish(LaneKey(topic, partition, chosen), record, settle)
-        outcome = await done
-        if isinstance(outcome, Exception):
-            raise outcome
-        return PublishView(True, [_view(outcome.ack, place=outcome.place)])
+        return True
 
     async def publish_batch(
         self,
@@ -107,20 +130,14 @@ class GraphqlPublishing:
             for value, key in zip(values, keys or [None] * len(values), strict=True)
         ]
         shape = await self._shapes.of(topic)
-        partitions = placed(records, shape, partition, None)
-        bytes_max = min(BATCH_BYTES, shape.batch_bytes_max)
+        per_partition, _ = packed(records, shape, partition=partition)
         chosen = None if mode is None else DeliveryMode[mode]
         answers = await asyncio.gather(
             *(
                 self._broker.publish(
-                    PublishRequest(
-                        topic=topic,
-                        partition=number,
-                        batches=record_batches(some, bytes_max=bytes_max),
-                        mode=chosen,
-                    )
+                    PublishRequest(topic=topic, partition=number, batches=batches, mode=chosen)
                 )
-                for number, some in grouped(records, partitions).items()
+                for number, batches in per_partition.items()
             )
         )
         acks = [ack for answer in answers for ack in answer]

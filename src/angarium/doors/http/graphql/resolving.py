@@ -106,7 +106,7 @@ class Resolvers:
         self._broker = broker
         self._groups = groups
         self._shapes = shapes
-        publishing = GraphqlPublishing(broker, shapes, lanes)
+        publishing = self.publishing = GraphqlPublishing(broker, shapes, lanes)
         self.fields: dict[str, Callable[..., Awaitable[object]]] = {
             "health": self._health,
             "topics": self._topics,

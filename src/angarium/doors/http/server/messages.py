@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import parse_qsl, unquote
+
+import msgspec
 
 from angarium.errors import InvalidArgument
 
@@ -24,8 +25,7 @@ _STATUS_LINES: Final = {
 }
 
 
-@dataclass(slots=True, frozen=True)
-class Response:
+class Response(msgspec.Struct, frozen=True, gc=False):
     """A whole answer."""
 
     status: int = 200
@@ -43,7 +43,16 @@ Answer: TypeAlias = "Response | Coroutine[None, None, Response | None] | None"
 class Request:
     """One request, with its whole body."""
 
-    __slots__ = ("_headers", "body", "connection", "is_answered", "keep_alive", "method", "target")
+    __slots__ = (
+        "_found",
+        "_headers",
+        "body",
+        "connection",
+        "is_answered",
+        "keep_alive",
+        "method",
+        "target",
+    )
 
     def __init__(
         self,
@@ -62,13 +71,15 @@ class Request:
         self.keep_alive = keep_alive
         self.is_answered = False
         self._headers = headers
+        self._found: dict[bytes, bytes] | None = None
 
     def header(self, name: bytes) -> bytes | None:
         """Return a header's value by its name in lower case; the first, if there are several."""
-        for one, value in self._headers:
-            if one == name:
-                return value
-        return None
+        found = self._found
+        if found is None:
+            # Handlers ask for half a dozen; most of those that are asked for are not there.
+            found = self._found = dict(reversed(self._headers))
+        return found.get(name)
 
     def text_header(self, name: bytes) -> str | None:
         """Return a header as text; latin-1 is what HTTP says of bytes beyond ASCII."""
