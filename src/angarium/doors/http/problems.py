@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from angarium.doors.http.server.connection import HeadRefused
 from angarium.doors.http.server.messages import Response
+from angarium.doors.http.server.reading import HeadRefused
 from angarium.doors.status import INTERNAL, status_of
 from angarium.errors import AngariumError, LimitExceeded
 from angarium.wire.error_codec import Failure, failure_of

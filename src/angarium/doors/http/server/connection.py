@@ -1,4 +1,4 @@
-"""One connection: bytes in, requests out to a handler, answers back in their order.
+"""One connection: its requests go to a handler, the answers back in their order.
 
 A connection does one thing at a time: it waits for a request, reads it, has it answered, or has
 been given over to a stream or a WebSocket for good. Requests that a client sends ahead wait, and
@@ -15,15 +15,14 @@ from collections import deque
 from enum import Enum
 from typing import TYPE_CHECKING, Final, cast
 
-import httptools
-
-from angarium.doors.http.server.messages import Request, Response, head_bytes, response_bytes
+from angarium.doors.http.server.messages import Response, head_bytes, response_bytes
+from angarium.doors.http.server.reading import HeadRefused, RequestReader
 from angarium.doors.http.server.stream import Stream
-from angarium.errors import AngariumError, InvalidArgument, LimitExceeded
+from angarium.errors import AngariumError, LimitExceeded
 from angarium.wire.errors import DeadlineExceeded
 
 if TYPE_CHECKING:
-    from angarium.doors.http.server.messages import Answer
+    from angarium.doors.http.server.messages import Answer, Request
     from angarium.doors.http.server.server import HttpServer
     from angarium.doors.http.server.websocket import WebSocket
 
@@ -50,14 +49,6 @@ class State(Enum):
     CLOSING = "throwing away what still comes"
 
 
-class HeadRefused(InvalidArgument):
-    """The request cannot be read at all, or not for so long; `status` is what HTTP calls that."""
-
-    def __init__(self, message: str, *, status: int) -> None:
-        super().__init__(message)
-        self.status = status
-
-
 class Connection(asyncio.Protocol):
     """One client, from its first byte to its last."""
 
@@ -71,13 +62,7 @@ class Connection(asyncio.Protocol):
         self.limits = server.limits
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._parser = httptools.HttpRequestParser(self)
-        self._target = b""
-        self._headers: list[tuple[bytes, bytes]] = []
-        self._body: list[bytes] = []
-        self._head_bytes = 0
-        self._body_bytes = 0
-        self._in_head = False
+        self._reader = RequestReader(self, server.limits)
         self._ahead: deque[Request] = deque()
         self._request: Request | None = None
         self._task: asyncio.Task[None] | None = None
@@ -102,24 +87,12 @@ class Connection(asyncio.Protocol):
             return
         if self.state is State.CLOSING:
             return
-        if self._in_head or self.state is State.IDLE:
-            self._head_bytes += len(data)
         try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade as upgrade:
-            # What follows the head of an upgrade is the new protocol's; its client has to wait for
-            # the answer before it speaks it.
-            if len(data) > upgrade.args[0]:
-                self._refuse(HeadRefused("speak after the upgrade is accepted", status=400))
-        except httptools.HttpParserError as error:
-            cause = error.__context__
-            if isinstance(cause, AngariumError):
-                self._refuse(cause, status=getattr(cause, "status", 413))
-            else:
-                self._refuse(HeadRefused(f"this is not HTTP/1.1: {error}", status=400))
-        else:
-            if self._in_head and self._head_bytes > self.limits.head_bytes_max:
-                self._refuse(self._head_too_long())
+            self._reader.feed(data, is_idle=self.state is State.IDLE)
+        except LimitExceeded as error:
+            self._refuse(error, status=413)
+        except AngariumError as error:
+            self._refuse(error)
 
     def eof_received(self) -> bool:
         """Take the end of what a client says for its end: whoever waits for an answer stays."""
@@ -148,67 +121,24 @@ class Connection(asyncio.Protocol):
         """Go on writing."""
         self.is_writable.set()
 
-    # --- what the parser calls ------------------------------------------------------------------
+    # --- what the reader tells ------------------------------------------------------------------
 
-    def on_message_begin(self) -> None:
-        """A request begins."""
-        self._target = b""
-        self._headers = []
-        self._body = []
-        self._body_bytes = 0
-        self._in_head = True
+    def request_begun(self) -> None:
+        """Hear that a request begins."""
         if self.state is State.IDLE:
             self.state = State.HEAD
             self.deadline = self._loop.time() + self.limits.head_seconds_max
 
-    def on_url(self, url: bytes) -> None:
-        """Take (a part of) what is asked for."""
-        self._target += url
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header."""
-        self._headers.append((name.lower(), value))
-
-    def on_headers_complete(self) -> None:
-        """Check the head."""
-        self._in_head = False
-        headers = self._headers
-        size = sum([len(name) + len(value) + 4 for name, value in headers], len(self._target))
-        if size > self.limits.head_bytes_max or len(headers) > self.limits.headers_max:
-            raise self._head_too_long()
-        hosts = 0
-        for name, value in headers:
-            if name == b"host":
-                hosts += 1
-            elif name == b"content-length" and int(value) > self.limits.body_bytes_max:
-                raise self._body_too_long()
-            elif name == b"expect" and value.lower() == b"100-continue" and not self._ahead:
-                self._write(_CONTINUE)
-        if hosts != 1 and self._parser.get_http_version() == "1.1":
-            raise HeadRefused("a request has one Host header", status=400)
+    def head_read(self, *, wants_leave: bool) -> None:
+        """Hear that a head is whole; its client may want leave to send the body."""
+        if wants_leave and not self._ahead:
+            self._write(_CONTINUE)
         if self.state is State.HEAD:
             self.state = State.BODY
             self.deadline = self._loop.time() + self.limits.body_seconds_max
 
-    def on_body(self, body: bytes) -> None:
-        """Take a part of the body."""
-        self._body_bytes += len(body)
-        if self._body_bytes > self.limits.body_bytes_max:
-            raise self._body_too_long()
-        self._body.append(body)
-
-    def on_message_complete(self) -> None:
-        """Hand the request on, or have it wait for its turn."""
-        self._head_bytes = 0
-        body = self._body
-        request = Request(
-            self,
-            method=self._parser.get_method(),
-            target=self._target,
-            headers=self._headers,
-            body=body[0] if len(body) == 1 else b"".join(body),
-            keep_alive=self._parser.should_keep_alive(),
-        )
+    def request_read(self, request: Request) -> None:
+        """Have a request served, or have it wait for its turn."""
         if self.state is State.BODY:
             self._serve(request)
             return
@@ -304,7 +234,7 @@ class Connection(asyncio.Protocol):
         self._server.end_request()
         self._request = None
         self.state = State.GIVEN
-        is_chunked = self._parser.get_http_version() == "1.1"
+        is_chunked = self._reader.is_http_1_1
         if is_chunked:
             headers = (*headers, (b"Transfer-Encoding", b"chunked"))
         self._write(head_bytes(status, headers, date=self._server.date))
@@ -401,18 +331,6 @@ class Connection(asyncio.Protocol):
     def _write(self, data: bytes) -> None:
         if self._transport is not None:
             self._transport.write(data)
-
-    def _head_too_long(self) -> HeadRefused:
-        limits = self.limits
-        return HeadRefused(
-            f"a head has up to {limits.head_bytes_max} bytes and {limits.headers_max} headers",
-            status=431,
-        )
-
-    def _body_too_long(self) -> LimitExceeded:
-        return LimitExceeded(
-            "body_bytes_max", f"a body has up to {self.limits.body_bytes_max} bytes"
-        )
 
 
 def _too_late() -> DeadlineExceeded:

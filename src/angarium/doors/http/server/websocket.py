@@ -24,7 +24,7 @@ from wsproto.events import (
 )
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
-from angarium.doors.http.server.connection import HeadRefused
+from angarium.doors.http.server.reading import HeadRefused
 from angarium.doors.http.server.stream import StreamCut, until_writable
 
 if TYPE_CHECKING:
