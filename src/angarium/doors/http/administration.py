@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from angarium.doors.http.answers import NOTHING, json_answer
 from angarium.doors.http.contract_values import cluster_out, config_of, topic_out
-from angarium.doors.http.server.messages import JSON, Response
 from angarium.doors.http.strict_json import json_body
 from angarium.doors.http.values import (
     Drain,
@@ -27,18 +27,15 @@ from angarium.ids import NodeId
 if TYPE_CHECKING:
     from angarium.api import Broker
     from angarium.doors.http.routing import NoParameters
-    from angarium.doors.http.server.messages import Request
+    from angarium.doors.http.server.messages import Request, Response
     from angarium.doors.partitions import TopicShapes
 
-_encode: Final = msgspec.json.Encoder().encode
 _new_topic: Final = msgspec.json.Decoder(NewTopic)
 _topic_change: Final = msgspec.json.Decoder(TopicChange)
 _drain: Final = msgspec.json.Decoder(Drain)
 _handover: Final = msgspec.json.Decoder(Handover)
 _level: Final = msgspec.json.Decoder(LevelWish)
 _producer: Final = msgspec.json.Decoder(ProducerName)
-
-NOTHING: Final = Response(204)
 
 
 class TopicParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -70,7 +67,7 @@ class Administration:
     async def list_topics(self, _: Request, __: NoParameters) -> Response:
         """Return all topics."""
         topics = await self._broker.list_topics()
-        return _json(Topics(topics=[topic_out(one) for one in topics]))
+        return json_answer(Topics(topics=[topic_out(one) for one in topics]))
 
     async def create_topic(self, request: Request, _: NoParameters) -> Response:
         """Make a topic."""
@@ -79,11 +76,11 @@ class Administration:
             wish.name, partitions=wish.partitions, config=config_of(wish.config)
         )
         self._shapes.forget(wish.name)
-        return Response(201, _encode(topic_out(topic)), JSON)
+        return json_answer(topic_out(topic), status=201)
 
     async def describe_topic(self, _: Request, given: TopicParameters) -> Response:
         """Return one topic."""
-        return _json(topic_out(await self._broker.describe_topic(given.topic)))
+        return json_answer(topic_out(await self._broker.describe_topic(given.topic)))
 
     async def alter_topic(self, request: Request, given: TopicParameters) -> Response:
         """Give a topic more partitions or other settings."""
@@ -94,7 +91,7 @@ class Administration:
             config=None if wish.config is None else config_of(wish.config),
         )
         self._shapes.forget(given.topic)
-        return _json(topic_out(topic))
+        return json_answer(topic_out(topic))
 
     async def delete_topic(self, _: Request, given: TopicParameters) -> Response:
         """Remove a topic."""
@@ -111,11 +108,11 @@ class Administration:
     async def open_producer(self, request: Request, _: NoParameters) -> Response:
         """Issue a producer's identity."""
         producer = await self._broker.open_producer(json_body(request, _producer).name)
-        return _json(ProducerOut(id=producer.id, epoch=producer.epoch))
+        return json_answer(ProducerOut(id=producer.id, epoch=producer.epoch))
 
     async def cluster_status(self, _: Request, __: NoParameters) -> Response:
         """Return the cluster."""
-        return _json(cluster_out(await self._broker.cluster_status()))
+        return json_answer(cluster_out(await self._broker.cluster_status()))
 
     async def drain_node(self, request: Request, given: NodeParameters) -> Response:
         """Move everything away from a node, or call that off."""
@@ -131,8 +128,4 @@ class Administration:
     async def raise_level(self, request: Request, _: NoParameters) -> Response:
         """Let the cluster work at a higher feature level."""
         level = await self._broker.raise_level(json_body(request, _level).level)
-        return _json(Level(level=level))
-
-
-def _json(value: msgspec.Struct) -> Response:
-    return Response(200, _encode(value), JSON)
+        return json_answer(Level(level=level))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from angarium.doors.http.administration import NOTHING
+from angarium.doors.http.answers import NOTHING, json_answer
 from angarium.doors.http.group_values import (
     AllSettled,
     Checkpoints,
@@ -27,16 +27,14 @@ from angarium.doors.http.group_values import (
     settled_out,
     settlement_of,
 )
-from angarium.doors.http.routing import Route
-from angarium.doors.http.server.messages import JSON, Response
+from angarium.doors.http.routing import Routes
 from angarium.doors.http.strict_json import json_body
 
 if TYPE_CHECKING:
     from angarium.api import GroupBroker
-    from angarium.doors.http.routing import NoParameters
-    from angarium.doors.http.server.messages import Request
+    from angarium.doors.http.routing import NoParameters, Route
+    from angarium.doors.http.server.messages import Request, Response
 
-_encode: Final = msgspec.json.Encoder().encode
 _settings: Final = msgspec.json.Decoder(GroupSettings)
 _seek: Final = msgspec.json.Decoder(Seek)
 _pause: Final = msgspec.json.Decoder(Pause)
@@ -67,16 +65,16 @@ class GroupAdministration:
     async def list_groups(self, _: Request, __: NoParameters) -> Response:
         """Return all groups."""
         groups = await self._broker.list_groups()
-        return _json(Groups(groups=[group_out(one) for one in groups]))
+        return json_answer(Groups(groups=[group_out(one) for one in groups]))
 
     async def describe_group(self, _: Request, given: GroupParameters) -> Response:
         """Return one group."""
-        return _json(group_out(await self._broker.describe_group(given.group)))
+        return json_answer(group_out(await self._broker.describe_group(given.group)))
 
     async def group_lag(self, _: Request, given: GroupParameters) -> Response:
         """Return how far a group is behind."""
         group = await self._broker.describe_group(given.group)
-        return _json(
+        return json_answer(
             Lag(
                 group=group.name,
                 lag=group.lag,
@@ -88,7 +86,7 @@ class GroupAdministration:
     async def alter_group(self, request: Request, given: GroupParameters) -> Response:
         """Give a group other settings."""
         config = group_config(json_body(request, _settings))
-        return _json(group_out(await self._broker.alter_group(given.group, config)))
+        return json_answer(group_out(await self._broker.alter_group(given.group, config)))
 
     async def delete_group(self, _: Request, given: ForgetParameters) -> Response:
         """Forget a group."""
@@ -105,7 +103,7 @@ class GroupAdministration:
             start=seek_start(wish),
             dry_run=wish.dry_run,
         )
-        return _json(
+        return json_answer(
             Moves(
                 moved=[
                     MoveOut(
@@ -130,7 +128,7 @@ class GroupAdministration:
         settled = await self._broker.settle(
             given.group, wish.member, [settlement_of(one) for one in wish.settlements]
         )
-        return _json(AllSettled(settled=[settled_out(one) for one in settled]))
+        return json_answer(AllSettled(settled=[settled_out(one) for one in settled]))
 
     async def report_checkpoints(self, request: Request, given: GroupParameters) -> Response:
         """Say how far a group of kind checkpoint has come."""
@@ -143,100 +141,65 @@ class GroupAdministration:
     def routes(self) -> list[Route]:
         """Return where all of this is."""
         group = "/v1/groups/{group}"
-        return [
-            Route(
-                method="GET",
-                path="/v1/groups",
-                handler=self.list_groups,
-                summary="List all groups.",
-                answer=Groups,
-                tag="groups",
-            ),
-            Route(
-                method="GET",
-                path=group,
-                handler=self.describe_group,
-                parameters=GroupParameters,
-                summary="Describe a group.",
-                answer=GroupOut,
-                tag="groups",
-            ),
-            Route(
-                method="GET",
-                path=f"{group}/lag",
-                handler=self.group_lag,
-                parameters=GroupParameters,
-                summary="How far a group is behind, in records and in time.",
-                answer=Lag,
-                tag="groups",
-            ),
-            Route(
-                method="PUT",
-                path=f"{group}/config",
-                handler=self.alter_group,
-                parameters=GroupParameters,
-                summary="Give a group other settings, all of them anew.",
-                body=GroupSettings,
-                answer=GroupOut,
-                errors=(409, 415),
-                tag="groups",
-            ),
-            Route(
-                method="DELETE",
-                path=group,
-                handler=self.delete_group,
-                parameters=ForgetParameters,
-                summary="Forget a group that nobody takes part in.",
-                status=204,
-                errors=(409,),
-                tag="groups",
-            ),
-            Route(
-                method="POST",
-                path=f"{group}/seek",
-                handler=self.seek_group,
-                parameters=GroupParameters,
-                summary="Move a group; what is on loan is fenced.",
-                body=Seek,
-                answer=Moves,
-                errors=(409, 415, 416),
-                tag="groups",
-            ),
-            Route(
-                method="POST",
-                path=f"{group}/pause",
-                handler=self.pause_group,
-                parameters=GroupParameters,
-                summary="Hand nothing more out, or go on.",
-                body=Pause,
-                status=204,
-                errors=(409, 415),
-                tag="groups",
-            ),
-            Route(
-                method="POST",
-                path=f"{group}/settle",
-                handler=self.settle_records,
-                parameters=GroupParameters,
-                summary="Settle records for a member that is connected elsewhere.",
-                body=Settlements,
-                answer=AllSettled,
-                errors=(409, 415),
-                tag="groups",
-            ),
-            Route(
-                method="POST",
-                path=f"{group}/checkpoints",
-                handler=self.report_checkpoints,
-                parameters=GroupParameters,
-                summary="Say how far a group of kind checkpoint has come.",
-                body=Checkpoints,
-                status=204,
-                errors=(409, 415, 416),
-                tag="groups",
-            ),
-        ]
-
-
-def _json(value: msgspec.Struct) -> Response:
-    return Response(200, _encode(value), JSON)
+        which = {"parameters": GroupParameters}
+        add = Routes("groups")
+        add.get("/v1/groups", self.list_groups, "List all groups.", answer=Groups)
+        add.get(group, self.describe_group, "Describe a group.", **which, answer=GroupOut)
+        add.get(
+            f"{group}/lag",
+            self.group_lag,
+            "How far a group is behind, in records and in time.",
+            **which,
+            answer=Lag,
+        )
+        add.put(
+            f"{group}/config",
+            self.alter_group,
+            "Give a group other settings, all of them anew.",
+            **which,
+            body=GroupSettings,
+            answer=GroupOut,
+            errors=(409,),
+        )
+        add.delete(
+            group,
+            self.delete_group,
+            "Forget a group that nobody takes part in.",
+            parameters=ForgetParameters,
+            errors=(409,),
+        )
+        add.post(
+            f"{group}/seek",
+            self.seek_group,
+            "Move a group; what is on loan is fenced.",
+            **which,
+            body=Seek,
+            answer=Moves,
+            errors=(409, 416),
+        )
+        add.post(
+            f"{group}/pause",
+            self.pause_group,
+            "Hand nothing more out, or go on.",
+            **which,
+            body=Pause,
+            errors=(409,),
+        )
+        add.post(
+            f"{group}/settle",
+            self.settle_records,
+            "Settle records for a member that is connected elsewhere.",
+            **which,
+            body=Settlements,
+            answer=AllSettled,
+            errors=(409,),
+        )
+        add.post(
+            f"{group}/checkpoints",
+            self.report_checkpoints,
+            "Say how far a group of kind checkpoint has come.",
+            **which,
+            body=Checkpoints,
+            errors=(409, 416),
+        )
+        return add.found

@@ -12,9 +12,9 @@ from msgspec import Meta
 
 from angarium.batch import Record
 from angarium.client.dead_letters import DEAD_LETTERS, LetterFilter
+from angarium.doors.http.answers import json_answer
 from angarium.doors.http.records import record_out
-from angarium.doors.http.routing import Route
-from angarium.doors.http.server.messages import JSON, Response
+from angarium.doors.http.routing import Routes
 from angarium.doors.http.strict_json import json_body
 from angarium.doors.http.values import Count, Partition, RecordOut
 from angarium.ids import Offset
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
     from angarium.client import Client
     from angarium.client.dead_letters import DeadLetter, DeadLetters, Dealt
-    from angarium.doors.http.routing import NoParameters
-    from angarium.doors.http.server.messages import Request
+    from angarium.doors.http.routing import NoParameters, Route
+    from angarium.doors.http.server.messages import Request, Response
 
 LETTERS_MAX: Final = 1_000
 """Letters that one answer lists at the most."""
 
 
-class LetterParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which letters."""
+class WhichLetters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which letters; everything that is given has to fit."""
 
     dead_letter_topic: str = DEAD_LETTERS
     topic: str | None = None
@@ -43,18 +43,28 @@ class LetterParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A part of the reason."""
     since_us: Count | None = None
     until_us: Count | None = None
+
+    def filter(self, places: list[tuple[int, int]] | None = None) -> LetterFilter:
+        """Return what fits; only `places`, if some are given."""
+        return LetterFilter(
+            topic=self.topic,
+            group=self.group,
+            reason=self.reason,
+            since=self.since_us,
+            until=self.until_us,
+            places=None if places is None else frozenset(places),
+        )
+
+
+class LetterParameters(WhichLetters, frozen=True):
+    """Which letters to list."""
+
     limit: Annotated[int, Meta(ge=1, le=LETTERS_MAX)] = 100
 
 
-class LetterWish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which letters to deal with; everything that is given has to fit."""
+class LetterWish(WhichLetters, frozen=True):
+    """Which letters to deal with."""
 
-    dead_letter_topic: str = DEAD_LETTERS
-    topic: str | None = None
-    group: str | None = None
-    reason: str | None = None
-    since_us: Count | None = None
-    until_us: Count | None = None
     places: Annotated[list[tuple[Partition, Count]], Meta(max_length=10_000)] | None = None
     """Exactly these: partition and offset in the dead-letter topic."""
     dry_run: bool = False
@@ -100,7 +110,6 @@ class DealtOut(msgspec.Struct, frozen=True):
     skipped: list[Skipped]
 
 
-_encode: Final = msgspec.json.Encoder().encode
 _wish: Final = msgspec.json.Decoder(LetterWish)
 
 
@@ -113,73 +122,47 @@ class LetterDesk:
     async def list_dead_letters(self, _: Request, given: LetterParameters) -> Response:
         """Return letters that nobody has dealt with, oldest first in each partition."""
         found = self._client().dead_letters(given.dead_letter_topic)
-        wanted = LetterFilter(
-            topic=given.topic,
-            group=given.group,
-            reason=given.reason,
-            since=given.since_us,
-            until=given.until_us,
-        )
-        shown = [_letter_out(one) async for one in found.list(wanted, count_max=given.limit)]
-        return Response(200, _encode(Letters(letters=shown)), JSON)
+        letters = found.list(given.filter(), count_max=given.limit)
+        return json_answer(Letters(letters=[_letter_out(one) async for one in letters]))
 
     async def redrive_dead_letters(self, request: Request, _: NoParameters) -> Response:
         """Send letters back to where they came from, once."""
-        wish = json_body(request, _wish)
-        letters, wanted = self._wanted(wish)
-        return _dealt(await letters.redrive(wanted, dry_run=wish.dry_run))
+        wish, letters = self._wish(request)
+        return _dealt(await letters.redrive(wish.filter(wish.places), dry_run=wish.dry_run))
 
     async def purge_dead_letters(self, request: Request, _: NoParameters) -> Response:
         """Let letters be."""
-        wish = json_body(request, _wish)
-        letters, wanted = self._wanted(wish)
-        return _dealt(await letters.purge(wanted, dry_run=wish.dry_run))
+        wish, letters = self._wish(request)
+        return _dealt(await letters.purge(wish.filter(wish.places), dry_run=wish.dry_run))
 
-    def _wanted(self, wish: LetterWish) -> tuple[DeadLetters, LetterFilter]:
-        places = None if wish.places is None else frozenset(wish.places)
-        wanted = LetterFilter(
-            topic=wish.topic,
-            group=wish.group,
-            reason=wish.reason,
-            since=wish.since_us,
-            until=wish.until_us,
-            places=places,
-        )
-        return self._client().dead_letters(wish.dead_letter_topic), wanted
+    def _wish(self, request: Request) -> tuple[LetterWish, DeadLetters]:
+        wish = json_body(request, _wish)
+        return wish, self._client().dead_letters(wish.dead_letter_topic)
 
     def routes(self) -> list[Route]:
         """Return where all of this is."""
-        return [
-            Route(
-                method="GET",
-                path="/v1/dead-letters",
-                handler=self.list_dead_letters,
-                parameters=LetterParameters,
-                summary="List records that groups gave up and nobody has dealt with.",
-                answer=Letters,
-                tag="dead letters",
-            ),
-            Route(
-                method="POST",
-                path="/v1/dead-letters/redrive",
-                handler=self.redrive_dead_letters,
-                summary="Send letters back to where they came from, once.",
-                body=LetterWish,
-                answer=DealtOut,
-                errors=(409, 415),
-                tag="dead letters",
-            ),
-            Route(
-                method="POST",
-                path="/v1/dead-letters/purge",
-                handler=self.purge_dead_letters,
-                summary="Let letters be: they are not listed any more.",
-                body=LetterWish,
-                answer=DealtOut,
-                errors=(409, 415),
-                tag="dead letters",
-            ),
-        ]
+        add = Routes("dead letters")
+        add.get(
+            "/v1/dead-letters",
+            self.list_dead_letters,
+            "List records that groups gave up and nobody has dealt with.",
+            parameters=LetterParameters,
+            answer=Letters,
+        )
+        dealing = {"body": LetterWish, "answer": DealtOut, "errors": (409,)}
+        add.post(
+            "/v1/dead-letters/redrive",
+            self.redrive_dead_letters,
+            "Send letters back to where they came from, once.",
+            **dealing,
+        )
+        add.post(
+            "/v1/dead-letters/purge",
+            self.purge_dead_letters,
+            "Let letters be: they are not listed any more.",
+            **dealing,
+        )
+        return add.found
 
 
 def _letter_out(letter: DeadLetter) -> LetterOut:
@@ -218,4 +201,4 @@ def _dealt(dealt: Dealt) -> Response:
         Skipped(partition=place[0], offset=place[1], reason=reason)
         for place, reason in dealt.skipped
     ]
-    return Response(200, _encode(DealtOut(letters=dealt.letters, skipped=skipped)), JSON)
+    return json_answer(DealtOut(letters=dealt.letters, skipped=skipped))

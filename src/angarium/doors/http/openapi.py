@@ -113,9 +113,12 @@ def _name(route: Route) -> str:
 
 
 def _sentences(kind: type) -> dict[str, str]:
-    """Return the sentence under each field of a class; its source has them."""
-    lines = inspect.getsource(kind).splitlines()
+    """Return the sentence under each field of a class; its source, or its parent's, has them."""
+    parent = kind.__base__
     found: dict[str, str] = {}
+    if parent is not None and parent is not msgspec.Struct and issubclass(parent, msgspec.Struct):
+        found = _sentences(parent)
+    lines = inspect.getsource(kind).splitlines()
     for line, below in pairwise(lines):
         name, colon, _ = line.strip().partition(":")
         said = below.strip()

@@ -12,7 +12,7 @@ from angarium.doors.http.administration import (
 from angarium.doors.http.events import StreamParameters
 from angarium.doors.http.publishing import BatchParameters, PublishParameters
 from angarium.doors.http.reading import FetchParameters, OffsetParameters, RecordParameters
-from angarium.doors.http.routing import Route
+from angarium.doors.http.routing import Route, Routes
 from angarium.doors.http.values import (
     Ack,
     Cluster,
@@ -48,183 +48,147 @@ _PACKED: Final = ("application/vnd.angarium.batch",)
 
 def record_routes(publishing: Publishing, reading: Reading) -> list[Route]:
     """Return where records are published and fetched."""
-    partition = "/v1/topics/{topic}/partitions/{partition}"
-    return [
-        Route(
-            method="POST",
-            path="/v1/topics/{topic}/records",
-            handler=publishing.publish,
-            parameters=PublishParameters,
-            summary="Publish a record. A body other than JSON is its value.",
-            body=NewRecord,
-            other_bodies=_ANY,
-            answer=Ack,
-            errors=(409, 422, 501, 507),
-            headers=(
-                ("Idempotency-Key", "Any word; a request repeated with it changes nothing."),
-                ("Angarium-Sequence", "NAME:NUMBER, for clients that count what they send."),
-            ),
-            tag="records",
-        ),
-        Route(
-            method="POST",
-            path="/v1/topics/{topic}/records/batch",
-            handler=publishing.publish_batch,
-            parameters=BatchParameters,
-            summary="Publish many records at once, or batches packed by the client.",
-            body=NewRecords,
-            other_bodies=_PACKED,
-            answer=Published,
-            errors=(409, 415, 422, 507),
-            headers=(("Idempotency-Key", "Any word; a request repeated with it changes nothing."),),
-            tag="records",
-        ),
-        Route(
-            method="GET",
-            path=f"{partition}/records",
-            handler=reading.fetch,
-            parameters=FetchParameters,
-            summary="Fetch committed records from an offset on.",
-            answer=Fetched,
-            other_answers=_PACKED,
-            errors=(416,),
-            tag="records",
-        ),
-        Route(
-            method="GET",
-            path=f"{partition}/records/{{offset}}",
-            handler=reading.record,
-            parameters=RecordParameters,
-            summary="Fetch one record; its bare value with Accept: application/octet-stream.",
-            answer=RecordOut,
-            other_answers=("application/octet-stream",),
-            errors=(416,),
-            tag="records",
-        ),
-        Route(
-            method="GET",
-            path=f"{partition}/offset",
-            handler=reading.find_offset,
-            parameters=OffsetParameters,
-            summary="Find the offset of a place or a time.",
-            answer=FoundOffset,
-            tag="records",
-        ),
-    ]
+    topic = "/v1/topics/{topic}"
+    partition = f"{topic}/partitions/{{partition}}"
+    key = ("Idempotency-Key", "Any word; a request repeated with it changes nothing.")
+    number = ("Angarium-Sequence", "NAME:NUMBER, for clients that count what they send.")
+    add = Routes("records")
+    add.post(
+        f"{topic}/records",
+        publishing.publish,
+        "Publish a record. A body other than JSON is its value.",
+        parameters=PublishParameters,
+        body=NewRecord,
+        takes_any=True,
+        other_bodies=_ANY,
+        answer=Ack,
+        errors=(409, 422, 501, 507),
+        headers=(key, number),
+    )
+    add.post(
+        f"{topic}/records/batch",
+        publishing.publish_batch,
+        "Publish many records at once, or batches packed by the client.",
+        parameters=BatchParameters,
+        body=NewRecords,
+        other_bodies=_PACKED,
+        answer=Published,
+        errors=(409, 422, 507),
+        headers=(key,),
+    )
+    add.get(
+        f"{partition}/records",
+        reading.fetch,
+        "Fetch committed records from an offset on.",
+        parameters=FetchParameters,
+        answer=Fetched,
+        other_answers=_PACKED,
+        errors=(416,),
+    )
+    add.get(
+        f"{partition}/records/{{offset}}",
+        reading.record,
+        "Fetch one record; its bare value with Accept: application/octet-stream.",
+        parameters=RecordParameters,
+        answer=RecordOut,
+        other_answers=("application/octet-stream",),
+        errors=(416,),
+    )
+    add.get(
+        f"{partition}/offset",
+        reading.find_offset,
+        "Find the offset of a place or a time.",
+        parameters=OffsetParameters,
+        answer=FoundOffset,
+    )
+    return add.found
 
 
 def administration_routes(admin: Administration) -> list[Route]:
     """Return where topics, producers and the cluster are looked after."""
-    return [
-        Route(
-            method="GET",
-            path="/v1/topics",
-            handler=admin.list_topics,
-            summary="List all topics.",
-            answer=Topics,
-            tag="topics",
-        ),
-        Route(
-            method="POST",
-            path="/v1/topics",
-            handler=admin.create_topic,
-            summary="Make a topic.",
-            body=NewTopic,
-            answer=TopicOut,
-            status=201,
-            errors=(409, 415),
-            tag="topics",
-        ),
-        Route(
-            method="GET",
-            path="/v1/topics/{topic}",
-            handler=admin.describe_topic,
-            parameters=TopicParameters,
-            summary="Describe a topic.",
-            answer=TopicOut,
-            tag="topics",
-        ),
-        Route(
-            method="PATCH",
-            path="/v1/topics/{topic}",
-            handler=admin.alter_topic,
-            parameters=TopicParameters,
-            summary="Give a topic more partitions or other settings.",
-            body=TopicChange,
-            answer=TopicOut,
-            errors=(409, 415),
-            tag="topics",
-        ),
-        Route(
-            method="DELETE",
-            path="/v1/topics/{topic}",
-            handler=admin.delete_topic,
-            parameters=TopicParameters,
-            summary="Remove a topic with everything in it.",
-            status=204,
-            tag="topics",
-        ),
-        Route(
-            method="POST",
-            path="/v1/topics/{topic}/partitions/{partition}/leader",
-            handler=admin.transfer_leader,
-            parameters=PartitionParameters,
-            summary="Ask a partition's leader to hand over.",
-            body=Handover,
-            status=204,
-            errors=(409, 415),
-            tag="cluster",
-        ),
-        Route(
-            method="POST",
-            path="/v1/producers",
-            handler=admin.open_producer,
-            summary="Issue a producer's identity.",
-            body=ProducerName,
-            answer=ProducerOut,
-            errors=(409, 415),
-            tag="producers",
-        ),
-        Route(
-            method="GET",
-            path="/v1/cluster",
-            handler=admin.cluster_status,
-            summary="The cluster, as this node sees it.",
-            answer=Cluster,
-            tag="cluster",
-        ),
-        Route(
-            method="POST",
-            path="/v1/cluster/nodes/{node}/drain",
-            handler=admin.drain_node,
-            parameters=NodeParameters,
-            summary="Move everything away from a node, or call that off.",
-            body=Drain,
-            status=204,
-            errors=(409, 415),
-            tag="cluster",
-        ),
-        Route(
-            method="DELETE",
-            path="/v1/cluster/nodes/{node}",
-            handler=admin.remove_node,
-            parameters=NodeParameters,
-            summary="Forget a node that holds nothing any more.",
-            status=204,
-            errors=(409,),
-            tag="cluster",
-        ),
-        Route(
-            method="POST",
-            path="/v1/cluster/level",
-            handler=admin.raise_level,
-            summary="Let the cluster work at a higher feature level, the end of an upgrade.",
-            body=LevelWish,
-            answer=Level,
-            errors=(409, 415),
-            tag="cluster",
-        ),
-    ]
+    return [*_topic_routes(admin), *_producer_routes(admin), *_cluster_routes(admin)]
+
+
+def _topic_routes(admin: Administration) -> list[Route]:
+    topics, topic = "/v1/topics", "/v1/topics/{topic}"
+    which = {"parameters": TopicParameters}
+    add = Routes("topics")
+    add.get(topics, admin.list_topics, "List all topics.", answer=Topics)
+    add.post(
+        topics,
+        admin.create_topic,
+        "Make a topic.",
+        body=NewTopic,
+        answer=TopicOut,
+        status=201,
+        errors=(409,),
+    )
+    add.get(topic, admin.describe_topic, "Describe a topic.", **which, answer=TopicOut)
+    add.patch(
+        topic,
+        admin.alter_topic,
+        "Give a topic more partitions or other settings.",
+        **which,
+        body=TopicChange,
+        answer=TopicOut,
+        errors=(409,),
+    )
+    add.delete(topic, admin.delete_topic, "Remove a topic with everything in it.", **which)
+    return add.found
+
+
+def _producer_routes(admin: Administration) -> list[Route]:
+    add = Routes("producers")
+    add.post(
+        "/v1/producers",
+        admin.open_producer,
+        "Issue a producer's identity.",
+        body=ProducerName,
+        answer=ProducerOut,
+        errors=(409,),
+    )
+    return add.found
+
+
+def _cluster_routes(admin: Administration) -> list[Route]:
+    node = "/v1/cluster/nodes/{node}"
+    which = {"parameters": NodeParameters}
+    add = Routes("cluster")
+    add.get(
+        "/v1/cluster", admin.cluster_status, "The cluster, as this node sees it.", answer=Cluster
+    )
+    add.post(
+        "/v1/topics/{topic}/partitions/{partition}/leader",
+        admin.transfer_leader,
+        "Ask a partition's leader to hand over.",
+        parameters=PartitionParameters,
+        body=Handover,
+        errors=(409,),
+    )
+    add.post(
+        f"{node}/drain",
+        admin.drain_node,
+        "Move everything away from a node, or call that off.",
+        **which,
+        body=Drain,
+        errors=(409,),
+    )
+    add.delete(
+        node,
+        admin.remove_node,
+        "Forget a node that holds nothing any more.",
+        **which,
+        errors=(409,),
+    )
+    add.post(
+        "/v1/cluster/level",
+        admin.raise_level,
+        "Let the cluster work at a higher feature level, the end of an upgrade.",
+        body=LevelWish,
+        answer=Level,
+        errors=(409,),
+    )
+    return add.found
 
 
 def stream_routes(streaming: Streaming, sockets: Sockets) -> list[Route]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
@@ -19,6 +19,9 @@ REMEMBERED_MAX: Final = 4_096
 """Targets of POST requests whose way is remembered. At the bound all are forgotten."""
 
 
+Handler: TypeAlias = "Callable[[Request, Any], Answer]"
+
+
 class NoParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A request that takes none."""
 
@@ -30,7 +33,7 @@ class Route:
     method: str
     path: str
     """With variables in braces: /v1/topics/{topic}"""
-    handler: Callable[[Request, Any], Answer]
+    handler: Handler
     parameters: type[msgspec.Struct] = NoParameters
     """Its fields are the path's variables and what the query may say."""
     summary: str
@@ -48,6 +51,57 @@ class Route:
     """Request headers that matter, and what they mean."""
     tag: str = ""
     """Under which heading the OpenAPI document shows it; empty: not at all."""
+
+
+class Routes:
+    """Routes under one heading of the OpenAPI document, and what is the same for most of them.
+
+    A request with a JSON body may be refused for its media type, one that answers nothing is
+    answered 204.
+    """
+
+    def __init__(self, tag: str) -> None:
+        self.found: list[Route] = []
+        self._tag = tag
+
+    def get(self, path: str, handler: Handler, summary: str, **more: Any) -> None:
+        """Add what is asked for with GET."""
+        self._add("GET", path, handler, summary, **more)
+
+    def post(self, path: str, handler: Handler, summary: str, **more: Any) -> None:
+        """Add what is asked for with POST."""
+        self._add("POST", path, handler, summary, **more)
+
+    def put(self, path: str, handler: Handler, summary: str, **more: Any) -> None:
+        """Add what is asked for with PUT."""
+        self._add("PUT", path, handler, summary, **more)
+
+    def patch(self, path: str, handler: Handler, summary: str, **more: Any) -> None:
+        """Add what is asked for with PATCH."""
+        self._add("PATCH", path, handler, summary, **more)
+
+    def delete(self, path: str, handler: Handler, summary: str, **more: Any) -> None:
+        """Add what is asked for with DELETE."""
+        self._add("DELETE", path, handler, summary, **more)
+
+    def _add(self, method: str, path: str, handler: Handler, summary: str, **more: Any) -> None:
+        errors = more.pop("errors", ())
+        if more.get("body") is not None and not more.get("takes_any"):
+            errors = tuple(sorted({*errors, 415}))
+        more.pop("takes_any", None)
+        if more.get("answer") is None and not more.get("other_answers"):
+            more.setdefault("status", 204)
+        self.found.append(
+            Route(
+                method=method,
+                path=path,
+                handler=handler,
+                summary=summary,
+                errors=errors,
+                tag=self._tag,
+                **more,
+            )
+        )
 
 
 class _Branch:
