@@ -33,6 +33,9 @@ PATIENCE_S: Final = 0.005
 """How long a publish waits for that, at the most: where a majority is far away, or gone, more
 entries go on their way meanwhile."""
 
+_CLOCK_S: Final = 0.001
+"""The event loop's clock goes in such steps: patience that ends within the next one has ended."""
+
 
 class _Gathered:
     """What waits in one partition."""
@@ -97,7 +100,7 @@ class Gathering:
                 not is_syncing
                 and (
                     gathered.size >= WORTHWHILE_BYTES
-                    or now >= gathered.since + PATIENCE_S
+                    or now > gathered.since + PATIENCE_S - _CLOCK_S
                     or unanswered(group) < CROWD
                 )
             )
