@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from angarium.bench.drivers.port import Driver
+    from angarium.bench.plan import Place
     from angarium.client import Client
 
 
@@ -29,4 +31,17 @@ async def seconds_to_read(
             left -= len(batch)
             if left <= 0:
                 break
+    return time.perf_counter() - started
+
+
+async def seconds_to_receive(driver: Driver, places: Sequence[Place], count: int) -> float:
+    """Return how long it takes to read `count` records through a protocol's own subscriber."""
+    left = count
+    started = time.perf_counter()
+    subscriber = await driver.subscriber(places, from_start=True)
+    try:
+        while left > 0 and (received := await subscriber.receive()) is not None:
+            left -= len(received.values)
+    finally:
+        await subscriber.close()
     return time.perf_counter() - started

@@ -1,9 +1,9 @@
 """A consumer group under load, for the scenarios that are about one.
 
 Publishers are those of every scenario; what they publish is consumed by members of one queue group,
-each with a client of its own. Every id that comes is kept, so that what is lost, invented or
-delivered twice shows, whatever the counts say; and in the end the group itself is asked whether
-everything is settled.
+each with a connection of its own, over the protocol that is measured. Every id that comes is kept,
+so that what is lost, invented or delivered twice shows, whatever the counts say; and in the end the
+group itself is asked whether everything is settled.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import time
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Final
 
-from angarium.bench.plan import Place, Scenario
-from angarium.client import Client
+from angarium.bench.plan import Scenario
 from angarium.errors import AngariumError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from angarium.bench.drivers.port import Driver, Lent, Member
     from angarium.bench.inbox import Inbox
     from angarium.bench.load import Window
-    from angarium.bench.plan import Plan
-    from angarium.client import Consumer, GroupBatch
+    from angarium.bench.plan import Place, Plan
+    from angarium.client import Client
 
 SLOW_S: Final = 0.002
 """How long a slow consumer takes for each record."""
@@ -41,21 +41,23 @@ LOOK_S: Final = 0.05
 class Consuming:
     """The consumers of one measurement."""
 
-    def __init__(self, plan: Plan, servers: str, places: Sequence[Place], inbox: Inbox) -> None:
+    def __init__(
+        self, plan: Plan, client: Client, driver: Driver, places: Sequence[Place], inbox: Inbox
+    ) -> None:
         self.group = f"bench-{secrets.token_hex(4)}"
         self.in_hand = 0
         """Records that were in the hands of consumers when these crashed: they may come twice."""
         self._plan = plan
-        self._servers = servers.split(",")
+        self._client = client
+        self._driver = driver
         self._inbox = inbox
         self._topics = sorted({place.topic for place in places})
         if plan.scenario is Scenario.ISOLATION:
             # Of the first topic somebody takes records and never settles any.
             self._stuck, *self._topics = self._topics
-        self._clients: list[Client] = []
-        self._consumers: list[Consumer] = []
+        self._members: list[Member] = []
         self._tasks: list[asyncio.Task[None]] = []
-        self._hostage: Client | None = None
+        self._hostage: Member | None = None
 
     async def run(self, window: Window) -> None:
         """Do during the load what the scenario is about."""
@@ -76,15 +78,11 @@ class Consuming:
 
     async def begin(self) -> None:
         """Let the consumers join."""
+        credit = CREDIT // 10 if self._is_slow else CREDIT
         for _ in range(self._plan.consumers):
-            client = Client(*self._servers)
-            self._clients.append(client)
-            consumer = client.group(self.group).consume(
-                *self._topics, credit=CREDIT // 10 if self._is_slow else CREDIT
-            )
-            await consumer.begin()
-            self._consumers.append(consumer)
-            work = self._slowly(consumer) if self._is_slow else self._quickly(consumer)
+            member = await self._driver.member(self.group, self._topics, credit=credit)
+            self._members.append(member)
+            work = self._slowly(member) if self._is_slow else self._quickly(member)
             self._tasks.append(asyncio.create_task(work))
 
     async def finish(self, *, quiet_s: float) -> int:
@@ -96,9 +94,9 @@ class Consuming:
             await self.begin()
         left, since = -1, time.monotonic()
         while True:
-            for consumer in self._consumers:
-                await consumer.flush()
-            now_left = (await self._clients[-1].describe_group(self.group)).lag
+            for member in self._members:
+                await member.flush()
+            now_left = (await self._client.describe_group(self.group)).lag
             if not now_left:
                 return 0
             if now_left != left:
@@ -113,11 +111,10 @@ class Consuming:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         async with AsyncExitStack() as stack:
-            for client in (*self._clients, *filter(None, [self._hostage])):
-                stack.push_async_callback(client.close)
-        async with Client(*self._servers) as client:
-            with suppress(AngariumError):
-                await client.delete_group(self.group)
+            for member in (*self._members, *filter(None, [self._hostage])):
+                stack.push_async_callback(member.close)
+        with suppress(AngariumError):
+            await self._client.delete_group(self.group)
 
     # --- how they consume -------------------------------------------------------------------------
 
@@ -125,34 +122,34 @@ class Consuming:
     def _is_slow(self) -> bool:
         return self._plan.scenario is Scenario.SLOW
 
-    async def _quickly(self, consumer: Consumer) -> None:
-        async for batch in consumer.batches():
-            self._inbox.put(Place(batch.topic, batch.partition), batch.values())
-            batch.ack_nowait()
+    async def _quickly(self, member: Member) -> None:
+        while (lent := await member.receive()) is not None:
+            self._inbox.put(lent.place, lent.values)
+            await member.acknowledge(lent)
 
-    async def _slowly(self, consumer: Consumer) -> None:
-        async for record in consumer:
-            await asyncio.sleep(SLOW_S)
-            assert record.value is not None
-            self._inbox.put(Place(record.topic, record.partition), [record.value])
-            record.ack_nowait()
+    async def _slowly(self, member: Member) -> None:
+        while (lent := await member.receive()) is not None:
+            for one in lent.one_by_one():
+                await asyncio.sleep(SLOW_S)
+                self._inbox.put(one.place, one.values)
+                await member.acknowledge(one)
 
     async def _crash(self) -> None:
         """Vanish without a word, all at once."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for consumer in self._consumers:
-            self.in_hand += await consumer.vanish()
-        self._tasks, self._consumers = [], []
+        for member in self._members:
+            self.in_hand += await member.vanish()
+        self._tasks, self._members = [], []
 
     async def _take_hostages(self) -> None:
-        self._hostage = Client(*self._servers)
-        consumer = self._hostage.group(self.group).consume(self._stuck, credit=CREDIT)
-        taken: list[GroupBatch] = []
+        hostage = await self._driver.member(self.group, [self._stuck], credit=CREDIT)
+        taken: list[Lent] = []
 
         async def hold() -> None:
-            taken.extend([batch async for batch in consumer.batches()])
+            while (lent := await hostage.receive()) is not None:
+                taken.append(lent)
 
-        await consumer.begin()
+        self._hostage = hostage
         self._tasks.append(asyncio.create_task(hold()))

@@ -10,19 +10,19 @@ from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Final
 
 from angarium.api import TopicConfig
-from angarium.bench.catch_up import seconds_to_read
+from angarium.bench.catch_up import seconds_to_read, seconds_to_receive
 from angarium.bench.consuming import Consuming
-from angarium.bench.drivers.wire import WireDriver
 from angarium.bench.inbox import Inbox
 from angarium.bench.latency import latency
 from angarium.bench.load import Window, Worker, probe
-from angarium.bench.plan import Place, Plan, Protocol, Route, Scenario
+from angarium.bench.plan import Place, Plan, Protocol, Scenario
 from angarium.bench.report import SYNC_POLICIES, GroupPart, NodeUsage, Report
 from angarium.bench.resources import usage
 from angarium.bench.stamps import Stamps
 from angarium.bench.verify import verdict
+from angarium.bench.ways import driver_of
 from angarium.client import Client
-from angarium.errors import AngariumError, InvalidArgument, NotFound
+from angarium.errors import AngariumError, NotFound
 from angarium.modes import DeliveryMode
 from angarium.wire import DeadlineExceeded
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Sequence
 
-    from angarium.api import NodeInfo, TopicInfo
+    from angarium.api import TopicInfo
     from angarium.bench.drivers.port import Driver, Publisher
     from angarium.bench.latency import Latency
     from angarium.bench.load import Work
@@ -53,11 +53,11 @@ async def measure(plan: Plan, servers: str, watched: Sequence[Watched] = ()) -> 
         status = await client.cluster_status()
         topics = await _made_topics(plan, client, stack)
         places = [Place(topic.name, one.number) for topic in topics for one in topic.partitions]
-        driver = _driver(plan, servers, places, topics, status.nodes)
+        driver = driver_of(plan, servers, topics, status.nodes)
         stack.push_async_callback(driver.close)
         run = _Run(plan, client, driver, places, watched)
         if plan.scenario.has_group:
-            run.consuming = Consuming(plan, servers, places, run.inbox)
+            run.consuming = Consuming(plan, client, driver, places, run.inbox)
             stack.push_async_callback(run.consuming.close)
         await run.publish()
         if plan.scenario is Scenario.CATCH_UP:
@@ -97,7 +97,7 @@ class _Run:
         self._client_cpu_s = 0.0
         self._committed: int | None = None
         """How many records were committed in the window, where that is another question."""
-        self._reading: tuple[float, float] | None = None
+        self._reading: tuple[float, float | None] | None = None
         """How long it took to read everything, as batches and as records."""
 
     async def publish(self) -> None:
@@ -130,18 +130,22 @@ class _Run:
                 await self.inbox.until(self._expected, timeout_s=self._patience_s)
 
     async def read(self) -> None:
-        """Read everything from its beginning, twice: as batches, and as records."""
+        """Read everything from its beginning; by the Python client as batches and as records."""
         topics = sorted({place.topic for place in self._places})
         count = self._expected
+        is_wire = self._plan.protocol is Protocol.WIRE and self._plan.sub_target is None
         self._before = [usage(one) for one in self._watched]
         cpu = time.process_time()
-        as_batches = await seconds_to_read(self._client, topics, count, as_records=False)
+        if is_wire:
+            took = await seconds_to_read(self._client, topics, count, as_records=False)
+        else:
+            took = await seconds_to_receive(self._driver, self._places, count)
         self._client_cpu_s = time.process_time() - cpu
         self._after = [usage(one) for one in self._watched]
-        self._reading = (
-            as_batches,
-            await seconds_to_read(self._client, topics, count, as_records=True),
-        )
+        as_records = None
+        if is_wire:
+            as_records = await seconds_to_read(self._client, topics, count, as_records=True)
+        self._reading = (took, as_records)
 
     async def settle(self) -> None:
         """Let the group work off what is left."""
@@ -204,7 +208,7 @@ class _Run:
             received_per_s=round(self.inbox.received_in(self._window) / seconds, 1)
             if is_live
             else None,
-            as_records_per_s=round(records / self._reading[1], 1) if self._reading else None,
+            as_records_per_s=self._as_records_per_s(records),
             publish=None if self._reading else latency(self._publish_latencies()),
             end_to_end=latency(self.inbox.latencies(self._window)) if is_live else self._end_to_end,
             client_cpu_s=round(self._client_cpu_s, 3),
@@ -294,6 +298,11 @@ class _Run:
         calls = sum(work.acknowledged_in_window for work in self._works)
         return calls * self._plan.batch, self._window.seconds
 
+    def _as_records_per_s(self, records: int) -> float | None:
+        if self._reading is None or self._reading[1] is None:
+            return None
+        return round(records / self._reading[1], 1)
+
     def _publish_latencies(self) -> list[int]:
         columns: list[array[int]] = [work.latencies for work in self._works]
         return [one for column in columns for one in column]
@@ -327,42 +336,6 @@ async def _remove_topic(client: Client, name: str) -> None:
 
 def _is_led(topic: TopicInfo) -> bool:
     return all(one.leader is not None for one in topic.partitions)
-
-
-def _driver(
-    plan: Plan,
-    servers: str,
-    places: Sequence[Place],
-    topics: Sequence[TopicInfo],
-    nodes: Sequence[NodeInfo],
-) -> Driver:
-    if plan.protocol is Protocol.WIRE:
-        return WireDriver(servers, plan.mode)
-    is_http = plan.protocol in (Protocol.REST, Protocol.GRAPHQL)
-    door = "http" if is_http else "grpc"
-    leaders = {
-        Place(one.name, part.number): part.leader for one in topics for part in one.partitions
-    }
-    doors = {node.id: node.addresses.get(door) for node in nodes}
-    addresses = {}
-    for place in places:
-        leader = leaders[place]
-        wanted = [
-            address
-            for node, address in doors.items()
-            if (node == leader) == (plan.route is Route.LEADER) and address
-        ]
-        if not wanted:
-            raise InvalidArgument(f"no {plan.route} of {place.topic} has its {door} door open")
-        addresses[place] = wanted[0]
-    if is_http:
-        from angarium.bench.drivers.http import HttpDriver  # noqa: PLC0415
-
-        return HttpDriver(addresses, plan.mode, is_graphql=plan.protocol is Protocol.GRAPHQL)
-    # gRPC is loaded only by those who measure it.
-    from angarium.bench.drivers.grpc import GrpcDriver  # noqa: PLC0415
-
-    return GrpcDriver(addresses, plan.mode, is_streaming=plan.protocol is Protocol.GRPC_STREAM)
 
 
 async def _sleep_until(moment: int) -> None:

@@ -32,7 +32,14 @@ class Protocol(StrEnum):
     REST = "rest"
     """A request per publish; deliveries as server-sent events."""
     GRAPHQL = "graphql"
-    """A mutation per publish, a record each; deliveries the same."""
+    """A mutation per publish; deliveries the same."""
+
+    @property
+    def door(self) -> str:
+        """Which of a node's doors it goes through."""
+        if self is Protocol.WIRE:
+            return "wire"
+        return "http" if self in (Protocol.REST, Protocol.GRAPHQL) else "grpc"
 
 
 class Scenario(StrEnum):
@@ -73,6 +80,8 @@ class Route(StrEnum):
     LEADER = "leader"
     FOLLOWER = "follower"
     """One that has to pass it on."""
+    ALL = "all"
+    """All of them in turn."""
 
 
 class Place(NamedTuple):
@@ -90,6 +99,13 @@ class Plan:
     mode: DeliveryMode = DeliveryMode.CONSISTENT
     scenario: Scenario = Scenario.LIVE
     route: Route = Route.LEADER
+    grpc_targets: tuple[str, ...] = ()
+    """HOST:PORT of gRPC doors that are published to in turn, whoever leads."""
+    http_targets: tuple[str, ...] = ()
+    """The same for HTTP doors."""
+    sub_target: str | None = None
+    """The node that deliveries come from: HOST:PORT of any of its doors, `leader` or `follower`.
+    None: the leader of the first partition; the Python client asks the leaders themselves."""
     workers: int = 8
     """Each publishes, waits for the acknowledgement, and publishes again."""
     connections: int = 1
@@ -129,10 +145,6 @@ class Plan:
                 self.scenario is not Scenario.ISOLATION or self.topics >= 2,
                 "topics: isolation is between two topics or more",
             ),
-            (
-                not self.scenario.has_group or self.protocol is Protocol.WIRE,
-                "protocol: groups are measured over the wire",
-            ),
             (0 < self.duration_s <= DURATION_S_MAX, f"duration: up to {DURATION_S_MAX:g} seconds"),
             (0 <= self.warmup_s <= DURATION_S_MAX, "warm-up: not before the beginning of time"),
             (0 < self.topics * self.partitions <= 10_000, "topics: up to 10,000 partitions in all"),
@@ -141,8 +153,8 @@ class Plan:
                 "mode: performance stores nothing to read afterwards; use the scenario live",
             ),
             (
-                self.scenario is not Scenario.CATCH_UP or self.protocol is Protocol.WIRE,
-                "protocol: catching up is measured over the wire",
+                self.protocol is not Protocol.WIRE or not (self.grpc_targets or self.http_targets),
+                "targets: the Python client goes to the leaders by itself; it has --servers",
             ),
         ):
             if not holds:

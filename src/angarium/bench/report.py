@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
 import msgspec
 
 from angarium.bench.latency import Latency
 from angarium.bench.verify import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 SYNC_POLICIES = {
     "consistent": "acknowledged when a majority of replicas has fsynced it",
@@ -158,3 +163,59 @@ def _judged(report: Report) -> str:
     if report.group is None:  # a queue has no order
         counts += f", reordered {found.reordered:,}"
     return f"{counts} - {'right' if report.is_right else 'WRONG'}"
+
+
+# --- several, side by side -----------------------------------------------------------------------
+
+
+def side_by_side(reports: Sequence[Report]) -> list[str]:
+    """Return reports of the same load over several protocols as one table."""
+    first = reports[0]
+    how = "as fast as it goes" if first.rate is None else f"{first.rate:,.0f} records/s"
+    page = [
+        f"scenario      {first.scenario}, {first.mode}: {first.sync}",
+        f"cluster       {first.nodes} nodes, {first.replicas} replicas",
+        f"load          {first.workers} workers on {first.connections} connections,"
+        f" {first.batch} x {first.size} bytes a call, {how}",
+        "",
+    ]
+    rows = [COLUMNS, *map(_row, reports)]
+    widths = [max(len(row[at]) for row in rows) for at in range(len(COLUMNS))]
+    for row in rows:
+        cells = [row[0].ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        page.append("  ".join(cells).rstrip())
+    return page
+
+
+COLUMNS: Final = (
+    "protocol",
+    "records/s",
+    "publish p50",
+    "p99",
+    "end to end p50",
+    "p99",
+    "nodes, us/record",
+    "lost",
+    "checked",
+)
+"""Of the table; latencies in ms, processor time of all nodes together per record."""
+
+
+def _row(report: Report) -> tuple[str, ...]:
+    used = sum(node.cpu_s for node in report.usage)
+    return (
+        report.protocol,
+        f"{report.records_per_s:,.0f}",
+        *_quantiles(report.publish),
+        *_quantiles(report.end_to_end),
+        f"{used / report.records * 1e6:,.1f}" if report.usage and report.records else "-",
+        f"{report.verdict.lost:,}",
+        "right" if report.is_right else "WRONG",
+    )
+
+
+def _quantiles(latency: Latency | None) -> tuple[str, str]:
+    if latency is None:
+        return "-", "-"
+    return f"{latency.p50_ms:.2f}", f"{latency.p99_ms:.2f}"

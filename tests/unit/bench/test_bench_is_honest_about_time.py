@@ -125,7 +125,7 @@ def test_end_to_end_latency_is_that_of_records_due_in_the_window() -> None:
         {"duration_s": 0},
         {"topics": 0},
         {"mode": DeliveryMode.PERFORMANCE, "scenario": Scenario.PUBLISH},
-        {"protocol": Protocol.GRPC, "scenario": Scenario.CATCH_UP},
+        {"protocol": Protocol.WIRE, "http_targets": ("127.0.0.1:7402",)},
     ],
 )
 def test_a_plan_that_makes_no_sense_cannot_be_made(wrong: dict[str, object]) -> None:

@@ -11,6 +11,7 @@ import grpc
 import grpc.aio
 
 from angarium.batch import Batch, encode, split
+from angarium.bench.drivers.grpc_member import GrpcMember
 from angarium.bench.drivers.port import Received
 from angarium.bench.plan import Place
 from angarium.errors import OutcomeUnknown
@@ -20,6 +21,8 @@ from angarium.proto.v1.broker_pb2_grpc import BrokerStub
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from angarium.bench.ways import Ways
 
 _MODES = {
     DeliveryMode.CONSISTENT: pb.DELIVERY_MODE_CONSISTENT,
@@ -39,25 +42,22 @@ _CHANNEL_OPTIONS = (
 class GrpcDriver:
     """Channels to the nodes of one cluster."""
 
-    def __init__(
-        self, addresses: Mapping[Place, str], mode: DeliveryMode, *, is_streaming: bool
-    ) -> None:
-        """Publish to each place at the address given for it."""
-        self._addresses = addresses
+    def __init__(self, ways: Ways, mode: DeliveryMode, *, is_streaming: bool) -> None:
+        self._ways = ways
         self._mode = mode
         self._is_streaming = is_streaming
 
     async def publisher(self) -> GrpcPublisher | GrpcStreamPublisher:
         """Return one with channels of its own."""
-        channels = {one: _channel(one) for one in set(self._addresses.values())}
+        channels = {one: _channel(one) for one in self._ways.addresses}
         for channel in channels.values():
             await channel.channel_ready()
         made = GrpcStreamPublisher if self._is_streaming else GrpcPublisher
-        return made(channels, self._addresses, self._mode)
+        return made(channels, self._ways, self._mode)
 
     async def subscriber(self, places: Sequence[Place], *, from_start: bool) -> GrpcSubscriber:
         """Return one stream that all partitions come over, from one of the nodes."""
-        channel = _channel(self._addresses[places[0]])
+        channel = _channel(self._ways.read)
         await channel.channel_ready()
         call = BrokerStub(channel).Subscribe()
         start = (
@@ -73,6 +73,11 @@ class GrpcDriver:
         await call.write(pb.SubscribeRequest(open=opening))
         return GrpcSubscriber(channel, call)
 
+    async def member(self, group: str, topics: Sequence[str], *, credit: int) -> GrpcMember:
+        """Return one that consumes through the door that is read from."""
+        channel = _channel(self._ways.read)
+        return await GrpcMember.joined(channel, group=group, topics=topics, credit=credit)
+
     async def close(self) -> None:
         """Nothing is shared."""
 
@@ -81,20 +86,18 @@ class GrpcPublisher:
     """Publishes by unary calls."""
 
     def __init__(
-        self,
-        channels: Mapping[str, grpc.aio.Channel],
-        addresses: Mapping[Place, str],
-        mode: DeliveryMode,
+        self, channels: Mapping[str, grpc.aio.Channel], ways: Ways, mode: DeliveryMode
     ) -> None:
         self._channels = channels
-        self._stubs: dict[Place, Any] = {
-            place: BrokerStub(channels[address]) for place, address in addresses.items()
+        self._ways = ways
+        self._stubs: dict[str, Any] = {
+            address: BrokerStub(channel) for address, channel in channels.items()
         }
         self._mode = _MODES[mode]
 
     async def publish(self, place: Place, values: Sequence[bytes]) -> None:
         """Publish records and wait for their acknowledgement."""
-        stub = self._stubs[place]
+        stub = self._stubs[self._ways.to(place)]
         request = _request(place, values, self._mode)
         call = stub.Publish if isinstance(request, pb.PublishRequest) else stub.PublishBatch
         try:
@@ -112,24 +115,20 @@ class GrpcStreamPublisher:
     """Publishes over one stream per node; answers find their callers by number."""
 
     def __init__(
-        self,
-        channels: Mapping[str, grpc.aio.Channel],
-        addresses: Mapping[Place, str],
-        mode: DeliveryMode,
+        self, channels: Mapping[str, grpc.aio.Channel], ways: Ways, mode: DeliveryMode
     ) -> None:
         self._channels = channels
-        streams = {address: _PublishStream(channel) for address, channel in channels.items()}
-        self._streams = {place: streams[address] for place, address in addresses.items()}
-        self._all = list(streams.values())
+        self._ways = ways
+        self._streams = {address: _PublishStream(channel) for address, channel in channels.items()}
         self._mode = _MODES[mode]
 
     async def publish(self, place: Place, values: Sequence[bytes]) -> None:
         """Publish records and wait for their acknowledgement."""
-        await self._streams[place].publish(_request(place, values, self._mode))
+        await self._streams[self._ways.to(place)].publish(_request(place, values, self._mode))
 
     async def close(self) -> None:
         """End the streams and hang up."""
-        for stream in self._all:
+        for stream in self._streams.values():
             await stream.close()
         for channel in self._channels.values():
             await channel.close()

@@ -10,17 +10,21 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from angarium.bench.drivers.port import Received
+from angarium.bench.drivers.socket_member import SocketMember
 from angarium.bench.plan import Place
-from angarium.errors import InvalidArgument, OutcomeUnknown
+from angarium.errors import OutcomeUnknown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
+    from angarium.bench.ways import Ways
     from angarium.modes import DeliveryMode
 
 ANSWER_TIMEOUT_S: Final = 30.0
 """A request that takes longer counts as one whose outcome nobody knows."""
 
+_MANY: Final = """mutation($t: String!, $n: Int!, $v: [String!]!, $m: DeliveryMode) {
+  publishBatch(topic: $t, partition: $n, payloadsBase64: $v, mode: $m) { success } }"""
 _MUTATION: Final = """mutation($t: String!, $n: Int!, $v: String!, $m: DeliveryMode) {
   publish(topic: $t, partition: $n, payloadBase64: $v, mode: $m) { success } }"""
 
@@ -40,25 +44,25 @@ _event: Final = msgspec.json.Decoder(_Event)
 class HttpDriver:
     """Connections to the HTTP doors of one cluster."""
 
-    def __init__(
-        self, addresses: Mapping[Place, str], mode: DeliveryMode, *, is_graphql: bool
-    ) -> None:
-        """Publish to each place at the address given for it."""
-        self._addresses = addresses
+    def __init__(self, ways: Ways, mode: DeliveryMode, *, is_graphql: bool) -> None:
+        self._ways = ways
         self._mode = mode
         self._is_graphql = is_graphql
 
     async def publisher(self) -> HttpPublisher:
         """Return one with connections of its own."""
-        return HttpPublisher(self._addresses, self._mode, is_graphql=self._is_graphql)
+        return HttpPublisher(self._ways, self._mode, is_graphql=self._is_graphql)
 
     async def subscriber(self, places: Sequence[Place], *, from_start: bool) -> HttpSubscriber:
         """Return a stream per topic, all from one of the nodes."""
         subscriber = HttpSubscriber()
-        address = self._addresses[places[0]]
         for topic in sorted({place.topic for place in places}):
-            await subscriber.follow(address, topic, from_start=from_start)
+            await subscriber.follow(self._ways.read, topic, from_start=from_start)
         return subscriber
+
+    async def member(self, group: str, topics: Sequence[str], *, credit: int) -> SocketMember:
+        """Return one that consumes through the door that is read from, over a WebSocket."""
+        return await SocketMember.joined(self._ways.read, group=group, topics=topics, credit=credit)
 
     async def close(self) -> None:
         """Nothing is shared."""
@@ -109,18 +113,16 @@ class _Exchange(asyncio.Protocol):
 class HttpPublisher:
     """Publishes; workers that publish at once have a connection each."""
 
-    def __init__(
-        self, addresses: Mapping[Place, str], mode: DeliveryMode, *, is_graphql: bool
-    ) -> None:
-        self._addresses = addresses
+    def __init__(self, ways: Ways, mode: DeliveryMode, *, is_graphql: bool) -> None:
+        self._ways = ways
         self._mode = mode
         self._is_graphql = is_graphql
-        self._free: dict[str, deque[_Exchange]] = {one: deque() for one in addresses.values()}
+        self._free: dict[str, deque[_Exchange]] = {one: deque() for one in ways.addresses}
         self._all: list[_Exchange] = []
 
     async def publish(self, place: Place, values: Sequence[bytes]) -> None:
         """Publish records and wait for their acknowledgement."""
-        address = self._addresses[place]
+        address = self._ways.to(place)
         free = self._free[address]
         exchange = free.popleft() if free else await self._connected(address)
         request = self._mutation(place, values) if self._is_graphql else self._rest(place, values)
@@ -150,15 +152,15 @@ class HttpPublisher:
         return _post(f"{target}/batch{query}", _encode({"records": records}), "application/json")
 
     def _mutation(self, place: Place, values: Sequence[bytes]) -> bytes:
-        if len(values) != 1:
-            raise InvalidArgument("GraphQL is measured a record a call")
+        shown = [base64.b64encode(one).decode() for one in values]
+        is_one = len(values) == 1
         variables = {
             "t": place.topic,
             "n": place.partition,
-            "v": base64.b64encode(values[0]).decode(),
+            "v": shown[0] if is_one else shown,
             "m": self._mode.name,
         }
-        body = _encode({"query": _MUTATION, "variables": variables})
+        body = _encode({"query": _MUTATION if is_one else _MANY, "variables": variables})
         return _post("/graphql", body, "application/json")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,6 +37,42 @@ class Subscriber(Protocol):
         """Stop receiving."""
 
 
+class Lent(NamedTuple):
+    """Records of one partition that a member of a group was handed together."""
+
+    place: Place
+    values: Sequence[bytes | None]
+    offsets: Sequence[int]
+    source: Any = None
+    """For the driver."""
+
+    def one_by_one(self) -> list[Lent]:
+        """Return a part for each record."""
+        return [
+            self._replace(values=[value], offsets=[offset])
+            for value, offset in zip(self.values, self.offsets, strict=True)
+        ]
+
+
+class Member(Protocol):
+    """Takes part in a consumer group."""
+
+    async def receive(self) -> Lent | None:
+        """Return what was handed over next; None once it is over."""
+
+    async def acknowledge(self, lent: Lent) -> None:
+        """Say that these are done with, without waiting for the answer."""
+
+    async def flush(self) -> None:
+        """Wait until everything that was said has been answered."""
+
+    async def vanish(self) -> int:
+        """End without a word; return how many records were in hand, which may come again."""
+
+    async def close(self) -> None:
+        """Leave."""
+
+
 class Driver(Protocol):
     """Makes publishers and subscribers for one cluster."""
 
@@ -45,6 +81,9 @@ class Driver(Protocol):
 
     async def subscriber(self, places: Sequence[Place], *, from_start: bool) -> Subscriber:
         """Return one that receives what comes from now on, or everything there ever was."""
+
+    async def member(self, group: str, topics: Sequence[str], *, credit: int) -> Member:
+        """Return one that takes part in a queue group and holds up to `credit` records."""
 
     async def close(self) -> None:
         """Close what all of them shared."""

@@ -11,6 +11,7 @@ from angarium.cli.grammar.words import natural, positive, seconds
 if TYPE_CHECKING:
     from angarium.cli.grammar.words import Words
 
+PROTOCOLS = ("wire", "grpc", "grpc-stream", "rest", "graphql")
 SCENARIOS = ("live", "publish", "catch-up", "slow", "late", "crash", "isolation", "disk")
 
 _MORE = """\
@@ -21,7 +22,20 @@ record is checked: delivered once, in order, none invented. The exit status is 1
     angarium bench --workers 8 --batch 500           many records a call
     angarium bench --rate 1000 --topics 20           latency at a given load
     angarium bench --scenario catch-up --batch 500   reading what is stored
-    angarium bench --scenario crash --rate 5000      consumers vanish at half time, others go on"""
+    angarium bench --scenario crash --rate 5000      consumers vanish at half time, others go on
+    angarium bench --protocol all --workers 60       every protocol, side by side
+    angarium bench --protocol rest --through all --sub-target follower
+                                                     publish to every node, read from a follower"""
+
+
+def addresses(text: str) -> tuple[str, ...]:
+    """Return the addresses that were named, for argparse."""
+    found = tuple(one.strip() for one in text.split(","))
+    for one in found:
+        host, _, port = one.rpartition(":")
+        if not host or not port.isdigit():
+            raise argparse.ArgumentTypeError(f"{one!r} is no HOST:PORT")
+    return found
 
 
 def add(words: Words) -> None:
@@ -44,9 +58,28 @@ def add(words: Words) -> None:
     )
     parser.add_argument(
         "--protocol",
-        choices=("wire", "grpc", "grpc-stream", "rest", "graphql"),
+        choices=(*PROTOCOLS, "all"),
         default="wire",
-        help="(default: wire)",
+        help="how records travel, or all protocols one after the other, side by side"
+        " (default: wire)",
+    )
+    parser.add_argument(
+        "--grpc-targets",
+        type=addresses,
+        metavar="HOST:PORT,...",
+        help="gRPC doors to publish to in turn, whoever leads",
+    )
+    parser.add_argument(
+        "--http-targets",
+        type=addresses,
+        metavar="HOST:PORT,...",
+        help="HTTP doors to publish to in turn, whoever leads",
+    )
+    parser.add_argument(
+        "--sub-target",
+        metavar="NODE",
+        help="the node that deliveries come from: leader, follower, or HOST:PORT of any of its"
+        " doors",
     )
     parser.add_argument("--mode", choices=MODES, default="consistent", help="(default: consistent)")
     parser.add_argument(
@@ -86,7 +119,7 @@ def add(words: Words) -> None:
     )
     parser.add_argument(
         "--through",
-        choices=("leader", "follower"),
+        choices=("leader", "follower", "all"),
         default="leader",
         help="which node publishes over gRPC and HTTP are sent to (default: leader)",
     )

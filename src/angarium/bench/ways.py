@@ -1,0 +1,107 @@
+"""Which doors of which nodes a measurement goes through: where it publishes, where it reads."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING
+
+from angarium.bench.drivers.wire import WireDriver
+from angarium.bench.plan import Place, Protocol, Route
+from angarium.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from angarium.api import NodeInfo, TopicInfo
+    from angarium.bench.drivers.port import Driver
+    from angarium.bench.plan import Plan
+    from angarium.ids import NodeId
+
+
+class Ways:
+    """The addresses of one protocol's door, for each place."""
+
+    def __init__(self, publish: Mapping[Place, Sequence[str]], read: str) -> None:
+        self.read = read
+        """Where deliveries come from."""
+        self._publish = publish
+        self._turns = count()
+
+    def to(self, place: Place) -> str:
+        """Return where to publish next; several take turns."""
+        addresses = self._publish[place]
+        return addresses[next(self._turns) % len(addresses)]
+
+    @property
+    def addresses(self) -> list[str]:
+        """All that are published to."""
+        return sorted({one for some in self._publish.values() for one in some})
+
+
+def driver_of(
+    plan: Plan,
+    servers: str,
+    topics: Sequence[TopicInfo],
+    nodes: Sequence[NodeInfo],
+) -> Driver:
+    """Return the driver that does what the plan says, on the topics that were made for it."""
+    leaders = {
+        Place(one.name, part.number): part.leader for one in topics for part in one.partitions
+    }
+    if plan.protocol is Protocol.WIRE:
+        read = None if plan.sub_target is None else _read_at(plan, leaders, nodes, "wire")
+        return WireDriver(servers, plan.mode, read=read)
+    door = plan.protocol.door
+    publish = {place: _publish_at(plan, leader, nodes, door) for place, leader in leaders.items()}
+    read = _read_at(plan, leaders, nodes, door)
+    ways = Ways(publish, read)
+    if door == "http":
+        from angarium.bench.drivers.http import HttpDriver  # noqa: PLC0415
+
+        return HttpDriver(ways, plan.mode, is_graphql=plan.protocol is Protocol.GRAPHQL)
+    # gRPC is loaded only by those who measure it.
+    from angarium.bench.drivers.grpc import GrpcDriver  # noqa: PLC0415
+
+    return GrpcDriver(ways, plan.mode, is_streaming=plan.protocol is Protocol.GRPC_STREAM)
+
+
+def _publish_at(
+    plan: Plan, leader: NodeId | None, nodes: Sequence[NodeInfo], door: str
+) -> list[str]:
+    named = plan.http_targets if door == "http" else plan.grpc_targets
+    if named:
+        return list(named)
+    wanted = {
+        Route.LEADER: [one for one in nodes if one.id == leader],
+        Route.FOLLOWER: [one for one in nodes if one.id != leader][:1],
+        Route.ALL: list(nodes),
+    }[plan.route]
+    addresses = [one.addresses[door] for one in wanted if one.addresses.get(door)]
+    if not addresses:
+        raise InvalidArgument(f"through: no {plan.route} has its {door} door open")
+    return addresses
+
+
+def _read_at(
+    plan: Plan,
+    leaders: Mapping[Place, NodeId | None],
+    nodes: Sequence[NodeInfo],
+    door: str,
+) -> str:
+    """Return where deliveries come from: one door for all places, as one subscriber has it."""
+    leader = next(iter(leaders.values()))
+    target = plan.sub_target
+    if target in (None, Route.LEADER):
+        # Where there are several partitions their leaders differ; any node serves all of them.
+        wanted = [one for one in nodes if one.id == leader]
+    elif target == Route.FOLLOWER:
+        wanted = [one for one in nodes if one.id != leader]
+    else:
+        # A node may be named by any of its doors, so that one name serves every protocol.
+        wanted = [one for one in nodes if target in one.addresses.values()]
+        if not wanted:
+            raise InvalidArgument(f"sub-target: no node listens at {target}")
+    addresses = [one.addresses[door] for one in wanted if one.addresses.get(door)]
+    if not addresses:
+        raise InvalidArgument(f"sub-target: that node has no {door} door open")
+    return addresses[0]
