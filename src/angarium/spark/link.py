@@ -18,6 +18,7 @@ from angarium.client.loop_thread import LoopThread
 from angarium.client.reach import Reach
 from angarium.client.reading.fetching import fetched, offset_in
 from angarium.client.settings import ClientSettings
+from angarium.errors import NotFound
 from angarium.ids import Offset
 
 if TYPE_CHECKING:
@@ -106,8 +107,8 @@ class Link:
     # --- writing ------------------------------------------------------------------------------
 
     def partition_count(self, topic: str) -> int:
-        """Return how many partitions a topic has; one that does not exist yet is made."""
-        return len(self._thread.call(self.reach.metadata.topic_or_new(topic)).partitions)
+        """Return how many partitions a topic has by now; one that does not exist yet is made."""
+        return len(self._thread.call(self._topic_by_now(topic)).partitions)
 
     def create_topic(self, name: str, *, partitions: int, config: TopicConfig) -> None:
         """Make a topic; `AlreadyExists`."""
@@ -138,6 +139,12 @@ class Link:
             *(offset_in(self.reach, topic, number, start) for topic, number, start in wanted)
         )
         return [int(offset) for offset in found]
+
+    async def _topic_by_now(self, topic: str) -> TopicInfo:
+        try:
+            return await self.reach.metadata.refresh(topic)
+        except NotFound:
+            return await self.reach.metadata.topic_or_new(topic)
 
     async def _topic_id(self, topic: str, *, from_nearest: bool) -> int:
         if not from_nearest:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import uuid
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import TaskContext
@@ -138,7 +139,8 @@ def staged(
     """Stage all rows under a name that no other attempt has; return what to commit."""
     context = TaskContext.get()
     turn = 0 if context is None else context.partitionId()
-    dealer = Dealer(options.topic, link.partition_count, codec=options.codec, turn=turn)
+    # Asked once in each task: a topic may have grown since the last one.
+    dealer = Dealer(options.topic, cache(link.partition_count), codec=options.codec, turn=turn)
     stage = write.stage(uuid.uuid4().hex)
     going: Future[None] | None = None
     for some in rows:

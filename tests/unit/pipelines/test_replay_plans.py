@@ -45,7 +45,8 @@ def test_portions_are_bounded_by_bytes_and_by_the_rate() -> None:
 
     def portion(size: float, rate: int | None = None) -> int:
         wanted = Replay(options=wish, into="u", rate=rate)
-        return planned(wanted, ranges, topic_id=1, record_bytes=size).portion_records
+        plan = planned(wanted, ranges, cluster="c", topic_id=1, record_bytes=size)
+        return plan.portion_records
 
     assert portion(1.0) == PORTION_RECORDS
     assert portion(1 << 20) == PORTION_BYTES >> 20
@@ -75,6 +76,8 @@ def test_the_same_wish_is_the_same_replay() -> None:
     one = replay_in({"subscribe": "orders", "into": "again"})
     assert one.name == replay_in({"into": "again", "subscribe": "orders"}).name
     assert one.name.startswith("orders-into-again-")
+    elsewhere = replay_in({"subscribe": "orders", "into": "again", "servers": "b:1,a:1"})
+    assert elsewhere.name == one.name
     assert one.name != replay_in({"subscribe": "orders", "into": "again", "lake": "x"}).name
     assert replay_in({"subscribe": "orders", "into": "again", "id": "monday"}).name == "monday"
 

@@ -76,7 +76,11 @@ def run_replay(options: Namespace, wanted: Replay, servers: str) -> int:
     if not done.is_done:
         print("stopped; the same command goes on with it", file=sys.stderr)
     elif not done.written:
-        print("it was done before; nothing was written", file=sys.stderr)
+        print(
+            f"it was done before: {done.plan.records:,} records of {done.plan.topic} into "
+            f"{done.plan.into}; another --id is another replay",
+            file=sys.stderr,
+        )
     else:
         print(f"{done.plan.into} has everything", file=sys.stderr)
     return 0

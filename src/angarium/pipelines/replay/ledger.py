@@ -60,7 +60,7 @@ class Ledger:
             found = self.found(plan.name)
             assert found is not None
         held = found[0]
-        if (held.topic, held.into, held.lake) != (plan.topic, plan.into, plan.lake):
+        if _source(held) != _source(plan) or held.into != plan.into:
             raise InvalidArgument(
                 f"the replay {plan.name} is of {held.topic} into {held.into}: give this one an id "
                 "of its own"
@@ -73,3 +73,7 @@ class Ledger:
 
     def _write(self, line: _Line) -> None:
         self._client.publish(LEDGER_TOPIC, msgspec.json.encode(line), key=line.name)
+
+
+def _source(plan: Plan) -> tuple[str, str, str | None]:
+    return plan.cluster, plan.topic, plan.lake

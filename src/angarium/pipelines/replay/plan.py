@@ -45,6 +45,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     into: str
     parts: tuple[Part, ...]
     portion_records: int
+    cluster: str = ""
+    """Where the topic is; empty for a lake."""
     lake: str | None = None
     archive: str | None = None
 
@@ -70,7 +72,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def planned(
-    wanted: Replay, ranges: list[OffsetRange], *, topic_id: int, record_bytes: float
+    wanted: Replay,
+    ranges: list[OffsetRange],
+    *,
+    cluster: str,
+    topic_id: int,
+    record_bytes: float,
 ) -> Plan:
     """Return the plan for ranges of one topic whose records are about so large."""
     portion = min(PORTION_RECORDS, max(1, int(PORTION_BYTES / max(1.0, record_bytes))))
@@ -83,6 +90,7 @@ def planned(
         into=wanted.into,
         parts=tuple(Part(one.partition, one.start, one.stop) for one in sorted(ranges)),
         portion_records=portion,
+        cluster=cluster,
         lake=wanted.lake,
         archive=read_options(wanted.options, is_stream=False).archive,
     )

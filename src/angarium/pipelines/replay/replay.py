@@ -22,7 +22,7 @@ from angarium.spark.batch_plan import batch_ranges
 from angarium.spark.options import read_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -37,6 +37,11 @@ if TYPE_CHECKING:
 
 NAP_S: Final = 0.5
 """How long a replay that is ahead of its rate sleeps before it looks whether it is to stop."""
+
+HOW_TO_READ: Final = frozenset(
+    {"failondataloss", "readfrom", "minpartitions", "maxrecordsperpartition"}
+)
+"""Options of the source that hold for every portion; which records is the plan's affair."""
 
 RECORD_BYTES_GUESS: Final = 1000.0
 """The size of a record where none can be looked at."""
@@ -53,6 +58,7 @@ def replay(
     options = read_options(wanted.options, is_stream=False)
     servers = ",".join(options.servers)
     to = wanted.to or servers
+    how = {name: text for name, text in wanted.options.items() if name.lower() in HOW_TO_READ}
     source = _source(wanted, options)
     with SyncClient(to) as client:
         ledger = Ledger(client)
@@ -63,18 +69,19 @@ def replay(
             if number < done:
                 run.skip(ranges)
                 continue
-            while run.is_ahead():
-                if is_told_to_stop():
-                    break
+            # Asked once more than there are naps; who is told hears it only once.
+            is_stopped = is_told_to_stop()
+            while run.is_ahead() and not is_stopped:
                 time.sleep(min(NAP_S, run.ahead_s()))
-            if is_told_to_stop():
+                is_stopped = is_told_to_stop()
+            if is_stopped:
                 ledger.note(plan.name, number)
                 return run.ended(number, is_done=False)
             if isinstance(source, LakeCluster):
                 rows = lake_rows(spark, source, ranges)
             else:
                 _refuse_namesake(source, plan)
-                rows = _topic_rows(spark, ranges, servers, plan.archive)
+                rows = _topic_rows(spark, ranges, {**how, "servers": servers}, plan.archive)
             _write(rows, plan, number, to, partitions, keeps=wanted.keep_partitions)
             if run.has_written(ranges):
                 ledger.note(plan.name, number + 1)
@@ -104,7 +111,12 @@ def _agreed(
     size = RECORD_BYTES_GUESS
     for one in ranges[:1]:
         size = source.record_bytes(one.topic, one.partition, one.start) or size
-    return ledger.agree_on(planned(wanted, ranges, topic_id=topic_id, record_bytes=size))
+    cluster = ""
+    if wanted.lake is None:
+        with SyncClient(*options.servers) as here:
+            cluster = here.cluster_status().cluster_id
+    plan = planned(wanted, ranges, cluster=cluster, topic_id=topic_id, record_bytes=size)
+    return ledger.agree_on(plan)
 
 
 def _make_topic(client: SyncClient, plan: Plan, source: Cluster) -> int:
@@ -127,11 +139,14 @@ def _refuse_namesake(source: Cluster, plan: Plan) -> None:
 
 
 def _topic_rows(
-    spark: SparkSession, ranges: Sequence[OffsetRange], servers: str, archive: str | None
+    spark: SparkSession,
+    ranges: Sequence[OffsetRange],
+    how: Mapping[str, str],
+    archive: str | None,
 ) -> DataFrame:
     topic = ranges[0].topic
     options = {
-        "servers": servers,
+        **how,
         "assign": json.dumps({topic: [one.partition for one in ranges]}),
         "startingOffsets": json.dumps({topic: {str(one.partition): one.start for one in ranges}}),
         "endingOffsets": json.dumps({topic: {str(one.partition): one.stop for one in ranges}}),
