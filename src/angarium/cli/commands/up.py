@@ -63,6 +63,7 @@ def _tell_the_running_one(folder: Folder, *, restart: bool) -> int:
         raise Refusal(f"no cluster runs in {folder.path}; `{own_name()} up` starts one")
     if restart:
         os.kill(state.pid, signal.SIGUSR1)
+        print(f"Process {state.pid} brings back the nodes of {folder.path} that are not running.")
         return 0
     os.kill(state.pid, signal.SIGTERM)
     deadline = time.monotonic() + 30.0
@@ -70,4 +71,5 @@ def _tell_the_running_one(folder: Folder, *, restart: bool) -> int:
         if time.monotonic() > deadline:
             raise Refusal(f"process {state.pid} has not stopped after 30 s; try kill {state.pid}")
         time.sleep(0.05)
+    print(f"Stopped; the data stay in {folder.path}.")
     return 0

@@ -157,9 +157,8 @@ class LocalCluster:
             for node in (self._last.nodes if self._last else ())
             if not node.is_alive
         ]
-        why = self._refusal or (
-            f"no answer from {', '.join(silent)}" if silent else "not every partition has a leader"
-        )
+        rest = "not every partition has a leader" if self._last else "no node has answered yet"
+        why = self._refusal or (f"no answer from {', '.join(silent)}" if silent else rest)
         return (
             f"the cluster was not ready after {START_SECONDS_MAX:.0f} s: {why}. The logs are in"
             f" {self._folder.path}/node-*.log."
