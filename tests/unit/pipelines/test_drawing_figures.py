@@ -45,6 +45,22 @@ def test_curves_have_a_value_for_every_window_between_the_first_and_the_last() -
     assert by_label["late records"] == (0.0, 0.0, 0.0, 0.0)
 
 
+@pytest.mark.parametrize("window", [0.1, 0.2, 0.3, 0.7, 7.0])
+def test_windows_that_follow_each_other_leave_no_gap(window: float) -> None:
+    rows = [
+        {
+            **row(0, 60, 1.0),
+            "starts_at": NOON + timedelta(seconds=window * at),
+            "ends_at": NOON + timedelta(seconds=window * (at + 1)),
+        }
+        for at in range(333)
+    ]
+    (orders,) = topic_curves(rows)
+    assert all(curve.values.count(None) == 0 for curve in orders.curves)
+    assert set(orders.curves[0].values) == {1.0}
+    assert len(orders.curves[0].values) == 333
+
+
 def test_a_drawing_on_the_terminal() -> None:
     (orders,) = topic_curves(ROWS[:3])
     lines = drawn([orders], width=40)

@@ -82,9 +82,12 @@ def _curves(topic: str, rows: list[Mapping[str, Any]]) -> TopicCurves:
     window_s = (first["ends_at"] - first["starts_at"]).total_seconds()
     span_s = (last["ends_at"] - first["starts_at"]).total_seconds()
     count = min(POINTS_MAX, max(1, round(span_s / window_s)))
+    # To the nearest: a fraction of a second is not exact, and a window a hair early is not the one
+    # before it.
     places = [
         min(
-            count - 1, int((row["starts_at"] - first["starts_at"]).total_seconds() / span_s * count)
+            count - 1,
+            round((row["starts_at"] - first["starts_at"]).total_seconds() / span_s * count),
         )
         for row in rows
     ]
