@@ -129,6 +129,32 @@ def test_sql_reads_a_topic(
     assert total.total == 3
 
 
+def test_conditions_decide_what_is_read_at_all(
+    client: SyncClient, read: Callable[..., DataFrame], new_topic: Callable[[int], str]
+) -> None:
+    from angarium.spark.filtering import HAS_FILTERS
+
+    topic = new_topic(3)
+    for partition in range(3):
+        client.publish_batch(topic, [b"%d" % number for number in range(100)], partition=partition)
+    if not HAS_FILTERS:
+        from pyspark.errors import PySparkException
+
+        with pytest.raises(PySparkException, match=r"pushFilters needs PySpark 4\.1 or newer"):
+            read(subscribe=topic, pushFilters="true").count()
+        return
+    rows = read(subscribe=topic, pushFilters="true", minPartitions="3")
+    assert rows.rdd.getNumPartitions() == 3
+    few = rows.where("partition = 1 AND offset >= 10 AND offset < 13 AND string(value) <> '11'")
+    assert few.rdd.getNumPartitions() <= 3  # three records, of one partition
+    assert sorted(row.offset for row in few.collect()) == [10, 12]
+    old = rows.where("timestamp < timestamp '2020-01-01'")
+    assert old.collect() == []
+    assert old.rdd.getNumPartitions() == 1, "Spark makes one task of nothing"
+    assert rows.where("timestamp > now() - INTERVAL 1 HOUR").count() == 300
+    assert rows.where("topic = 'another'").count() == 0
+
+
 @pytest.mark.parametrize(
     ("options", "refusal"),
     [

@@ -12,9 +12,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from angarium.errors import InvalidArgument
-from angarium.pipelines.archive_files import FILES, file_of, writes_files
-from angarium.spark.lake import Lake, Stretch
+from angarium.errors import InvalidArgument, PreconditionFailed
+from angarium.pipelines.archive_files import BYTES_PER_FILE, FILES, file_of, writes_files
+from angarium.spark.lake import Lake, LakeForm, Stretch
 from angarium.spark.options import read_options
 
 if TYPE_CHECKING:
@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from angarium.spark.lake import LakeForm
-
 RECORDS_PER_BATCH: Final = 4_000_000
 """`maxOffsetsPerTrigger` unless given: what one commit of the table brings at the most."""
+
+BATCHES_PER_JOINING: Final = 100
+"""After so many micro-batches small files are joined, unless told otherwise. Plain Parquet is left
+alone, because old files leave their places there while somebody may be reading them."""
 
 _log = logging.getLogger(__name__)
 
@@ -93,6 +95,16 @@ class _Archivist:
         lake.add(files, news)
         records = sum(one.records for one in files)
         _log.info("archived %d records in %d files", records, len(files))
+        if batch % BATCHES_PER_JOINING == BATCHES_PER_JOINING - 1:
+            self._join(lake)
+
+    def _join(self, lake: Lake) -> None:
+        if lake.form is LakeForm.PARQUET:
+            return
+        try:
+            lake.compact(file_bytes=BYTES_PER_FILE)
+        except PreconditionFailed as error:
+            _log.info("small files are joined another time: %s", error)
 
     def _refuse_gaps(self, begins: Mapping[Stretch, int], archived: Mapping[Stretch, int]) -> None:
         """A table whose partitions have holes would be believed to have none."""

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 from angarium.errors import InvalidArgument
 from angarium.pipelines.intervals import is_interval
 from angarium.pipelines.jobs import JOBS, Job, Replay
+from angarium.spark.lakes.form import LakeForm
 from angarium.spark.options import read_options
 from angarium.spark.write_options import write_options
 
@@ -69,7 +70,7 @@ class Definition:
     sources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     sink: Sink | None = None
     archive: Mapping[str, str] | None = None
-    """The options of the archive's source, and its `path`."""
+    """The options of the archive's source, its `path`, and `table`: its form."""
     job: Job | None = None
     """One of the others that are built in."""
 
@@ -155,7 +156,11 @@ def _archive(content: Mapping[str, Any]) -> Mapping[str, str]:
     options = _options(_table(content, "archive"), "archive")
     if "path" not in options:
         raise InvalidArgument("archive needs a path: a folder for its table")
-    read_options({key: value for key, value in options.items() if key != "path"}, is_stream=True)
+    forms = [form.value for form in LakeForm]
+    if options.get("table", forms[0]) not in forms:
+        raise InvalidArgument(f"archive: table {options['table']!r} is none of {', '.join(forms)}")
+    source = {key: value for key, value in options.items() if key not in ("path", "table")}
+    read_options(source, is_stream=True)
     return options
 
 

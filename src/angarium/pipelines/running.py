@@ -22,6 +22,7 @@ from angarium.pipelines.definition import ONCE
 from angarium.pipelines.expectations import Quality
 from angarium.pipelines.quality import freshness, report_rows
 from angarium.pipelines.starting import start_job
+from angarium.spark.lakes.form import LakeForm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -43,11 +44,13 @@ def start(spark: SparkSession, wanted: Definition, *, servers: str) -> Streaming
     """Start the query of a pipeline; `servers` are for sources and sinks that name none."""
     if wanted.archive is not None:
         options = {"servers": servers, **wanted.archive}
+        path, form = options.pop("path"), options.pop("table", None)
         return archive(
             spark,
-            options.pop("path"),
+            path,
             checkpoint=wanted.checkpoint,
             options=options,
+            form=None if form is None else LakeForm(form),
             **_archive_trigger(wanted.trigger),
         )
     if wanted.job is not None:

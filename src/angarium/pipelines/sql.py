@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from angarium.spark.filtering import HAS_FILTERS, PUSHDOWN
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -50,7 +52,10 @@ def answer(
 ) -> DataFrame:
     """Return what a query says; `options` are those of the source, for every topic."""
     plain, tables = tables_in(text, topics)
+    given = {**options, "includeHeaders": "true"}
+    if HAS_FILTERS and spark.conf.get(PUSHDOWN, "false") == "true":
+        given["pushFilters"] = "true"  # "the last hour" reads no more than that
     for name, topic in tables.items():
-        rows = spark.read.format("angarium").options(**options, includeHeaders="true").load(topic)
+        rows = spark.read.format("angarium").options(**given).load(topic)
         rows.createOrReplaceTempView(name)
     return spark.sql(plain)

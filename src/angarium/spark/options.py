@@ -48,7 +48,12 @@ BOTH: Final = (
     "archive",
     *READ_NAMES,
 )
-BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
+BATCH_ONLY: Final = (
+    "endingOffsets",
+    "endingTimestamp",
+    "endingOffsetsByTimestamp",
+    "pushFilters",
+)
 STREAM_ONLY: Final = (
     "maxOffsetsPerTrigger",
     "minOffsetsPerTrigger",
@@ -115,6 +120,8 @@ class ReadOptions:
     bytes_per_trigger_max: int | None = None
     archive: str | None = None
     """A folder with an archive of the topics: what it holds is read from there."""
+    push_filters: bool = False
+    """Whether a query's conditions narrow what is read."""
     as_ranges: bool = False
     """Whether a row is a range of offsets instead of a record: for jobs that fetch themselves."""
     values: ValueOptions | None = None
@@ -171,6 +178,7 @@ def read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
             else None
         ),
         values=values,
+        push_filters=options.flag("pushFilters", default=False),
         group=options.text("groupId"),
         archive=options.text("archive"),
         as_ranges=options.word("rows", ("records", "ranges")) == "ranges",

@@ -76,6 +76,12 @@ def _settings(checkpoint_manager: str, cores: int) -> list[Setting]:
             "how many rows the sink is handed at once: with 10,000 of 100 bytes it is fastest",
         ),
         Setting(
+            "spark.sql.python.filterPushdown.enabled",
+            "true",
+            Reach.EVERYWHERE,
+            "with the option pushFilters a query's conditions decide what is read at all",
+        ),
+        Setting(
             "spark.python.unix.domain.socket.enabled",
             "true",
             Reach.CLASSIC,

@@ -108,7 +108,12 @@ class AngariumSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a batch reader."""
-        return AngariumReader(read_options(self.options, is_stream=False), schema)
+        options = read_options(self.options, is_stream=False)
+        if not options.push_filters:
+            return AngariumReader(options, schema)
+        from angarium.spark.filtering import FilteringReader  # noqa: PLC0415 (newer versions only)
+
+        return FilteringReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return a streaming reader."""

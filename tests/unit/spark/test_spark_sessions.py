@@ -82,6 +82,7 @@ def test_what_is_safe_on_one_machine_only_stays_there() -> None:
     everywhere = {
         "spark.sql.session.timeZone",
         "spark.sql.execution.arrow.maxRecordsPerBatch",
+        "spark.sql.python.filterPushdown.enabled",
     }
     ours = {"spark.python.unix.domain.socket.enabled", "spark.python.daemon.module"}
     assert names("local[2]") == everywhere | ours | only_local

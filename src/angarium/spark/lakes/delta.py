@@ -99,7 +99,12 @@ class DeltaTable:
 
     def compact(self, *, file_bytes: int | None) -> dict[str, Any]:
         """Join small files into larger ones; the old ones stay readable until a vacuum."""
-        done: dict[str, Any] = self.table.optimize.compact(target_size=file_bytes)
+        from deltalake.exceptions import CommitFailedError  # noqa: PLC0415 (an extra)
+
+        try:
+            done: dict[str, Any] = self.table.optimize.compact(target_size=file_bytes)
+        except CommitFailedError as error:
+            raise PreconditionFailed(f"{self._path} changed meanwhile: {error}") from None
         return done
 
     def listed(self) -> list[FileRow]:

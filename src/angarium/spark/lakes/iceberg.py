@@ -15,10 +15,11 @@ from angarium.spark.lakes.contents import BOUNDED, PARTITIONED_BY, SCHEMA
 from angarium.spark.lakes.joining import counted, joined_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from angarium.spark.lakes.contents import ArchivedFile, FileRow, Stretch
+    from angarium.spark.lakes.joining import Joined
 
 CATALOG: Final = "catalog.db"
 """The file by which such an archive is recognised."""
@@ -88,7 +89,7 @@ class IcebergTable:
 
     def compact(self, *, file_bytes: int | None) -> dict[str, Any]:
         """Join small files into larger ones; the old ones stay for the table's older snapshots."""
-        from pyiceberg.io.pyarrow import parquet_file_to_data_file  # noqa: PLC0415 (an extra)
+        from pyiceberg.exceptions import CommitFailedException  # noqa: PLC0415 (an extra)
 
         table = self.table
         there = {task.file.file_path: task.file for task in table.scan().plan_files()}
@@ -96,15 +97,23 @@ class IcebergTable:
             self._path, self.listed(), file_bytes=file_bytes, prefix=self.files_begin_with
         )
         if joined:
-            with table.transaction() as change, change.update_snapshot().overwrite() as snapshot:
-                for one in joined:
-                    for path in one.old:
-                        snapshot.delete_data_file(there[path])
-                    new = str(self._path / one.new["path"])
-                    snapshot.append_data_file(
-                        parquet_file_to_data_file(table.io, change.table_metadata, new)
-                    )
+            try:
+                self._exchange(table, there, joined)
+            except CommitFailedException as error:
+                raise PreconditionFailed(f"{self._path} changed meanwhile: {error}") from None
         return counted(joined)
+
+    def _exchange(self, table: Any, there: Mapping[str, Any], joined: Sequence[Joined]) -> None:
+        from pyiceberg.io.pyarrow import parquet_file_to_data_file  # noqa: PLC0415 (an extra)
+
+        with table.transaction() as change, change.update_snapshot().overwrite() as snapshot:
+            for one in joined:
+                for path in one.old:
+                    snapshot.delete_data_file(there[path])
+                new = str(self._path / one.new["path"])
+                snapshot.append_data_file(
+                    parquet_file_to_data_file(table.io, change.table_metadata, new)
+                )
 
     def listed(self) -> list[FileRow]:
         """Return the files that count, with the lowest and highest value of their columns."""
