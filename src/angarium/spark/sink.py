@@ -15,12 +15,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+import pyspark
 from pyspark import TaskContext
-from pyspark.sql.datasource import (
-    DataSourceArrowWriter,
-    DataSourceStreamArrowWriter,
-    WriterCommitMessage,
-)
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from angarium.client.transactions.staged import StagedWrite, Ticket
@@ -38,6 +35,17 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from angarium.spark.write_options import WriteOptions
+
+try:
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter
+
+    HAS_STREAM_SINK = True
+except ImportError:  # before PySpark 4.1
+    from pyspark.sql.datasource import (  # type: ignore[assignment]
+        DataSourceStreamWriter as DataSourceStreamArrowWriter,
+    )
+
+    HAS_STREAM_SINK = False
 
 QUERY_ID: Final = "sql.streaming.queryId"
 BATCH_ID: Final = "streaming.sql.batchId"
@@ -97,6 +105,12 @@ class AngariumStreamWriter(DataSourceStreamArrowWriter):
     """Writes every micro-batch of a query once."""
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
+        if not HAS_STREAM_SINK:
+            raise InvalidArgument(
+                "the sink of a stream needs PySpark 4.1 or newer; this is "
+                f"{pyspark.__version__}. foreachBatch does as well: write with writeId, the name "
+                "of the query, and writeVersion, the number of the batch"
+            )
         _check(options, schema)
         self._options = options
 
