@@ -1,6 +1,6 @@
 """Spark beside its own ceiling: the same rows from a Python Arrow source with no broker behind it.
 
-    python -m benchmarks.spark [--records 5000000] [--only read,sink,archive,latency]
+    python -m benchmarks.spark [--records 5000000] [--only read,memory,sink,archive,latency]
 
 Everything is measured in one session, after a warm-up, and compared within the run: absolute
 figures belong to the machine, ratios to us. A broker of one node runs in a process of its own, on
@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import json
 import multiprocessing
+import os
 import resource
 import statistics
 import sys
@@ -34,6 +35,7 @@ from angarium import SyncClient
 from angarium.pipelines.archive import archive
 from angarium.spark.session import spark_session
 from angarium.testing.broker import BrokerThread
+from angarium.testing.spark.standalone import children, command_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,7 +52,7 @@ ROW: Final = (
 BATCH: Final = 10_000
 PARTITIONS: Final = 2
 ROUNDS: Final = 3
-PARTS: Final = ("read", "sink", "archive", "latency")
+PARTS: Final = ("read", "memory", "sink", "archive", "latency")
 
 
 def main(arguments: list[str]) -> int:
@@ -115,26 +117,50 @@ class Bench:
             "broker: CPU seconds per GB read": cpu / gigabytes,
         }
 
+    def memory(self) -> dict[str, float]:
+        """The largest Python worker after a short range, and after all records in one task each."""
+        ours = self._spark.read.format("angarium").options(servers=self._servers)
+        ends = json.dumps({"bench": dict.fromkeys(map(str, range(PARTITIONS)), 50_000)})
+        to_noop(ours.options(subscribe="bench", endingOffsets=ends).load())
+        short = largest_worker_bytes()
+        whole = self._spark.read.format("angarium").options(servers=self._servers)
+        to_noop(whole.options(subscribe="bench", maxRecordsPerPartition=self._records).load())
+        return {
+            "Python worker: MB after 50,000 records": short / 1e6,
+            f"Python worker: MB after {self._records // PARTITIONS:,} in a task": (
+                largest_worker_bytes() / 1e6
+            ),
+        }
+
     def sink(self) -> dict[str, float]:
         """Batch write, beside an Arrow writer that only counts."""
         rows = self._spark.read.format("ceiling").load().selectExpr("value")
         rows.write.format("ceiling").mode("append").save()
         best = self._rate(lambda: rows.write.format("ceiling").mode("append").save())
-        counter = iter(range(100))
+        # Each round has a topic of its own, as memory is all the disk there is.
+        topics = [f"sink-{number}" for number in range(ROUNDS + 1)]
+        coming = iter(topics)
 
         def write() -> None:
-            topic = f"sink-{next(counter)}"
-            self._client.create_topic(topic, partitions=8)
-            target = rows.write.format("angarium").options(servers=self._servers, topic=topic)
-            target.mode("append").save()
-            self._client.delete_topic(topic)
+            target = rows.write.format("angarium").options(servers=self._servers)
+            target.mode("append").save(next(coming))
 
-        write()
-        rate = self._rate(write)
+        seconds = []
+        before = 0.0
+        for number, topic in enumerate(topics):
+            self._client.create_topic(topic, partitions=8)
+            if number == 1:
+                before = self._cpu_seconds()  # the first round only warms up
+            seconds.append(self._seconds(write))
+            assert self._ends(topic) == self._records, "everything was written"
+            self._client.delete_topic(topic)
+        cpu = (self._cpu_seconds() - before) / ROUNDS
+        rate = self._records / min(seconds[1:])
         return {
             "counting writer: rows/s": best,
             "sink: rows/s": rate,
             "sink: share of the counting writer": rate / best,
+            "broker: CPU seconds per GB written": cpu / (self._records * 100 / 1e9),
         }
 
     def archive(self) -> dict[str, float]:
@@ -194,12 +220,29 @@ class Bench:
 
     def _rate(self, action: Callable[[], None]) -> float:
         """Return the best rate of several rounds: the one least disturbed by others."""
-        seconds = []
-        for _ in range(ROUNDS):
-            started = time.perf_counter()
-            action()
-            seconds.append(time.perf_counter() - started)
-        return self._records / min(seconds)
+        return self._records / min(self._seconds(action) for _ in range(ROUNDS))
+
+    def _seconds(self, action: Callable[[], None]) -> float:
+        started = time.perf_counter()
+        action()
+        return time.perf_counter() - started
+
+    def _ends(self, topic: str) -> int:
+        return sum(
+            int(one.end_offset or 0) for one in self._client.describe_topic(topic).partitions
+        )
+
+
+def largest_worker_bytes() -> int:
+    """Return the most memory that one of this session's Python workers has ever held."""
+    peaks = [0]
+    for process in children(os.getpid()):
+        # Workers are forked by a daemon and share its command line.
+        if "-m angarium.spark.daemon" in command_line(process):
+            with contextlib.suppress(OSError):
+                status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
+                peaks.append(int(status.partition("VmHWM:")[2].split()[0]) * 1024)
+    return max(peaks)
 
 
 def to_noop(rows: DataFrame) -> None:
