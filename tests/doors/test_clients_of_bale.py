@@ -141,7 +141,7 @@ def test_wrong_requests_are_told_in_a_sentence(profiles: Profiles) -> None:
             for work, said in (
                 (bale.publish("", b"x"), "subject is required"),
                 (bale.publish("right", b"x", -1), "expirationSeconds"),
-                (bale.publish("no/name", b"x"), "a topic's name"),
+                (bale.publish("no/name", b"x"), "single dots"),
                 (bale.fetch("right", 99), "none was published"),
                 (bale.fetch("right", -1), "none was published"),
                 (bale.fetch("never-heard-of", 0), "none was published"),

@@ -19,7 +19,7 @@ from tests.doors.compat.generated_client import generated
 if TYPE_CHECKING:
     from types import TracebackType
 
-WITHIN_S = 20.0
+WITHIN_S = 40.0
 
 
 @functools.cache

@@ -41,7 +41,7 @@ def told(folder: Path, *, schema: str, story: str, arguments: Sequence[str]) -> 
         env={"PYTHONPATH": str(folder), "PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=150,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -28,7 +28,7 @@ async def main() -> None:
         call = stub.Subscribe(pb.SubscribeRequest(topics={"batched": last}), metadata=PROOF)
         times = []
         while len(times) < PORTION + turns and len(set(seen)) < RECORDS:
-            message = await asyncio.wait_for(call.read(), 20)
+            message = await asyncio.wait_for(call.read(), 60)
             seen.append(int(message.body))
             times.append(message.timestamp)
         call.cancel()

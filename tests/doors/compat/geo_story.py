@@ -31,11 +31,11 @@ class Subscriber:
         one.call = stub.Subscribe(
             pb.SubscribeRequest(topics=topics), metadata=proof() if metadata is None else metadata
         )
-        await asyncio.wait_for(one.call.initial_metadata(), 20)
+        await asyncio.wait_for(one.call.initial_metadata(), 60)
         return one
 
     async def next(self):
-        message = await asyncio.wait_for(self.call.read(), 20)
+        message = await asyncio.wait_for(self.call.read(), 60)
         assert message is not grpc.aio.EOF
         return message
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Consumption,
         FetchRequest,
         FetchResult,
+        GroupBroker,
         Interest,
         PublishRequest,
         Start,
@@ -41,12 +42,12 @@ PAUSE_S_MAX: Final = 0.2
 """Between two tries: doubled each time, up to the second."""
 
 T = TypeVar("T")
-B = TypeVar("B", bound="Broker")
+B = TypeVar("B", bound="GroupBroker")
 
 
 def patient(broker: B) -> B:
     """Return a broker that does what `broker` does, and waits where that cannot for a moment."""
-    return cast("B", _Patient(broker))
+    return cast("B", _Patient(cast("Broker", broker)))
 
 
 async def patiently(attempt: Callable[[], Awaitable[T]]) -> T:

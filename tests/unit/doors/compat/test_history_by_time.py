@@ -8,7 +8,7 @@ import uuid
 import pytest
 from tests.unit.doors.grpc.memory_broker import MemoryBroker
 
-from angarium.api import PublishRequest, TopicConfig
+from angarium.api import FetchRequest, FetchResult, PublishRequest, TopicConfig
 from angarium.batch import encode
 from angarium.doors.compat.geo import history as page
 from angarium.doors.compat.geo.feeds import begun
@@ -16,7 +16,7 @@ from angarium.doors.compat.geo.history import Sent, before, history
 from angarium.doors.compat.geo.message_ids import MessageIds
 from angarium.doors.compat.geo.publishing import GeoPublishing
 from angarium.errors import InvalidArgument
-from angarium.ids import TopicId
+from angarium.ids import Offset, TopicId
 
 
 async def published(broker: MemoryBroker, topic: str, partition: int, *values: bytes) -> None:
@@ -68,6 +68,35 @@ def test_resuming_after_any_message_misses_none() -> None:
             # The last of a batch is exact; inside a batch, the batch comes again.
             begin = at + 1 if at % 4 == 3 else at - at % 4
             assert [that.body for that in rest] == [that.body for that in whole[begin:]]
+
+    asyncio.run(story())
+
+
+class Behind(MemoryBroker):
+    """A replica that has not yet what its leader has: the first look finds nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: list[int] = []
+
+    async def fetch(self, request: FetchRequest) -> FetchResult:
+        self.waits.append(request.wait_ms)
+        if len(self.waits) == 1:
+            return FetchResult(start_offset=Offset(0), end_offset=Offset(0))
+        return await super().fetch(request)
+
+
+def test_a_page_waits_for_a_replica_that_is_behind() -> None:
+    """Asked again without a wait, it would never get the time to catch up."""
+
+    async def story() -> None:
+        broker = Behind()
+        await broker.create_topic("a", partitions=1, config=TopicConfig())
+        await published(broker, "a", 0, b"x")
+        feed = await begun(broker, GeoPublishing(broker), {"a": 0})
+        assert [one.body async for one in history(broker, feed._sources)] == [b"x"]
+        assert len(broker.waits) == 2
+        assert min(broker.waits) > 0
 
     asyncio.run(story())
 

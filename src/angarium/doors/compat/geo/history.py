@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 PAGE_BYTES: Final = 256 << 10
 """About how much of one partition is read at a time."""
 
+WAIT_MS: Final = 1_000
+"""How long a page waits for a replica that has not yet what its leader has. Then it is asked for
+again: it will come, and asking without a wait would keep the node from taking it."""
+
 
 class Sent(NamedTuple):
     """A message of the profile. They sort by time, and in one partition by offset."""
@@ -135,7 +139,11 @@ async def _page(broker: Broker, source: Source) -> list[Sent]:
     try:
         result = await broker.fetch(
             FetchRequest(
-                topic=source.topic, partition=source.partition, offset=start, bytes_max=PAGE_BYTES
+                topic=source.topic,
+                partition=source.partition,
+                offset=start,
+                bytes_max=PAGE_BYTES,
+                wait_ms=WAIT_MS,
             )
         )
     except OffsetOutOfRange as error:

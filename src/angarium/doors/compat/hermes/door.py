@@ -48,7 +48,7 @@ class HermesDoor:
         that is this node or nobody knows."""
         broker = patient(broker)
         self._broker = broker
-        self._groups = groups
+        self._groups = patient(groups)
         self._leader_hint = leader_hint
         self._joining = joining or Joining(broker, token="")
         self._publishing = HermesPublishing(broker)

@@ -93,7 +93,7 @@ class HermesHttpDoor:
         self._joining = joining or Joining(broker, token="")
         broker = patient(broker)
         self._broker = broker
-        self._groups = groups
+        self._groups = patient(groups)
         self._host = host
         self._port = port
         self._limits = limits or HttpLimits()
