@@ -20,9 +20,13 @@ ONLY ?=
 TIMES ?=
 HOURS ?=
 RATE ?=
+RECORDS ?=
+FAULTS ?=
+SEED ?=
+PYSPARK ?= 4.0.*
 export PYTHON ?=
 
-.PHONY: help run pipeline test check format sim planted fuzz chaos soak conformance bench golden proto system clean venv base
+.PHONY: help run pipeline test check format sim planted fuzz chaos chaos-spark test-spark soak conformance bench golden proto system clean venv base
 
 help:
 	@echo 'make WORD, where WORD is one of'
@@ -39,7 +43,7 @@ format: venv  ## put the code into ruff's shape, fixing what it can fix safely
 	@$(VENV_PYTHON) -m ruff check --fix --quiet . ; $(VENV_PYTHON) -m ruff format .
 
 run: base  ## a local cluster of three nodes with a live table, Ctrl-C stops it; PORT_BASE=7500, NODES=5, PROFILES=hermes for clients of earlier brokers
-	@exec .venv/bin/angarium up $(if $(PORT_BASE),--port-base $(PORT_BASE)) $(if $(NODES),--nodes $(NODES)) $(if $(PROFILES),--compat $(PROFILES))
+	@exec .venv/bin/angarium up $(if $(PORT_BASE),--port-base $(PORT_BASE)) $(if $(NODES),--nodes $(NODES)) $(if $(PROFILES),--compat $(PROFILES)) --pipeline
 
 pipeline:  ## a topic into a lake table and one SQL answer, on the cluster of `make run`; installs Spark (about 460 MB)
 	@sh scripts/venv.sh spark
@@ -58,11 +62,17 @@ fuzz: venv  ## hostile bytes for the batch decoder; INPUTS=1000000
 chaos: venv  ## a cluster of real processes under faults, many times over, and a table; TIMES=20 ONLY=kill,pause
 	@$(VENV_PYTHON) -m angarium.testing.cluster.chaos $(if $(TIMES),--times $(TIMES)) $(if $(ONLY),--only $(ONLY))
 
+chaos-spark: venv  ## Spark copies a topic while drivers, executors and brokers are killed; RECORDS=5000000 FAULTS=30 SEED=1
+	@$(VENV_PYTHON) -m angarium.testing.spark.chaos $(if $(RECORDS),--records $(RECORDS)) $(if $(FAULTS),--faults $(FAULTS)) $(if $(SEED),--seed $(SEED))
+
 soak: venv  ## steady load on a cluster for HOURS=0.5 at RATE=10000 records per second: does anything grow?
 	@$(VENV_PYTHON) -m angarium.testing.cluster.soak $(if $(HOURS),--hours $(HOURS)) $(if $(RATE),--rate $(RATE)) $(ARGS)
 
 conformance: venv  ## replay another Raft library's own scripts; ANGARIUM_RAFT_CONFORMANCE=DIR says where they are
 	@$(VENV_PYTHON) -m pytest tests/conformance $(ARGS)
+
+test-spark:  ## the Spark tests with another PySpark, in a .venv of its own; PYSPARK=4.0.*
+	@sh scripts/test_spark.sh '$(PYSPARK)' $(ARGS)
 
 ##@ Measure it
 bench: venv  ## the benchmarks, each beside its baseline; ONLY=batch for one

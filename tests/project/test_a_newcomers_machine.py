@@ -61,7 +61,7 @@ def put_program(folder: Path, name: str, script: str) -> None:
 
 
 def test_bare_make_lists_every_word_with_a_sentence() -> None:
-    words = re.findall(r"^  ([a-z]+) +(\S.+)$", run("make").stdout, re.MULTILINE)
+    words = re.findall(r"^  ([a-z-]+) +(\S.+)$", run("make").stdout, re.MULTILINE)
     declared = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert declared
     # `help` is bare make itself, `venv` and `base` are what others need: no words to learn.
@@ -87,7 +87,7 @@ def test_make_run_installs_the_base_only_and_once(clone: Path, tmp_path: Path) -
     diary.unlink()
     assert run("make", "run", "PORT_BASE=7500", cwd=clone).returncode == 0
     assert "angarium up --port-base 7500" in diary.read_text()
-    assert "pip" not in diary.read_text()
+    assert "-m pip" not in diary.read_text()
 
 
 def test_a_venv_for_development_is_good_enough_to_run(clone: Path, tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_venv_for_development_is_good_enough_to_run(clone: Path, tmp_path: Pat
     assert "--editable .[dev]" in diary.read_text()
     diary.unlink()
     assert run("make", "run", cwd=clone).returncode == 0
-    assert "pip" not in diary.read_text()
+    assert "-m pip" not in diary.read_text()
 
 
 def test_make_clean_stops_the_cluster_and_removes_its_data(clone: Path, tmp_path: Path) -> None:

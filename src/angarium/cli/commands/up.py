@@ -37,7 +37,8 @@ def run(options: Namespace) -> int:
         if len(nodes) > options.nodes:
             print(f"{folder.path} holds a cluster of {len(nodes)} nodes; all of them start.")
         with asyncio.Runner() as runner:
-            return runner.run(LocalCluster(folder, nodes, compat).run())
+            cluster = LocalCluster(folder, nodes, compat, with_pipeline=options.pipeline)
+            return runner.run(cluster.run())
     finally:
         os.close(lock)
 

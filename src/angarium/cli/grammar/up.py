@@ -46,6 +46,11 @@ def add(words: Words) -> None:
         " node's (for several)",
     )
     parser.add_argument(
+        "--pipeline",
+        action="store_true",
+        help="where Spark is installed: let a topic arrive in a lake table, and ask it something",
+    )
+    parser.add_argument(
         "--restart", action="store_true", help="tell the `up` that runs to restart dead nodes"
     )
     parser.add_argument("--stop", action="store_true", help="tell the `up` that runs to stop")

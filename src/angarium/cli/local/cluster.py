@@ -15,6 +15,7 @@ from angarium.app.stopping import done_before
 from angarium.cli.complaints import Refusal
 from angarium.cli.dashboard import Dashboard
 from angarium.cli.local.compat import GEO_PASSWORD, Compat
+from angarium.cli.local.demo_pipeline import DemoPipeline, spark_is_installed
 from angarium.cli.local.folder import HOST, Folder, LocalNode, State
 from angarium.cli.local.processes import Child, stop_all
 from angarium.cli.output import readable
@@ -39,8 +40,13 @@ EAGER_SECONDS: Final = 0.05
 class LocalCluster:
     """The nodes, from the first start to the last stop."""
 
-    def __init__(self, folder: Folder, nodes: list[LocalNode], compat: Compat) -> None:
+    def __init__(
+        self, folder: Folder, nodes: list[LocalNode], compat: Compat, *, with_pipeline: bool = False
+    ) -> None:
+        """Prepare the nodes; `with_pipeline` shows the first pipeline, where Spark is installed."""
         self._folder = folder
+        self._with_pipeline = with_pipeline
+        self._pipeline: DemoPipeline | None = None
         self._compat = compat
         user_hash = str(PasswordHash.of(GEO_PASSWORD)) if "geo" in compat.profiles else ""
         self._nodes = {node.number: node for node in nodes}
@@ -73,6 +79,8 @@ class LocalCluster:
                 await done_before(self._stop, self._watch())
         finally:
             try:
+                if self._pipeline is not None:
+                    await self._pipeline.stop()
                 self._say_if_possible("stopping all nodes")
                 await asyncio.gather(*(probe.close() for probe in self._probes.values()))
             finally:
@@ -169,11 +177,19 @@ class LocalCluster:
     async def _watch(self) -> None:
         self._dashboard.show(await self._look())
         self._dashboard.tell_footer()
-        while True:
-            await asyncio.sleep(REFRESH_SECONDS)
-            now = await self._look()
-            self._dashboard.footer = self._footer()
-            self._dashboard.show(now)
+        async with asyncio.TaskGroup() as tasks:
+            if self._with_pipeline and spark_is_installed():
+                self._pipeline = DemoPipeline(
+                    servers=self._state().servers,
+                    folder=self._folder.path / "pipeline",
+                    say=self._dashboard.say,
+                )
+                tasks.create_task(self._pipeline.run())
+            while True:
+                await asyncio.sleep(REFRESH_SECONDS)
+                now = await self._look()
+                self._dashboard.footer = self._footer()
+                self._dashboard.show(now)
 
     async def _look(self) -> Overview:
         views = await asyncio.gather(*(probe.view() for probe in self._probes.values()))
@@ -209,6 +225,10 @@ class LocalCluster:
             f"  seq 100000 | {word} pub {DEMO} --rate 2000{servers}",
             f"  curl -N http://{HOST}:{self._nodes[1].http_port}/v1/topics/{DEMO}/stream",
         ]
+        if spark_is_installed():
+            lines.append(f"  {word} pipeline demo{servers}    # a topic into a lake table, and SQL")
+        else:
+            lines.append("  make pipeline    # a topic into a lake table, and SQL: 460 MB of Spark")
         if self._compat.profiles:
             lines += self._compat.lines(list(self._nodes.values()))
         else:

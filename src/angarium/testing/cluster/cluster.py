@@ -67,6 +67,7 @@ class ProcessCluster:
             first = await self._make()
             first.start(form=True)
             await self._know(first)
+            await eventually(self._formed, within_s=READY_SECONDS_MAX, what="the cluster is formed")
             others = [await self._make() for _ in range(self._count - 1)]
             for node in others:
                 node.start(join=[first.address])
@@ -254,6 +255,12 @@ class ProcessCluster:
             if info.leader == node and info.in_sync is not None:
                 return info
         return None
+
+    async def _formed(self) -> bool:
+        """Tell whether the first node counts itself: before that it lets nobody in."""
+        (first,) = self.running
+        status = await self.contact(first).status()
+        return status.catalog_leader == first and bool(status.nodes)
 
     async def _all_see_all(self) -> bool:
         statuses = await asyncio.gather(*(self.contact(one).status() for one in self.running))
