@@ -49,7 +49,7 @@ def c7_a_floor_passes_only_what_was_settled(history: History) -> Iterator[str]:
 def c7_what_was_acknowledged_stays_so(history: History) -> Iterator[str]:
     """An acknowledgement that was answered is there in the end, and its record never lent again."""
     final = {(one.partition, one.name, one.generation): one for one in history.groups.final}
-    lent = _lent_times(history)
+    lent, deposed = _lent_times(history), _deposed(history)
     for settle in history.groups.settles:
         if settle.verb != "ack" or settle.result is not Result.OK or settle.completed is None:
             continue
@@ -62,7 +62,7 @@ def c7_what_was_acknowledged_stays_so(history: History) -> Iterator[str]:
                 )
             place = (settle.partition, settle.name, settle.generation, offset)
             for tenure, time in lent.get(place, ()):
-                if tenure.began > settle.completed:
+                if tenure.began > settle.completed and tenure not in deposed:
                     yield (
                         f"{settle.name} of partition {settle.partition}: {offset} was lent at "
                         f"{time} in term {tenure.term}, though it had been acknowledged"
@@ -77,6 +77,7 @@ def c7_attempts_are_not_forgotten(history: History) -> Iterator[str]:
             # In a stream only the first of them has failed.
             place = (settle.partition, settle.name, settle.generation, settle.offsets[0])
             failed[place].append(settle)
+    deposed = _deposed(history)
     for tenure in history.groups.tenures:
         last: dict[int, int] = {}
         for event in tenure.events:
@@ -86,7 +87,8 @@ def c7_attempts_are_not_forgotten(history: History) -> Iterator[str]:
                 place = (tenure.partition, tenure.name, tenure.generation, offset)
                 for settle in failed.get(place, ()):
                     assert settle.completed is not None
-                    if settle.completed < tenure.began and event.attempt <= settle.attempt:
+                    is_later = settle.completed < tenure.began and tenure not in deposed
+                    if is_later and event.attempt <= settle.attempt:
                         yield (
                             f"{tenure.name} of partition {tenure.partition}: {offset} was lent as "
                             f"attempt {event.attempt} after attempt {settle.attempt} had failed"
@@ -204,6 +206,8 @@ class _Books:
         """Follow what happened."""
         match event:
             case Lent():
+                # A group that was moved keeps its members, and nobody tells of them again.
+                self._members.add(event.member)
                 self.holder.update(dict.fromkeys(event.offsets, event.member))
             case Taken():
                 self._drop(event.member, event.offsets)
@@ -263,6 +267,24 @@ def _stored(history: History) -> Iterator[tuple[GroupId, str, int, int, int]]:
             letter = history.groups.letters.get(record.value)
             if letter is not None:
                 yield letter
+
+
+def _deposed(history: History) -> list[Tenure]:
+    """Return the leaders that began to serve a group after one of a later term had begun.
+
+    They do not know yet. They can commit nothing, and what they lend is lent twice, no more.
+    """
+    tenures = history.groups.tenures
+    return [
+        one
+        for one in tenures
+        if any(
+            other.term > one.term
+            and other.began < one.began
+            and (other.partition, other.name) == (one.partition, one.name)
+            for other in tenures
+        )
+    ]
 
 
 def _lent_times(

@@ -17,6 +17,7 @@ from angarium.testing.group_history import (
     Settle,
     Taken,
     Tenure,
+    Undone,
 )
 from angarium.testing.history import FinalLog, History, LogRecord, Publish, Result
 
@@ -110,6 +111,31 @@ def test_an_acknowledgement_that_was_told_and_is_not_there_is_found() -> None:
         Settle(P, "g", "a", "ack", (2,), 4, False, 5, Result.OK, generation=5)
     )
     assert "told that 2 is acknowledged, and it is not" in said(one)
+
+
+@pytest.mark.parametrize(("term", "complaint"), [(3, "2 was lent at 9 in term 3"), (1, "")])
+def test_what_was_acknowledged_is_lent_again_by_a_deposed_leader_alone(
+    term: int, complaint: str
+) -> None:
+    one = history(floor=3)
+    one.groups.tenures.clear()
+    second = Tenure(P, "g", GroupKind.QUEUE, NODE, 2, 5, 1, 0, (), frozenset())
+    second.events += [Lent(3, "a", (0, 1, 2), 1), Judged("a", "ack", (0, 1, 2), True)]
+    again = Tenure(P, "g", GroupKind.QUEUE, NODE, term, 5, 8, 0, (), frozenset())
+    again.events.append(Lent(9, "b", (2,), 1))
+    one.groups.tenures += [second, again]
+    one.groups.settles.append(
+        Settle(P, "g", "a", "ack", (0, 1, 2), 4, False, 5, Result.OK, generation=5)
+    )
+    found = said(one)
+    assert complaint in found if complaint else not found
+
+
+def test_a_member_of_a_group_that_was_moved_has_again_what_could_not_be_committed() -> None:
+    lent, acked = Lent(3, "a", (0,), 1), Judged("a", "ack", (0,), True, ticket=7)
+    one = history(lent, acked, Undone(7), Lent(4, "a", (1,), 1), kind=GroupKind.STREAM)
+    del one.groups.tenures[0].events[0]  # it came before the group was moved
+    assert said(one) == ""
 
 
 def test_a_record_buried_twice_or_with_a_wrong_count_is_found() -> None:
