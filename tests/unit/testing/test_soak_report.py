@@ -55,6 +55,7 @@ def test_a_curve_has_at_most_its_columns_and_ends_at_the_top_where_it_grew() -> 
     assert len(line) <= 60
     assert line[-1] == "█"
     assert line[0] != "█"
+    assert curve([replace(FLAT, behind=-900), FLAT, replace(FLAT, behind=3)], "behind") == "▁▁█"
 
 
 def test_the_table_by_the_minute_has_the_median_of_each() -> None:

@@ -198,7 +198,7 @@ class Soak:
             p50_ms=round(_percentile(answers, 0.5), 2),
             p99_ms=round(_percentile(answers, 0.99), 2),
             delivered_p99_ms=round(_percentile(deliveries, 0.99), 2),
-            behind=self._acknowledged - self._received,
+            behind=max(0, self._acknowledged - self._received),
             **self._look_at_groups(),
         )
 

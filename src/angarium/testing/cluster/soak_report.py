@@ -73,7 +73,7 @@ def curve(samples: Sequence[Sample], name: str) -> str:
     width = max(1, -(-len(values) // _CURVE_COLUMNS))
     means = [statistics.mean(values[at : at + width]) for at in range(0, len(values), width)]
     highest = max(means) or 1.0
-    return "".join(_BLOCKS[min(7, int(8 * one / highest))] for one in means)
+    return "".join(_BLOCKS[max(0, min(7, int(8 * one / highest)))] for one in means)
 
 
 def by_minute(samples: Sequence[Sample]) -> str:
