@@ -25,10 +25,12 @@ class Variant(NamedTuple):
     name: str
     settings: Settings | None
     script: Callable[[World], None] | None = None
+    skipped: int = 0
+    """Seeds that are passed over: a search for something rare may begin near it."""
 
     def __call__(self, seed: int) -> Report:
         """Run it."""
-        return World(seed, self.settings).run(self.script)
+        return World(seed + self.skipped, self.settings).run(self.script)
 
 
 def _more(**weights: int) -> FaultProfile:
@@ -100,6 +102,9 @@ consuming: Final = Variant(
     ),
 )
 """Consumer groups of every kind, whose leaders change all the time."""
+
+consuming_later: Final = consuming._replace(skipped=75)
+"""The same from another beginning."""
 
 
 def scripted(name: str) -> Variant:
