@@ -4,63 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import grpc.aio
 import pytest
 from tests.doors.cluster_of_doors import Doors, run
-from tests.doors.speaking import http
-from websockets.asyncio.client import connect
+from tests.doors.codes import graphql_code, grpc_code, rest_code, socket_code, wire_code
 
 from angarium.api import TopicConfig
 from angarium.client import Client
 from angarium.errors import AngariumError
 from angarium.proto.v1 import broker_pb2 as pb
-from angarium.proto.v1.broker_pb2_grpc import BrokerStub
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from angarium.bench.cluster import BenchNode
 
 LARGE = 300_000
 """Bytes of a record that is too large for the topic `narrow`."""
-
-
-async def wire_code(node: BenchNode, ask: Callable[[Client], Awaitable[object]]) -> str:
-    async with Client(node.wire) as client:
-        try:
-            await ask(client)
-        except AngariumError as error:
-            return error.code
-    return "nothing was wrong"
-
-
-async def grpc_code(node: BenchNode, ask: Callable[[Any], Awaitable[object]]) -> str:
-    async with grpc.aio.insecure_channel(node.grpc) as channel:
-        try:
-            await ask(BrokerStub(channel))
-        except grpc.aio.AioRpcError as error:
-            return str(dict(error.trailing_metadata() or ())["x-angarium-code"])
-    return "nothing was wrong"
-
-
-async def rest_code(node: BenchNode, method: str, target: str, body: object = None) -> str:
-    answer = await http(node.http, method, target, body)
-    assert answer.status >= 400, answer.body
-    assert answer.headers["x-angarium-code"] == answer.json["code"]
-    return str(answer.json["code"])
-
-
-async def graphql_code(node: BenchNode, query: str) -> str:
-    answer = await http(node.http, "POST", "/graphql", {"query": query})
-    return str(answer.json["errors"][0]["extensions"]["angariumCode"])
-
-
-async def socket_code(node: BenchNode, **message: Any) -> str:
-    async with connect(f"ws://{node.http}/v1/socket", proxy=None) as ws:
-        await ws.send(json.dumps({"id": "x", **message}))
-        return str(json.loads(await ws.recv())["code"])
 
 
 @pytest.fixture(scope="module")
