@@ -1,6 +1,6 @@
 """The profile hermes on three nodes, beside an empty handler of the same library, in one run.
 
-    python -m benchmarks.compat [--seconds 3] [--rounds 3] [--workers 60]
+    python -m benchmarks.compat [--seconds 3] [--messages 40000] [--rounds 3] [--workers 60]
 
 Publish: 60 calls at a time, CONSISTENT and EVENTUAL. PublishStream: one stream, EVENTUAL, 100 bytes
 a message, as the profile's own document measured it. The empty handlers read the same messages and
@@ -125,21 +125,19 @@ async def unary(address: str, pid: int, *, mode: int, workers: int, seconds: flo
     return Round(calls / seconds, 1e6 * spent / calls, at[0], at[1])
 
 
-async def stream(address: str, pid: int, *, streams: int, seconds: float) -> Round:
-    """Measure PublishStream, EVENTUAL: what was processed, until all of it was answered."""
-    loads = [Streaming("/broker.BrokerService/PublishStream", request(1)) for _ in range(streams)]
+async def stream(address: str, pid: int, *, streams: int, messages: int) -> Round:
+    """Measure PublishStream, EVENTUAL: from the first message until all of them were answered."""
+    path, each = "/broker.BrokerService/PublishStream", messages // streams
+    loads = [Streaming(path, request(1), each) for _ in range(streams)]
     for one in loads:
         await connected(address, one)
     clock = asyncio.get_running_loop().time
     before, began = cpu_s(pid), clock()
     for one in loads:
         one.begin()
-    await asyncio.sleep(seconds)
-    for one in loads:
-        one.finish()
     processed = 0
     for one in loads:
-        await asyncio.wait_for(one.done.wait(), 60)
+        await asyncio.wait_for(one.done.wait(), 120)
         found = SCHEMA["PublishSummary"].FromString(one.answer[5:])
         assert (found.processed_count, found.failed_count) == (one.sent, 0), (one.sent, found)
         processed += one.sent
@@ -182,15 +180,16 @@ async def run(options: argparse.Namespace) -> None:
                 ("Publish", "EVENTUAL"): await unary(*ours, mode=1, **load),
                 ("Publish", "CONSISTENT, follower"): await unary(*other, mode=0, **load),
                 ("PublishStream", "empty handler"): await stream(
-                    empty, empty_pid, streams=1, seconds=options.seconds
+                    empty, empty_pid, streams=1, messages=options.messages
                 ),
                 ("PublishStream", "EVENTUAL"): await stream(
-                    *ours, streams=1, seconds=options.seconds
+                    *ours, streams=1, messages=options.messages
                 ),
                 ("PublishStream", "EVENTUAL, 4 streams"): await stream(
-                    *ours, streams=4, seconds=options.seconds
+                    *ours, streams=4, messages=options.messages
                 ),
             }
+            print(f"round {turn} of {options.rounds}", file=sys.stderr)
             if turn:  # the first warms up
                 for key, one in found.items():
                     rows.setdefault(key, []).append(one)
@@ -218,6 +217,7 @@ def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--messages", type=int, default=40_000, help="of one round of a stream")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=60)
     parser.add_argument("--serve-empty", type=int, help=argparse.SUPPRESS)

@@ -163,10 +163,11 @@ class Unary(Http2):
 
 
 class Streaming(Http2):
-    """One client stream, as fast as the server's windows let it."""
+    """One client stream of so many messages, as fast as the server's windows let it."""
 
-    def __init__(self, path: str, request: bytes) -> None:
+    def __init__(self, path: str, request: bytes, count: int) -> None:
         super().__init__()
+        self._left = count
         self.sent = 0
         self.answer = b""
         self.done = asyncio.Event()
@@ -183,18 +184,17 @@ class Streaming(Http2):
     def went_on(self) -> None:
         while self._is_open:
             room = min(self.window, self.stream_window) // self._size
-            count = min(room, CHUNK_FRAMES)
+            count = min(room, CHUNK_FRAMES, self._left)
+            if not self._left:
+                self._is_open = False
+                self.transport.write(frame(DATA, END_STREAM, 1))
             if count <= 0 or self.transport.get_write_buffer_size() > 1 << 20:
                 return
             self.transport.write(self._frame * count)
             self.sent += count
+            self._left -= count
             self.window -= count * self._size
             self.stream_window -= count * self._size
-
-    def finish(self) -> None:
-        """Send nothing more, and wait for the answer."""
-        self._is_open = False
-        self.transport.write(frame(DATA, END_STREAM, 1))
 
     def answered(self, _: int, payload: bytes) -> None:
         self.answer += payload

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
+from angarium.doors.compat.pacing import Pacing
 from angarium.doors.status import UNAVAILABLE, status_of
 from angarium.errors import AngariumError
 
@@ -71,12 +72,15 @@ class _Patient:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self._pacing = Pacing()
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._broker, name)
 
     async def publish(self, request: PublishRequest) -> tuple[Ack, ...]:
-        return await patiently(lambda: self._broker.publish(request))
+        acks = await patiently(lambda: self._broker.publish(request))
+        await self._pacing.answer(request)
+        return acks
 
     async def fetch(self, request: FetchRequest) -> FetchResult:
         return await patiently(lambda: self._broker.fetch(request))

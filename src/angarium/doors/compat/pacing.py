@@ -1,0 +1,53 @@
+"""Giving early answers a moment, so that what comes meanwhile travels together.
+
+An EVENTUAL publish is answered as soon as the leader has it, so nothing ever waits behind one, and
+records that come one by one would each be an entry of the log: all the work of a batch for every
+single one. Holding the answer back for a moment lets the next ones gather. Who publishes one after
+the other has nobody to wait for, and is held back once in a while only, to find out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from angarium.batch import Batch
+from angarium.modes import DeliveryMode
+
+if TYPE_CHECKING:
+    from angarium.api import PublishRequest
+
+PACE_S: Final = 0.003
+"""How long an early answer is held back while others come."""
+
+PROBE_EVERY: Final = 32
+"""Of single records every so many-th answer is held back: do others come meanwhile?"""
+
+ALONE_AFTER: Final = 8
+"""So many single records in a row, although their answers were held back, come from one who
+publishes one after the other."""
+
+PLACES_MAX: Final = 10_000
+"""Partitions watched. At the bound all are forgotten, and found out anew."""
+
+
+class Pacing:
+    """Knows where records come faster than they are answered."""
+
+    def __init__(self) -> None:
+        self._singles: dict[tuple[str, int], int] = {}
+        """By partition, how many single records in a row; where nobody waits, there is none yet."""
+
+    async def answer(self, request: PublishRequest) -> None:
+        """Return when a publish that was taken is to be answered."""
+        if request.mode is not DeliveryMode.EVENTUAL:
+            return
+        place = (request.topic, request.partition)
+        if len(self._singles) >= PLACES_MAX:
+            self._singles.clear()
+        if len(request.batches) > 1 or len(Batch.trusted(request.batches[0])) > 1:
+            singles = self._singles[place] = 0
+        else:
+            singles = self._singles[place] = self._singles.get(place, ALONE_AFTER) + 1
+        if singles <= ALONE_AFTER or (singles - ALONE_AFTER) % PROBE_EVERY == 0:
+            await asyncio.sleep(PACE_S)
