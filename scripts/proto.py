@@ -43,7 +43,9 @@ def main(arguments: list[str]) -> int:
 
 def generated() -> dict[str, str]:
     """Return what protoc makes of the sources: path below `angarium/proto`, and text."""
-    sources = sorted(str(path.relative_to(SOURCES)) for path in SOURCES.rglob("*.proto"))
+    # Those of proto/compat are for clients of earlier brokers: all of one package, none ours.
+    own = (SOURCES / "angarium").rglob("*.proto")
+    sources = sorted(str(path.relative_to(SOURCES)) for path in own)
     with tempfile.TemporaryDirectory() as folder:
         status = protoc.main(
             [

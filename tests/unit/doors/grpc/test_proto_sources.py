@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 ROOT = Path(__file__).resolve().parents[4]
-SOURCES = sorted((ROOT / "proto").rglob("*.proto"))
+SOURCES = sorted((ROOT / "proto" / "angarium").rglob("*.proto"))
 
 # Where parts of a file lie in its descriptor: field numbers of descriptor.proto, by which the
 # source information names places.
