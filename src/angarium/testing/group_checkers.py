@@ -32,6 +32,9 @@ def c7_a_floor_passes_only_what_was_settled(history: History) -> Iterator[str]:
     logs = {log.group: log for log in history.final}
     acked = _taken_acks(history)
     buried = {(partition, name, offset) for partition, name, offset, _, _ in _stored(history)}
+    for record, (partition, at) in history.groups.buried.items():
+        if partition in logs and at < logs[partition].start:  # trimmed away since
+            buried.add(record)
     for one in history.groups.final:
         base = _base(history, one)
         settled = acked[one.partition, one.name, one.generation]

@@ -130,6 +130,9 @@ class GroupHistory:
     letters: dict[bytes, tuple[GroupId, str, int, int, int]] = field(default_factory=dict)
     """Dead letters that a leader tried to store, by their value: partition, group, offset,
     generation of the promise, attempts."""
+    buried: dict[tuple[GroupId, str, int], tuple[GroupId, int]] = field(default_factory=dict)
+    """Where the letter of a record was stored, as somebody was told: partition and offset. It may
+    have been trimmed away since."""
     keys: dict[bytes, tuple[bytes | None, int]] = field(default_factory=dict)
     """Keys and delivery times of published records, by their value."""
     final: list[FinalGroup] = field(default_factory=list)

@@ -64,6 +64,16 @@ def test_a_cumulative_acknowledgement_means_what_its_member_holds_below() -> Non
     assert said(history(lent, acked, floor=2)) == ""
 
 
+@pytest.mark.parametrize(("stored_at", "is_missing"), [(6, False), (7, True)])
+def test_a_letter_that_was_trimmed_away_counts_as_stored(stored_at: int, is_missing: bool) -> None:
+    """The log of letters begins at 7: one that lay before is gone, one from there on is missing."""
+    letters = GroupId(2)
+    one = history(floor=1)
+    one.final.append(FinalLog(NODE, letters, 7, 7, ()))
+    one.groups.buried[P, "g", 0] = (letters, stored_at)
+    assert ("has passed 0" in said(one)) == is_missing
+
+
 def test_two_holders_are_found() -> None:
     assert "a has it" in said(history(Lent(3, "a", (0,), 1), Lent(4, "b", (0,), 1)))
 

@@ -92,10 +92,18 @@ class Burials:
         outcome = None if isinstance(reply.answer, AngariumError) else reply.answer.outcomes[0]
         if isinstance(outcome, Appended | Duplicate):
             self._unsent[name].popleft()
+            self._note(name, letter, outcome)
             self._lender.buried(name, letter)
             self.send(name)
         else:
             self._lender.later(20 * MILLISECOND, self.send, name)
+
+    def _note(self, name: str, letter: DeadLetterDue, stored: Appended | Duplicate) -> None:
+        """Write down where a letter was stored, unless that is not remembered."""
+        world = self._lender.node.world
+        if stored.base_offset is not None:
+            place = (self._lender.replica.group, name, letter.offset)
+            world.history.groups.buried[place] = (world.groups[-1], stored.base_offset)
 
 
 def _number_of(name: str) -> int:
