@@ -197,7 +197,8 @@ class Lender:
                 verdict = delivery.release(member, ranges, now=now)
             case _:
                 verdict = delivery.extend(member, ranges, now=now)
-        is_taken = isinstance(verdict, Accepted)
+        # What was over before, as a trim may have made it, is no settlement, whoever speaks of it.
+        is_taken = isinstance(verdict, Accepted) and any(verdict)
         ticket = verdict.ticket if isinstance(verdict, Accepted) else 0
         judged = Judged(member, request.verb, _offsets(ranges), is_taken, below, ticket)
         self._record(delivery, judged)
