@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from tests.simulation.planting import Replaced, bug
-from tests.simulation.variants import dark, moving, rotten, scripted, usual
+from tests.simulation.variants import dark, moving, rotten, rotten_later, scripted, usual
 
 from angarium.errors import SyncFailed
 from angarium.log.segments import PartitionLog
@@ -110,7 +110,7 @@ def superseded_entries_come_back() -> Iterator[Replaced]:
     yield Replaced(Replay, "_apply_entry", apply_entry)
 
 
-@bug(seeds_max=60, run=rotten)
+@bug(seeds_max=60, run=rotten_later)
 def damage_cut_silently() -> Iterator[Replaced]:
     """A damaged place in the log is taken for its end, and the replica votes on."""
     original = FileScan.groups
