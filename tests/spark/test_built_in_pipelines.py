@@ -234,6 +234,7 @@ def test_figures_of_a_range_and_of_a_stream_agree(
         analytics(spark, streamed, checkpoint=str(tmp_path / "c"), once=True).awaitTermination()
 
     run()
+    # Time itself is what is needed: the next record is appended a window and a watermark later.
     time.sleep(2.1)
     client.publish_batch(topic, [b"later"], keys=[b"x"])
     run()  # the windows before are over now

@@ -86,8 +86,10 @@ def read_definition(path: Path) -> Definition:
     """Return the pipeline in a file; `InvalidArgument` says what is wrong with it."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidArgument(f"{path} cannot be read: {error}") from None
+    except OSError as error:
+        raise InvalidArgument(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise InvalidArgument(f"{path} is no UTF-8 text: {error.reason}") from None
     except tomllib.TOMLDecodeError as error:
         raise InvalidArgument(f"{path} is no TOML: {error}") from None
     return definition(content, name=path.stem)

@@ -51,7 +51,7 @@ def _nearest(written: str, known: Iterable[str]) -> str:
     """Return a question whether something alike was meant, if there is anything alike."""
     from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
 
-    near = get_close_matches(written, list(known), n=1, cutoff=0.7)
+    near = get_close_matches(written, list(known), n=1, cutoff=0.65)
     return f"; did you mean {near[0]}?" if near else ""
 
 
