@@ -145,6 +145,7 @@ class WireDoor:
             partition=header.partition,
             batches=tuple(split(request.payload)),
             mode=header.mode,
+            patient=False,
         )
 
         def answer(outcome: tuple[Ack, ...] | AngariumError) -> None:
