@@ -38,18 +38,18 @@ class SegmentServer:
             return  # it is being mended; the peer asks again
         length = min(request.length, self._parts.config.transfer_chunk_bytes)
         data = b""
-        # Whole, and yet not what was listed: compaction has put another segment in its place.
-        gone = request.doubt and log.compactor.stage != Stage()
-        if gone:
-            self._parts.storage.outdate()
         try:
             data = log.read_segment(request.segment, request.position, length)
         except NotFound:
-            gone = True
-            # The snapshot it was offered lists what is not there any more.
-            self._parts.storage.outdate()
+            pass  # trimmed away, or compacted away
         except CorruptData:
             return
+        # Whole, and yet not what was listed, or shorter: compaction has put another in its place.
+        gone = not data or (request.doubt and log.compactor.stage != Stage())
+        if gone:
+            # The snapshot it was offered lists what is not there any more. After a restart this is
+            # the only way to learn that: what had outdated it was not written down (seed 25057).
+            self._parts.storage.outdate()
         self._parts.outbox.tell(
             ChunkReply(
                 group=self._parts.group,
@@ -59,7 +59,7 @@ class SegmentServer:
                 segment=request.segment,
                 position=request.position,
                 data=data,
-                gone=gone or not data,
+                gone=gone,
             )
         )
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import pytest
 from tests.unit.replica.several_hosts import SeveralHosts
 
-from angarium.ids import CATALOG_GROUP, GroupId, NodeId
+from angarium.batch import encode
+from angarium.ids import CATALOG_GROUP, GroupId, Micros, NodeId, Offset
+from angarium.modes import DeliveryMode
 from angarium.raft import Change, ChangeKind, ConfChange, SnapshotTemporarilyUnavailable
 from angarium.raft.messages import Message, MessageKind
+from angarium.replica.acks import Publishing
 from angarium.replica.config import ReplicaConfig
+from angarium.replica.peers import ChunkReply, ChunkRequest
 
 FIRST, SECOND = NodeId(1), NodeId(2)
 TICKS_MAX = 200
@@ -32,6 +36,14 @@ def add_second(two: SeveralHosts, group: GroupId) -> None:
     newcomer = Change(ChangeKind.ADD_LEARNER, two.hosts[SECOND].id)
     leader.propose_conf_change(ConfChange((newcomer,)))
     leader.process()
+
+
+def publish_one(two: SeveralHosts, group: GroupId) -> None:
+    leader = two.hosts[FIRST].replicas[group]
+    batch = Publishing([bytearray(encode([b"one"]))], DeliveryMode.CONSISTENT, lambda _: None)
+    leader.publish([batch], now=Micros(1_000))
+    leader.process()
+    two.settle()
 
 
 def test_a_snapshot_taken_before_a_change_of_membership_is_no_good_for_the_newcomer() -> None:
@@ -93,3 +105,30 @@ def test_a_snapshot_that_is_no_good_any_more_is_taken_anew_even_if_nothing_was_a
         leader._storage.outdate()
         with pytest.raises(SnapshotTemporarilyUnavailable):
             leader._storage.snapshot()
+
+
+@pytest.mark.parametrize("position", [1_000_000, 0], ids=["shorter", "removed"])
+def test_a_snapshot_that_lists_what_is_not_there_is_no_good_any_more(position: int) -> None:
+    group = GroupId(1)
+    two = a_leader_and_a_newcomer(group)
+    leader = two.replica(FIRST, group)
+    publish_one(two, group)
+    assert leader._storage.snapshot().index == leader.applied
+    # A restart has forgotten that compaction left less of a segment, or nothing, after that.
+    asked = ChunkRequest(
+        group=group,
+        sender=two.hosts[SECOND].id,
+        to=leader.id,
+        snapshot_index=leader.snapshot_index,
+        segment=Offset(0) if position else Offset(77),
+        position=position,
+        length=1_024,
+        doubt=False,
+    )
+    leader.receive_from_peer(asked)
+    (reply,) = two.hosts[FIRST].outbox.take_peer_messages()
+    assert isinstance(reply, ChunkReply)
+    assert reply.gone
+    with pytest.raises(SnapshotTemporarilyUnavailable):
+        leader._storage.snapshot()
+    assert leader.wants_snapshot()
