@@ -26,7 +26,7 @@ def starting_spark(options: Namespace) -> Iterator[Any]:
     print("starting Spark (about 10 s)", file=sys.stderr, flush=True)
     from angarium.spark.session import log_path, spark_session  # noqa: PLC0415 (an extra)
 
-    spark = spark_session(options.master, verbose=options.verbose)
+    spark = spark_session(options.master, config=dict(options.conf), verbose=options.verbose)
     try:
         yield spark
     except Exception as error:

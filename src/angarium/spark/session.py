@@ -19,7 +19,14 @@ from pyspark.sql import SparkSession
 
 from angarium.errors import PreconditionFailed
 from angarium.spark.java import java
-from angarium.spark.settings import master_with_retries, session_settings
+from angarium.spark.settings import (
+    MasterKind,
+    executors_python,
+    kind_of,
+    master_with_retries,
+    refuse_incomplete,
+    session_settings,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -51,8 +58,10 @@ def spark_session(
     """Start a session on `master`, or join the one that runs already.
 
     `config` goes before our own settings. Unless `verbose`, what Java says goes to a file
-    (`log_path`) instead of the terminal.
+    (`log_path`) instead of the terminal. `PreconditionFailed` says what is missing.
     """
+    given = dict(config or {})
+    refuse_incomplete(master, given, os.environ)
     wanted = master_with_retries(master)
     builder = SparkSession.builder.appName(name)
     settings = session_settings(
@@ -63,11 +72,12 @@ def spark_session(
     if wanted.startswith("local"):
         # Spark would make a folder for tables of its own wherever the program happens to stand.
         builder = builder.config("spark.sql.warehouse.dir", str(cache_folder() / "warehouse"))
-    for key, value in (config or {}).items():
+    for key, value in given.items():
         builder = builder.config(key, value)
-    if master.startswith("sc://"):
-        return builder.remote(master).getOrCreate()
-    prepare_environment(is_local=wanted.startswith("local"))
+    if kind_of(master) is MasterKind.CONNECT:
+        return _connected(builder, master)
+    python = executors_python(master, given, os.environ, own=sys.executable)
+    prepare_environment(is_local=wanted.startswith("local"), python=python)
     with _quiet(verbose=verbose):
         session = builder.master(wanted).getOrCreate()
         if not verbose:
@@ -77,11 +87,11 @@ def spark_session(
     return session
 
 
-def prepare_environment(*, is_local: bool) -> None:
+def prepare_environment(*, is_local: bool, python: str) -> None:
     """Set the variables from which PySpark starts Java and its Python workers."""
     folder = cache_folder()
     os.environ["JAVA_HOME"] = str(java(folder).home)
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["PYSPARK_PYTHON"] = python
     if is_local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         os.environ.setdefault("SPARK_HOME", str(_linked_home(folder)))
@@ -100,6 +110,16 @@ def checkpoint_manager() -> str:
 def log_path() -> Path:
     """Return where a session that is not verbose writes what Java says."""
     return cache_folder() / LOG_NAME
+
+
+def _connected(builder: SparkSession.Builder, master: str) -> SparkSession:
+    """Return a session of a Spark Connect server: no Java here, and the server's own settings."""
+    try:
+        return builder.remote(master).getOrCreate()
+    except ImportError as missing:
+        raise PreconditionFailed(
+            f"{master} needs what pip install 'pyspark[connect]' brings: {missing}"
+        ) from None
 
 
 def _linked_home(folder: Path) -> Path:

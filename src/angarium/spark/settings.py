@@ -8,7 +8,23 @@ from __future__ import annotations
 
 import re
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from angarium.errors import PreconditionFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class MasterKind(Enum):
+    """Where Spark runs, by how its master is written."""
+
+    LOCAL = "local"
+    STANDALONE = "spark://"
+    KUBERNETES = "k8s://"
+    CONNECT = "sc://"
+    OTHER = ""
+    """Anything else, YARN for one: Spark knows what it means."""
 
 
 class Reach(Enum):
@@ -34,7 +50,21 @@ class Setting(NamedTuple):
 TASK_ATTEMPTS: Final = 4
 """How often a `local` master tries a task; without a number it never tries twice."""
 
+IMAGES: Final = ("spark.kubernetes.container.image", "spark.kubernetes.executor.container.image")
+"""Either says what executors run on Kubernetes."""
+
+PYTHON: Final = "spark.pyspark.python"
+"""Which Python executors run. Spark's own launcher reads it; in a session of ours we do."""
+
 _LOCAL: Final = re.compile(r"local(?:\[(\d+|\*)(?:,\s*(\d+))?\])?")
+
+
+def kind_of(master: str) -> MasterKind:
+    """Return where a master is."""
+    if _LOCAL.fullmatch(master) is not None:
+        return MasterKind.LOCAL
+    schemes = (MasterKind.STANDALONE, MasterKind.KUBERNETES, MasterKind.CONNECT)
+    return next((kind for kind in schemes if master.startswith(kind.value)), MasterKind.OTHER)
 
 
 def master_with_retries(master: str) -> str:
@@ -51,14 +81,42 @@ def session_settings(master: str, *, checkpoint_manager: str, cores: int) -> lis
     `checkpoint_manager` is the class that renames files in place, which Spark's versions keep in
     different packages; `cores` is what a local master has.
     """
-    is_local = _LOCAL.fullmatch(master) is not None
-    is_connect = master.startswith("sc://")
     reaches = {Reach.EVERYWHERE}
-    if not is_connect:
+    kind = kind_of(master)
+    if kind is not MasterKind.CONNECT:
         reaches.add(Reach.CLASSIC)
-    if is_local:
+    if kind is MasterKind.LOCAL:
         reaches.add(Reach.LOCAL)
     return [one for one in _settings(checkpoint_manager, cores) if one.reach in reaches]
+
+
+def executors_python(
+    master: str, config: Mapping[str, str], environment: Mapping[str, str], *, own: str
+) -> str:
+    """Return the Python that executors run: the one that was asked for, or a sensible one.
+
+    `own` is the driver's. It is where the nodes of a standalone cluster have it, too, unless told
+    otherwise; an image has its own.
+    """
+    if asked := config.get(PYTHON) or environment.get("PYSPARK_PYTHON"):
+        return asked
+    return "python3" if kind_of(master) is MasterKind.KUBERNETES else own
+
+
+def refuse_incomplete(
+    master: str, config: Mapping[str, str], environment: Mapping[str, str]
+) -> None:
+    """Raise `PreconditionFailed` if something is missing without which nothing can run there.
+
+    Spark would say so, too, but only after Java has started, and not what has to be in it.
+    """
+    if kind_of(master) is not MasterKind.KUBERNETES or any(name in config for name in IMAGES):
+        return
+    # Files and arguments of Spark's own may name it as well; then Spark is to judge.
+    if not {"SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS"} & environment.keys():
+        raise PreconditionFailed(
+            f"{master} needs an image that has Spark, Python and angarium[spark]: {IMAGES[0]}"
+        )
 
 
 def _settings(checkpoint_manager: str, cores: int) -> list[Setting]:

@@ -83,6 +83,7 @@ def test_connection_options_may_stand_in_front_of_the_word_or_behind_it() -> Non
         (["serve", "--wire-port", "70000"], "65535"),
         (["fetch", "t", "0", "-1"], "-1"),
         (["up", "--nodes", "0"], "1 or more"),
+        (["sql", "SELECT 1", "--conf", "spark.executor.memory"], "spark.executor.memory=2g"),
     ],
 )
 def test_what_is_wrong_is_said_in_a_sentence_with_status_2(
@@ -101,6 +102,13 @@ def test_what_is_wrong_is_said_in_a_sentence_with_status_2(
 def test_an_age_is_not_taken_for_a_flag() -> None:
     options = grammar().parse_args(["sub", "t", "--from", "-15m"])
     assert options.start.place == "timestamp"
+
+
+def test_settings_of_spark_are_as_in_its_own_command() -> None:
+    written = ["--conf", "spark.a=1", "--conf", "spark.b=x=y", "--conf", "spark.c="]
+    options = grammar().parse_args(["pipeline", "run", "file.toml", *written])
+    assert dict(options.conf) == {"spark.a": "1", "spark.b": "x=y", "spark.c": ""}
+    assert grammar().parse_args(["sql", "SELECT 1"]).conf == []
 
 
 def test_a_family_without_a_word_shows_its_words(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import TYPE_CHECKING
 
 from angarium.cli.grammar.words import positive
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
-
     from angarium.cli.grammar.words import Words
 
 _MORE = """\
@@ -33,7 +32,7 @@ def add(words: Words) -> None:
     add_spark_options(parser)
 
 
-def add_spark_options(parser: ArgumentParser) -> None:
+def add_spark_options(parser: argparse.ArgumentParser) -> None:
     """Add what every command that starts Spark takes."""
     parser.add_argument(
         "--master",
@@ -41,4 +40,19 @@ def add_spark_options(parser: ArgumentParser) -> None:
         default="local[*]",
         help="where Spark runs: local[*], spark://HOST:PORT, k8s://..., sc://HOST (default: here)",
     )
+    parser.add_argument(
+        "--conf",
+        type=_setting,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of Spark's, as in spark-submit; may be given again",
+    )
     parser.add_argument("--verbose", action="store_true", help="show what Spark says about itself")
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, found, value = text.partition("=")
+    if not found or not name.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not like spark.executor.memory=2g")
+    return name.strip(), value
