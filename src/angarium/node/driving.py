@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import closing
 from itertools import count
 from typing import TYPE_CHECKING
 
 from angarium.errors import LimitExceeded, NotLeader
 from angarium.ids import Micros
+from angarium.node.business import Business, pressure
 from angarium.node.gathering import Gathering, shared_entries
 from angarium.node.syncing import Syncer
 
@@ -40,6 +42,10 @@ COMMIT_NEWS_S = 0.002
 """How long a leader waits for an append that tells its followers what is committed, before it says
 so by itself. A publisher that waits for each answer is back before that with its next record; a
 reader at a follower sees a record at most this much later."""
+
+PRESSED_COMMIT_NEWS_S = 0.020
+"""The same when the loop does nothing but work: a frame to each follower, and what they make of it,
+are saved for every entry that comes in time."""
 
 
 class Driver:
@@ -78,6 +84,7 @@ class Driver:
         self._stirred: set[GroupId] = set()
         self._is_awake = False
         self._has_news = False
+        self._news_wait_s = COMMIT_NEWS_S
         self._is_halted = False
         self._is_closing = False
         self._or_fail = _OrFail(fail)
@@ -196,7 +203,7 @@ class Driver:
             self._peers.send_raft(outbox.take_raft_messages())
         if outbox.commit_news and not self._has_news:
             self._has_news = True
-            self._loop.call_later(COMMIT_NEWS_S, self._tell_commits)
+            self._loop.call_later(self._news_wait_s, self._tell_commits)
         if outbox.peer_messages:
             for told in outbox.take_peer_messages():
                 self._peers.tell(told)
@@ -245,14 +252,21 @@ class Driver:
         interval = self._config.tick_ms / 1_000
         loop = self._loop
         due = loop.time() + interval
-        while not self._is_halted:
-            await asyncio.sleep(max(0.0, due - loop.time()))
-            self._lag.record(loop.time() - due)
-            # A loop that was held up does not make up for lost ticks: peers were silent as well.
-            due = max(due + interval, loop.time())
-            with self._or_fail:
-                self._host.tick()
-            self._drive()
+        with closing(Business()) as business:
+            while not self._is_halted:
+                await asyncio.sleep(max(0.0, due - loop.time()))
+                self._lag.record(loop.time() - due)
+                self._adapt(pressure(business.share()))
+                # A loop that was held up does not make up for lost ticks: peers were silent, too.
+                due = max(due + interval, loop.time())
+                with self._or_fail:
+                    self._host.tick()
+                self._drive()
+
+    def _adapt(self, pressed: float) -> None:
+        """Put off more or less, for a loop that is so pressed (0 to 1)."""
+        self._gathering.next_period(pressed)
+        self._news_wait_s = COMMIT_NEWS_S + pressed * (PRESSED_COMMIT_NEWS_S - COMMIT_NEWS_S)
 
     async def keep_house(self) -> None:
         """Write segments behind, take snapshots, free what is not needed any more."""

@@ -8,6 +8,8 @@ from angarium.node.gathering import (
     CROWD,
     ENTRY_BYTES,
     PATIENCE_S,
+    PRESSED_GAP_S,
+    PRESSED_PATIENCE_S,
     WORTHWHILE_BYTES,
     Gathering,
 )
@@ -92,3 +94,54 @@ def test_at_the_bound_no_more_is_taken_until_some_has_left() -> None:
     assert not gathered.add(ONE, publishing(100), now=0.0)
     gathered.take(nobody, is_syncing=False, now=0.0)
     assert gathered.add(ONE, publishing(250), now=0.0)
+
+
+def pressed(*, crowd: int) -> Gathering:
+    """Return a gathering of a pressed node where so many have published at a time."""
+    gathered = gathering(*[publishing() for _ in range(crowd)], now=0.0)
+    assert gathered.take(nobody, is_syncing=False, now=0.0)
+    gathered.next_period(1.0)
+    return gathered
+
+
+def test_a_pressed_node_lets_a_crowd_gather_until_nobody_more_comes() -> None:
+    gathered = pressed(crowd=CROWD)
+    gathered.add(ONE, publishing(), now=1.0)
+    assert gathered.take(nobody, is_syncing=False, now=1.0) == []
+    assert gathered.patient_until == 1.0 + PRESSED_GAP_S
+    late = 1.0 + PRESSED_GAP_S / 2
+    gathered.add(ONE, publishing(), now=late)
+    assert gathered.take(nobody, is_syncing=False, now=1.0 + PRESSED_GAP_S) == []
+    ((_, requests),) = gathered.take(nobody, is_syncing=False, now=late + PRESSED_GAP_S)
+    assert len(requests) == 2
+
+
+def test_a_pressed_node_does_not_wait_for_ever_while_more_and_more_come() -> None:
+    gathered = pressed(crowd=CROWD)
+    now = 1.0
+    while now < 1.0 + PRESSED_PATIENCE_S - 2 * PRESSED_GAP_S:
+        gathered.add(ONE, publishing(), now=now)
+        assert gathered.take(nobody, is_syncing=False, now=now) == []
+        now += PRESSED_GAP_S / 2
+    gathered.add(ONE, publishing(), now=1.0 + PRESSED_PATIENCE_S)
+    assert gathered.take(nobody, is_syncing=False, now=1.0 + PRESSED_PATIENCE_S)
+
+
+def test_on_a_pressed_node_too_whoever_publishes_alone_waits_for_nobody() -> None:
+    gathered = pressed(crowd=1)
+    gathered.add(ONE, publishing(), now=1.0)
+    assert gathered.take(nobody, is_syncing=False, now=1.0)
+
+
+def test_a_crowd_that_has_gone_is_forgotten_after_a_period() -> None:
+    gathered = pressed(crowd=CROWD)
+    gathered.next_period(1.0)
+    gathered.add(ONE, publishing(), now=1.0)
+    assert gathered.take(nobody, is_syncing=False, now=1.0)
+
+
+def test_a_node_that_keeps_up_again_waits_no_longer_than_before() -> None:
+    gathered = pressed(crowd=CROWD)
+    gathered.next_period(0.0)
+    gathered.add(ONE, publishing(), now=1.0)
+    assert gathered.take(nobody, is_syncing=False, now=1.0)

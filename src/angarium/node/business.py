@@ -1,0 +1,55 @@
+"""How busy the event loop is: the share of the time in which its thread ran, or wanted to.
+
+Both count, for a loop that waits for a processor which others use keeps up no better than one that
+has it all the time. Linux tells both; elsewhere the time a thread ran has to do.
+
+Work that costs the same for little and for much is put off while the loop is pressed, because then
+everybody waits anyway, and what is saved comes back to all of them.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from contextlib import suppress
+from typing import Final
+
+RELAXED: Final = 0.6
+"""Up to this share of the time at work a loop counts as one that keeps up."""
+
+
+def pressure(busy: float) -> float:
+    """Return how pressed a loop is that has work for the share `busy`: from 0, not at all, to 1."""
+    return min(1.0, max(0.0, (busy - RELAXED) / (1 - RELAXED)))
+
+
+class Business:
+    """Measures the thread that it is made in."""
+
+    def __init__(self) -> None:
+        self._file: int | None = None
+        with suppress(OSError):
+            path = f"/proc/self/task/{threading.get_native_id()}/schedstat"
+            self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._at_work = self._worked()
+        self._since = time.monotonic()
+
+    def share(self) -> float:
+        """Return the share since the last call, from 0 to 1; call it in the same thread."""
+        worked, now = self._worked(), time.monotonic()
+        share = (worked - self._at_work) / max(now - self._since, 1e-6)
+        self._at_work, self._since = worked, now
+        return min(1.0, share)
+
+    def close(self) -> None:
+        """Give the file back."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _worked(self) -> float:
+        if self._file is None:
+            return time.thread_time()
+        ran, waited, _ = os.pread(self._file, 100, 0).split()
+        return (int(ran) + int(waited)) / 1e9
