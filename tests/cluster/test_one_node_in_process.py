@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from angarium.api import Interest, Start, TopicConfig
+from angarium.api import Interest, PublishRequest, Start, TopicConfig
+from angarium.batch import encode
 from angarium.doors.wire.door import WireDoor
 from angarium.errors import NotFound
+from angarium.modes import DeliveryMode
 from angarium.node.config import NodeConfig
 from angarium.node.node import Node
 from angarium.service.broker import Service
@@ -57,6 +59,24 @@ def test_a_subscription_to_a_deleted_topic_ends_with_not_found(tmp_path: Path) -
             with pytest.raises(NotFound):
                 async with asyncio.timeout(10):
                     await reading
+        finally:
+            await node.stop()
+
+    asyncio.run(scene())
+
+
+def test_what_is_handed_on_without_being_stored_is_counted(tmp_path: Path) -> None:
+    async def scene() -> None:
+        node, service = await started(tmp_path)
+        try:
+            await service.create_topic("live", partitions=1, config=TopicConfig())
+            batches = (encode([b"1", b"2"]), encode([b"3"]))
+            request = PublishRequest(
+                topic="live", partition=0, batches=batches, mode=DeliveryMode.PERFORMANCE
+            )
+            await service.publish(request)
+            (partition,) = (await service.describe_topic("live")).partitions
+            assert (partition.handed_on, partition.end_offset) == (3, 0)
         finally:
             await node.stop()
 

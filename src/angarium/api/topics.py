@@ -49,6 +49,9 @@ class PartitionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Replicas that vote, can be reached and have nearly everything; nobody while the membership
     changes; None where the answer does not come from the partition's leader, who alone knows. As
     long as all are in sync, any one of three may be taken down."""
+    handed_on: int = 0
+    """Records in PERFORMANCE mode that the answering node handed on, as the leader, since it was
+    started; they have no offsets."""
 
 
 class TopicInfo(msgspec.Struct, frozen=True, kw_only=True):

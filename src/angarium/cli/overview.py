@@ -61,8 +61,9 @@ class TopicRow:
     leaders: tuple[int | None, ...]
     """By partition."""
     records: int
-    end_offsets: int
-    """The sum over its partitions; it only grows, so rates come from it."""
+    passed: int
+    """What has come through all its partitions, stored or not; it only grows while nodes run, so
+    rates come from it."""
     rate: float = 0.0
 
 
@@ -96,6 +97,10 @@ class _Partition:
         return max((info.start_offset or 0 for _, info in self.infos), default=0)
 
     @property
+    def handed_on(self) -> int:
+        return sum(info.handed_on for node, info in self.infos if node in info.replicas)
+
+    @property
     def leader(self) -> int | None:
         claims = [node for node, info in self.infos if info.leader == node]
         heard = [info.leader for _, info in self.infos if info.leader is not None]
@@ -115,14 +120,15 @@ def overview(seen: Sequence[Seen], *, at: float, before: Overview | None = None)
     for name in sorted(by_topic):
         ordered = [one for _, one in sorted(by_topic[name], key=lambda numbered: numbered[0])]
         ends = sum(one.end for one in ordered)
+        passed = ends + sum(one.handed_on for one in ordered)
         rows.append(
             TopicRow(
                 name=name,
                 partitions=len(ordered),
                 leaders=tuple(one.leader for one in ordered),
                 records=ends - sum(one.start for one in ordered),
-                end_offsets=ends,
-                rate=_rate(ends, earlier.get(name), elapsed),
+                passed=passed,
+                rate=_rate(passed, earlier.get(name), elapsed),
             )
         )
     statuses = [one.view.status for one in seen if one.view is not None]
@@ -173,10 +179,10 @@ def _node_row(
     )
 
 
-def _rate(ends: int, before: TopicRow | None, elapsed: float) -> float:
+def _rate(passed: int, before: TopicRow | None, elapsed: float) -> float:
     if before is None or elapsed <= 0:
         return 0.0
-    now = max(0, ends - before.end_offsets) / elapsed
+    now = max(0, passed - before.passed) / elapsed
     # Half old, half new: steady enough to read, quick enough to follow. A stop shows at once.
     return (before.rate + now) / 2 if now and before.rate else now
 

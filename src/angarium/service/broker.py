@@ -66,8 +66,8 @@ class Service:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self.topics = TopicDesk(node)
         self.dispatcher = Dispatcher(node)
+        self.topics = TopicDesk(node, self.dispatcher)
         self.publishing = PublishDesk(node, self.topics, self.dispatcher)
         self.reading = ReadDesk(node, self.topics)
         self.reserving = ReserveDesk(node, self.topics)

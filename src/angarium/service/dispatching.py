@@ -8,13 +8,13 @@ which partitions, so that nobody is sent what nobody wants.
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from angarium.api import Ack, Delivery
-from angarium.batch import split
+from angarium.batch import Batch, split
 from angarium.ids import NodeId
 from angarium.modes import DeliveryMode
 from angarium.wire.operations import Operation
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from angarium.api import PublishRequest
-    from angarium.ids import Buffer, Term
+    from angarium.ids import Buffer, GroupId, Term
     from angarium.node.node import Node
     from angarium.wire import Connection, Frame
 
@@ -59,6 +59,8 @@ class Dispatcher:
         self._here: defaultdict[tuple[str, int], set[LiveReader]] = defaultdict(set)
         self._elsewhere: dict[NodeId, dict[tuple[str, int], int]] = {}
         self._counter = 0
+        self.handed_on: Counter[GroupId] = Counter()
+        """Records that this node handed on as the leader of a partition, since it was started."""
         self._is_telling = False
 
     # --- who listens ------------------------------------------------------------------------
@@ -103,9 +105,12 @@ class Dispatcher:
 
     # --- what they get ----------------------------------------------------------------------
 
-    def publish(self, request: PublishRequest, batches: Sequence[Buffer], term: Term) -> list[Ack]:
+    def publish(
+        self, group: GroupId, request: PublishRequest, batches: Sequence[Buffer], term: Term
+    ) -> list[Ack]:
         """As the leader, hand batches to everybody who listens; nothing is stored."""
         place = (request.topic, request.partition)
+        self.handed_on[group] += sum(len(Batch.trusted(one)) for one in batches)
         reached = self._deliver(*place, batches)
         for peer, wanted in self._elsewhere.items():
             count = wanted.get(place, 0)

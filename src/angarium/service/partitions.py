@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from angarium.ids import GroupId, NodeId
     from angarium.machine.catalog import Partition
     from angarium.node.node import Node
+    from angarium.service.dispatching import Dispatcher
 
 ASKED_AT_ONCE_MAX = 1_000
 """Partitions in one question to another node; more are asked for one after the other."""
@@ -31,8 +32,9 @@ ANSWER_S_MAX = 1.0
 class PartitionDesk:
     """Says who leads partitions, and what they hold."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, dispatcher: Dispatcher) -> None:
         self._node = node
+        self._dispatcher = dispatcher
 
     def seen_here(self, groups: Iterable[GroupId]) -> tuple[PartitionSeen, ...]:
         """Return what this node's own replicas know; groups without one here are left out."""
@@ -59,6 +61,7 @@ class PartitionDesk:
             start_offset=replica.partition.log.start_offset,
             end_offset=replica.end_offset,
             in_sync=self._node.in_sync(group),
+            handed_on=self._dispatcher.handed_on[group],
         )
 
     async def _ask(self, places: Iterable[Partition]) -> dict[GroupId, PartitionSeen]:
@@ -96,4 +99,5 @@ def _info(place: Partition, seen: Mapping[GroupId, PartitionSeen]) -> PartitionI
         start_offset=known.start_offset,
         end_offset=known.end_offset,
         in_sync=known.in_sync,
+        handed_on=known.handed_on,
     )

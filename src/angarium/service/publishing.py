@@ -112,7 +112,7 @@ class PublishDesk:
         batches = [checked(one, settings.batch_bytes_max) for one in request.batches]
         check_fit(batches, settings, now=self._node.now())
         if mode is DeliveryMode.PERFORMANCE:
-            answer(tuple(self._dispatcher.publish(request, batches, replica.raft.term)))
+            answer(tuple(self._dispatcher.publish(group, request, batches, replica.raft.term)))
             return True
 
         def reply(published: Published | AngariumError) -> None:

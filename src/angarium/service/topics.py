@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from angarium.ids import NodeId
     from angarium.machine.catalog import Partition, Topic
     from angarium.node.node import Node
+    from angarium.service.dispatching import Dispatcher
 
 MILLISECOND_MICROS = 1_000
 REPLICATION = 3
@@ -33,9 +34,9 @@ SETTLE_POLL_S = 0.005
 class TopicDesk:
     """Looks topics up in this node's catalog, and has them made, altered and deleted."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, dispatcher: Dispatcher) -> None:
         self._node = node
-        self.partitions = PartitionDesk(node)
+        self.partitions = PartitionDesk(node, dispatcher)
 
     # --- finding ----------------------------------------------------------------------------
 

@@ -12,7 +12,12 @@ NODES = (NodeId(1), NodeId(2), NodeId(3))
 
 
 def view(
-    node: int, *, leader: int | None, ends: tuple[int | None, ...], name: str = "demo"
+    node: int,
+    *,
+    leader: int | None,
+    ends: tuple[int | None, ...],
+    name: str = "demo",
+    handed_on: int = 0,
 ) -> View:
     status = ClusterStatus(
         cluster_id="c",
@@ -32,6 +37,7 @@ def view(
             leader=None if leader is None else NodeId(leader),
             start_offset=None if end is None else Offset(0),
             end_offset=None if end is None else Offset(end),
+            handed_on=handed_on,
         )
         for number, end in enumerate(ends)
     )
@@ -81,6 +87,21 @@ def test_a_rate_comes_from_two_looks_and_a_stop_shows_at_once() -> None:
     second = three(ends=(110, 110, 110), at=2.0, before=first)
     third = three(ends=(110, 110, 110), at=3.0, before=second)
     assert [one.topics[0].rate for one in (first, second, third)] == [0.0, 100.0, 0.0]
+
+
+def test_what_is_handed_on_without_being_stored_counts_for_the_rate() -> None:
+    def look(one: int, other: int, at: float, before: Overview | None = None) -> Overview:
+        views = (
+            view(1, leader=2, ends=(10,), handed_on=one),  # it led before
+            view(2, leader=2, ends=(10,), handed_on=other),
+            view(3, leader=2, ends=(10,)),
+        )
+        return overview(seen(*views), at=at, before=before)
+
+    first = look(5, 0, 1.0)
+    now = look(5, 200, 2.0, first)
+    assert (now.topics[0].rate, now.topics[0].records) == (200.0, 10)
+    assert look(0, 200, 3.0, now).topics[0].rate == 0.0  # the first was started anew
 
 
 def test_a_dead_node_is_shown_with_its_end_and_the_topics_stay() -> None:

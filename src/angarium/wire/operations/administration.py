@@ -52,6 +52,7 @@ class PartitionSeen(msgspec.Struct, frozen=True, array_like=True):
     start_offset: Offset
     end_offset: Offset
     in_sync: tuple[NodeId, ...] | None
+    handed_on: int = 0
 
 
 class PartitionsAnswer(msgspec.Struct, frozen=True, array_like=True):
