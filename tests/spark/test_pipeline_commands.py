@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.spark.versions import stream_sink
 
 from angarium.cli.main import main
 
@@ -133,6 +134,7 @@ def test_dead_letters_are_listed_by_cause_and_a_set_of_them_is_purged(
     assert command("dead-letters", "--topic", "never")[1].startswith("There are no dead letters")
 
 
+@stream_sink
 def test_quality_is_reported_with_a_status(
     client: SyncClient,
     command: Callable[..., tuple[int, str]],

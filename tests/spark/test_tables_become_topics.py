@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.spark.versions import HAS_LIMITS, per_trigger, stream_sink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -116,6 +117,7 @@ def copy(spark: SparkSession, servers: str, checkpoint: str) -> Callable[..., li
     return copied
 
 
+@stream_sink
 def test_a_stream_copies_every_record_once_across_restarts_and_lost_commits(
     client: SyncClient,
     copy: Callable[..., list[dict[str, Any]]],
@@ -125,17 +127,19 @@ def test_a_stream_copies_every_record_once_across_restarts_and_lost_commits(
     source, sink = new_topic(2), new_topic(2)
     payload = [b"%d" % number for number in range(3_000)]
     client.publish_batch(source, payload[:2000], keys=payload[:2000])
-    copy(source, sink, maxOffsetsPerTrigger="700")
+    copy(source, sink, **per_trigger(700))
     assert values(client, sink) == Counter(payload[:2000])
     # The driver died between the sink's commit and Spark's own: the batch comes again.
     commits = Path(checkpoint) / "commits"
     last = max(int(entry.name) for entry in commits.iterdir() if entry.name.isdigit())
     (commits / str(last)).unlink()
     client.publish_batch(source, payload[2000:], keys=payload[2000:])
-    copy(source, sink)
+    for _ in range(1 if HAS_LIMITS else 2):  # before PySpark 4.2 each is a single batch
+        copy(source, sink)
     assert values(client, sink) == Counter(payload)
 
 
+@stream_sink
 def test_a_run_that_is_no_longer_the_newest_is_refused(servers: str, client: SyncClient) -> None:
     from angarium.errors import ProducerFenced
     from angarium.spark.link import link_to

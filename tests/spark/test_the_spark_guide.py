@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.spark.versions import limits
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -16,6 +18,7 @@ PRINTED = "127.0.0.1:7400"
 EXAMPLES = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
 
 
+@limits
 def test_the_examples_run_as_they_are_printed(
     spark: SparkSession, client: SyncClient, servers: str, checkpoint: str
 ) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.spark.versions import HAS_LIMITS, limits, needs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from angarium import SyncClient
+
+RUNS = 1 if HAS_LIMITS else 2
+"""How often a query has to run to read what is there, if a batch was left undone: before PySpark
+4.2 a run of what is there now is a single batch."""
 
 _names = count(1)
 
@@ -55,10 +59,12 @@ def test_a_query_goes_on_where_it_stopped(
     client.publish_batch(topic, [b"x"] * 50)
     second, progress = run(subscribe=topic)
     assert second == [list(range(100, 150))]
-    end = json.loads(progress[-1]["sources"][0]["endOffset"])
-    assert end[topic] == {"0": 150}
+    from angarium.pipelines.running import told_offsets
+
+    assert told_offsets(progress[-1]["sources"][0]["endOffset"])[topic] == {"0": 150}
 
 
+@limits
 def test_a_trigger_reads_no_more_than_it_may(
     client: SyncClient, run: Callable[..., Any], new_topic: Callable[[int], str]
 ) -> None:
@@ -78,7 +84,7 @@ def test_a_batch_that_is_repeated_reads_the_same_records(
     # The driver died after the work of batch 0 and before it was written down.
     (Path(checkpoint) / "commits" / "0").unlink()
     client.publish_batch(topic, [b"x"] * 10)
-    again, _ = run(subscribe=topic)
+    again = [one for _ in range(RUNS) for one in run(subscribe=topic)[0]]
     assert again == [first[0], list(range(100, 110))]
 
 
@@ -110,7 +116,9 @@ def test_a_query_from_the_latest_offset_on_is_repeated_from_there(
     # Spark's first batch is an empty one here; the records came with the second.
     (Path(checkpoint) / "commits" / "1").unlink()
     client.publish_batch(topic, [b"newer"] * 5)
-    batches, _ = run(subscribe=topic, startingOffsets="latest")
+    batches = [
+        one for _ in range(RUNS) for one in run(subscribe=topic, startingOffsets="latest")[0]
+    ]
     assert batches == [list(range(10, 15)), list(range(15, 20))]
 
 
@@ -139,6 +147,7 @@ def test_limits_are_refused_by_name_before_a_query_starts(run: Callable[..., Any
         run(subscribe="a", endingOffsets="latest")
 
 
+@needs((4, 2), "the group of a query that has ended")
 def test_a_query_appears_among_the_groups_with_its_lag(
     spark: SparkSession,
     servers: str,

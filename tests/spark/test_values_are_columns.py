@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.spark.versions import stream_sink
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,6 +63,7 @@ def test_members_of_json_values_are_columns(
     assert [bytes(row.value) for row in bad] == [b"no JSON at all"]
 
 
+@stream_sink
 def test_a_stream_turns_json_into_avro(
     spark: SparkSession,
     client: SyncClient,

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 RECORDS_PER_BATCH: Final = 4_000_000
-"""`maxOffsetsPerTrigger` unless given: what one commit of the table brings at the most."""
+"""`maxOffsetsPerTrigger` unless given: what one commit of the table brings at the most. A PySpark
+before 4.2 has no such limit, and a commit brings whatever is there."""
 
 BATCHES_PER_JOINING: Final = 100
 """After so many micro-batches small files are joined, unless told otherwise. Plain Parquet is left
@@ -49,19 +50,18 @@ def archive(
     everything that is there now has been archived. `form` is how a new table is kept, a Delta
     table unless it says otherwise.
     """
+    from angarium.spark.stream import HAS_LIMITS  # noqa: PLC0415 (an extra)
+
     for name in options:
         if name.lower() in {"rows", "startingoffsets", "startingtimestamp"}:
             raise InvalidArgument(f"the archive decides about the option {name} itself")
     # Executors may know other servers than the driver does, so they are told.
     given = {**options, "servers": ",".join(read_options(options, is_stream=True).servers)}
     Lake(path, form).create()
-    rows = (
-        spark.readStream.format("angarium")
-        .option("maxOffsetsPerTrigger", RECORDS_PER_BATCH)
-        .options(**given)
-        .options(rows="ranges", startingOffsets="earliest")
-        .load()
-    )
+    reader = spark.readStream.format("angarium")
+    if HAS_LIMITS:
+        reader = reader.option("maxOffsetsPerTrigger", RECORDS_PER_BATCH)
+    rows = reader.options(**given).options(rows="ranges", startingOffsets="earliest").load()
     writer = rows.writeStream.foreachBatch(_Archivist(path, given))
     writer = writer.option("checkpointLocation", checkpoint)
     writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=interval)

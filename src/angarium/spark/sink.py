@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pyspark
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from angarium.client.transactions.staged import StagedWrite, Ticket
 from angarium.errors import InvalidArgument, PreconditionFailed
+from angarium.spark.arrow_types import arrow_columns
 from angarium.spark.dealing import Dealer, check_columns
 from angarium.spark.link import Link, link_to
 from angarium.spark.runs import Runs, batch_write, fence
@@ -176,8 +176,7 @@ def wrote(messages: Iterable[WriterCommitMessage | None]) -> list[TaskWrote]:
 
 
 def _check(options: WriteOptions, schema: StructType) -> None:
-    fields = [(field.name, field.type) for field in to_arrow_schema(schema, timezone="UTC")]
-    check_columns(check_structs(fields, options.values), topic=options.topic)
+    check_columns(check_structs(arrow_columns(schema), options.values), topic=options.topic)
 
 
 def _property(name: str) -> str:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     BinaryType,
     IntegerType,
@@ -25,6 +24,7 @@ from pyspark.sql.types import (
 )
 
 from angarium.errors import InvalidArgument
+from angarium.spark.arrow_types import arrow_columns
 from angarium.spark.batch_plan import batch_ranges
 from angarium.spark.history import ArchivedCluster, ArchivedRange, archived_rows
 from angarium.spark.link import link_to
@@ -171,7 +171,7 @@ class AngariumReader(DataSourceReader):
 
 def row_columns(options: ReadOptions, schema: StructType) -> list[tuple[str, pa.DataType]]:
     """Return a schema's columns with their Arrow types, once it is clear that a topic has them."""
-    columns = [(field.name, field.type) for field in to_arrow_schema(schema, timezone="UTC")]
+    columns = arrow_columns(schema)
     if not options.as_ranges:
         RowShape(columns, options.values)
     elif schema != RANGE:
