@@ -8,10 +8,10 @@
     one_of.dish = ["tea", "cake"]
     rule."a cake costs something" = "dish <> 'cake' OR amount > 0"
 
-With a schema, values are JSON and their fields columns; what a record has besides is below
-`record`: record.key, record.value, record.partition, record.offset, record.timestamp,
-record.headers. A condition that is null, because a field is missing, is not failed: `not_null` asks
-for that.
+With a schema, values are JSON and their fields columns; `valueFormat`, `valueSchema` and so on, as
+the source has them, say the same of Avro and Protobuf. What a record has besides is below `record`:
+record.key, record.value, record.partition, record.offset, record.timestamp, record.headers. A
+condition that is null, because a field is missing, is not failed: `not_null` asks for that.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from angarium.errors import InvalidArgument
-from angarium.spark.options import read_options
+from angarium.spark.options import Given, read_options
+from angarium.spark.values.options import READ_NAMES, ValueFormat, value_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +42,8 @@ EXPECTATIONS_MAX: Final = 100
 _FIELD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 _DURATION: Final = re.compile(r"(\d+) (second|minute|hour|day)s?")
 _SECONDS: Final = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
-_KEYS: Final = ("schema", "not_null", "range", "one_of", "matches", "rule", "fresh")
+_VALUES: Final = ("valueFormat", "valueSchema", "valueSchemaFile", "valueMessage")
+_KEYS: Final = ("schema", *_VALUES, "not_null", "range", "one_of", "matches", "rule", "fresh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,9 @@ class TopicQuality:
 
     topic: str
     schema: str | None = None
+    """The fields of JSON values, in DDL."""
+    values: Mapping[str, str] = field(default_factory=dict)
+    """Options of the source that decode Avro or Protobuf values; empty if they are neither."""
     expectations: tuple[Expectation, ...] = ()
     fresh_s: int | None = None
     """How old its newest record may be."""
@@ -66,7 +71,12 @@ class TopicQuality:
     @property
     def names(self) -> list[str]:
         """All expectations of records, the schema first."""
-        return [FITS] * (self.schema is not None) + [one.name for one in self.expectations]
+        return [FITS] * self.has_fields + [one.name for one in self.expectations]
+
+    @property
+    def has_fields(self) -> bool:
+        """Whether values are decoded, and so can be what they should not be."""
+        return self.schema is not None or bool(self.values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +109,8 @@ def quality_in(table: Mapping[str, Any]) -> Quality:
     for name in rest:
         if name.lower() in {"subscribe", "subscribepattern", "assign", "path"}:
             raise InvalidArgument(f"quality: the topics are those below quality.topic, not {name}")
+        if name.lower() in {one.lower() for one in READ_NAMES}:
+            raise InvalidArgument(f"quality: {name} is said of each topic, below quality.topic")
     options = {name: _option(name, value) for name, value in rest.items()}
     read_options({**options, "subscribe": ",".join(topics)}, is_stream=True)
     return Quality(
@@ -119,6 +131,9 @@ def topic_quality(topic: str, table: Any) -> TopicQuality:
     schema = table.get("schema")
     if schema is not None and (not isinstance(schema, str) or not schema.strip()):
         raise InvalidArgument(f'{where}: schema is like "id LONG, name STRING"')
+    values = _values(table, where)
+    if schema is not None and values:
+        raise InvalidArgument(f"{where}: schema and {next(iter(values))} contradict each other")
     found = [
         *_not_null(table.get("not_null", []), where),
         *_ranges(_below(table, "range", where), where),
@@ -127,7 +142,7 @@ def topic_quality(topic: str, table: Any) -> TopicQuality:
         *_rules(_below(table, "rule", where), where),
     ]
     fresh = table.get("fresh")
-    if not found and schema is None and fresh is None:
+    if not found and schema is None and not values and fresh is None:
         raise InvalidArgument(f"{where} expects nothing; it may have {', '.join(_KEYS)}")
     if len(found) > EXPECTATIONS_MAX:
         raise InvalidArgument(f"{where} has more than {EXPECTATIONS_MAX} expectations")
@@ -137,9 +152,25 @@ def topic_quality(topic: str, table: Any) -> TopicQuality:
     return TopicQuality(
         topic=topic,
         schema=schema,
+        values=values,
         expectations=tuple(found),
         fresh_s=None if fresh is None else _seconds(fresh, where),
     )
+
+
+def _values(table: Mapping[str, Any], where: str) -> dict[str, str]:
+    """Return the options that a topic's values are decoded by."""
+    given = {name: table[name] for name in _VALUES if name in table}
+    for name, text in given.items():
+        if not isinstance(text, str):
+            raise InvalidArgument(f"{where}: {name} is no text")
+    try:
+        asked = value_options(Given(given, known=_VALUES, kind="topic"))
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{where}: {error}") from None
+    if asked is not None and asked.format is ValueFormat.JSON:
+        raise InvalidArgument(f'{where}: for JSON write schema = "id LONG, name STRING"')
+    return given
 
 
 def _not_null(columns: Any, where: str) -> list[Expectation]:

@@ -7,10 +7,12 @@ this; they only miss the settings, which `angarium.spark.settings` explains.
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 from zipfile import ZipFile
 
 import pyspark
@@ -33,6 +35,12 @@ if TYPE_CHECKING:
 
 LOG_NAME: Final = "spark.log"
 """Where Java and the Python workers write what they would print, in the cache folder."""
+
+CONNECT_PORT: Final = 15002
+"""Where Spark Connect listens unless told otherwise."""
+
+CONNECT_SECONDS_MAX: Final = 10.0
+"""How long its server may take to answer at all."""
 
 CHECKPOINT_MANAGER: Final = "FileSystemBasedCheckpointFileManager"
 
@@ -87,6 +95,11 @@ def spark_session(
     return session
 
 
+def is_connect(session: SparkSession) -> bool:
+    """Tell whether a session is one of Spark Connect, which has no Java beside it."""
+    return type(session).__module__.startswith("pyspark.sql.connect.")
+
+
 def prepare_environment(*, is_local: bool, python: str) -> None:
     """Set the variables from which PySpark starts Java and its Python workers."""
     folder = cache_folder()
@@ -94,7 +107,7 @@ def prepare_environment(*, is_local: bool, python: str) -> None:
     os.environ["PYSPARK_PYTHON"] = python
     if is_local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        os.environ.setdefault("SPARK_HOME", str(_linked_home(folder)))
+        os.environ.setdefault("SPARK_HOME", str(linked_home()))
 
 
 def checkpoint_manager() -> str:
@@ -114,6 +127,15 @@ def log_path() -> Path:
 
 def _connected(builder: SparkSession.Builder, master: str) -> SparkSession:
     """Return a session of a Spark Connect server: no Java here, and the server's own settings."""
+    where = urlsplit(master)
+    address = (where.hostname or "", where.port or CONNECT_PORT)
+    try:
+        # Spark's own client would go on trying for ten minutes without a word.
+        socket.create_connection(address, timeout=CONNECT_SECONDS_MAX).close()
+    except OSError as error:
+        raise PreconditionFailed(
+            f"no Spark Connect server answers at {address[0]}:{address[1]}: {error}"
+        ) from None
     try:
         return builder.remote(master).getOrCreate()
     except ImportError as missing:
@@ -122,13 +144,13 @@ def _connected(builder: SparkSession.Builder, master: str) -> SparkSession:
         ) from None
 
 
-def _linked_home(folder: Path) -> Path:
+def linked_home() -> Path:
     """Return a Spark home without the zipped copy of PySpark.
 
     Workers would import PySpark from that zip, which holds no compiled modules, so that each new
     process compiles them anew: a second instead of a third of one.
     """
-    home = folder / "home"
+    home = cache_folder() / "home"
     packaged = Path(pyspark.__path__[0])
     (home / "python" / "lib").mkdir(parents=True, exist_ok=True)
     for name in _LINKED:

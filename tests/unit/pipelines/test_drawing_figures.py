@@ -29,6 +29,8 @@ def row(minute: int, records: int, latency: float | None, topic: str = "orders")
         "gap_ms_p99": 5.0,
         "latency_ms_p50": latency,
         "latency_ms_p99": latency,
+        "end_to_end_ms_p50": latency,
+        "end_to_end_ms_p99": latency,
         "late": 0,
     }
 

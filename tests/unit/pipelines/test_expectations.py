@@ -78,3 +78,36 @@ def test_what_is_wrong_is_named(old: str, new: str, refusal: str) -> None:
 def test_a_topic_has_to_be_expected_something_of() -> None:
     with pytest.raises(InvalidArgument, match="expects nothing"):
         parsed("[topic.orders]")
+
+
+AVRO = '{"type": "record", "name": "Order", "fields": [{"name": "amount", "type": "double"}]}'
+
+
+def test_values_may_be_avro_or_protobuf() -> None:
+    (orders,) = parsed(
+        f"[topic.orders]\nvalueFormat = 'avro'\nvalueSchema = '{AVRO}'\nrange.amount.min = 0"
+    ).topics
+    assert orders.names == [FITS, "amount is at least 0"]
+    assert orders.values == {"valueFormat": "avro", "valueSchema": AVRO}
+    assert orders.schema is None
+
+
+@pytest.mark.parametrize(
+    ("text", "refusal"),
+    [
+        ("valueFormat = 'avro'\n[topic.orders]\nfresh = '1 hour'", "said of each topic"),
+        ("[topic.orders]\nvalueFormat = 'avro'", "needs the option valueSchema"),
+        ("[topic.orders]\nvalueFormat = 'xml'", "'xml' is none of"),
+        ("[topic.orders]\nvalueFormat = 7", "valueFormat is no text"),
+        ("[topic.orders]\nvalueSchema = 'x'", "means nothing without valueFormat"),
+        ("[topic.orders]\nvalueFormat = 'json'\nvalueSchema = 'a int'", "for JSON write schema"),
+        (
+            "[topic.orders]\nschema = 'a int'\nvalueFormat = 'avro'\nvalueSchema = '{}'",
+            "schema and valueFormat contradict each other",
+        ),
+        ("[topic.orders]\nbadValues = 'drop'", "has no badValues"),
+    ],
+)
+def test_what_is_wrong_about_values_is_named(text: str, refusal: str) -> None:
+    with pytest.raises(InvalidArgument, match=refusal):
+        parsed(text)

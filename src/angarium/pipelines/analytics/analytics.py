@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from angarium.errors import InvalidArgument
+from angarium.errors import InvalidArgument, PreconditionFailed
 from angarium.pipelines.analytics.figures import ROW, figures
 from angarium.pipelines.analytics.outputs import Outputs
 from angarium.pipelines.intervals import interval_s
@@ -45,8 +45,15 @@ def analytics(
     interval: str = "10 seconds",
 ) -> StreamingQuery:
     """Start to write the figures of every window that is over to a topic, a table or both."""
+    from angarium.spark.session import is_connect  # noqa: PLC0415 (an extra)
+
     if wanted.topic is None and wanted.table is None:
         raise InvalidArgument("analytics has nowhere to write: give a topic, a table or both")
+    if is_connect(spark):
+        raise PreconditionFailed(
+            "analytics as a pipeline cannot run through Spark Connect, which does not tell the id "
+            "by which each window is written once: give another master, or a range"
+        )
     servers = ",".join(read_options(wanted.options, is_stream=True).servers)
     given = {**wanted.options, "servers": servers}
     rows = spark.readStream.format("angarium").options(**given).schema(ROW).load()

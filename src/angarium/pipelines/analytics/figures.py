@@ -2,15 +2,19 @@
 
 Windows are of the time at which records were appended: that time never goes back in a partition,
 so a window is complete when it is over. When records were *made* is what their latency and whether
-they are late are told from, where producers say it.
+they are late are told from, where producers say it; and, for a stream, how long it took them to get
+from their producers to the query that counts them.
 """
 
 from __future__ import annotations
 
+import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +34,8 @@ KEYS_ERROR: Final = 0.02
 """Of the number of distinct keys: the standard deviation."""
 
 _MEASURED: Final = (
-    "topic string, key binary, timestamp timestamp, bytes long, gap_us long, latency_us long"
+    "topic string, key binary, timestamp timestamp, bytes long, gap_us long, latency_us long, "
+    "end_to_end_us long"
 )
 _SCHEMA: Final = pa.schema(
     [
@@ -40,6 +45,7 @@ _SCHEMA: Final = pa.schema(
         ("bytes", pa.int64()),
         ("gap_us", pa.int64()),
         ("latency_us", pa.int64()),
+        ("end_to_end_us", pa.int64()),
     ]
 )
 
@@ -56,6 +62,9 @@ def figures(
     | keys | distinct ones, within about 2 % |
     | gap_ms_p50, _p95, _p99 | time since the record before it in its partition |
     | latency_ms_p50, … | from the producer's time to the append; null where producers give none |
+    | end_to_end_ms_p50, … | from the producer's time until a task of the query had the record, by
+      the clock of the task's machine; null where producers give none, and for a table: what was
+      written long ago says nothing about that |
     | late | records appended later than `late_after_s` after their time |
 
     `watermark` is for streams: how far partitions may be apart; a window comes out when it is over
@@ -70,7 +79,7 @@ def figures(
         "timestamp",
         "coalesce(octet_length(value), 0) + coalesce(octet_length(key), 0) AS bytes",
         "unix_micros(timestamp) - unix_micros(producer_timestamp) AS latency_us",
-    ).mapInArrow(_with_gaps, _MEASURED)
+    ).mapInArrow(partial(_measured, is_live=watermark is not None), _MEASURED)
     if watermark is not None:
         measured = measured.withWatermark("timestamp", watermark)
     counted = measured.groupBy(f.window("timestamp", window).alias("w"), "topic").agg(
@@ -79,6 +88,7 @@ def figures(
         f.approx_count_distinct("key", KEYS_ERROR).alias("keys"),
         _percentiles("gap_us").alias("gaps"),
         _percentiles("latency_us").alias("latencies"),
+        _percentiles("end_to_end_us").alias("ends"),
         f.sum((f.col("latency_us") > int(late_after_s * 1e6)).cast("long")).alias("late"),
     )
     seconds = f.expr("(unix_micros(w.end) - unix_micros(w.start)) / 1e6")
@@ -93,12 +103,14 @@ def figures(
         "keys",
         *_named("gaps", "gap_ms"),
         *_named("latencies", "latency_ms"),
+        *_named("ends", "end_to_end_ms"),
         f.coalesce("late", f.lit(0)).alias("late"),
     )
 
 
-def _with_gaps(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Say of every record how long after the one before it in its partition it came.
+def _measured(batches: Iterator[pa.RecordBatch], *, is_live: bool) -> Iterator[pa.RecordBatch]:
+    """Say of every record how long after the one before it in its partition it came, and, if it is
+    read as it comes, how long it took until here.
 
     A task has its partitions' records in order. The first of each has nothing before it here, so
     one gap per partition and task is not known.
@@ -130,9 +142,16 @@ def _with_gaps(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 batch.column("bytes").cast(pa.int64()),
                 pa.array(gaps, pa.int64(), mask=unknown),
                 batch.column("latency_us"),
+                _end_to_end_us(batch, times) if is_live else pa.nulls(len(times), pa.int64()),
             ],
             schema=_SCHEMA,
         )
+
+
+def _end_to_end_us(batch: pa.RecordBatch, times: Any) -> pa.Array:
+    """Return how long ago each record's producer made it: to the append, and from there to now."""
+    since_append = pa.array(time.time_ns() // 1000 - times, pa.int64())
+    return pc.add(since_append, batch.column("latency_us"))
 
 
 def _percentiles(column: str) -> Column:

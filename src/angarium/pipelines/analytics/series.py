@@ -17,6 +17,8 @@ MEASURES: Final = (
     ("gap_ms_p99", "gap p99, ms", None),
     ("latency_ms_p50", "latency p50, ms", None),
     ("latency_ms_p99", "latency p99, ms", None),
+    ("end_to_end_ms_p50", "end to end p50, ms", None),
+    ("end_to_end_ms_p99", "end to end p99, ms", None),
     ("late", "late records", 0.0),
 )
 """Column, label, and what a window without records stands for."""
@@ -95,7 +97,7 @@ def _curves(topic: str, rows: list[Mapping[str, Any]]) -> TopicCurves:
     for column, label, nothing in MEASURES:
         values: list[float | None] = [nothing] * count
         for place, row in zip(places, rows, strict=True):
-            if row[column] is not None:
-                values[place] = max(float(row[column]), values[place] or 0.0)
+            if (known := row.get(column)) is not None:
+                values[place] = max(float(known), values[place] or 0.0)
         curves.append(Curve(label, tuple(values)))
     return TopicCurves(topic, first["starts_at"], last["ends_at"], len(rows), tuple(curves))

@@ -2,7 +2,8 @@
 
 A record that fails is not lost and not changed: it goes to a dead-letter topic with the reason in
 its headers, as a record that a consumer group gave up does, so that everything that is made for
-dead letters works for it. Everything is judged by Spark's own operators, without Python.
+dead letters works for it. Everything is judged by Spark's own operators, without Python; the source
+decodes Avro and Protobuf.
 """
 
 from __future__ import annotations
@@ -17,17 +18,23 @@ from angarium.pipelines.expectations import CORRUPT, FITS
 from angarium.pipelines.headers import with_headers
 from angarium.pipelines.quality.freshness import ages_s
 from angarium.pipelines.records import RECORD
+from angarium.spark.options import Given
+from angarium.spark.values.codec import codec_of
+from angarium.spark.values.options import READ_NAMES, value_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.types import StructType
 
     from angarium.pipelines.expectations import Quality, TopicQuality
 
 
 _FAILURES: Final = "_failures"
+_FIELDS: Final = "_fields"
+_FITS: Final = "_fits"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +70,7 @@ def quality(
         options = {**wanted.options, "subscribe": one.topic}
         if servers is not None:
             options.setdefault("servers", servers)
-        rows = spark.readStream.format("angarium").options(**options).schema(RECORD).load()
-        judged = _judged(rows, one)
+        judged = _judged(_loaded(spark.readStream, one, options), one)
         judged = judged.observe(_observed(one), f.count(f.lit(1)).alias("records"), *_counts(one))
         parts.append(_sorted(judged, wanted, name))
     whole = parts[0]
@@ -95,8 +101,8 @@ def check(
         given = {**_for_a_batch(wanted.options), **options, "subscribe": one.topic}
         if servers is not None:
             given.setdefault("servers", servers)
-        rows = spark.read.format("angarium").options(**given).schema(RECORD).load()
-        (counts,) = _judged(rows, one).agg(f.count(f.lit(1)), *_counts(one)).collect()
+        judged = _judged(_loaded(spark.read, one, given), one)
+        (counts,) = judged.agg(f.count(f.lit(1)), *_counts(one)).collect()
         found += [
             Met(one.topic, name, counts[0], counts[1 + at]) for at, name in enumerate(one.names)
         ]
@@ -127,37 +133,69 @@ def report_rows(wanted: Quality, observed: Mapping[str, Mapping[str, int]]) -> l
     ]
 
 
+def _loaded(reader: Any, wanted: TopicQuality, options: Mapping[str, str]) -> DataFrame:
+    """Return a topic's records, and beside them the fields of values that the source decodes."""
+    from pyspark.sql.pandas.types import from_arrow_type  # noqa: PLC0415 (an extra)
+    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415
+
+    schema = cast(StructType, StructType.fromDDL(RECORD))
+    if wanted.values:
+        given = {**wanted.values, "valueColumn": _FIELDS, "badValues": "null"}
+        options = {**options, **given}
+        values = value_options(Given(given, known=READ_NAMES, kind="topic"))
+        assert values is not None, "it was checked when the file was read"
+        schema = schema.add(StructField(_FIELDS, from_arrow_type(codec_of(values).kind())))
+    loaded: DataFrame = reader.format("angarium").options(**options).schema(schema).load()
+    return loaded
+
+
 def _judged(rows: DataFrame, wanted: TopicQuality) -> DataFrame:
     """Return rows as `record`, and the names of the expectations that they failed."""
     from pyspark.sql import functions as f  # noqa: PLC0415 (an extra)
-    from pyspark.sql.types import StringType, StructField, StructType  # noqa: PLC0415
 
-    judged = rows.select(f.struct("*").alias("record"))
     failed = [
         f.when(f.expr(f"NOT ({one.condition})"), f.lit(one.name)) for one in wanted.expectations
     ]
     failures: Column = (
         f.array_compact(f.array(*failed)) if failed else f.array().cast("array<string>")
     )
-    if wanted.schema is not None:
-        try:
-            schema = cast(StructType, StructType.fromDDL(wanted.schema))
-        except Exception as error:
-            raise InvalidArgument(
-                f"quality.topic.{wanted.topic}: schema: {str(error).splitlines()[0]}"
-            ) from None
-        if taken := {"record", CORRUPT, _FAILURES} & set(schema.names):
-            raise InvalidArgument(
-                f"quality.topic.{wanted.topic}: schema: a field cannot be called {min(taken)}"
-            )
-        schema = StructType([*schema.fields, StructField(CORRUPT, StringType())])
-        value = f.col("record.value").cast("string")
-        parsed = f.from_json(value, schema, {"columnNameOfCorruptRecord": CORRUPT})
-        judged = judged.select("record", parsed.alias("_fields")).select("record", "_fields.*")
-        fits = f.col("record.value").isNotNull() & f.col(CORRUPT).isNull()
+    own = [name for name in rows.columns if name != _FIELDS]
+    judged = rows.select(f.struct(*own).alias("record"), *({_FIELDS} & set(rows.columns)))
+    if wanted.has_fields:
+        fits = f.col("record.value").isNotNull()
+        if wanted.schema is not None:
+            value = f.col("record.value").cast("string")
+            how = {"columnNameOfCorruptRecord": CORRUPT}
+            parsed = f.from_json(value, _json_schema(wanted.schema, wanted.topic), how)
+            judged = judged.select("record", parsed.alias(_FIELDS))
+            fits &= f.col(f"{_FIELDS}.{CORRUPT}").isNull()
+        else:
+            fits &= f.col(_FIELDS).isNotNull()
+        _refuse_taken(judged, wanted.topic)
+        judged = judged.select("record", fits.alias(_FITS), f"{_FIELDS}.*")
         # What does not even fit fails nothing else: its fields are not what they seem.
-        failures = f.when(fits, failures).otherwise(f.array(f.lit(FITS)))
+        failures = f.when(f.col(_FITS), failures).otherwise(f.array(f.lit(FITS)))
     return judged.select("record", failures.alias(_FAILURES))
+
+
+def _json_schema(text: str, topic: str) -> StructType:
+    from pyspark.sql.types import StringType, StructField, StructType  # noqa: PLC0415 (an extra)
+
+    try:
+        schema = cast(StructType, StructType.fromDDL(text))
+    except Exception as error:
+        raise InvalidArgument(
+            f"quality.topic.{topic}: schema: {str(error).splitlines()[0]}"
+        ) from None
+    if CORRUPT in schema.names:
+        raise InvalidArgument(f"quality.topic.{topic}: a field cannot be called {CORRUPT}")
+    return StructType([*schema.fields, StructField(CORRUPT, StringType())])
+
+
+def _refuse_taken(judged: DataFrame, topic: str) -> None:
+    fields = judged.schema[_FIELDS].dataType
+    if taken := {"record", _FITS, _FAILURES} & set(cast("StructType", fields).names):
+        raise InvalidArgument(f"quality.topic.{topic}: a field cannot be called {min(taken)}")
 
 
 def _counts(wanted: TopicQuality) -> list[Column]:
