@@ -57,7 +57,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
-def broker() -> Iterator[BrokerThread]:
+def quick_retention() -> Iterator[None]:
+    """Lets brokers of this process look for what is to be trimmed ten times as often."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("angarium.node.retention.ROUND_S", 0.5)
+        yield
+
+
+@pytest.fixture(scope="session")
+def broker(quick_retention: None) -> Iterator[BrokerThread]:
     """A broker of one node."""
     with BrokerThread() as running:
         yield running

@@ -68,27 +68,6 @@ def test_a_schema_picks_columns_and_reads_text(
     assert [tuple(row) for row in rows] == [(0, "grün")]
 
 
-def test_ranges_by_offset_and_by_time(
-    client: SyncClient, read: Callable[..., DataFrame], new_topic: Callable[[int], str]
-) -> None:
-    topic = new_topic(1)
-    client.publish_batch(topic, [b"%d" % number for number in range(10)])
-    (second,) = client.publish_batch(topic, [b"%d" % number for number in range(10, 20)])
-    middle = client.fetch(topic, 0, int(second.base_offset or 0))[0].append_time
-    starts = f'{{"{topic}":{{"0":3}}}}'
-    ends = f'{{"{topic}":{{"0":7}}}}'
-    cases: list[tuple[dict[str, str], list[int]]] = [
-        ({"startingOffsets": starts, "endingOffsets": ends}, list(range(3, 7))),
-        # Options count in milliseconds; the two batches may share one.
-        ({"endingTimestamp": str(middle // 1000 + 1000)}, list(range(20))),
-        ({"startingTimestamp": "1"}, list(range(20))),
-        ({"endingTimestamp": "1"}, []),
-    ]
-    for options, expected in cases:
-        rows = read("offset long", subscribe=topic, **options).collect()
-        assert sorted(row.offset for row in rows) == expected, options
-
-
 def test_tasks_are_as_many_as_asked_for(
     client: SyncClient, read: Callable[..., DataFrame], new_topic: Callable[[int], str]
 ) -> None:
@@ -99,20 +78,6 @@ def test_tasks_are_as_many_as_asked_for(
     assert split.rdd.getNumPartitions() == 4
     assert split.selectExpr("count(distinct offset)").first()[0] == 1000  # type: ignore[index]
     assert read(subscribe=topic, maxRecordsPerPartition="100").rdd.getNumPartitions() == 10
-
-
-def test_an_empty_topic_is_an_empty_table(
-    read: Callable[..., DataFrame], new_topic: Callable[[int], str]
-) -> None:
-    assert read(subscribe=new_topic(3)).collect() == []
-
-
-def test_the_nearest_node_may_answer(
-    client: SyncClient, read: Callable[..., DataFrame], new_topic: Callable[[int], str]
-) -> None:
-    topic = new_topic(1)
-    client.publish_batch(topic, [b"x"] * 10)
-    assert read(subscribe=topic, readFrom="nearest").count() == 10
 
 
 def test_sql_reads_a_topic(
@@ -153,25 +118,6 @@ def test_conditions_decide_what_is_read_at_all(
     assert old.rdd.getNumPartitions() == 1, "Spark makes one task of nothing"
     assert rows.where("timestamp > now() - INTERVAL 1 HOUR").count() == 300
     assert rows.where("topic = 'another'").count() == 0
-
-
-@pytest.mark.parametrize(
-    ("options", "refusal"),
-    [
-        ({"subscrbe": "a"}, "no option subscrbe for a batch read; did you mean subscribe?"),
-        ({"subscribe": "a", "assign": '{"a":[0]}'}, "subscribe and assign contradict each other"),
-        ({"subscribe": "missing"}, "there is no topic missing"),
-        ({"subscribe": "a", "startingOffsets": "latest"}, "cannot start at 'latest'"),
-    ],
-)
-def test_what_is_wrong_is_said(
-    read: Callable[..., DataFrame], options: dict[str, str], refusal: str
-) -> None:
-    from pyspark.errors import PySparkException
-
-    with pytest.raises(PySparkException) as error:
-        read(**options).count()
-    assert refusal in str(error.value)
 
 
 def test_a_session_has_the_settings_that_it_should_have(spark: SparkSession) -> None:
