@@ -47,10 +47,10 @@ ENVELOPE_BYTES: Final = 200
 GATHER_FROM: Final = 4
 """A call that carried so many records or more makes the next one wait for those it answered."""
 
-GATHER_SHARE: Final = 0.5
+GATHER_SHARE: Final = 1.0
 """How long at the most, as a share of how long the call took."""
 
-GATHER_SECONDS_MAX: Final = 0.002
+GATHER_SECONDS_MAX: Final = 0.006
 """And never longer than this."""
 
 
