@@ -32,6 +32,11 @@ def test_profiles_are_turned_on_and_said_where(tmp_path: Path) -> None:
         for address in bale[2].split():
             with urlopen(f"http://{address}/metrics", timeout=20) as answer:
                 assert b"broker_active_subscribers 0" in answer.read()
+        told = angarium(tmp_path, "up", "--compat", "hermes").stdout
+        assert "is running" in told
+        assert "start it with --compat again" in told
+        typo = angarium(tmp_path, "up", "--compat", "hermse", status=2)
+        assert "there are hermes, bale, geo" in typo.stderr
 
 
 def test_a_profile_that_nobody_knows_is_refused_before_anything_starts(tmp_path: Path) -> None:

@@ -25,13 +25,15 @@ def run(options: Namespace) -> int:
     folder = Folder(Path(options.data))
     if options.restart or options.stop:
         return _tell_the_running_one(folder, restart=options.restart)
+    compat = Compat.chosen(options.compat, options.compat_ports)
     lock = folder.lock()
     if lock is None:
         print(_already_running(folder))
+        if compat.profiles:
+            print("Listeners are opened when it starts: stop it, then start it with --compat again.")
         return 0
     try:
         nodes = folder.planned(options.nodes, options.port_base)
-        compat = Compat.chosen(options.compat, options.compat_ports)
         check_ports(nodes, options.port_base)
         check_compat_ports(compat, nodes)
         if len(nodes) > options.nodes:
