@@ -30,7 +30,7 @@ def run(options: Namespace) -> int:
     if lock is None:
         print(_already_running(folder))
         if compat.profiles:
-            print("Listeners are opened when it starts: stop it, then start it with --compat again.")
+            print("Listeners open when it starts: stop it, and start it with --compat again.")
         return 0
     try:
         nodes = folder.planned(options.nodes, options.port_base)
