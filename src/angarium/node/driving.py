@@ -43,7 +43,7 @@ COMMIT_NEWS_S = 0.002
 so by itself. A publisher that waits for each answer is back before that with its next record; a
 reader at a follower sees a record at most this much later."""
 
-PRESSED_COMMIT_NEWS_S = 0.020
+PRESSED_COMMIT_NEWS_S = 0.008
 """The same when the loop does nothing but work: a frame to each follower, and what they make of it,
 are saved for every entry that comes in time."""
 
