@@ -155,5 +155,6 @@ class Mender:
         mending.gone_at.add(peer)
         if mending.gone_at.issuperset(self._others()):
             raise IdentityLost(
-                f"segment {mending.damage.segment} is damaged, and the others have trimmed it away"
+                f"segment {mending.damage.segment} is damaged, and the others have trimmed or "
+                "compacted theirs"
             )

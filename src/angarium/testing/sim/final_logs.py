@@ -30,7 +30,7 @@ def read_final_logs(world: World) -> None:
             replica = world.replica_at(node, group)
             if replica is not None:
                 world.history.eventual_lost += replica.partition.acks.eventual_lost
-                world.history.final.append(_final_log(world, node, group))
+            world.history.final.append(_final_log(world, node, group))
     for compactor in world.compactors:
         compactor.judge()
 
@@ -38,16 +38,17 @@ def read_final_logs(world: World) -> None:
 def _final_log(world: World, node: NodeId, group: GroupId) -> FinalLog:
     """Read everything a replica holds; what turns out damaged must be mended by its peers.
 
-    A replica that nobody can mend comes back as somebody else, so it is looked up anew.
+    A replica that nobody can mend comes back as somebody else, so it is looked up anew, and only
+    when it has everything again. While one is waited for that may happen to another.
     """
     for _ in range(MENDINGS_MAX):
+        world.wait(5 * SECOND, lambda: _is_mended(world, node, group))
         replica = world.replica_at(node, group)
-        if replica is not None:
+        if replica is not None and _is_mended(world, node, group):
             try:
                 return _read_all(node, group, replica)
             except CorruptData as damaged:
                 world.note(f"node-{node}", "must mend:", damaged)
-        world.wait(5 * SECOND, lambda: _is_mended(world, node, group))
     world.history.incidents.append(f"node {node} group {group} could not mend its segments")
     return FinalLog(node, group, 0, 0, ())
 
