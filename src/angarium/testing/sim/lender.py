@@ -283,7 +283,10 @@ class Lender:
             if code:
                 self._record(delivery, Undone(ticket))
         for letter in effects.dead_letters:
-            self._record(delivery, Promised(letter.offset))
+            intent = delivery.group.intents.get(letter.offset)
+            # A seek leaves promises of before it to be kept, and yet hands their records out again.
+            if intent is not None and intent.generation == delivery.group.generation:
+                self._record(delivery, Promised(letter.offset))
             self._burials.add(name, letter)
         for member, ranges in effects.taken:
             self._record(delivery, Taken(member, _offsets(ranges)))
