@@ -6,8 +6,8 @@ come close together share one: what comes while this node syncs waits for its en
 Where many publish to a partition at a time, each waiting for its answer, more can be had. They are
 answered together, and come back together if the next entry waits for them. While the node's loop
 keeps up, it waits for the entries that are under way. When the loop is pressed, which makes
-everybody wait anyway, it waits until nobody more comes: sixty callers then share one entry where
-they shared twenty. Where few publish at a time nobody waits for that.
+everybody wait anyway, it waits until nobody more comes, or enough are there: sixty callers then
+share a few entries where they shared twenty. Where few publish at a time nobody waits for that.
 """
 
 from __future__ import annotations
@@ -42,6 +42,10 @@ PRESSED_PATIENCE_S: Final = 0.030
 
 PRESSED_GAP_S: Final = 0.002
 """When nobody came for so long, nobody more comes."""
+
+ENOUGH: Final = 24
+"""So many in an entry bear its costs easily. More would all be answered together and come back
+together: callers and node would take turns where they could work at the same time."""
 
 _CLOCK_S: Final = 0.001
 """The event loop's clock goes in such steps: patience that ends within the next one has ended."""
@@ -156,7 +160,11 @@ class Gathering:
         if not self._is_pressed:
             return unanswered < CROWD
         crowd = max(self._crowds[group], self._past_crowds.get(group, 0))
-        return crowd < CROWD or now >= gathered.latest + PRESSED_GAP_S
+        return (
+            crowd < CROWD
+            or len(gathered.requests) >= ENOUGH
+            or now >= gathered.latest + PRESSED_GAP_S
+        )
 
 
 def shared_entries(requests: list[Publishing]) -> list[list[Publishing]]:

@@ -6,6 +6,7 @@ from angarium.ids import GroupId
 from angarium.modes import DeliveryMode
 from angarium.node.gathering import (
     CROWD,
+    ENOUGH,
     ENTRY_BYTES,
     PATIENCE_S,
     PRESSED_GAP_S,
@@ -125,6 +126,15 @@ def test_a_pressed_node_does_not_wait_for_ever_while_more_and_more_come() -> Non
         now += PRESSED_GAP_S / 2
     gathered.add(ONE, publishing(), now=1.0 + PRESSED_PATIENCE_S)
     assert gathered.take(nobody, is_syncing=False, now=1.0 + PRESSED_PATIENCE_S)
+
+
+def test_a_pressed_node_does_not_wait_for_more_than_enough() -> None:
+    gathered = pressed(crowd=CROWD)
+    for _ in range(ENOUGH - 1):
+        gathered.add(ONE, publishing(), now=1.0)
+    assert gathered.take(nobody, is_syncing=False, now=1.0) == []
+    gathered.add(ONE, publishing(), now=1.0)
+    assert gathered.take(nobody, is_syncing=False, now=1.0)
 
 
 def test_on_a_pressed_node_too_whoever_publishes_alone_waits_for_nobody() -> None:
