@@ -123,7 +123,7 @@ def test_a_pressed_node_does_not_wait_for_ever_while_more_and_more_come() -> Non
     while now < 1.0 + PRESSED_PATIENCE_S - 2 * PRESSED_GAP_S:
         gathered.add(ONE, publishing(), now=now)
         assert gathered.take(nobody, is_syncing=False, now=now) == []
-        now += PRESSED_GAP_S / 2
+        now += 0.9 * PRESSED_GAP_S
     gathered.add(ONE, publishing(), now=1.0 + PRESSED_PATIENCE_S)
     assert gathered.take(nobody, is_syncing=False, now=1.0 + PRESSED_PATIENCE_S)
 
