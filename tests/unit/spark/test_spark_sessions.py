@@ -43,11 +43,11 @@ def test_a_java_can_be_named(tmp_path: Path) -> None:
     home = fake_java(tmp_path / "mine", "17.0.1")
     assert java(tmp_path, {"ANGARIUM_JAVA": str(home)}).home == home
     with pytest.raises(PreconditionFailed, match="is Java 11; Spark needs Java 17 or newer"):
-        java(tmp_path, {"ANGARIUM_JAVA": str(fake_java(tmp_path / "old", "11.0.2"))})
+        java(tmp_path, {"ANGARIUM_JAVA": str(fake_java(tmp_path / "old", "11.0.2"))}, spark="4.3.0")
     with pytest.raises(PreconditionFailed, match="has no Java that runs"):
         java(tmp_path, {"ANGARIUM_JAVA": str(tmp_path / "nothing")})
     with pytest.raises(PreconditionFailed, match="no Java 17 or newer on this system"):
-        java(tmp_path, {"ANGARIUM_JAVA": "system", "PATH": str(tmp_path)})
+        java(tmp_path, {"ANGARIUM_JAVA": "system", "PATH": str(tmp_path)}, spark="4.3.0")
 
 
 def test_an_older_spark_is_not_given_a_java_that_it_does_not_run_on(tmp_path: Path) -> None:
