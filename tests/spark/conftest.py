@@ -9,6 +9,7 @@ import pytest
 
 from angarium import SyncClient
 from angarium.testing.broker import BrokerThread
+from angarium.testing.spark.standalone import QUICK_JAVA
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
 
 SECONDS_MAX = 600
 """What one test may take: the first one starts Java and every kind of Python worker."""
-
-QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Compile quickly and badly: tests are short."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -31,8 +31,13 @@ import sys
 from angarium.pipelines.archive import archive
 from angarium.spark.session import spark_session
 
-master, servers, source, sink, folder, per_batch = sys.argv[1:]
-spark = spark_session(master, config={"spark.executor.memory": "768m"})
+master, servers, source, sink, folder, per_batch, java = sys.argv[1:]
+config = {
+    "spark.executor.memory": "768m",
+    "spark.driver.extraJavaOptions": java,
+    "spark.executor.extraJavaOptions": java,
+}
+spark = spark_session(master, config=config)
 options = {"servers": servers, "subscribe": source, "maxOffsetsPerTrigger": per_batch}
 copying = (
     spark.readStream.format("angarium")
@@ -96,7 +101,12 @@ def test_a_worker_killed_in_the_middle_makes_neither_a_hole_nor_a_duplicate(
 ) -> None:
     pytest.importorskip("deltalake", reason="the extra angarium[lake] is not installed")
     from angarium.spark.lake import Lake
-    from angarium.testing.spark.standalone import driver_environment, kill_tree, until
+    from angarium.testing.spark.standalone import (
+        QUICK_JAVA,
+        driver_environment,
+        kill_tree,
+        until,
+    )
 
     source, sink = new_topic(2), new_topic(2)
     values = [b"%d" % number for number in range(RECORDS)]
@@ -108,7 +118,7 @@ def test_a_worker_killed_in_the_middle_makes_neither_a_hole_nor_a_duplicate(
         return sum(int(one.end_offset or 0) for one in client.describe_topic(sink).partitions)
 
     standalone.wait_for_workers()
-    job = [standalone.master, servers, source, sink, str(tmp_path), PER_BATCH]
+    job = [standalone.master, servers, source, sink, str(tmp_path), PER_BATCH, QUICK_JAVA]
     with (tmp_path / "driver.log").open("wb") as log:
         driver = subprocess.Popen(
             [sys.executable, "-c", DRIVER, *job], env=driver_environment(), stdout=log, stderr=log

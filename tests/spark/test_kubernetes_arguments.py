@@ -58,7 +58,12 @@ def test_the_guides_command_asks_for_a_driver_of_the_image() -> None:
 
 
 def test_a_session_asks_for_executors_of_the_image(tmp_path: Path) -> None:
-    from angarium.testing.spark.standalone import driver_environment, kill_tree, until
+    from angarium.testing.spark.standalone import (
+        QUICK_JAVA,
+        driver_environment,
+        kill_tree,
+        until,
+    )
 
     config = {
         "spark.kubernetes.container.image": "registry.example/angarium-spark:1",
@@ -66,7 +71,7 @@ def test_a_session_asks_for_executors_of_the_image(tmp_path: Path) -> None:
         "spark.kubernetes.authenticate.executor.serviceAccountName": "spark-executor",
         "spark.executor.instances": "2",
         "spark.executorEnv.ANGARIUM_SERVERS": "broker-1:7400",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": QUICK_JAVA,
     }
     own = {name: value for name, value in driver_environment().items() if name != "PYSPARK_PYTHON"}
     with KubernetesApi() as api, (tmp_path / "driver.log").open("wb") as log:

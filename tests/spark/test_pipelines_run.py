@@ -17,6 +17,7 @@ from tests.spark.versions import stream_sink
 
 from angarium import SyncClient
 from angarium.testing.broker import BrokerThread
+from angarium.testing.spark.standalone import QUICK_JAVA
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,8 +140,9 @@ def test_a_question_is_answered_by_the_command_on_a_java_from_pypi(
     # The Java that this process has chosen for itself is not for the command.
     own = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
     command = [sys.executable, "-m", "angarium", "sql", question, "--master", "local[1]"]
+    quick = ["--conf", f"spark.driver.extraJavaOptions={QUICK_JAVA}"]
     answer = subprocess.run(
-        [*command, "--servers", servers, "--format", "json"],
+        [*command, *quick, "--servers", servers, "--format", "json"],
         env={**own, "ANGARIUM_JAVA": "pypi"},
         capture_output=True,
         text=True,

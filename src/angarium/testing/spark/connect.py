@@ -38,7 +38,7 @@ class ConnectServer:
 
     def __enter__(self) -> Self:
         # What a session of ours cannot set on a server, its own configuration has to.
-        from angarium.spark.session import checkpoint_manager, linked_home  # noqa: PLC0415
+        from angarium.spark.session import checkpoint_manager  # noqa: PLC0415 (an extra)
         from angarium.spark.settings import session_settings  # noqa: PLC0415
 
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -60,11 +60,7 @@ class ConnectServer:
         with (self._folder / "connect.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [*submit, "--class", _CLASS, *given, "spark-internal"],
-                env={
-                    **cluster_environment(),
-                    "SPARK_HOME": str(linked_home()),
-                    "SPARK_DAEMON_MEMORY": MEMORY,
-                },
+                env={**cluster_environment(), "SPARK_DAEMON_MEMORY": MEMORY},
                 stdout=log,
                 stderr=log,
             )

@@ -134,19 +134,22 @@ def cluster_environment() -> dict[str, str]:
 
     return {
         **driver_environment(),
-        "SPARK_HOME": str(spark_home()),
         "JAVA_HOME": str(java(cache_folder()).home),
         "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": QUICK_JAVA,
+        "SPARK_SUBMIT_OPTS": QUICK_JAVA,
     }
 
 
 def driver_environment() -> dict[str, str]:
     """Return the environment of a driver on this machine.
 
-    The Spark home that this process may have chosen for itself is for a local master.
+    Its Spark home has no zipped copy of PySpark, which every new Python process would compile anew.
     """
-    own = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
-    return {**own, "SPARK_LOCAL_IP": HOST, "PYSPARK_PYTHON": sys.executable}
+    from angarium.spark.session import linked_home  # noqa: PLC0415 (an extra)
+
+    home = {"SPARK_HOME": str(linked_home()), "SPARK_LOCAL_IP": HOST}
+    return {**os.environ, **home, "PYSPARK_PYTHON": sys.executable}
 
 
 def free_port() -> int:
