@@ -36,7 +36,7 @@ def test_a_publish_between_two_leaders_is_answered_by_the_new_one(tmp_path: Path
                     ("/v1/topics/orders/records/batch", {"records": [{"value": "many"}]}),
                 ):
                     answer = await http(address, "POST", target, body)
-                    # 504: it was on its way when the leader died, so nobody knows what became of it.
+                    # 504: on its way when the leader died, so that nobody knows what became of it.
                     assert answer.status in (200, 504), answer.body
 
     run(story())
