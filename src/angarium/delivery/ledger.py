@@ -151,6 +151,11 @@ class Ledger:
         self.order.reopened(loan.block, bits)
         if loan.borrower.is_gone:
             self.loans.expire(loan, bits, now)
+        elif self.stream is not None and self.stream.owner is not loan.borrower:
+            # The stream was handed over as if they were settled; it goes back to them (seed 21523).
+            self.take_back(loan, bits)
+            self._rewind(first(loan.block, bits))
+            self.order.given_back(loan.block, bits)
 
     def expire(self, now: Micros) -> None:
         """End the leases whose time has come, or as many as one step may."""

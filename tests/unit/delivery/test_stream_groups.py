@@ -83,6 +83,34 @@ def test_the_preferred_member_takes_over_when_the_old_owner_has_drained(leader: 
     assert sorted(leader.held["b"]) == list(range(10, 20))
 
 
+def test_a_stream_that_was_handed_over_goes_back_to_what_the_log_did_not_take(
+    leader: Leader,
+) -> None:
+    leader.attach("b", 10)
+    leader.delivery.prefer("b")
+    leader.ack("a", 9, cumulative=True)
+    (acked,) = leader.step().proposals
+    leader.log.clear()
+    assert leader.delivery.owner == "b"
+    leader.delivery.confirmed(acked.number, Refused("DISK_FULL"), now=leader.now)
+    leader.seen.clear()
+    leader.settle_down()
+    assert leader.seen == [("b", offset, 1) for offset in range(10)]
+    assert isinstance(leader.delivery.acknowledge("a", (0, 1), now=leader.now), Refused)
+
+
+def test_an_owner_keeps_what_the_log_did_not_take(leader: Leader) -> None:
+    leader.ack("a", 9, cumulative=True)
+    acked = leader.step().proposals[0]
+    leader.log.clear()
+    leader.delivery.confirmed(acked.number, Refused("DISK_FULL"), now=leader.now)
+    leader.settle_down()
+    assert leader.delivery.on_loan == 20
+    assert isinstance(leader.ack("a", *range(10)), Accepted)
+    leader.settle_down()
+    assert leader.group.floor == 10
+
+
 def test_an_owner_that_stalls_makes_way(leader: Leader) -> None:
     leader.attach("b", 10)
     leader.wait(32 * SECOND)
