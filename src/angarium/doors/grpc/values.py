@@ -188,6 +188,7 @@ def _partition_message(partition: PartitionInfo) -> pb.PartitionInfo:
         start_offset=partition.start_offset,
         end_offset=partition.end_offset,
         in_sync=_nodes(partition.in_sync),
+        handed_on=partition.handed_on,
     )
 
 

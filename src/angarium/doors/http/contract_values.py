@@ -104,6 +104,7 @@ def topic_out(topic: api.TopicInfo) -> TopicOut:
                 start_offset=one.start_offset,
                 end_offset=one.end_offset,
                 in_sync=_listed(one.in_sync),
+                handed_on=one.handed_on,
             )
             for one in topic.partitions
         ],

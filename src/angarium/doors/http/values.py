@@ -187,6 +187,9 @@ class PartitionOut(msgspec.Struct, frozen=True):
     start_offset: int | None
     end_offset: int | None
     in_sync: list[int] | None
+    handed_on: int
+    """Records in mode performance that the answering node handed on, as the leader, since it was
+    started; they have no offsets."""
 
 
 class TopicOut(msgspec.Struct, frozen=True):

@@ -719,20 +719,22 @@ class TopicConfig(_message.Message):
     def __init__(self, replication: _Optional[int] = ..., mode: _Optional[_Union[DeliveryMode, str]] = ..., retention_ms: _Optional[int] = ..., retention_bytes: _Optional[int] = ..., batch_bytes_max: _Optional[int] = ..., expiry_ms: _Optional[int] = ..., until_consumed: _Optional[bool] = ..., compact: _Optional[bool] = ..., tombstone_ms: _Optional[int] = ..., dirty_percent: _Optional[int] = ...) -> None: ...
 
 class PartitionInfo(_message.Message):
-    __slots__ = ("number", "replicas", "leader", "start_offset", "end_offset", "in_sync")
+    __slots__ = ("number", "replicas", "leader", "start_offset", "end_offset", "in_sync", "handed_on")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     REPLICAS_FIELD_NUMBER: _ClassVar[int]
     LEADER_FIELD_NUMBER: _ClassVar[int]
     START_OFFSET_FIELD_NUMBER: _ClassVar[int]
     END_OFFSET_FIELD_NUMBER: _ClassVar[int]
     IN_SYNC_FIELD_NUMBER: _ClassVar[int]
+    HANDED_ON_FIELD_NUMBER: _ClassVar[int]
     number: int
     replicas: _containers.RepeatedScalarFieldContainer[int]
     leader: int
     start_offset: int
     end_offset: int
     in_sync: Nodes
-    def __init__(self, number: _Optional[int] = ..., replicas: _Optional[_Iterable[int]] = ..., leader: _Optional[int] = ..., start_offset: _Optional[int] = ..., end_offset: _Optional[int] = ..., in_sync: _Optional[_Union[Nodes, _Mapping]] = ...) -> None: ...
+    handed_on: int
+    def __init__(self, number: _Optional[int] = ..., replicas: _Optional[_Iterable[int]] = ..., leader: _Optional[int] = ..., start_offset: _Optional[int] = ..., end_offset: _Optional[int] = ..., in_sync: _Optional[_Union[Nodes, _Mapping]] = ..., handed_on: _Optional[int] = ...) -> None: ...
 
 class Nodes(_message.Message):
     __slots__ = ("ids",)
