@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from tests.simulation.planting import Replaced, bug
-from tests.simulation.variants import consuming, consuming_later
+from tests.simulation.variants import consuming
 
 from angarium.delivery import settlements
 from angarium.delivery.ledger import Ledger
@@ -96,7 +96,7 @@ def delay_forgotten() -> Iterator[Replaced]:
     yield Replaced(Sweep, "due", due)
 
 
-@bug(seeds_max=20, run=consuming_later)
+@bug(seeds_max=20, run=consuming)
 def delay_forgotten_at_restart() -> Iterator[Replaced]:
     """A restarted node does not look for delayed records in the segment it was writing."""
 

@@ -103,10 +103,6 @@ consuming: Final = Variant(
 )
 """Consumer groups of every kind, whose leaders change all the time."""
 
-consuming_later: Final = consuming._replace(skipped=80)
-"""The same from another beginning."""
-
-
 rotten_later: Final = rotten._replace(skipped=45)
 """The same from another beginning."""
 

@@ -21,6 +21,10 @@ KINDS = (GroupKind.STREAM, GroupKind.QUEUE, GroupKind.KEY)
 KEYS = 5
 """Different keys in a partition: few, so that records of one key meet."""
 
+DELAYS_MS = (50, 450, 850, 4_000, 8_000)
+"""How long delayed records wait. The last ones outlast a restart and the 3 s in which a new leader
+lends nothing: only then must it find again what it has not seen itself."""
+
 
 class Consumers:
     """Groups, members and their operator; none at all if a run has no members."""
@@ -109,4 +113,4 @@ def deliver_at_of(operation: Publish) -> int:
     """Return when a batch is to be delivered: most at once, some up to seconds later."""
     if operation.sequence % 11:
         return 0
-    return operation.invoked + (50 + 400 * (operation.sequence % 5)) * MILLISECOND
+    return operation.invoked + DELAYS_MS[operation.sequence % len(DELAYS_MS)] * MILLISECOND
