@@ -26,6 +26,7 @@ NEED_AN_EXTRA: Final = (
     "angarium.pipelines.sql",
     "angarium.pipelines.starting",
     "angarium.pipelines.tables",
+    "angarium.spark.arrow_types",
     "angarium.spark.daemon",
     "angarium.spark.dealing",
     "angarium.spark.filtering",
