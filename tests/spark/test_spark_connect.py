@@ -108,12 +108,12 @@ def test_topics_are_read_and_written_once_through_spark_connect(
 
 
 def test_a_server_that_is_not_there_is_not_waited_for() -> None:
+    from angarium.bench.cluster import free_ports
     from angarium.spark.session import spark_session
-    from angarium.testing.spark.standalone import free_port
 
     began = time.monotonic()
     with pytest.raises(
         PreconditionFailed, match=r"no Spark Connect server answers at 127\.0\.0\.1"
     ):
-        spark_session(f"sc://127.0.0.1:{free_port()}/;user_id=me")
+        spark_session(f"sc://127.0.0.1:{free_ports(1)[0]}/;user_id=me")
     assert time.monotonic() - began < 30

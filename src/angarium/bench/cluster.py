@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 HOST: Final = "127.0.0.1"
+
+QUIET_PORTS: Final = (20_000, 32_000)
+"""Nobody is given one of these without asking for it."""
 
 START_SECONDS_MAX: Final = 60.0
 """A cluster that is not whole by then is given up, with the end of its nodes' logs."""
@@ -166,12 +170,20 @@ class BenchCluster:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return so many ports of this machine that nobody listens on now."""
+    """Return so many ports of this machine that nobody listens on now.
+
+    They lie below those that the kernel gives to outgoing connections: one of those would be taken
+    again by whoever connects somewhere before a node has come to listen there.
+    """
     with ExitStack() as held:
-        probes = [held.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind((HOST, 0))
-        return [probe.getsockname()[1] for probe in probes]
+        ports: list[int] = []
+        while len(ports) < count:
+            port = random.randrange(*QUIET_PORTS)
+            probe = held.enter_context(socket.socket())
+            with suppress(OSError):
+                probe.bind((HOST, port))
+                ports.append(port)
+        return ports
 
 
 async def status_of(wire: str, *, timeout_s: float = 2.0) -> ClusterStatus:

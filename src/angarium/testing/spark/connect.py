@@ -6,13 +6,13 @@ import socket
 import subprocess
 from typing import TYPE_CHECKING, Final, Self
 
+from angarium.bench.cluster import free_ports
 from angarium.errors import PreconditionFailed
 from angarium.testing.cluster.processes import HOST
 from angarium.testing.spark.standalone import (
     QUICK_JAVA,
     READY_SECONDS_MAX,
     cluster_environment,
-    free_port,
     kill_tree,
     spark_home,
     until,
@@ -32,7 +32,7 @@ class ConnectServer:
     def __init__(self, folder: Path, *, master: str = "local[2,4]") -> None:
         self._folder = folder
         self._master = master
-        self._port = free_port()
+        (self._port,) = free_ports(1)
         self.remote = f"sc://{HOST}:{self._port}"
         self._process: subprocess.Popen[bytes] | None = None
 

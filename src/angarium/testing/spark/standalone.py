@@ -10,7 +10,6 @@ import importlib.util
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
+from angarium.bench.cluster import free_ports
 from angarium.errors import PreconditionFailed
 from angarium.testing.cluster.processes import HOST
 
@@ -45,7 +45,7 @@ class Standalone:
     def __init__(self, folder: Path, *, workers: int = 2) -> None:
         self._folder = folder
         self._count = workers
-        self._port, self._page = free_port(), free_port()
+        self._port, self._page = free_ports(2)
         self.master = f"spark://{HOST}:{self._port}"
         self._processes: list[subprocess.Popen[bytes]] = []
         self.workers: list[subprocess.Popen[bytes]] = []
@@ -150,14 +150,6 @@ def driver_environment() -> dict[str, str]:
 
     home = {"SPARK_HOME": str(linked_home()), "SPARK_LOCAL_IP": HOST}
     return {**os.environ, **home, "PYSPARK_PYTHON": sys.executable}
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def children(pid: int) -> list[int]:
