@@ -31,12 +31,11 @@ def test_a_publish_between_two_leaders_is_answered_by_the_new_one(tmp_path: Path
             left = [node.http for at, node in enumerate(cluster.nodes, 1) if at != leader]
             os.kill(cluster.nodes[leader - 1].pid, signal.SIGKILL)
             for address in left:
-                for target, body in (
-                    ("/v1/topics/orders/records", {"value": "one"}),
-                    ("/v1/topics/orders/records/batch", {"records": [{"value": "many"}]}),
-                ):
-                    answer = await http(address, "POST", target, body)
-                    # 504: on its way when the leader died, so that nobody knows what became of it.
-                    assert answer.status in (200, 504), answer.body
+                one = await http(address, "POST", "/v1/topics/orders/records", {"value": "one"})
+                # 504: on its way when the leader died, so that nobody knows what became of it.
+                assert one.status in (200, 504), one.body
+                records = {"records": [{"value": "many"}]}
+                many = await http(address, "POST", "/v1/topics/orders/records/batch", records)
+                assert many.status == 200, many.body
 
     run(story())

@@ -18,9 +18,6 @@ class PublishRequest(msgspec.Struct, frozen=True, kw_only=True):
     batches: tuple[Buffer, ...]
     mode: DeliveryMode | None = None
     """None: the topic's own."""
-    patient: bool = True
-    """Wait a moment for a partition between two leaders. Our own client does not: it asks the other
-    nodes meanwhile, which finds a leader even if this node is cut off."""
 
 
 class Ack(msgspec.Struct, frozen=True, kw_only=True):

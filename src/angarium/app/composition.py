@@ -11,6 +11,7 @@ from angarium.app.addresses import Address
 from angarium.app.facts import NodeFacts
 from angarium.app.seeds import Seeds
 from angarium.client import Client
+from angarium.doors.patience import patient
 from angarium.doors.wire.door import WireDoor
 from angarium.errors import NotFound
 from angarium.ids import NodeId
@@ -40,7 +41,7 @@ def parts(settings: Settings, signals: Signals) -> Sequence[Part]:
 
         host, port = settings.listen.host, settings.listen.grpc_port
         hint = partial(node.leader_address, "grpc")
-        found.append(GrpcDoor(node.service, host=host, port=port, leader_hint=hint))
+        found.append(GrpcDoor(patient(node.service), host=host, port=port, leader_hint=hint))
     if settings.listen.http_port is not None:
         found.append(http_door(settings, node))
     return found + compat_doors(settings, node)
@@ -52,9 +53,10 @@ def http_door(settings: Settings, node: NodePart) -> Part:
 
     chosen = settings.http
     assert settings.listen.http_port is not None
+    broker = patient(node.service)
     return HttpDoor(
-        node.service,
-        groups=node.service,
+        broker,
+        groups=broker,
         sequenced=node.service.transactions,
         client=node.client,
         facts=NodeFacts(node.node, node.service.meters),

@@ -19,7 +19,6 @@ from angarium.machine.outcomes import Appended, Duplicate, Refused
 from angarium.modes import DeliveryMode
 from angarium.replica.acks import Publishing
 from angarium.service.admission import check_fit
-from angarium.wire.errors import Unreachable
 from angarium.wire.operations import Operation, PublishAnswer, PublishHeader
 
 if TYPE_CHECKING:
@@ -37,11 +36,6 @@ if TYPE_CHECKING:
 Answer: TypeAlias = "Callable[[tuple[Ack, ...] | AngariumError], None]"
 """Told once what became of a publish: an acknowledgement for each batch, or why there is none."""
 
-LEADERLESS_S = 3.0
-"""How long a patient publish waits for a leader. An election takes about a second."""
-
-LEADERLESS_POLL_S = 0.02
-
 
 class PublishDesk:
     """Takes publishes for any partition of the cluster."""
@@ -52,22 +46,7 @@ class PublishDesk:
         self._dispatcher = dispatcher
 
     async def publish(self, request: PublishRequest) -> tuple[Ack, ...]:
-        """Store batches here if this node leads their partition, else through its leader.
-
-        An election is waited out if the request says so. Only refusals that promise that nothing
-        was stored are followed by another attempt.
-        """
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + (LEADERLESS_S if request.patient else 0.0)
-        while True:
-            try:
-                return await self._publish(request)
-            except (NotLeader, Unreachable):
-                if loop.time() >= deadline:
-                    raise
-            await asyncio.sleep(LEADERLESS_POLL_S)
-
-    async def _publish(self, request: PublishRequest) -> tuple[Ack, ...]:
+        """Store batches here if this node leads their partition, else through its leader."""
         future: asyncio.Future[tuple[Ack, ...]] = asyncio.get_running_loop().create_future()
 
         def settle(answer: tuple[Ack, ...] | AngariumError) -> None:

@@ -9,13 +9,13 @@ the other has nobody to wait for, and is held back once in a while only, to find
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from angarium.batch import Batch
 from angarium.modes import DeliveryMode
 
 if TYPE_CHECKING:
-    from angarium.api import PublishRequest
+    from angarium.api import Ack, Broker, PublishRequest
 
 PACE_S: Final = 0.003
 """How long an early answer is held back while others come."""
@@ -29,6 +29,28 @@ publishes one after the other."""
 
 PLACES_MAX: Final = 10_000
 """Partitions watched. At the bound all are forgotten, and found out anew."""
+
+
+B = TypeVar("B", bound="Broker")
+
+
+def paced(broker: B) -> B:
+    """Return a broker that does what `broker` does, and holds early answers back."""
+    return cast("B", _Paced(broker))
+
+
+class _Paced:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._pacing = Pacing()
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._broker, name)
+
+    async def publish(self, request: PublishRequest) -> tuple[Ack, ...]:
+        acks = await self._broker.publish(request)
+        await self._pacing.answer(request)
+        return acks
 
 
 class Pacing:

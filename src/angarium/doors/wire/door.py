@@ -145,7 +145,6 @@ class WireDoor:
             partition=header.partition,
             batches=tuple(split(request.payload)),
             mode=header.mode,
-            patient=False,
         )
 
         def answer(outcome: tuple[Ack, ...] | AngariumError) -> None:

@@ -8,8 +8,9 @@ from angarium.doors.compat.bale.metrics import BaleMetrics
 from angarium.doors.compat.bale.schema import SCHEMA
 from angarium.doors.compat.bale.subjects import Subjects
 from angarium.doors.compat.listening import Listener
-from angarium.doors.compat.patience import patient
+from angarium.doors.compat.pacing import paced
 from angarium.doors.http.records import readable, records_of
+from angarium.doors.patience import patient
 
 if TYPE_CHECKING:
     from angarium.api import Subscription
@@ -31,7 +32,7 @@ class BaleDoor:
         port: int,
         metrics: BaleMetrics | None = None,
     ) -> None:
-        self._subjects = Subjects(patient(broker))
+        self._subjects = Subjects(paced(patient(broker)))
         self._metrics = metrics or BaleMetrics()
         handlers = {
             "Publish": self._publish,

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final
 from angarium.api import FetchRequest, Interest, Place, Start, TopicConfig
 from angarium.batch import NEVER
 from angarium.doors.compat.listening import Refused
-from angarium.doors.compat.patience import patiently
 from angarium.doors.http.lanes import LaneKey, Lanes
 from angarium.doors.http.records import Outgoing, readable
 from angarium.doors.partitions import TopicShapes
+from angarium.doors.patience import patiently
 from angarium.doors.status import GrpcCode
 from angarium.errors import (
     AlreadyExists,

@@ -11,7 +11,8 @@ from angarium.doors.compat.geo.feeds import begun
 from angarium.doors.compat.geo.publishing import GeoPublishing
 from angarium.doors.compat.geo.schema import SCHEMA
 from angarium.doors.compat.listening import Listener, Refused
-from angarium.doors.compat.patience import patient
+from angarium.doors.compat.pacing import paced
+from angarium.doors.patience import patient
 from angarium.doors.status import GrpcCode
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class GeoDoor:
     """Serves the profile's `broker.Broker` on one address."""
 
     def __init__(self, broker: Broker, users: Users, *, host: str, port: int) -> None:
-        broker = patient(broker)
+        broker = paced(patient(broker))
         self._broker = broker
         self._users = users
         self._publishing = GeoPublishing(broker)

@@ -10,7 +10,8 @@ from angarium.doors.compat.hermes.joining import Joining
 from angarium.doors.compat.hermes.publishing import HermesPublishing
 from angarium.doors.compat.hermes.schema import SCHEMA
 from angarium.doors.compat.listening import Listener
-from angarium.doors.compat.patience import patient
+from angarium.doors.compat.pacing import paced
+from angarium.doors.patience import patient
 from angarium.errors import AngariumError, InvalidArgument
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class HermesDoor:
     ) -> None:
         """Prepare; `leader_hint` returns the listener of the node that leads a partition, None if
         that is this node or nobody knows."""
-        broker = patient(broker)
+        broker = paced(patient(broker))
         self._broker = broker
         self._groups = patient(groups)
         self._leader_hint = leader_hint

@@ -13,7 +13,7 @@ from angarium.doors.compat.hermes.feeds import begun
 from angarium.doors.compat.hermes.joining import Joining
 from angarium.doors.compat.hermes.publishing import HermesPublishing
 from angarium.doors.compat.listening import Refused
-from angarium.doors.compat.patience import patient
+from angarium.doors.compat.pacing import paced
 from angarium.doors.http.events import HEADERS, HEARTBEAT
 from angarium.doors.http.graphql.endpoint import GraphqlEndpoint
 from angarium.doors.http.graphql.parameters import QueryParameters
@@ -27,6 +27,7 @@ from angarium.doors.http.server.messages import JSON
 from angarium.doors.http.server.stream import StreamCut
 from angarium.doors.http.strict_json import decoded
 from angarium.doors.partitions import TopicShapes
+from angarium.doors.patience import patient
 from angarium.errors import InvalidArgument
 from angarium.wire.error_codec import failure_of
 
@@ -91,7 +92,7 @@ class HermesHttpDoor:
         joining: Joining | None = None,
     ) -> None:
         self._joining = joining or Joining(broker, token="")
-        broker = patient(broker)
+        broker = paced(patient(broker))
         self._broker = broker
         self._groups = patient(groups)
         self._host = host

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from angarium.doors.compat import patience
-from angarium.doors.compat.patience import patiently
+from angarium.doors import patience
+from angarium.doors.patience import patiently
 from angarium.errors import AngariumError, InvalidArgument, NotLeader, OutcomeUnknown
 
 

@@ -1,9 +1,11 @@
 """Waiting out elections, for clients that were never told to try again.
 
 A client of ours repeats what failed definitely and may succeed soon: a partition between two
-leaders, a node that is just coming up. Those of earlier brokers take the first error for the end of
-it. So their listeners repeat in their place, for a few seconds. Only what changed nothing is
-repeated: whatever may have been stored is told as it is.
+leaders, a node that is just coming up. It asks the other nodes meanwhile, which finds a leader even
+if this node is cut off, so the wire's door never waits. Whoever comes through another door, or with
+the client of an earlier broker, takes the first error for the end of it. So these doors repeat in
+their place, for a few seconds. Only what changed nothing is repeated: whatever may have been stored
+is told as it is.
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
-from angarium.doors.compat.pacing import Pacing
 from angarium.doors.status import UNAVAILABLE, status_of
 from angarium.errors import AngariumError
 
@@ -72,15 +73,12 @@ class _Patient:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._pacing = Pacing()
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._broker, name)
 
     async def publish(self, request: PublishRequest) -> tuple[Ack, ...]:
-        acks = await patiently(lambda: self._broker.publish(request))
-        await self._pacing.answer(request)
-        return acks
+        return await patiently(lambda: self._broker.publish(request))
 
     async def fetch(self, request: FetchRequest) -> FetchResult:
         return await patiently(lambda: self._broker.fetch(request))
