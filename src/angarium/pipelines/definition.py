@@ -28,6 +28,7 @@ from angarium.pipelines.intervals import is_interval
 from angarium.pipelines.jobs import JOBS, Job, Replay
 from angarium.spark.lakes.form import LakeForm
 from angarium.spark.options import read_options
+from angarium.spark.values.codec import refuse_unusable
 from angarium.spark.write_options import write_options
 
 if TYPE_CHECKING:
@@ -170,7 +171,9 @@ def _source(view: str, options: Mapping[str, str]) -> Mapping[str, str]:
     if not _VIEW.fullmatch(view):
         raise InvalidArgument(f"source.{view}: the name of a table has letters, digits and _")
     try:
-        read_options(options, is_stream=True)
+        values = read_options(options, is_stream=True).values
+        if values is not None:
+            refuse_unusable(values)
     except InvalidArgument as error:
         raise InvalidArgument(f"source.{view}: {error}") from None
     return options
@@ -187,7 +190,12 @@ def _sink(options: Mapping[str, str]) -> Sink:
     if kinds[0] == "topic":
         if mode != "append":
             raise InvalidArgument(f"sink: a topic is appended to; mode {mode!r} is not for it")
-        write_options(rest, is_stream=True)
+        try:
+            values = write_options(rest, is_stream=True).values
+            if values is not None:
+                refuse_unusable(values)
+        except InvalidArgument as error:
+            raise InvalidArgument(f"sink: {error}") from None
         return Sink(kind="topic", options=rest)
     if extra := sorted(rest.keys() - {kinds[0]}):
         raise InvalidArgument(f"sink: {extra[0]} is not for {kinds[0]}")

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from angarium.errors import InvalidArgument
 from angarium.spark.options import Given, read_options
+from angarium.spark.values.codec import refuse_unusable
 from angarium.spark.values.options import READ_NAMES, ValueFormat, value_options
 
 if TYPE_CHECKING:
@@ -132,8 +133,6 @@ def topic_quality(topic: str, table: Any) -> TopicQuality:
     if schema is not None and (not isinstance(schema, str) or not schema.strip()):
         raise InvalidArgument(f'{where}: schema is like "id LONG, name STRING"')
     values = _values(table, where)
-    if schema is not None and values:
-        raise InvalidArgument(f"{where}: schema and {next(iter(values))} contradict each other")
     found = [
         *_not_null(table.get("not_null", []), where),
         *_ranges(_below(table, "range", where), where),
@@ -161,11 +160,15 @@ def topic_quality(topic: str, table: Any) -> TopicQuality:
 def _values(table: Mapping[str, Any], where: str) -> dict[str, str]:
     """Return the options that a topic's values are decoded by."""
     given = {name: table[name] for name in _VALUES if name in table}
+    if given and "schema" in table:
+        raise InvalidArgument(f"{where}: schema and {next(iter(given))} contradict each other")
     for name, text in given.items():
         if not isinstance(text, str):
             raise InvalidArgument(f"{where}: {name} is no text")
     try:
         asked = value_options(Given(given, known=_VALUES, kind="topic"))
+        if asked is not None:
+            refuse_unusable(asked)
     except InvalidArgument as error:
         raise InvalidArgument(f"{where}: {error}") from None
     if asked is not None and asked.format is ValueFormat.JSON:

@@ -97,6 +97,18 @@ def test_values_may_be_avro_or_protobuf() -> None:
     [
         ("valueFormat = 'avro'\n[topic.orders]\nfresh = '1 hour'", "said of each topic"),
         ("[topic.orders]\nvalueFormat = 'avro'", "needs the option valueSchema"),
+        (
+            "[topic.orders]\nvalueFormat = 'avro'\nvalueSchema = 'nonsense'",
+            "quality.topic.orders: the Avro schema cannot be used",
+        ),
+        (
+            "[topic.orders]\nvalueFormat = 'protobuf'\nvalueSchema = ''\nvalueMessage = 'a.B'",
+            "valueSchema is empty",
+        ),
+        (
+            "[topic.orders]\nvalueFormat = 'protobuf'\nvalueSchema = '/w=='\nvalueMessage = 'B'",
+            "the descriptor set cannot be used",
+        ),
         ("[topic.orders]\nvalueFormat = 'xml'", "'xml' is none of"),
         ("[topic.orders]\nvalueFormat = 7", "valueFormat is no text"),
         ("[topic.orders]\nvalueSchema = 'x'", "means nothing without valueFormat"),

@@ -71,7 +71,17 @@ def test_a_file_is_named_by_its_own_name(tmp_path: Path) -> None:
         ("source.orders", '"source"."or-ders"', "source.or-ders: the name of a table"),
         ('["orders", "returns"]', '"a"\nassign = "b"', "source.orders: .*contradict each other"),
         ("maxOffsetsPerTrigger", "maxOffsetPerTrigger", "did you mean maxOffsetsPerTrigger"),
+        (
+            "failOnDataLoss = false",
+            'valueFormat = "avro"\nvalueSchema = "{}"',
+            "source.orders: the Avro schema cannot be used",
+        ),
         ('topic = "out"', "", "a sink is one of topic, parquet"),
+        (
+            'topic = "out"',
+            'topic = "out"\nvalueFormat = "protobuf"\nvalueSchema = "/w=="\nvalueMessage = "B"',
+            "sink: the descriptor set cannot be used",
+        ),
         ('topic = "out"', 'topic = "out"\nmode = "update"', "a topic is appended to"),
         ('topic = "out"', 'console = true\nmode = "now"', "mode 'now' is none of append"),
         ('topic = "out"', 'topic = "out"\nwriteId = "x"', "writeId is not for a stream's sink"),

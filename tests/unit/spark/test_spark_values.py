@@ -364,3 +364,43 @@ def test_a_descriptor_set_without_the_message_is_refused() -> None:
         )
     with pytest.raises(InvalidArgument, match="cannot be used"):
         codec_of(ValueOptions(format=ValueFormat.PROTOBUF, schema=b"\xff", message="a.B"))
+
+
+def proto2_options() -> ValueOptions:
+    """A message as older schemas have them: with a member that must be there."""
+    file = descriptor_pb2.FileDescriptorProto(name="old.proto", syntax="proto2")
+    old = file.message_type.add(name="Old")
+    old.field.add(name="text", number=1, type=Field.TYPE_STRING, label=Field.LABEL_OPTIONAL)
+    old.field.add(name="id", number=2, type=Field.TYPE_INT32, label=Field.LABEL_REQUIRED)
+    schema = descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString()
+    return ValueOptions(format=ValueFormat.PROTOBUF, schema=schema, message="Old")
+
+
+def test_what_the_parser_of_protobuf_lets_through_is_bad_all_the_same() -> None:
+    old = codec_of(proto2_options())
+    kind = old.kind()
+    assert kind is not None
+    assert old.decoded(pa.array([b"\x0a\x01a\x10\x05"]), kind).to_pylist() == [
+        {"text": "a", "id": 5}
+    ]
+    with pytest.raises(Undecodable, match=r"no Old .*utf8"):
+        old.decoded(pa.array([b"\x0a\x01\xff\x10\x05"]), kind)
+    with pytest.raises(Undecodable, match="it lacks id"):
+        old.decoded(pa.array([b"\x0a\x01a"]), kind)
+    with pytest.raises(InvalidArgument, match="a row is no Old"):
+        old.encoded(pa.array([{"text": "a", "id": None}], kind))
+    # A time of 2**62 seconds: field 4 is a message whose field 1 is that number.
+    endless = b"\x22\x0a\x08\x80\x80\x80\x80\x80\x80\x80\x80\x40"
+    with pytest.raises(Undecodable, match=r"it is no shop\.Order"):
+        codec_of(FORMATS["protobuf"]).decoded(pa.array([endless]), ORDER)
+
+
+def test_a_message_without_members_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match="has one column type of its own"):
+        codec_of(
+            ValueOptions(
+                format=ValueFormat.PROTOBUF,
+                schema=descriptors(),
+                message="google.protobuf.Timestamp",
+            )
+        )

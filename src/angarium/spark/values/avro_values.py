@@ -56,7 +56,8 @@ class AvroValues:
             written = json.loads(text)
             fastavro.parse_schema(written)
         except Exception as error:
-            raise InvalidArgument(f"the Avro schema cannot be used: {error}") from None
+            why = f"it has no {error}" if isinstance(error, KeyError) else error
+            raise InvalidArgument(f"the Avro schema cannot be used: {why}") from None
         named: dict[str, pa.DataType] = {}
         self._kind = _kind(written, named, ())
         if not pa.types.is_struct(self._kind):

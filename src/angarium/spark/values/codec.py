@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -50,3 +51,12 @@ def codec_of(options: ValueOptions) -> ValueCodec:
             from angarium.spark.values.protobuf_values import ProtobufValues  # noqa: PLC0415
 
             return ProtobufValues(options.schema, options.message)
+
+
+def refuse_unusable(options: ValueOptions) -> None:
+    """Raise `InvalidArgument` for a schema that is none.
+
+    Before Spark is started, and so also where the extra is not installed: then nothing is known.
+    """
+    if importlib.util.find_spec("pyarrow") is not None:
+        codec_of(options)

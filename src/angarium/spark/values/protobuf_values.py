@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.descriptor import FieldDescriptor
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, EncodeError
 
 from angarium.errors import InvalidArgument
 from angarium.spark.values.codec import Undecodable
@@ -60,6 +60,8 @@ class ProtobufValues:
             ) from None
         self._class: Any = message_factory.GetMessageClass(self._descriptor)
         self._kind = _message_kind(self._descriptor, ())
+        if not pa.types.is_struct(self._kind):
+            raise InvalidArgument(f"{message} has one column type of its own, and no members")
 
     def kind(self) -> pa.DataType | None:
         """Return the Arrow type of a message."""
@@ -75,16 +77,24 @@ class ProtobufValues:
 
     def decoded(self, values: pa.Array, kind: pa.DataType) -> pa.Array:
         """Return the messages in a column of bytes."""
-        parse = self._class.FromString
         try:
-            messages = [None if one is None else parse(one) for one in values.to_pylist()]
-        except DecodeError as error:
+            messages = [None if one is None else self._parsed(one) for one in values.to_pylist()]
+            # What the parser lets through may still fit no column: a time beyond all calendars, or
+            # a text of proto2 that is not UTF-8.
+            return _structs(messages, self._descriptor, kind)
+        except (DecodeError, OverflowError, pa.ArrowInvalid) as error:
             raise Undecodable(f"it is no {self._descriptor.full_name} ({error})") from None
-        return _structs(messages, self._descriptor, kind)
 
     def encoded(self, structs: pa.Array) -> pa.Array:
         """Return structs as messages in bytes; null stays null."""
         return pa.array([self._bytes(row) for row in structs.to_pylist()], pa.binary())
+
+    def _parsed(self, value: bytes) -> Any:
+        message = self._class.FromString(value)
+        if not message.IsInitialized():
+            lacking = ", ".join(message.FindInitializationErrors())
+            raise DecodeError(f"it lacks {lacking}")
+        return message
 
     def _bytes(self, row: dict[str, Any] | None) -> bytes | None:
         if row is None:
@@ -92,9 +102,9 @@ class ProtobufValues:
         message = self._class()
         try:
             _fill(message, row, self._descriptor)
-        except (TypeError, ValueError) as error:
+            written: bytes = message.SerializeToString()
+        except (EncodeError, TypeError, ValueError) as error:
             raise InvalidArgument(f"a row is no {self._descriptor.full_name}: {error}") from None
-        written: bytes = message.SerializeToString()
         return written
 
 
