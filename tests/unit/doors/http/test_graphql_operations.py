@@ -86,6 +86,58 @@ def test_a_record_is_published_and_read_with_its_bytes() -> None:
     run(story())
 
 
+@pytest.mark.parametrize(
+    ("declared", "given", "named"),
+    [
+        ("$p: String!", {}, "'$p'"),
+        ("$p: String!", {"p": None}, "'$p'"),
+        ("$p: String!", {"p": 3}, "'$p'"),
+        ("$p: String, $m: DeliveryMode = BOGUS", {}, "BOGUS"),
+    ],
+)
+def test_variables_that_do_not_fit_are_the_callers_mistake_and_named(
+    declared: str, given: dict[str, Any], named: str
+) -> None:
+    async def story() -> None:
+        async with opened() as door:
+            mode = ", mode: $m" if "$m" in declared else ""
+            query = (
+                f"mutation({declared}) {{"
+                f' publish(topic: "orders", payload: $p{mode}) {{ success }} }}'
+            )
+            (error,) = (await ask(door, query, **given))["errors"]
+            assert error["extensions"]["angariumCode"] == "INVALID_ARGUMENT"
+            assert error["extensions"]["code"] == "BAD_USER_INPUT"
+            assert named in error["message"]
+            assert door.broker.requests == []
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("declared", "given"),
+    [("Long!", 1 << 70), ("Long", 1 << 70), ("Int!", 1 << 40), ("Long!", "1"), ("Long!", True)],
+)
+def test_a_variable_that_is_no_such_number_is_the_callers_mistake(
+    declared: str, given: object
+) -> None:
+    async def story() -> None:
+        async with opened() as door:
+            field = "offset" if declared.startswith("Long") else "partition"
+            query = (
+                f"query($n: {declared})"
+                f' {{ records(topic: "orders", {field}: $n) {{ nextOffset }} }}'
+            )
+            (error,) = (await ask(door, query, n=given))["errors"]
+            assert error["extensions"]["angariumCode"] == "INVALID_ARGUMENT"
+            for literal in (1 << 70, '"1"', "true"):
+                query = f'{{ records(topic: "orders", offset: {literal}) {{ nextOffset }} }}'
+                told = (await ask(door, query))["errors"]
+                assert told[0]["extensions"]["angariumCode"] == "INVALID_ARGUMENT"
+
+    run(story())
+
+
 def test_topics_and_the_cluster_are_looked_after() -> None:
     async def story() -> None:
         async with opened() as door:

@@ -60,8 +60,10 @@ def refusal(error: Exception) -> dict[str, Any]:
 def told(error: GraphQLError) -> dict[str, Any]:
     """Return an error: its place in the document, and our code beside the usual one."""
     original = error.original_error
-    # What graphql-core itself refuses is a mistake of the caller.
-    known = InvalidArgument(error.message) if original is None else original
+    # What graphql-core itself refuses is a mistake of the caller; it wraps what it says of
+    # variables in a second error of its own.
+    is_theirs = original is None or isinstance(original, GraphQLError)
+    known = InvalidArgument(error.message) if is_theirs else original
     failure = failure_of(known)
     status = status_of(known) if isinstance(known, AngariumError) else INTERNAL
     shown: dict[str, Any] = {"message": failure.message}

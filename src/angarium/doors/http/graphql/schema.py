@@ -260,9 +260,15 @@ def schema() -> GraphQLSchema:
     built = build_schema(SDL)
     long = built.type_map["Long"]
     assert isinstance(long, GraphQLScalarType)
-    long.serialize = _long  # type: ignore[method-assign]
-    long.parse_value = _long  # type: ignore[method-assign]
-    long.parse_literal = _long_literal  # type: ignore[assignment, method-assign]
+    # graphql-core 3.3 asks under other names than 3.2, and copies what the older ones were when
+    # the type was made.
+    for old, new, function in (
+        ("serialize", "coerce_output_value", _long),
+        ("parse_value", "coerce_input_value", _long),
+        ("parse_literal", "coerce_input_literal", _long_literal),
+    ):
+        setattr(long, old, function)
+        setattr(long, new, function)
     return built
 
 
