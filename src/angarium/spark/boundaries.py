@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Final, TypeAlias
 
 from angarium.errors import InvalidArgument
-from angarium.spark.words import decoded, moment_micros
+from angarium.spark.words import NUMBER_MAX, decoded, millis_micros, moment_micros
 
 LATEST_NUMBER: Final = -1
 EARLIEST_NUMBER: Final = -2
@@ -109,7 +109,9 @@ def since_each(option: str, text: str) -> SinceEach:
                 )
     return SinceEach(
         {
-            topic: {partition: millis * 1000 for partition, millis in partitions.items()}
+            topic: {
+                partition: millis_micros(option, millis) for partition, millis in partitions.items()
+            }
             for topic, partitions in times.items()
         }
     )
@@ -119,7 +121,7 @@ def _each_offset(option: str, text: str, example: str) -> EachOffset:
     offsets = decoded(option, text, dict[str, dict[int, int]], example)
     for topic, partitions in offsets.items():
         for partition, offset in partitions.items():
-            if offset < EARLIEST_NUMBER:
+            if not EARLIEST_NUMBER <= offset <= NUMBER_MAX:
                 raise InvalidArgument(
                     f"option {option}: {offset} is no offset ({topic} partition {partition})"
                 )

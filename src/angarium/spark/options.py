@@ -61,6 +61,19 @@ STREAM_ONLY: Final = (
     "maxBytesPerTrigger",
 )
 
+OTHERWISE_CALLED: Final[Mapping[str, tuple[str, ...]]] = {
+    "kafka.bootstrap.servers": ("servers",),
+    "bootstrap.servers": ("servers",),
+    "kafka.group.id": ("groupId",),
+    "kafka.compression.type": ("compression",),
+    "topic": ("subscribe",),
+    "topics": ("subscribe", "topic"),
+    "subscribe": ("topic",),
+}
+"""Names, in lower case, that options have elsewhere: in Kafka's connector, or on the other side."""
+
+KAFKAS_OWN: Final = ("kafka.", "kafkaconsumer.", "fetchoffset.", "groupidprefix")
+
 RECORDS_PER_TASK_MAX: Final = 1_000_000
 """`maxRecordsPerPartition` unless given: a longer range is read by several tasks."""
 
@@ -209,8 +222,7 @@ class Given:
             elif name.lower() in foreign:
                 raise InvalidArgument(f"option {foreign[name.lower()]} is not for a {kind}")
             else:
-                near = get_close_matches(name.lower(), spelled, n=1)
-                hint = f"; did you mean {spelled[near[0]]}?" if near else ""
+                hint = _hint(name.lower(), spelled)
                 raise InvalidArgument(f"there is no option {name} for a {kind}{hint}")
 
     def __contains__(self, name: str) -> bool:
@@ -250,6 +262,17 @@ class Given:
         return text
 
 
+def _hint(name: str, spelled: Mapping[str, str]) -> str:
+    """Return what somebody may have meant by an option that there is not."""
+    meant = [one for one in OTHERWISE_CALLED.get(name, ()) if one.lower() in spelled]
+    if meant:
+        return f"; it is called {meant[0]} here"
+    if name.startswith(KAFKAS_OWN):
+        return ", which is a setting of Kafka's own clients; leave it out"
+    near = get_close_matches(name, spelled, n=1)
+    return f"; did you mean {spelled[near[0]]}?" if near else ""
+
+
 def servers_in(options: Given) -> tuple[str, ...]:
     """Return the addresses given, or those of the environment, as they were on the driver."""
     given = (options["servers"],) if "servers" in options else ()
@@ -269,6 +292,8 @@ def _choice(options: Given) -> Choice:
         raise InvalidArgument("give one of the options subscribe, subscribePattern and assign")
     text = options[which]
     if which == "subscribePattern":
+        if not text:
+            raise InvalidArgument(f"option {which} is empty, which no topic's name is")
         try:
             re.compile(text)
         except re.error as error:

@@ -15,9 +15,14 @@ from angarium.errors import InvalidArgument
 
 T = TypeVar("T")
 
+NUMBER_MAX: Final = (1 << 63) - 1
+"""Offsets and times are no larger than this anywhere."""
+
 _YES_NO: Final = {"true": True, "false": False}
 _UNITS_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
+_DURATION: Final = re.compile(
+    r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|millisecond|second|min|minute|hour|day)(?:(?<=[a-z]{3})s)?"
+)
 _BYTE_UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _BYTES: Final = re.compile(r"(\d+)\s*([kmg]?)(?:i?b)?")
 
@@ -25,7 +30,7 @@ _BYTES: Final = re.compile(r"(\d+)\s*([kmg]?)(?:i?b)?")
 def number(option: str, text: str) -> int:
     """Return a whole number above 0."""
     stripped = text.strip()
-    if not stripped.isascii() or not stripped.isdigit() or int(stripped) == 0:
+    if not stripped.isascii() or not stripped.isdigit() or not 0 < int(stripped) <= NUMBER_MAX:
         raise InvalidArgument(f"option {option}: {text!r} is no whole number above 0")
     return int(stripped)
 
@@ -39,11 +44,12 @@ def yes_or_no(option: str, text: str) -> bool:
 
 
 def duration_s(option: str, text: str) -> float:
-    """Return the seconds in "15m", "30s", "500ms"."""
+    """Return the seconds in "15m", "30s", "500ms", and in "15 minutes", as pipelines say it."""
     found = _DURATION.fullmatch(text.strip().lower())
     if found is None:
         raise InvalidArgument(f"option {option}: {text!r} is no duration; write 15m, 30s or 500ms")
-    return float(found[1]) * _UNITS_S[found[2]]
+    unit = "ms" if found[2] == "millisecond" else found[2]
+    return float(found[1]) * _UNITS_S[unit if unit in _UNITS_S else unit[0]]
 
 
 def size_bytes(option: str, text: str) -> int:
@@ -58,7 +64,7 @@ def moment_micros(option: str, text: str) -> int:
     """Return a time given as milliseconds since 1970, or as 2026-11-15T08:00:00Z, in µs."""
     stripped = text.strip()
     if stripped.isascii() and stripped.isdigit():
-        return int(stripped) * 1000
+        return millis_micros(option, int(stripped))
     try:
         moment = datetime.fromisoformat(stripped)
     except ValueError:
@@ -67,9 +73,18 @@ def moment_micros(option: str, text: str) -> int:
             "or 2026-11-15T08:00:00Z"
         ) from None
     if moment.tzinfo is None:
-        raise InvalidArgument(f"option {option}: {text!r} has no time zone; add Z for UTC")
+        raise InvalidArgument(
+            f"option {option}: {text!r} has no time zone; for UTC write {moment.isoformat()}Z"
+        )
     since = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def millis_micros(option: str, millis: int) -> int:
+    """Return a time in µs; the end of all calendars is refused rather than cut."""
+    if millis > NUMBER_MAX // 1000:
+        raise InvalidArgument(f"option {option}: {millis} is no time in milliseconds since 1970")
+    return millis * 1000
 
 
 def decoded(option: str, text: str, kind: type[T], example: str) -> T:

@@ -102,7 +102,11 @@ def test_limits_of_a_trigger() -> None:
 
 REFUSED_IN_BOTH = [
     ({"subscrbe": "a"}, "no option subscrbe for a .*; did you mean subscribe?"),
-    ({"kafka.bootstrap.servers": "a"}, "no option kafka.bootstrap.servers"),
+    ({"kafka.bootstrap.servers": "a"}, "no option kafka.bootstrap.servers .*is called servers"),
+    ({"kafka.group.id": "a"}, "no option kafka.group.id .*is called groupId"),
+    ({"kafka.security.protocol": "SSL"}, "a setting of Kafka's own clients; leave it out"),
+    ({"groupIdPrefix": "a"}, "a setting of Kafka's own clients; leave it out"),
+    ({"topic": "a"}, "no option topic .*is called subscribe here"),
     ({"assign": '{"a":[0]}'}, "subscribe and assign contradict"),
     ({"path": "a"}, "subscribe and path contradict"),
     ({"startingOffsets": "earliest", "startingTimestamp": "1"}, "startingOffsets and startingTime"),
@@ -114,7 +118,11 @@ REFUSED_IN_BOTH = [
     ({"startingOffsets": '{"orders":{"x":3}}'}, "startingOffsets: .* is not of the form"),
     ({"startingOffsets": '{"orders":{"0":1.5}}'}, "startingOffsets: .* is not of the form"),
     ({"startingTimestamp": "yesterday"}, "startingTimestamp: 'yesterday' is no time"),
-    ({"startingTimestamp": "2026-11-15T08:00:00"}, "startingTimestamp: .* has no time zone"),
+    ({"startingTimestamp": "2026-11-15"}, "has no time zone; .* write 2026-11-15T00:00:00Z"),
+    ({"startingTimestamp": "9" * 20}, "is no time in milliseconds since 1970"),
+    ({"startingOffsetsByTimestamp": '{"orders":{"0":%s}}' % ("9" * 20)}, "is no time"),
+    ({"startingOffsets": '{"orders":{"0":%s}}' % ("9" * 20)}, "9 is no offset"),
+    ({"minPartitions": "9" * 20}, "minPartitions: '9+' is no whole number"),
     ({"startingOffsetsByTimestamp": '{"orders":{"0":-1}}'}, "ByTimestamp: .* before 1970"),
     ({"startingOffsetsByTimestampStrategy": "latest"}, "Strategy means nothing without a start by"),
     ({"minPartitions": "0"}, "minPartitions: '0' is no whole number above 0"),
@@ -177,6 +185,7 @@ def test_a_stream_refuses_what_only_a_batch_can_do(given: dict[str, str], refusa
     [
         ({}, "give one of the options subscribe, subscribePattern and assign"),
         ({"subscribe": " , "}, "subscribe: ' , ' names no topic"),
+        ({"subscribePattern": ""}, "subscribePattern is empty"),
         ({"subscribePattern": "("}, r"subscribePattern: '\(' is no pattern"),
         ({"assign": "{}"}, "assign: '{}' names no partition"),
         ({"assign": '{"a":["x"]}'}, "assign: .* is not of the form"),
@@ -185,3 +194,29 @@ def test_a_stream_refuses_what_only_a_batch_can_do(given: dict[str, str], refusa
 def test_topics_must_be_named_somehow(given: dict[str, str], refusal: str) -> None:
     with pytest.raises(InvalidArgument, match=refusal):
         read_options(given, is_stream=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("500ms", 0.5),
+        ("1.5s", 1.5),
+        ("5min", 300),
+        ("5 minutes", 300),
+        ("1 hour", 3600),
+        ("2 days", 172_800),
+        ("250 milliseconds", 0.25),
+        ("10 Seconds", 10),
+    ],
+)
+def test_durations_are_written_as_in_kafkas_connector_and_as_in_pipelines(
+    text: str, seconds: float
+) -> None:
+    options = stream(minOffsetsPerTrigger="1", maxTriggerDelay=text)
+    assert options.trigger_delay_s_max == seconds
+
+
+@pytest.mark.parametrize("text", ["ms", "5", "5 ss", "5 moons", "-5s", "PT1H", "5mss"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(InvalidArgument, match="is no duration; write 15m"):
+        stream(minOffsetsPerTrigger="1", maxTriggerDelay=text)
