@@ -27,6 +27,7 @@ PAGES = (
     "delayed-jobs",
     "exactly-once",
     "handlers",
+    "switching",
 )
 EXAMPLES = [
     pytest.param(code, id=f"{page.stem}-{number}")
