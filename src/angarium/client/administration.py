@@ -39,7 +39,10 @@ class Administration(ABC):
     async def create_topic(
         self, name: str, *, partitions: int = 1, config: TopicConfig | None = None
     ) -> TopicInfo:
-        """Make a topic; `AlreadyExists` if there is one of that name."""
+        """Make a topic; `AlreadyExists` if there is one of that name with other settings.
+
+        Asking for the same one again gives the one that is there.
+        """
         header = CreateTopicHeader(name, partitions, config or TopicConfig())
         return await self._topic(Operation.CREATE_TOPIC, header)
 

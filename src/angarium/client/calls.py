@@ -56,10 +56,12 @@ class Calls:
             try:
                 async with asyncio.timeout(left_s):
                     connection = await self._way(partition)
-                patience_s = wait_s + self._settings.attempt_timeout_s * 2**failures
-                return await connection.request(
-                    operation, header, payload, timeout_s=min(patience_s, deadline - loop.time())
-                )
+                patience_s = deadline - loop.time()
+                if may_repeat:
+                    # Losing patience early pays where another attempt follows, and only there.
+                    attempt_s = wait_s + self._settings.attempt_timeout_s * 2**failures
+                    patience_s = min(patience_s, attempt_s)
+                return await connection.request(operation, header, payload, timeout_s=patience_s)
             except TimeoutError:
                 raise DeadlineExceeded(f"no node could be reached within {time_s:g} s") from None
             except AngariumError as error:

@@ -268,7 +268,7 @@ class SyncClient(SyncGroups, SyncTransactional):
     def create_topic(
         self, name: str, *, partitions: int = 1, config: TopicConfig | None = None
     ) -> TopicInfo:
-        """Make a topic; `AlreadyExists` if there is one of that name."""
+        """Make a topic; `AlreadyExists` if there is one of that name with other settings."""
         return self._thread.call(
             self._client.create_topic(name, partitions=partitions, config=config)
         )

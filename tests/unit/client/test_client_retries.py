@@ -121,6 +121,18 @@ def test_a_node_that_does_not_answer_is_asked_again(run: Runner) -> None:
     run(main())
 
 
+def test_what_cannot_be_repeated_is_waited_for_as_long_as_any_call_may_take(run: Runner) -> None:
+    async def main() -> None:
+        # An attempt is over after 50 ms, and nothing follows it: a busy node made the topic, and
+        # the caller was told that nobody knows.
+        async with talking(attempt_timeout_s=0.05) as (cluster, client):
+            cluster.plan(Operation.CREATE_TOPIC, delay(0.2))
+            assert (await client.create_topic("slow")).name == "slow"
+            assert cluster.nodes[0].requests.count(Operation.CREATE_TOPIC) == 1
+
+    run(main())
+
+
 def test_a_late_answer_does_no_harm(run: Runner) -> None:
     async def main() -> None:
         async with talking(attempt_timeout_s=0.05) as (cluster, client):
