@@ -95,7 +95,8 @@ class Observing:
         cluster = await self._broker.cluster_status()
         meters = self._facts.meters
         total = meters.total
-        memory_mb = resident_bytes() / _MEGABYTE
+        # Whole numbers: clients of the earlier brokers read them into integers.
+        memory_mb = resident_bytes() // _MEGABYTE
         tasks = len(asyncio.all_tasks())
         is_leader = cluster.catalog_leader == cluster.node
         topics = {
@@ -103,8 +104,8 @@ class Observing:
                 "published_total": one.published,
                 "consumed_total": one.delivered,
                 "active_subscribers": one.subscribers,
-                "publish_rate_sec": meters.rate(name, "published", one.published),
-                "consume_rate_sec": meters.rate(name, "delivered", one.delivered),
+                "publish_rate_sec": round(meters.rate(name, "published", one.published)),
+                "consume_rate_sec": round(meters.rate(name, "delivered", one.delivered)),
             }
             for name, one in sorted(meters.topics.items())
         }
@@ -119,7 +120,7 @@ class Observing:
                     "published_total": total.published,
                     "consumed_total": total.delivered,
                     "failed_total": total.failed,
-                    "msg_per_sec": meters.rate("", "published", total.published),
+                    "msg_per_sec": round(meters.rate("", "published", total.published)),
                     "bytes_alloc_mb": memory_mb,
                     "num_goroutines": tasks,
                     "uptime": f"{int(time.time() - meters.started_at)}s",

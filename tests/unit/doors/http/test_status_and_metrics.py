@@ -42,6 +42,26 @@ def test_the_status_has_every_name_that_earlier_brokers_gave() -> None:
     run(story())
 
 
+def test_all_numbers_of_the_status_are_whole() -> None:
+    """Clients of the earlier brokers read them into integers, and fail at a fraction."""
+
+    async def story() -> None:
+        async with opened() as door:
+            meters = door.door.observing._facts.meters
+            meters.published("orders", 3, 300)
+            meters.rate("orders", "published", 3)
+            meters._rates["orders", "published"].per_second = 2.5
+            status = (await door.ask("GET", "/status")).json
+            whole, topic = status["stats"]["global"], status["stats"]["topics"]["orders"]
+            numbers = {**whole, **topic, **status}
+            for name in ("stats", "uptime", "node_id", "leader_id", "cluster_id", "version"):
+                del numbers[name]
+            assert {type(one) for one in numbers.values()} <= {int, bool}, numbers
+            assert topic["publish_rate_sec"] == 2
+
+    run(story())
+
+
 def test_health_is_told_in_one_word() -> None:
     async def story() -> None:
         async with opened() as door:
