@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urljoin
 
 import pytest
 from tests.doors.cluster_of_doors import run
@@ -13,6 +15,8 @@ from tests.doors.compat.profiles_on import TOKEN, Profiles
 from tests.doors.speaking import http
 from websockets.asyncio.client import connect
 from websockets.typing import Subprotocol
+
+from angarium.client import Client
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,6 +83,9 @@ def test_its_http_routes_publish_and_stream(hermes: Hermes) -> None:
         ("POST", "/publish", b"{", 400),
         ("POST", "/publish", {"payload": "x"}, 400),
         ("POST", "/publish", {"topic": "", "payload": "x"}, 400),
+        ("POST", "/publish", {"topic": "a"}, 400),
+        ("POST", "/publish", {"topic": "a", "payload": ""}, 400),
+        ("GET", "/nowhere", None, 404),
         ("POST", "/publish", {"topic": "a", "payload": "x", "mode": 9}, 400),
         ("GET", "/publish", None, 405),
         ("GET", "/subscribe", None, 400),
@@ -122,5 +129,60 @@ def test_its_status_and_graphql_answer_as_they_did(hermes: Hermes) -> None:
             await ws.send(json.dumps({"type": "start", "id": "1", "payload": {"query": wish}}))
             message = json.loads(await ws.recv())
             assert message["payload"]["data"] == {"subscribe": {"payload": "x"}}
+
+    run(story())
+
+
+def test_the_page_asks_where_it_is_answered(hermes: Hermes) -> None:
+    """It is served at / and at /query, and what it asks goes to /query either way."""
+
+    async def story() -> None:
+        for path in ("/", "/query"):
+            page = (await http(hermes.http, "GET", path)).body.decode()
+            (name,) = re.findall(r'new URL\("([^"]+)", location.href\)', page)
+            endpoint = urljoin(f"http://{hermes.http}{path}", name).removeprefix(
+                f"http://{hermes.http}"
+            )
+            answer = await http(hermes.http, "POST", endpoint, {"query": "{ health }"})
+            assert answer.json == {"data": {"health": "ok"}}
+            assert b"type Message" in (await http(hermes.http, "GET", f"{endpoint}/schema")).body
+
+    run(story())
+
+
+@pytest.mark.parametrize("group", ["", "readers-of-new-ones", None])
+def test_a_subscription_over_graphql_makes_the_topic(
+    hermes: Hermes, profiles: Profiles, group: str | None
+) -> None:
+    """As over gRPC; and a group that begins here sends its dead letters where theirs go."""
+
+    async def story() -> None:
+        topic = f"made-by-{group or type(group).__name__}"
+        wish = """subscription($t: String!, $g: String) {
+          subscribe(topic: $t, groupId: $g) { payload } }"""
+        async with (
+            connect(
+                f"ws://{hermes.http}/query",
+                subprotocols=[Subprotocol("graphql-transport-ws")],
+                proxy=None,
+            ) as ws,
+            Client(*profiles.servers) as client,
+        ):
+            await ws.send('{"type": "connection_init"}')
+            await ws.recv()
+            payload = {"query": wish, "variables": {"t": topic, "g": group}}
+            await ws.send(json.dumps({"type": "subscribe", "id": "1", "payload": payload}))
+            receiving = asyncio.create_task(ws.recv())
+            async with asyncio.timeout(30):
+                while not receiving.done():
+                    # What comes before the subscription has begun is nobody's.
+                    await http(hermes.http, "POST", "/publish", {"topic": topic, "payload": "x"})
+                    await asyncio.wait((receiving,), timeout=0.2)
+            assert json.loads(await receiving)["payload"] == {
+                "data": {"subscribe": {"payload": "x"}}
+            }
+            if group:
+                config = (await client.group(group).describe()).config
+                assert config.dead_letter_topic == "hermes.dlq"
 
     run(story())

@@ -99,7 +99,15 @@ def hermes_doors(settings: Settings, node: NodePart) -> list[Part]:
         facts = NodeFacts(node.node, service.meters)
         port = chosen.hermes_http_port
         found.append(
-            HermesHttpDoor(service, service, host=host, port=port, facts=facts, joining=joining)
+            HermesHttpDoor(
+                service,
+                service,
+                host=host,
+                port=port,
+                facts=facts,
+                joining=joining,
+                origins=settings.http.origins,
+            )
         )
     return found
 

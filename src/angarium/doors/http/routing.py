@@ -118,8 +118,12 @@ class _Branch:
 class Router:
     """Finds the route of a request and reads its parameters."""
 
-    def __init__(self, routes: Iterable[Route]) -> None:
+    def __init__(
+        self, routes: Iterable[Route], *, lists: str = "GET /v1/openapi.json lists all"
+    ) -> None:
+        """Take the routes; `lists` is what whoever asks for something else is told."""
         self.routes = tuple(routes)
+        self._nothing = f"there is nothing at this path; {lists}"
         self._root = _Branch()
         self._remembered: dict[bytes, tuple[Route, msgspec.Struct]] = {}
         for route in self.routes:
@@ -162,13 +166,13 @@ class Router:
                 name, child = branch.variable
                 given[name] = segment
             if child is None:
-                raise NotFound("there is nothing at this path; GET /v1/openapi.json lists all")
+                raise NotFound(self._nothing)
             branch = child
         method = b"GET" if request.method == b"HEAD" else request.method
         route = branch.routes.get(method)
         if route is None:
             if not branch.routes:
-                raise NotFound("there is nothing at this path; GET /v1/openapi.json lists all")
+                raise NotFound(self._nothing)
             allowed = b", ".join(sorted(branch.routes))
             raise Refused(
                 f"this path takes {allowed.decode()}", status=405, headers=((b"Allow", allowed),)

@@ -119,7 +119,8 @@ class BaleMetricsDoor:
         self._host = host
         self._ports = ports
         summary = "The metrics of the profile."
-        router = Router([Route(method="GET", path="/metrics", handler=self._page, summary=summary)])
+        route = Route(method="GET", path="/metrics", handler=self._page, summary=summary)
+        router = Router([route], lists="there is GET /metrics alone")
         limits = HttpLimits(connections_max=CONNECTIONS_MAX)
         self._servers = [HttpServer(router.dispatch, problem, limits) for _ in ports]
 

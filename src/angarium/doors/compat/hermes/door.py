@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
 from angarium.doors.compat.hermes.feeds import begun
@@ -177,12 +178,13 @@ class Tally:
 
 
 async def _deliver(feed: Feed, context: Context) -> None:
-    async for portion in feed.messages():
-        for one in portion:
-            message = _message(
-                id=one.id, topic=one.topic, payload=one.payload, timestamp=one.time_us * 1_000
-            )
-            await context.write(message.SerializeToString())
+    async with aclosing(feed.messages()) as portions:
+        async for portion in portions:
+            for one in portion:
+                message = _message(
+                    id=one.id, topic=one.topic, payload=one.payload, timestamp=one.time_us * 1_000
+                )
+                await context.write(message.SerializeToString())
 
 
 async def _listen(feed: Feed, requests: AsyncIterator[bytes]) -> None:

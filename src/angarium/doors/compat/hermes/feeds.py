@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from angarium.api import (
@@ -14,14 +15,15 @@ from angarium.api import (
     TopicConfig,
     Verb,
 )
+from angarium.doors.http.passing import passing_id, time_us
 from angarium.doors.http.records import readable, records_of
 from angarium.doors.http.socket_feeds import lent_records
-from angarium.errors import InvalidArgument, NotFound
+from angarium.errors import AlreadyExists, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 
-    from angarium.api import Broker, Consumption, GroupBroker, Subscription
+    from angarium.api import Broker, Consumption, Delivery, GroupBroker, Subscription, TopicInfo
 
 LIVE: Final = ""
 REPLAY: Final = "__REPLAY__"
@@ -29,6 +31,15 @@ DEAD_LETTERS: Final = "hermes.dlq"
 """Where the profile's groups send what they gave up."""
 
 CREDIT: Final = 1_000
+
+PORTIONS_MAX: Final = 16
+"""Portions that wait for a member to be sent to. At the bound nothing more is taken."""
+
+GROUP: Final = GroupConfig(dead_letter_topic=DEAD_LETTERS)
+"""How the profile's groups are."""
+
+_OFFSET_END: Final = 1 << 63
+_PARTITION_END: Final = 1 << 31
 
 
 class Sent(NamedTuple):
@@ -48,24 +59,25 @@ class Spot(NamedTuple):
     offset: int
 
 
-def id_of(topic: str, partition: int, offset: int | None) -> str:
-    """Return a message's id; one that is stored nowhere cannot be acknowledged, and says so."""
-    return f"{topic}/{partition}/{'live' if offset is None else offset}"
+def id_of(topic: str, partition: int, offset: int) -> str:
+    """Return the id of a stored message: its place."""
+    return f"{topic}/{partition}/{offset}"
 
 
-def place_in(message_id: str) -> Spot:
-    """Return the place that an id stands for; raises `InvalidArgument`."""
+def place_in(message_id: str) -> Spot | None:
+    """Return the place that an id stands for; None for one that was never given to anything."""
     topic, _, rest = message_id.partition("/")
     partition, _, offset = rest.partition("/")
-    if not topic or not partition.isdecimal() or not offset.isdecimal():
-        raise InvalidArgument(f"{message_id!r} is no id of a message that can be acknowledged")
-    return Spot(topic, int(partition), int(offset))
+    if not (topic and partition.isdecimal() and offset.isdecimal()):
+        return None
+    spot = Spot(topic, int(partition), int(offset))
+    return spot if spot.partition < _PARTITION_END and spot.offset < _OFFSET_END - 1 else None
 
 
 class Feed(Protocol):
     """What comes to one subscriber."""
 
-    def messages(self) -> AsyncIterator[list[Sent]]:
+    def messages(self) -> AsyncGenerator[list[Sent], None]:
         """Yield what comes, in the portions in which it comes."""
 
     async def acknowledge(self, message_id: str) -> None:
@@ -75,38 +87,69 @@ class Feed(Protocol):
         """End it; a member leaves its group."""
 
 
-async def begun(broker: Broker, groups: GroupBroker, topic: str, group: str) -> Feed:
-    """Begin; a topic that is not there is made, as the profile's broker would."""
+async def described(broker: Broker, topic: str) -> TopicInfo:
+    """Return what a topic is; one that is not there is made, as the profile's broker would."""
     try:
-        info = await broker.describe_topic(topic)
+        return await broker.describe_topic(topic)
     except NotFound:
-        info = await broker.create_topic(topic, partitions=1, config=TopicConfig())
-    if group not in (LIVE, REPLAY):
-        consumption = await groups.consume(
-            ConsumeRequest(
-                group=group,
-                topics=(topic,),
-                config=GroupConfig(dead_letter_topic=DEAD_LETTERS),
-                credit=CREDIT,
-            )
-        )
-        return LentFeed(topic, consumption)
+        try:
+            return await broker.create_topic(topic, partitions=1, config=TopicConfig())
+        except AlreadyExists:  # somebody else was faster
+            return await broker.describe_topic(topic)
+
+
+async def begun(broker: Broker, groups: GroupBroker, topic: str, group: str) -> Feed:
+    """Begin; a topic that is not there is made."""
+    info = await described(broker, topic)
     start = Start(Place.EARLIEST if group == REPLAY else Place.LATEST)
     subscription = await broker.subscribe(
         [Interest(topic=topic, partition=one.number, start=start) for one in info.partitions]
     )
-    return TopicFeed(topic, subscription)
+    if group in (LIVE, REPLAY):
+        return TopicFeed(topic, subscription)
+    try:
+        consumption = await groups.consume(
+            ConsumeRequest(group=group, topics=(topic,), config=GROUP, credit=CREDIT)
+        )
+    except BaseException:
+        await subscription.close()
+        raise
+    return MemberFeed(topic, consumption, subscription)
 
 
-class LentFeed:
-    """A part in a group."""
+class MemberFeed:
+    """A part in a group; and, as the profile's broker did it, whatever passes in PERFORMANCE mode,
+    which is handed to everybody who is there."""
 
-    def __init__(self, topic: str, consumption: Consumption) -> None:
+    def __init__(self, topic: str, consumption: Consumption, subscription: Subscription) -> None:
         self._topic = topic
         self._consumption = consumption
+        self._subscription = subscription
 
-    async def messages(self) -> AsyncIterator[list[Sent]]:
-        """Yield what the member is lent."""
+    async def messages(self) -> AsyncGenerator[list[Sent], None]:
+        """Yield what the member is lent, and what passes."""
+        arrived: asyncio.Queue[list[Sent] | Exception | None] = asyncio.Queue(PORTIONS_MAX)
+
+        async def take(source: AsyncIterator[list[Sent]]) -> None:
+            try:
+                async for portion in source:
+                    await arrived.put(portion)
+                await arrived.put(None)
+            except Exception as error:  # whoever reads the queue is told
+                await arrived.put(error)
+
+        tasks = [asyncio.create_task(take(one)) for one in (self._lent(), self._passing())]
+        try:
+            while (portion := await arrived.get()) is not None:
+                if isinstance(portion, Exception):
+                    raise portion
+                yield portion
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+
+    async def _lent(self) -> AsyncIterator[list[Sent]]:
         topic = self._topic
         async for handed in self._consumption:
             number = handed.partition
@@ -115,15 +158,23 @@ class LentFeed:
                 for one in lent_records(handed)
             ]
 
+    async def _passing(self) -> AsyncIterator[list[Sent]]:
+        async for delivery in self._subscription:
+            if delivery.live:
+                for portion in _portions(delivery):
+                    yield portion
+
     async def acknowledge(self, message_id: str) -> None:
-        """Settle a message."""
-        topic, partition, offset = place_in(message_id)
-        await self._consumption.settle(
-            [Settlement(topic, partition, Verb.ACK, (offset, offset + 1))]
-        )
+        """Settle a message; an id that nothing on loan has is no matter, as it was none there."""
+        spot = place_in(message_id)
+        if spot is not None and spot.topic == self._topic:
+            done = (spot.offset, spot.offset + 1)
+            settlement = Settlement(spot.topic, spot.partition, Verb.ACK, done)
+            await self._consumption.settle([settlement])
 
     async def close(self) -> None:
         """Leave the group."""
+        await self._subscription.close()
         await self._consumption.close()
 
 
@@ -134,28 +185,11 @@ class TopicFeed:
         self._topic = topic
         self._subscription = subscription
 
-    async def messages(self) -> AsyncIterator[list[Sent]]:
+    async def messages(self) -> AsyncGenerator[list[Sent], None]:
         """Yield what comes."""
-        topic = self._topic
         async for delivery in self._subscription:
-            number, is_live = delivery.partition, delivery.live
-            for buffer in delivery.batches:
-                batch = readable(buffer, topic=topic, partition=number)
-                some = records_of(
-                    batch,
-                    from_offset=delivery.from_offset,
-                    expired=delivery.expired,
-                    live=is_live,
-                )
-                yield [
-                    Sent(
-                        id_of(topic, number, None if is_live else one.offset),
-                        topic,
-                        one.value or b"",
-                        one.append_time or one.timestamp,
-                    )
-                    for one in some
-                ]
+            for portion in _portions(delivery):
+                yield portion
 
     async def acknowledge(self, _: str) -> None:
         """Nothing is kept outside of a group."""
@@ -163,3 +197,22 @@ class TopicFeed:
     async def close(self) -> None:
         """End it."""
         await self._subscription.close()
+
+
+def _portions(delivery: Delivery) -> Iterator[list[Sent]]:
+    """Yield the messages of a delivery, batch by batch."""
+    topic, number, is_live = delivery.topic, delivery.partition, delivery.live
+    for buffer in delivery.batches:
+        batch = readable(buffer, topic=topic, partition=number)
+        some = records_of(
+            batch, from_offset=delivery.from_offset, expired=delivery.expired, live=is_live
+        )
+        yield [
+            Sent(
+                passing_id(topic, number) if is_live else id_of(topic, number, one.offset),
+                topic,
+                one.value or b"",
+                time_us(one),
+            )
+            for one in some
+        ]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
 
-from angarium.doors.compat.hermes.feeds import begun
+from angarium.doors.compat.hermes.feeds import GROUP, begun, described
 from angarium.doors.compat.hermes.joining import Joining
 from angarium.doors.compat.hermes.publishing import HermesPublishing
 from angarium.doors.compat.listening import Refused
@@ -17,6 +17,7 @@ from angarium.doors.compat.pacing import paced
 from angarium.doors.http.events import HEADERS, HEARTBEAT
 from angarium.doors.http.graphql.endpoint import GraphqlEndpoint
 from angarium.doors.http.graphql.parameters import QueryParameters
+from angarium.doors.http.graphql.subscribing import Subscribing
 from angarium.doors.http.lanes import Lanes
 from angarium.doors.http.observing import Observing, Strangers
 from angarium.doors.http.origins import check_origin
@@ -32,8 +33,8 @@ from angarium.errors import InvalidArgument
 from angarium.wire.error_codec import failure_of
 
 if TYPE_CHECKING:
-    from angarium.api import Broker, GroupBroker
-    from angarium.doors.compat.hermes.feeds import Feed
+    from angarium.api import Broker, GroupBroker, TopicInfo
+    from angarium.doors.compat.hermes.feeds import Feed, Sent
     from angarium.doors.http.observing import Facts
     from angarium.doors.http.server import Request, Stream
     from angarium.doors.http.server.messages import Answer
@@ -46,7 +47,7 @@ class PublishBody(msgspec.Struct, frozen=True):
     """A record."""
 
     topic: str
-    payload: str = ""
+    payload: str
     mode: Annotated[int, Meta(ge=0, le=2)] = 0
 
 
@@ -77,6 +78,13 @@ _publish: Final = msgspec.json.Decoder(PublishBody)
 _batch: Final = msgspec.json.Decoder(BatchBody)
 
 
+class HermesSubscribing(Subscribing):
+    """Subscriptions over GraphQL, to topics that are made where they are not there."""
+
+    async def _described(self, topic: str) -> TopicInfo:
+        return await described(self._broker, topic)
+
+
 class HermesHttpDoor:
     """Serves the profile's HTTP routes on one address."""
 
@@ -90,8 +98,11 @@ class HermesHttpDoor:
         facts: Facts | None = None,
         limits: HttpLimits | None = None,
         joining: Joining | None = None,
+        origins: tuple[str, ...] = (),
     ) -> None:
+        """Prepare; `origins` are the web pages from elsewhere whose scripts may use it."""
         self._joining = joining or Joining(broker, token="")
+        self._origins = frozenset(origins)
         broker = paced(patient(broker))
         self._broker = broker
         self._groups = patient(groups)
@@ -100,10 +111,17 @@ class HermesHttpDoor:
         self._limits = limits or HttpLimits()
         self._publishing = HermesPublishing(broker)
         shapes = TopicShapes(broker)
-        self._graphql = GraphqlEndpoint(broker, groups, shapes, Lanes(broker, shapes))
+        self._graphql = GraphqlEndpoint(
+            broker,
+            self._groups,
+            shapes,
+            Lanes(broker, shapes),
+            name="query",
+            subscribing=HermesSubscribing(broker, self._groups, GROUP),
+        )
         self._observing = Observing(broker, facts or Strangers(), lambda: self.server)
         self._subscriptions = 0
-        self._router = Router(self._routes())
+        self._router = Router(self._routes(), lists="docs/reference/compat.md has a list")
         self.server = HttpServer(self._handle, _sentence, self._limits)
 
     async def start(self) -> int:
@@ -115,7 +133,7 @@ class HermesHttpDoor:
         await self.server.stop(grace_s)
 
     def _handle(self, request: Request) -> Answer:
-        check_origin(request, frozenset())
+        check_origin(request, self._origins)
         return self._router.dispatch(request)
 
     def _routes(self) -> list[Route]:
@@ -128,6 +146,7 @@ class HermesHttpDoor:
             ("GET", "/status", observing.status, NoParameters),
             ("POST", "/query", graphql.post, QueryParameters),
             ("GET", "/query", graphql.get, QueryParameters),
+            ("GET", "/query/schema", graphql.sdl, NoParameters),
             ("GET", "/", graphql.playground, QueryParameters),
         ]
         return [
@@ -137,6 +156,8 @@ class HermesHttpDoor:
 
     async def _publish_one(self, request: Request, _: NoParameters) -> Response:
         body = decoded(request.body, _publish)
+        if not body.payload:
+            raise InvalidArgument("topic and payload are required")
         await self._publishing.publish(body.topic, body.payload.encode(), body.mode)
         return Response(200, _encode({"success": True}), JSON)
 
@@ -163,17 +184,12 @@ class HermesHttpDoor:
         await stream.write(b"event: connected\ndata: %b\n\n" % name)
         beating = asyncio.create_task(self._beat(stream))
         try:
-            async for portion in feed.messages():
-                for one in portion:
-                    shown = {
-                        "id": one.id,
-                        "payload": one.payload.decode(errors="replace"),
-                        "timestamp": one.time_us // 1_000_000,
-                        "topic": one.topic,
-                    }
-                    await stream.write(b"data: %b\n\n" % _encode(shown))
-                    # As the profile's broker does: written is delivered.
-                    await feed.acknowledge(one.id)
+            async with aclosing(feed.messages()) as portions:
+                async for portion in portions:
+                    for one in portion:
+                        await stream.write(b"data: %b\n\n" % _encode(_shown(one)))
+                        # As the profile's broker does: written is delivered.
+                        await feed.acknowledge(one.id)
         finally:
             beating.cancel()
             stream.end()
@@ -194,6 +210,15 @@ class HermesHttpDoor:
         if refusal:
             return Response(400, f"{refusal}\n".encode(), _PLAIN)
         return Response(200, _encode({"success": True}), JSON)
+
+
+def _shown(one: Sent) -> dict[str, object]:
+    return {
+        "id": one.id,
+        "payload": one.payload.decode(errors="replace"),
+        "timestamp": one.time_us // 1_000_000,
+        "topic": one.topic,
+    }
 
 
 def _sentence(error: Exception, /, *, status: int | None = None) -> Response:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 RESPONSE_JSON: Final = b"application/graphql-response+json"
 _PLAYGROUND: Final = Path(__file__).with_name("playground.html")
+_PLACEHOLDER: Final = b"ENDPOINT"
 
 
 class Operation(msgspec.Struct, frozen=True):
@@ -59,14 +60,17 @@ class GraphqlEndpoint:
         shapes: TopicShapes,
         lanes: Lanes,
         *,
+        name: str = "graphql",
+        subscribing: Subscribing | None = None,
         limits: GraphqlLimits | None = None,
     ) -> None:
+        """Prepare; `name` is the last part of the path, where the page finds everything."""
         self._limits = limits or GraphqlLimits()
         self._schema = schema()
         self._documents = Documents(self._schema, self._limits)
         self._resolvers = Resolvers(broker, groups, shapes, lanes)
-        self._subscribing = Subscribing(broker, groups)
-        self._page = _PLAYGROUND.read_bytes()
+        self._subscribing = subscribing or Subscribing(broker, groups)
+        self._page = _PLAYGROUND.read_bytes().replace(_PLACEHOLDER, name.encode())
 
     def post(self, request: Request, _: QueryParameters) -> Answer:
         """Execute one operation, or a few."""
@@ -121,7 +125,7 @@ class GraphqlEndpoint:
         """Show the page."""
         return Response(200, self._page, b"text/html; charset=utf-8")
 
-    def sdl(self, _: Request) -> Response:
+    def sdl(self, _: Request, __: object = None) -> Response:
         """Show the schema."""
         return Response(200, SDL.strip().encode(), b"text/plain; charset=utf-8")
 

@@ -62,8 +62,9 @@ def told(error: GraphQLError) -> dict[str, Any]:
     original = error.original_error
     # What graphql-core itself refuses is a mistake of the caller; it wraps what it says of
     # variables in a second error of its own.
-    is_theirs = original is None or isinstance(original, GraphQLError)
-    known = InvalidArgument(error.message) if is_theirs else original
+    known = original
+    if known is None or isinstance(known, GraphQLError):
+        known = InvalidArgument(error.message)
     failure = failure_of(known)
     status = status_of(known) if isinstance(known, AngariumError) else INTERNAL
     shown: dict[str, Any] = {"message": failure.message}

@@ -70,16 +70,16 @@ type Subscription {
   The records of a topic. Group "" is what comes from now on, "__REPLAY__" everything from the
   start; any other takes part in that group, where each record is acknowledged once it was sent.
   """
-  subscribe(topic: String!, groupId: String! = ""): Message!
+  subscribe(topic: String!, groupId: String = ""): Message!
 }
 
 type Message {
-  "Topic, partition and offset in one word."
+  "Topic, partition and offset in one word; a PERFORMANCE record, which has none, has one made up."
   id: ID!
   topic: String!
   "Bytes that are no UTF-8 are replaced; `payloadBase64` has them as they are."
   payload: String!
-  "Seconds since 1970."
+  "Seconds since 1970: when it was appended, or, of a PERFORMANCE record, handed on."
   timestamp: Int!
   payloadBase64: String!
   key: String

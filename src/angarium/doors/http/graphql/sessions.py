@@ -16,6 +16,7 @@ from graphql import ExecutionResult, GraphQLError, OperationType, subscribe
 
 from angarium.doors.http.graphql.documents import operation_kind
 from angarium.doors.http.graphql.execution import answer_of, executed, refusal
+from angarium.doors.http.graphql.subscribing import LIVE
 from angarium.doors.http.server.stream import StreamCut
 from angarium.doors.http.strict_json import decoded
 from angarium.errors import AngariumError, InvalidArgument, LimitExceeded
@@ -210,8 +211,14 @@ class GraphqlSession:
             pass
 
     async def _stream(self, name: str, payload: Payload, prepared: Prepared) -> None:
-        def source(_: object, __: object, *, topic: str, groupId: str) -> AsyncIterator[Event]:  # noqa: N803
-            return self._subscribing.stream(topic=topic, group=groupId)
+        def source(
+            _: object,
+            __: object,
+            *,
+            topic: str,
+            groupId: str | None,  # noqa: N803  (the schema's name)
+        ) -> AsyncIterator[Event]:
+            return self._subscribing.stream(topic=topic, group=groupId or LIVE)
 
         begun = subscribe(
             self._schema,

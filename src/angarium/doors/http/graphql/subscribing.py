@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from angarium.api import ConsumeRequest, Interest, Place, Settlement, Start, Verb
 from angarium.doors.http.graphql.resolving import HeaderView
+from angarium.doors.http.passing import passing_id, time_us
 from angarium.doors.http.records import readable, records_of
 from angarium.doors.http.socket_feeds import lent_records
 from angarium.wire.errors import UnsupportedOperation
@@ -14,7 +15,7 @@ from angarium.wire.errors import UnsupportedOperation
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from angarium.api import Broker, GroupBroker
+    from angarium.api import Broker, GroupBroker, GroupConfig, TopicInfo
     from angarium.batch import Record
 
 LIVE: Final = ""
@@ -30,7 +31,7 @@ CREDIT: Final = 200
 class MessageView:
     """A record, as a subscription shows it."""
 
-    __slots__ = ("_is_live", "_record", "attempt", "partition", "topic")
+    __slots__ = ("_is_live", "_record", "attempt", "id", "partition", "time_us", "topic")
 
     def __init__(
         self, record: Record, *, topic: str, partition: int, attempt: int = 1, is_live: bool = False
@@ -40,10 +41,8 @@ class MessageView:
         self.topic = topic
         self.partition = partition
         self.attempt = attempt
-
-    @property
-    def id(self) -> str:
-        return message_id(self.topic, self.partition, None if self._is_live else self.offset)
+        self.id = passing_id(topic, partition) if is_live else f"{topic}/{partition}/{self.offset}"
+        self.time_us = time_us(record)
 
     @property
     def payload(self) -> str:
@@ -55,7 +54,7 @@ class MessageView:
 
     @property
     def timestamp(self) -> int:
-        return (self._record.append_time or self._record.timestamp) // 1_000_000
+        return self.time_us // 1_000_000
 
     @property
     def key(self) -> str | None:
@@ -77,17 +76,16 @@ class Event(NamedTuple):
     subscribe: MessageView
 
 
-def message_id(topic: str, partition: int, offset: int | None) -> str:
-    """Return a record's place in one word; a record that is stored nowhere has only a half."""
-    return f"{topic}/{partition}/{'' if offset is None else offset}"
-
-
 class Subscribing:
     """Makes the streams behind subscriptions."""
 
-    def __init__(self, broker: Broker, groups: GroupBroker | None) -> None:
+    def __init__(
+        self, broker: Broker, groups: GroupBroker | None, config: GroupConfig | None = None
+    ) -> None:
+        """Prepare; `config` is how groups are that begin here."""
         self._broker = broker
         self._groups = groups
+        self._config = config
 
     def stream(self, *, topic: str, group: str) -> AsyncIterator[Event]:
         """Return what comes; it begins when it is first asked."""
@@ -95,8 +93,12 @@ class Subscribing:
             return self._records(topic, from_start=group == REPLAY)
         return self._lent(topic, group)
 
+    async def _described(self, topic: str) -> TopicInfo:
+        """Return what a topic is; raises `NotFound`."""
+        return await self._broker.describe_topic(topic)
+
     async def _records(self, topic: str, *, from_start: bool) -> AsyncIterator[Event]:
-        info = await self._broker.describe_topic(topic)
+        info = await self._described(topic)
         start = Start(Place.EARLIEST if from_start else Place.LATEST)
         subscription = await self._broker.subscribe(
             [Interest(topic=topic, partition=one.number, start=start) for one in info.partitions]
@@ -124,8 +126,9 @@ class Subscribing:
     async def _lent(self, topic: str, group: str) -> AsyncIterator[Event]:
         if self._groups is None:
             raise UnsupportedOperation("groups are not served here")
+        await self._described(topic)
         consumption = await self._groups.consume(
-            ConsumeRequest(group=group, topics=(topic,), credit=CREDIT)
+            ConsumeRequest(group=group, topics=(topic,), config=self._config, credit=CREDIT)
         )
         try:
             async for handed in consumption:
