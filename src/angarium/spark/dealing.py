@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from angarium.batch.arrow import from_arrow
 from angarium.batch.hashing import NO_KEY, key_hash, key_hash_column
 from angarium.errors import InvalidArgument
+from angarium.spark.type_names import spark_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -35,6 +36,12 @@ _COLUMNS: Final = {
 }
 
 
+_HINTS: Final = {
+    "partition": ": int(partition) makes one",
+    "headers": ": map_from_entries(headers) makes one of Kafka's array of pairs",
+}
+
+
 class Packed(NamedTuple):
     """A batch for one partition."""
 
@@ -50,7 +57,10 @@ def check_columns(fields: Sequence[tuple[str, Any]], *, topic: str | None) -> No
         if name not in _COLUMNS:
             raise InvalidArgument(f"a topic takes no column {name}; it takes {', '.join(_COLUMNS)}")
         if kind not in _COLUMNS[name]:
-            raise InvalidArgument(f"the column {name} is {kind}, not {_COLUMNS[name][0]}")
+            wanted = " or ".join(dict.fromkeys(map(spark_name, _COLUMNS[name])))
+            raise InvalidArgument(
+                f"the column {name} is {spark_name(kind)}, not {wanted}{_HINTS.get(name, '')}"
+            )
     if "value" not in given:
         raise InvalidArgument("there is no column value")
     if topic is None and "topic" not in given:

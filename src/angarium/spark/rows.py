@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from angarium.batch.arrow import SCHEMA
 from angarium.errors import InvalidArgument
+from angarium.spark.type_names import spark_name
 from angarium.spark.values.reading import ValueReader
 
 if TYPE_CHECKING:
@@ -61,7 +62,9 @@ class RowShape:
             elif name not in COLUMNS:
                 raise InvalidArgument(f"a topic has no column {name}; it has {', '.join(COLUMNS)}")
             elif kind != COLUMNS[name] and not (name in TEXT_COLUMNS and kind == pa.string()):
-                raise InvalidArgument(f"the column {name} is of type {COLUMNS[name]}, not {kind}")
+                raise InvalidArgument(
+                    f"the column {name} is {spark_name(COLUMNS[name])}, not {spark_name(kind)}"
+                )
         if values is not None and self._values is None:
             raise InvalidArgument(
                 f"the schema has no struct {values.column} for the decoded values: "

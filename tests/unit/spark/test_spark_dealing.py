@@ -108,7 +108,25 @@ def test_much_is_packed_into_several_batches() -> None:
     ("fields", "refusal"),
     [
         ([("value", pa.binary()), ("colour", pa.string())], "takes no column colour"),
-        ([("value", pa.int64())], "the column value is int64, not binary"),
+        ([("value", pa.int64())], "the column value is bigint, not binary or string"),
+        (
+            [("value", pa.binary()), ("partition", pa.int64())],
+            r"the column partition is bigint, not int: int\(partition\)",
+        ),
+        (
+            [
+                ("value", pa.binary()),
+                (
+                    "headers",
+                    pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
+                ),
+            ],
+            "headers is array<struct<key:string,value:binary>>, not map<string,binary>: map_from",
+        ),
+        (
+            [("value", pa.binary()), ("timestamp", pa.timestamp("us"))],
+            "the column timestamp is timestamp_ntz, not timestamp",
+        ),
         ([("key", pa.binary())], "there is no column value"),
     ],
 )

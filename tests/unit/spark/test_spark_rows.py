@@ -60,7 +60,7 @@ def test_bytes_that_are_not_text_are_refused_as_text() -> None:
     ("field", "refusal"),
     [
         (("colour", pa.string()), "a topic has no column colour; it has key, value"),
-        (("offset", pa.int32()), "the column offset is of type int64, not int32"),
+        (("offset", pa.int32()), "the column offset is bigint, not int"),
     ],
 )
 def test_columns_that_a_topic_does_not_have_are_refused(

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from angarium.errors import InvalidArgument
+from angarium.spark.type_names import spark_name
 
 _QUOTES: Final = r'["\\]'
 _CONTROLS: Final = r"[\x00-\x1f]"
@@ -55,7 +56,9 @@ def refuse_unwritable(kind: Any, name: str = "value") -> None:
         or kinds.is_date32(kind)
         or kinds.is_timestamp(kind)
     ):
-        raise InvalidArgument(f"{name} is {kind}, which JSON has no form for; use base64 or string")
+        raise InvalidArgument(
+            f"{name} is {spark_name(kind)}, which JSON has no form for; use base64 or string"
+        )
 
 
 def _simple(column: pa.Array) -> pa.Array:

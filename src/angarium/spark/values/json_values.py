@@ -15,6 +15,7 @@ import pyarrow.json as pj
 import pyarrow.types as kinds
 
 from angarium.errors import InvalidArgument
+from angarium.spark.type_names import spark_name
 from angarium.spark.values.codec import Undecodable
 from angarium.spark.values.json_texts import json_texts, refuse_unwritable
 
@@ -118,7 +119,7 @@ def _refuse_unreadable(kind: Any, name: str) -> None:
         _refuse_unreadable(kind.value_type, f"{name}[]")
     elif not any(is_one(kind) for is_one in _READABLE):
         hint = "a struct with its names" if kinds.is_map(kind) else "string"
-        raise InvalidArgument(f"{name} cannot be read from JSON as {kind}; say {hint}")
+        raise InvalidArgument(f"{name} cannot be read from JSON as {spark_name(kind)}; say {hint}")
 
 
 def _said(error: Exception) -> str:

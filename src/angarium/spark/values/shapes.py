@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow.types as kinds
 
 from angarium.errors import InvalidArgument
+from angarium.spark.type_names import spark_name
 
 
 def refuse_unknown_members(wanted: Any, known: Any, source: str, name: str = "value") -> None:
@@ -29,4 +30,6 @@ def refuse_unknown_members(wanted: Any, known: Any, source: str, name: str = "va
         refuse_unknown_members(wanted.key_type, known.key_type, source, f"{name}'s keys")
         refuse_unknown_members(wanted.item_type, known.item_type, source, f"{name}[]")
     elif wanted != known:
-        raise InvalidArgument(f"{name} is {known} in {source}, not {wanted}")
+        raise InvalidArgument(
+            f"{name} is {spark_name(known)} in {source}, not {spark_name(wanted)}"
+        )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from angarium.errors import InvalidArgument
+from angarium.spark.type_names import spark_name
 from angarium.spark.values.codec import codec_of
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def check_structs(
     given = dict(fields)
     kind = given.get(values.column)
     if kind is None or not pa.types.is_struct(kind):
-        there = "there is none" if kind is None else f"it is {kind}"
+        there = "there is none" if kind is None else f"it is {spark_name(kind)}"
         raise InvalidArgument(
             f"valueFormat={values.format.value} needs a struct {values.column}, and {there}"
         )
