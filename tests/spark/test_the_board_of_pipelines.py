@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from angarium.errors import NotFound
+from angarium.errors import NotFound, PreconditionFailed
 from angarium.pipelines.board import BELIEVED_S, Board, State, Status
 
 if TYPE_CHECKING:
@@ -49,9 +49,15 @@ def test_a_pipeline_whose_process_was_killed_is_lost_and_not_running(
     running = subprocess.Popen([sys.executable, "-c", POSTS, servers, name])
     try:
         wait_for(Board(client), name, State.RUNNING)
+        with pytest.raises(PreconditionFailed, match=f"{name} runs already, as process"):
+            Board(client).refuse_second(name)
+        Board(client).refuse_second("another")
     finally:
         running.kill()
         running.wait(60)
+    # It still says that it runs, and may be started again at once: its process is gone.
+    assert state_of(Board(client), name) is State.RUNNING
+    Board(client).refuse_second(name)
     later = Board(client, wall_clock=lambda: time.time() + BELIEVED_S + 1)
     assert state_of(later, name) is State.LOST
     with pytest.raises(NotFound, match=f"no pipeline {name} is running"):

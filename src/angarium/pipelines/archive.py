@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.errors import InvalidArgument, PreconditionFailed
 from angarium.pipelines.archive_files import BYTES_PER_FILE, FILES, file_of, writes_files
+from angarium.pipelines.jobs import archive_source
 from angarium.spark.lake import Lake, LakeForm, Stretch
 from angarium.spark.options import read_options
 
@@ -52,11 +53,8 @@ def archive(
     """
     from angarium.spark.stream import HAS_LIMITS  # noqa: PLC0415 (an extra)
 
-    for name in options:
-        if name.lower() in {"rows", "startingoffsets", "startingtimestamp"}:
-            raise InvalidArgument(f"the archive decides about the option {name} itself")
     # Executors may know other servers than the driver does, so they are told.
-    given = {**options, "servers": ",".join(read_options(options, is_stream=True).servers)}
+    given = {**options, "servers": ",".join(archive_source(options).servers)}
     Lake(path, form).create()
     reader = spark.readStream.format("angarium")
     if HAS_LIMITS:

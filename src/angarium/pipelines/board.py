@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from angarium.client import SyncClient, TopicConfig
-from angarium.errors import AlreadyExists, NotFound
+from angarium.errors import AlreadyExists, NotFound, PreconditionFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,8 +94,7 @@ class Board:
         now = self._clock()
         is_changed = self._posted is None or self._posted.state != status.state
         if at_once or is_changed or now - self._posted_at >= POST_S:
-            where = f"{socket.gethostname()}:{os.getpid()}"
-            line = _Line(status=msgspec.structs.replace(status, where=where))
+            line = _Line(status=msgspec.structs.replace(status, where=_here()))
             self.client.publish(BOARD_TOPIC, msgspec.json.encode(line), key=status.name)
             self._posted, self._posted_at = status, now
 
@@ -108,6 +107,27 @@ class Board:
             assert record.offset is not None, "what is fetched is stored"
             self._heard_to = record.offset + 1
         return any(_line(record.value).stop == name for record in records)
+
+    def refuse_second(self, name: str) -> None:
+        """Raise `PreconditionFailed` if a process of this machine runs a pipeline of that name.
+
+        Two with one checkpoint get in each other's way. What was heard of another machine a moment
+        ago may be dead; that only a person knows.
+        """
+        for one in self.statuses():
+            host, _, process = one.where.rpartition(":")
+            if (
+                one.name == name
+                and one.state is State.RUNNING
+                and one.where != _here()
+                and host == socket.gethostname()
+                and process.isdigit()
+                and _is_alive(int(process))
+            ):
+                raise PreconditionFailed(
+                    f"a pipeline {name} runs already, as process {process}: angarium pipeline stop "
+                    f"{name} ends it, or give this one another name and a checkpoint of its own"
+                )
 
     def stop(self, name: str) -> None:
         """Tell a pipeline to stop; `NotFound` if none of that name runs."""
@@ -126,6 +146,20 @@ class Board:
                     status = msgspec.structs.replace(status, state=State.LOST)
                 newest[status.name] = status
         return [newest[name] for name in sorted(newest)]
+
+
+def _here() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # somebody else's
+    return True
 
 
 def _line(value: bytes | None) -> _Line:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from angarium.errors import InvalidArgument
 from angarium.pipelines.intervals import is_interval
-from angarium.pipelines.jobs import JOBS, Job, Replay
+from angarium.pipelines.jobs import JOBS, Job, Replay, archive_source
 from angarium.spark.lakes.form import LakeForm
 from angarium.spark.options import read_options
 from angarium.spark.values.codec import refuse_unusable
@@ -163,7 +163,7 @@ def _archive(content: Mapping[str, Any]) -> Mapping[str, str]:
     if options.get("table", forms[0]) not in forms:
         raise InvalidArgument(f"archive: table {options['table']!r} is none of {', '.join(forms)}")
     source = {key: value for key, value in options.items() if key not in ("path", "table")}
-    read_options(source, is_stream=True)
+    archive_source(source)
     return options
 
 

@@ -19,6 +19,21 @@ from angarium.spark.words import number, yes_or_no
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from angarium.spark.options import ReadOptions
+
+_ARCHIVES_OWN: Final = frozenset(
+    {
+        "rows",
+        "archive",
+        "startingoffsets",
+        "startingtimestamp",
+        "startingoffsetsbytimestamp",
+        "startingoffsetsbytimestampstrategy",
+    }
+)
+"""Options of the source, in lower case, that are not for whoever wants an archive: everything is
+archived, from the beginning."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
@@ -93,6 +108,24 @@ class Analytics:
     table: str | None = None
 
 
+def archive_source(options: Mapping[str, str]) -> ReadOptions:
+    """Return what an archive reads; `InvalidArgument` for what it decides about itself."""
+    for name in options:
+        if name.lower() in _ARCHIVES_OWN:
+            raise InvalidArgument(f"the archive decides about the option {name} itself")
+    return _whole_records("archive", options)
+
+
+def _whole_records(kind: str, options: Mapping[str, str], *, is_stream: bool = True) -> ReadOptions:
+    """Return the options of a job that takes records as they are."""
+    read = read_options(options, is_stream=is_stream)
+    if read.values is not None:
+        raise InvalidArgument(f"{kind}: values are taken as they are; leave out valueFormat")
+    if read.as_ranges:
+        raise InvalidArgument(f"{kind} is about records; leave out rows")
+    return read
+
+
 def replay_in(table: Mapping[str, str]) -> Replay:
     """Return the replay that a pipeline's file describes."""
     rest = dict(table)
@@ -112,6 +145,7 @@ def replay_in(table: Mapping[str, str]) -> Replay:
         options=rest,
     )
     assert wanted.topic
+    _whole_records("replay", rest, is_stream=False)
     return wanted
 
 
@@ -121,7 +155,7 @@ def mirror_in(table: Mapping[str, str]) -> Mirror:
     to, prefix = rest.pop("to", ""), rest.pop("prefix", "")
     if not to:
         raise InvalidArgument('mirror needs the other cluster: to = "host:7400"')
-    read_options(rest, is_stream=True)
+    _whole_records("mirror", rest)
     return Mirror(to=to, prefix=prefix, options=rest)
 
 
@@ -138,7 +172,7 @@ def analytics_in(table: Mapping[str, str]) -> Analytics:
             interval_s(f"analytics: {name}", own[name])
     if "topic" not in own and "table" not in own:
         raise InvalidArgument("analytics has nowhere to write: give a topic, a table or both")
-    read_options(rest, is_stream=True)
+    _whole_records("analytics", rest)
     return Analytics(options=rest, **own)
 
 

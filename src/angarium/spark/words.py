@@ -18,6 +18,9 @@ T = TypeVar("T")
 NUMBER_MAX: Final = (1 << 63) - 1
 """Offsets and times are no larger than this anywhere."""
 
+MILLIS_MAX: Final = 253_402_300_799_999
+"""The last millisecond of the year 9999, where calendars end."""
+
 _YES_NO: Final = {"true": True, "false": False}
 _UNITS_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION: Final = re.compile(
@@ -81,8 +84,8 @@ def moment_micros(option: str, text: str) -> int:
 
 
 def millis_micros(option: str, millis: int) -> int:
-    """Return a time in µs; the end of all calendars is refused rather than cut."""
-    if millis > NUMBER_MAX // 1000:
+    """Return a time in µs."""
+    if millis > MILLIS_MAX:
         raise InvalidArgument(f"option {option}: {millis} is no time in milliseconds since 1970")
     return millis * 1000
 

@@ -45,19 +45,33 @@ def attend(options: Namespace, wanted: Definition) -> int:
     """Start a pipeline and stay with it until it ends."""
     chosen = choices(options)
     servers = ",".join(map(str, chosen.servers))
-    with SyncClient(servers) as client, starting_spark(options) as spark:
+    with SyncClient(servers) as client:
+        board = Board(client)
+        board.refuse_second(wanted.name)
+        return _attend(options, wanted, board, servers)
+
+
+def _attend(options: Namespace, wanted: Definition, board: Board, servers: str) -> int:
+    chosen = choices(options)
+    with starting_spark(options) as spark:
         from angarium.pipelines.running import run, start  # noqa: PLC0415 (an extra)
 
         logging.basicConfig(format="%(message)s")
-        board = Board(client)
         query = start(spark, wanted, servers=servers)
-        print(f"{wanted.name} runs; Ctrl-C ends it", file=sys.stderr, flush=True)
+        where = _place(wanted.checkpoint, options.master)
+        _say(f"{wanted.name} runs; Ctrl-C ends it. Its checkpoint is {where}")
         ended = run(query, wanted, board, on_progress=lambda now: print_progress(now, chosen))
         if ended.state is State.FAILED:
             failure = query.exception()
             raise failure if failure is not None else Refusal(ended.error)
     print(f"{wanted.name} has ended", file=sys.stderr)
     return 0
+
+
+def _place(checkpoint: str, master: str) -> str:
+    """Return a checkpoint with the folder that it is relative to: from elsewhere it is another."""
+    is_path = ":" not in checkpoint and master.startswith("local")
+    return str(Path(checkpoint).absolute()) if is_path else checkpoint
 
 
 def validate(options: Namespace) -> int:
