@@ -49,7 +49,8 @@ PER_BATCH: Final = 10_000
 KINDS: Final = ("driver", "executor", "leader")
 
 STALL_SECONDS_MAX: Final = 300.0
-"""How long the output may stand still before the run is given up."""
+"""How long the output may stand still before the run is given up, unless told otherwise. A driver
+that was killed takes a quiet machine some 30 s to replace, and a starved one several minutes."""
 
 
 @dataclass(slots=True)
@@ -96,10 +97,12 @@ class Chaos:
         say: Callable[[str], None],
         records_per_batch: int = 20_000,
         quick: bool = False,
+        stall_s_max: float = STALL_SECONDS_MAX,
     ) -> None:
         """Copy `records` records, and meanwhile kill one of each kind in `faults`, in this order.
 
-        `quick` is for short runs: Java compiles less.
+        `quick` is for short runs: Java compiles less. After `stall_s_max` without a record copied
+        it fails.
         """
         self._brokers = brokers
         self._spark = spark
@@ -109,6 +112,7 @@ class Chaos:
         self._say = say
         self._per_batch = records_per_batch
         self._quick = quick
+        self._stall_s_max = stall_s_max
         self._driver: subprocess.Popen[bytes] | None = None
         self._verdict = Verdict(records)
 
@@ -161,8 +165,11 @@ class Chaos:
                 if copied != seen:
                     seen, moved = copied, time.monotonic()
                     self._say(f"{copied:,} of {self._records:,} copied")
-            if time.monotonic() - moved > STALL_SECONDS_MAX:
-                raise TimeoutError(f"nothing was copied for {STALL_SECONDS_MAX:.0f} s")
+            if time.monotonic() - moved > self._stall_s_max:
+                raise TimeoutError(
+                    f"nothing was copied for {self._stall_s_max:.0f} s; the driver's last words:\n"
+                    + self._last_words()
+                )
             assert self._driver is not None
             if self._driver.poll() is not None:
                 self._verdict.ended.append(self._last_words())
@@ -276,6 +283,7 @@ async def run(
     spark: Standalone | None = None,
     quick: bool = False,
     records_per_batch: int = 20_000,
+    stall_s_max: float = STALL_SECONDS_MAX,
 ) -> Verdict:
     """Make the clusters, but for a Spark that runs already, and have it all happen."""
     if spark is None:
@@ -288,6 +296,7 @@ async def run(
                 spark=own,
                 quick=quick,
                 records_per_batch=records_per_batch,
+                stall_s_max=stall_s_max,
             )
     async with ProcessCluster(folder / "brokers") as brokers:
         chaos = Chaos(
@@ -299,6 +308,7 @@ async def run(
             say=say,
             quick=quick,
             records_per_batch=records_per_batch,
+            stall_s_max=stall_s_max,
         )
         return await chaos.run()
 
@@ -310,6 +320,13 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--faults", type=int, default=30, help="how many, of all kinds, by lot")
     parser.add_argument("--seed", type=int, default=1, help="which lot")
     parser.add_argument("--per-batch", type=int, default=100_000, help="records per micro-batch")
+    parser.add_argument(
+        "--patience",
+        type=float,
+        default=STALL_SECONDS_MAX,
+        metavar="S",
+        help="how long nothing may be copied before it fails",
+    )
     parser.add_argument("--folder", type=Path, help="where to work, and to leave what was there")
     options = parser.parse_args(arguments)
     begun = time.monotonic()
@@ -328,6 +345,7 @@ def main(arguments: list[str]) -> int:
                 faults=faults,
                 say=say,
                 records_per_batch=options.per_batch,
+                stall_s_max=options.patience,
             )
         )
     print(verdict)
