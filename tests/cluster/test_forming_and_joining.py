@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tests.cluster.running import ClusterOf, Run
 
     from angarium.ids import NodeId
+    from angarium.testing.cluster.processes import NodeProcess
 
 
 def test_nodes_that_join_belong_to_the_cluster_that_was_formed(
@@ -54,10 +55,50 @@ def test_a_node_that_cannot_reach_anybody_says_so_and_forms_nothing(
             stranger = cluster.prepare()
             nobody = cluster.prepare()
             stranger.start(join=[nobody.address])
-            # It is patient for ten seconds of its own, which a busy machine stretches.
-            status = await asyncio.to_thread(lambda: stranger.wait(within_s=60.0))
-            assert status != 0
+
+            async def says_so() -> bool:
+                return f"{nobody.address} does not let us" in stranger.last_words()
+
+            await eventually(says_so, within_s=60.0, what="it says who does not answer")
+            stranger.terminate()
+            assert await asyncio.to_thread(stranger.wait) == 0
             assert not list(stranger.data.glob("wal/*"))
+
+    run(scenario())
+
+
+def test_nodes_may_be_started_before_the_one_that_forms_the_cluster(
+    run: Run, cluster_of: ClusterOf
+) -> None:
+    async def scenario() -> None:
+        # The first cluster only lends its keeper; the three nodes below are one of their own.
+        async with cluster_of(1) as keeper:
+            nodes = [keeper.prepare() for _ in range(3)]
+            addresses = [one.address for one in nodes]
+            try:
+                for node in nodes[1:]:
+                    node.start(join=[one for one in addresses if one != node.address])
+                for node in nodes[1:]:
+
+                    async def waits(node: NodeProcess = node) -> bool:
+                        return f"{addresses[0]} does not let us" in node.last_words()
+
+                    await eventually(waits, within_s=60.0, what="it waits to be let in")
+                nodes[0].start(form=True)
+                contact = Contact(HOST, nodes[0].port.number)
+
+                async def are_all_there() -> bool:
+                    members = (await contact.status()).nodes
+                    return {one.addresses["wire"] for one in members} == set(addresses)
+
+                await eventually(are_all_there, within_s=60.0, what="all three are members")
+                members = (await contact.status()).nodes
+                assert [one.id for one in members] == [1, 2, 3]
+                assert members[0].addresses["wire"] == addresses[0]
+                contact.cut()
+            finally:
+                for node in nodes:
+                    node.end()
 
     run(scenario())
 

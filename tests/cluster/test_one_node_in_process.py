@@ -11,8 +11,11 @@ from angarium.api import Interest, PublishRequest, Start, TopicConfig
 from angarium.batch import encode
 from angarium.doors.wire.door import WireDoor
 from angarium.errors import NotFound
+from angarium.machine.catalog.commands import Form
 from angarium.modes import DeliveryMode
+from angarium.node.catalog import CatalogDesk
 from angarium.node.config import NodeConfig
+from angarium.node.joining import ask_to_join, cluster_name
 from angarium.node.node import Node
 from angarium.service.broker import Service
 
@@ -30,6 +33,47 @@ async def started(folder: Path) -> tuple[Node, Service]:
         while not node.catalog.machine.nodes.by_id:  # noqa: ASYNC110 - nobody is told
             await asyncio.sleep(0.01)
     return node, service
+
+
+@pytest.mark.parametrize("has_a_name", [False, True])
+def test_whoever_comes_before_the_founder_is_known_waits_and_is_not_called_like_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_a_name: bool
+) -> None:
+    may_introduce = asyncio.Event()
+    introduce = CatalogDesk._introduce
+
+    async def introduce_late(catalog: CatalogDesk) -> None:
+        if has_a_name and not catalog.machine.cluster:
+            await catalog.submit(Form(cluster=cluster_name(catalog._node.identity), level=1))
+        await may_introduce.wait()
+        await introduce(catalog)
+
+    monkeypatch.setattr(CatalogDesk, "_introduce", introduce_late)
+
+    async def scene() -> None:
+        node = Node(NodeConfig(data_directory=tmp_path, wire_port=0, form=True))
+        service = Service(node)
+        door = WireDoor(node, service, service.dispatcher)
+        node.welcome = door.welcome
+        await node.start()
+        try:
+            async with asyncio.timeout(20):
+                while not node.host.catalog.may_serve:  # type: ignore[union-attr]  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+                join = (f"127.0.0.1:{node.wire_port}",)
+                config = NodeConfig(data_directory=tmp_path / "other", join=join)
+                asking = asyncio.ensure_future(ask_to_join(config, {"wire": "127.0.0.1:1"}))
+                # It is asked at least twice before the founder introduces itself.
+                await asyncio.wait((asking,), timeout=0.5)
+                assert not asking.done()
+                may_introduce.set()
+                identity, _ = await asking
+            assert (node.id, identity.node_id) == (1, 2)
+            assert identity.cluster_id == node.identity.cluster_id
+        finally:
+            await node.stop()
+
+    asyncio.run(scene())
 
 
 def test_a_topic_that_was_just_made_serves_at_once(tmp_path: Path) -> None:

@@ -109,6 +109,15 @@ class CatalogDesk:
         replica = self._node.host.catalog
         return replica.applied if replica is not None else Index(0)
 
+    def check_formed(self) -> None:
+        """Raise `NotLeader` as long as this catalog knows of no member.
+
+        The first id is that of the node that forms the cluster. Until the catalog has said so, a
+        newcomer would be given the same one.
+        """
+        if not self.machine.cluster or not self.machine.nodes.by_id:
+            raise NotLeader("the cluster is being formed")
+
     def topic(self, name: str) -> Topic:
         """Return a topic by name; raises `NotFound`."""
         topics = self.machine.topics

@@ -32,13 +32,11 @@ class NodeConfig:
     """Form a new cluster if the data directory is empty. Explicit, because it is done once."""
 
     join: tuple[str, ...] = ()
-    """Wire addresses of nodes to ask for membership if the data directory is empty."""
+    """Wire addresses of nodes to ask for membership if the data directory is empty, again and
+    again until one of them says yes."""
 
     node_id: NodeId | None = None
     """With `join`: come back as this node, whose data are gone."""
-
-    join_patience_s: float = 10.0
-    """How long to ask again to be let in while nobody can say yes; then the start fails."""
 
     region: str = ""
     zone: str = ""

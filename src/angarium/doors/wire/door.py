@@ -277,6 +277,7 @@ class WireDoor:
         if "wire" not in dict(header.addresses):
             raise InvalidArgument("a node that joins says where its wire port is")
         catalog = self._node.catalog
+        catalog.check_formed()
         registered = await catalog.submit(
             NodeRegister(
                 node=header.node,
