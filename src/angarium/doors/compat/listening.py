@@ -16,7 +16,7 @@ import grpc
 import grpc.aio
 from grpc_reflection.v1alpha import reflection
 
-from angarium.doors.grpc.limits import GrpcLimits
+from angarium.doors.grpc.limits import GrpcLimits, server_options
 from angarium.doors.grpc.refusals import expected
 from angarium.doors.status import INTERNAL, GrpcCode, status_of
 from angarium.errors import AngariumError
@@ -74,21 +74,8 @@ class Listener:
     async def start(self) -> int:
         """Listen; return the port. `OSError` if the address cannot be had."""
         limits = GrpcLimits()
-        keepalive_ms = int(limits.keepalive_interval_s * 1_000)
         server = grpc.aio.server(
-            options=[
-                # Without this two nodes could listen on one port, and clients would meet either.
-                ("grpc.so_reuseport", 0),
-                ("grpc.max_receive_message_length", limits.message_bytes_max),
-                ("grpc.max_send_message_length", -1),
-                ("grpc.max_concurrent_streams", limits.calls_per_connection_max),
-                # Subscribers who vanished without a word are noticed, and not kept for ever.
-                ("grpc.keepalive_time_ms", keepalive_ms),
-                ("grpc.keepalive_timeout_ms", keepalive_ms),
-                ("grpc.http2.max_pings_without_data", 0),
-                ("grpc.http2.min_ping_interval_without_data_ms", keepalive_ms // 2),
-            ],
-            maximum_concurrent_rpcs=limits.calls_max,
+            options=server_options(limits), maximum_concurrent_rpcs=limits.calls_max
         )
         schema = self._schema
         served = {name: self._handler(name) for name in schema.methods}

@@ -15,7 +15,7 @@ from grpc_reflection.v1alpha import reflection
 from angarium.doors.grpc.administration import Administration
 from angarium.doors.grpc.calls import streaming, unary
 from angarium.doors.grpc.groups import Groups
-from angarium.doors.grpc.limits import GrpcLimits
+from angarium.doors.grpc.limits import GrpcLimits, server_options
 from angarium.doors.grpc.publish_stream import PublishStreaming
 from angarium.doors.grpc.publishing import Publishing
 from angarium.doors.grpc.reading import Reading
@@ -78,7 +78,7 @@ class GrpcDoor:
         """Open the door; return the port. `OSError` if the address cannot be had."""
         assert self._server is None, "a door is opened once"
         server = grpc.aio.server(
-            options=_options(self._limits), maximum_concurrent_rpcs=self._limits.calls_max
+            options=server_options(self._limits), maximum_concurrent_rpcs=self._limits.calls_max
         )
         server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler(SERVICE, self._handlers()),)
@@ -175,22 +175,6 @@ class GrpcDoor:
         except AngariumError:
             return None  # a hint is a courtesy; the error it would go with matters more
         return next((one.addresses.get("grpc") for one in status.nodes if one.id == node), None)
-
-
-def _options(limits: GrpcLimits) -> list[tuple[str, int]]:
-    keepalive_ms = int(limits.keepalive_interval_s * 1_000)
-    return [
-        ("grpc.max_receive_message_length", limits.message_bytes_max),
-        ("grpc.max_send_message_length", -1),
-        ("grpc.max_concurrent_streams", limits.calls_per_connection_max),
-        # Without this two nodes could listen on one port, and clients would meet either.
-        ("grpc.so_reuseport", 0),
-        ("grpc.keepalive_time_ms", keepalive_ms),
-        ("grpc.keepalive_timeout_ms", keepalive_ms),
-        ("grpc.http2.max_pings_without_data", 0),
-        # Clients may ping as often as we do, without being taken for attackers.
-        ("grpc.http2.min_ping_interval_without_data_ms", keepalive_ms // 2),
-    ]
 
 
 def _credentials(tls: Tls) -> grpc.ServerCredentials:

@@ -57,3 +57,28 @@ class GrpcLimits:
         assert self.stream_bytes_max > 0
         assert self.settles_max > 0
         assert self.keepalive_interval_s > 0
+
+
+def server_options(limits: GrpcLimits) -> list[tuple[str, int]]:
+    """Return what gRPC has to be told so that these hold."""
+    keepalive_ms = int(limits.keepalive_interval_s * 1_000)
+    return [
+        ("grpc.max_receive_message_length", limits.message_bytes_max),
+        ("grpc.max_send_message_length", -1),
+        ("grpc.max_concurrent_streams", limits.calls_per_connection_max),
+        # Calls that came while the event loop was busy wait for it. From a thousand of them on the
+        # library would cancel some at random, which tells a client nothing that it could use.
+        ("grpc.server.max_pending_requests", limits.calls_max),
+        ("grpc.server.max_pending_requests_hard_limit", 2 * limits.calls_max),
+        # It also counts calls that are over and not yet forgotten, and refuses some of those that
+        # came in their place; how many there can be is bounded by the two above.
+        ("grpc.http.overload_protection", 0),
+        # Without this two nodes could listen on one port, and clients would meet either.
+        ("grpc.so_reuseport", 0),
+        # Subscribers who vanished without a word are noticed, and not kept for ever.
+        ("grpc.keepalive_time_ms", keepalive_ms),
+        ("grpc.keepalive_timeout_ms", keepalive_ms),
+        ("grpc.http2.max_pings_without_data", 0),
+        # Clients may ping as often as we do, without being taken for attackers.
+        ("grpc.http2.min_ping_interval_without_data_ms", keepalive_ms // 2),
+    ]

@@ -60,6 +60,22 @@ def test_those_who_watch_the_health_hear_that_the_door_closes() -> None:
     run(check())
 
 
+def test_a_crowd_of_calls_waits_and_nobody_is_sent_away() -> None:
+    """A client of an earlier broker has ten thousand calls under way on one connection."""
+
+    async def check() -> None:
+        async with opened() as it:
+            record = pb.NewRecord(value=b"x")
+            request = pb.PublishRequest(topic="orders", partition=0, record=record)
+            calls = [it.stub.Publish(request) for _ in range(3_000)]
+            answers = await asyncio.gather(*calls, return_exceptions=True)
+            failures = [one for one in answers if isinstance(one, BaseException)]
+            assert failures == []
+            assert len({one.ack.offset for one in answers}) == 3_000
+
+    run(check(), within_s=60)
+
+
 def test_reflection_shows_the_service_under_its_public_name() -> None:
     async def check() -> None:
         async with opened() as it:
