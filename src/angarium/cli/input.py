@@ -10,6 +10,7 @@ import asyncio
 import io
 import sys
 from contextlib import ExitStack
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
@@ -17,6 +18,9 @@ from angarium.cli.complaints import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
+
+STANDARD_INPUT: Final = "-"
+"""What stands for standard input, among values as among files, as everywhere else on Unix."""
 
 READ_BYTES: Final = 256 * 1024
 """Bytes read at a time, at most."""
@@ -29,25 +33,32 @@ async def values(
     arguments: Sequence[str], files: Sequence[str], *, whole: bool
 ) -> AsyncIterator[list[bytes]]:
     """Yield values, those together that were there at the same time."""
-    if arguments:
-        yield [argument.encode("utf-8", "surrogateescape") for argument in arguments]
-    if arguments and not files:
-        return
     with ExitStack() as stack:
-        for name in files or ("-",):
-            source = _opened(name, stack)
-            if whole:
-                yield [await asyncio.to_thread(source.read)]
-                continue
-            chunks = lines(source)
-            # In a thread: a person may take their time, and acknowledgements come meanwhile.
-            while found := await asyncio.to_thread(next, chunks, None):
+        for is_standard_input, some in groupby(arguments, STANDARD_INPUT.__eq__):
+            if is_standard_input:
+                async for found in _read(sys.stdin.buffer, whole=whole):
+                    yield found
+            else:
+                yield [argument.encode("utf-8", "surrogateescape") for argument in some]
+        for name in files or (() if arguments else (STANDARD_INPUT,)):
+            async for found in _read(_opened(name, stack), whole=whole):
                 yield found
+
+
+async def _read(source: BinaryIO, *, whole: bool) -> AsyncIterator[list[bytes]]:
+    """Yield the lines of a source as they come, or all of it as one value."""
+    if whole:
+        yield [await asyncio.to_thread(source.read)]
+        return
+    chunks = lines(source)
+    # In a thread: a person may take their time, and acknowledgements come meanwhile.
+    while found := await asyncio.to_thread(next, chunks, None):
+        yield found
 
 
 def size_of(arguments: Sequence[str], files: Sequence[str]) -> int | None:
     """Return how many bytes there are to read, or None if nobody knows."""
-    if arguments or "-" in files or not files:
+    if arguments or STANDARD_INPUT in files or not files:
         return None
     return sum(Path(name).stat().st_size for name in files if Path(name).is_file())
 
@@ -71,4 +82,6 @@ def lines(source: BinaryIO) -> Iterator[list[bytes]]:
 
 
 def _opened(name: str, stack: ExitStack) -> BinaryIO:
-    return sys.stdin.buffer if name == "-" else stack.enter_context(Path(name).open("rb"))
+    return (
+        sys.stdin.buffer if name == STANDARD_INPUT else stack.enter_context(Path(name).open("rb"))
+    )

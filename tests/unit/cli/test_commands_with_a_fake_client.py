@@ -162,6 +162,23 @@ def test_lines_of_standard_input_are_published_in_order_and_summed_up(
     )
 
 
+def test_a_dash_is_standard_input_wherever_it_stands(
+    cluster: FakeCluster, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def values() -> list[bytes | None]:
+        return [one.value for one in cluster.records["t"]]
+
+    type_in(monkeypatch, b"one\ntwo\n")
+    assert shell("pub", "t", "-").startswith("2 records in ")
+    assert values() == [b"one", b"two"]
+    type_in(monkeypatch, b"one\ntwo\n")
+    shell("pub", "t", "first", "-", "last", "--quiet")
+    assert values()[2:] == [b"first", b"one", b"two", b"last"]
+    type_in(monkeypatch, b"one\ntwo\n")
+    assert shell("pub", "t", "-", "--whole").startswith("1 record in ")
+    assert values()[6:] == [b"one\ntwo\n"]
+
+
 def test_keys_can_stand_in_front_of_their_values(
     cluster: FakeCluster, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from angarium.cli.complaints import Refusal
 from angarium.cli.grammar.quantities import NO_LIMIT
-from angarium.cli.input import size_of, values
+from angarium.cli.input import STANDARD_INPUT, size_of, values
 from angarium.cli.output import print_json_line
 from angarium.cli.progress import Progress
 from angarium.cli.session import talk
@@ -45,7 +45,9 @@ def run(options: Namespace) -> int:
             return 0
         total = size_of(options.values, options.file)
         progress = Progress(total_bytes=total, quiet=options.quiet)
-        tally = Tally(is_each_shown=bool(options.values))
+        # Nobody knows how much comes from standard input: of that, only the sums are told.
+        is_each_shown = bool(options.values) and STANDARD_INPUT not in options.values
+        tally = Tally(is_each_shown=is_each_shown)
         try:
             async for found in values(options.values, options.file, whole=options.whole):
                 for some in publishing.shares(found):
@@ -159,7 +161,9 @@ class Tally:
             print_json_line(self._summary(progress))
             return
         rate = progress.records / max(progress.seconds, 1e-9)
-        print(f"{progress.records:,} records in {progress.seconds:.1f} s ({rate:,.0f}/s)")
+        print(
+            f"{progress.records:,} record{'' if progress.records == 1 else 's'} in {progress.seconds:.1f} s ({rate:,.0f}/s)"
+        )
         for partition, (first, after) in sorted(self.by_partition.items()):
             print(f"  partition {partition}: offsets {first} to {after - 1}")
 

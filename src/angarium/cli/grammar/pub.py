@@ -18,6 +18,7 @@ record per line:
 
     angarium pub demo hello 'good morning'
     seq 1 100000 | angarium pub demo --rate 2000
+    tail -f log | angarium pub demo -          # "-" is standard input, too
     angarium pub photos --file cat.jpg --whole --key cat
     angarium pub jobs 'send the reminder' --delay 15m"""
 
@@ -26,7 +27,12 @@ def add(words: Words) -> None:
     """Add the word."""
     parser = words.add("pub", "publish records", run="pub:run", more=_MORE)
     parser.add_argument("topic", metavar="TOPIC")
-    parser.add_argument("values", metavar="VALUE", nargs="*", help="one record each")
+    parser.add_argument(
+        "values",
+        metavar="VALUE",
+        nargs="*",
+        help='one record each; "-": the lines of standard input',
+    )
     parser.add_argument(
         "--file", metavar="PATH", action="append", default=[], help='lines of a file; "-" is stdin'
     )
