@@ -15,7 +15,7 @@ from angarium.doors.http.lanes import Lanes
 from angarium.doors.http.letters import LetterDesk
 from angarium.doors.http.observing import Observing, Strangers
 from angarium.doors.http.openapi import document
-from angarium.doors.http.origins import check_origin
+from angarium.doors.http.origins import Origins
 from angarium.doors.http.problems import problem
 from angarium.doors.http.publishing import Publishing
 from angarium.doors.http.reading import Reading
@@ -75,7 +75,7 @@ class HttpDoor:
         self._client = client
         self._facts = facts or Strangers()
         self._limits = limits or HttpLimits()
-        self._origins = frozenset(origins)
+        self._origins = Origins(origins)
         self._leader_hint = leader_hint
         self._shapes = TopicShapes(broker)
         self.lanes = Lanes(broker, self._shapes)
@@ -100,8 +100,8 @@ class HttpDoor:
         await self.server.stop(grace_s)
 
     def _handle(self, request: Request) -> Answer:
-        check_origin(request, self._origins)
-        return self.router.dispatch(request)
+        told = self._origins.admit(request)
+        return self.router.dispatch(request) if told is None else told
 
     def _routes(self) -> list[Route]:
         broker = self._broker

@@ -1,26 +1,62 @@
 """Pages from elsewhere: a browser that visits one must not publish here on its behalf.
 
 Browsers name the page a request comes from (`Origin`), and other clients do not. A page that this
-very address served may do everything, and so may those that were named in the settings.
+very address served may do everything, and so may those that were named in the settings. To these
+the browser has to be told so: in every answer, and beforehand, when it asks whether it may send
+what it is about to (`OPTIONS`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from angarium.doors.http.problems import Refused
+from angarium.doors.http.problems import CODE_HEADER, HINT_HEADER, Refused
+from angarium.doors.http.server import Response
 
 if TYPE_CHECKING:
-    from collections.abc import Set
+    from collections.abc import Iterable
 
     from angarium.doors.http.server.messages import Request
 
+REMEMBERED_SECONDS: Final = b"600"
+"""How long a browser may take what it was told beforehand for granted."""
 
-def check_origin(request: Request, allowed: Set[str]) -> None:
-    """Raise `Refused` if a web page from elsewhere is behind the request."""
-    origin = request.text_header(b"origin")
-    if origin is None or origin in allowed:
-        return
-    host = request.text_header(b"host")
-    if origin.partition("://")[2] != host:
-        raise Refused("web pages from elsewhere may not use this broker", status=403)
+_METHODS: Final = b"GET, HEAD, POST, PUT, PATCH, DELETE"
+_SHOWN: Final = b", ".join((CODE_HEADER, HINT_HEADER, b"Retry-After"))
+"""Headers of answers that scripts may read besides the few that they always may."""
+
+
+class Origins:
+    """The pages from elsewhere whose scripts may use a door."""
+
+    def __init__(self, allowed: Iterable[str]) -> None:
+        self._allowed = frozenset(allowed)
+
+    def admit(self, request: Request) -> Response | None:
+        """Let a request through, or return the answer to a browser that asks beforehand.
+
+        Raises `Refused` if a web page that may not is behind the request.
+        """
+        origin = request.header(b"origin")
+        if origin is None:
+            return None
+        text = origin.decode("latin-1")
+        if text not in self._allowed:
+            if text.partition("://")[2] != request.text_header(b"host"):
+                raise Refused("web pages from elsewhere may not use this broker", status=403)
+            return None
+        request.answer_headers = (
+            (b"Access-Control-Allow-Origin", origin),
+            (b"Access-Control-Expose-Headers", _SHOWN),
+            (b"Vary", b"Origin"),
+        )
+        if request.method != b"OPTIONS" or request.header(b"access-control-request-method") is None:
+            return None
+        headers = [
+            (b"Access-Control-Allow-Methods", _METHODS),
+            (b"Access-Control-Max-Age", REMEMBERED_SECONDS),
+        ]
+        wanted = request.header(b"access-control-request-headers")
+        if wanted:
+            headers.append((b"Access-Control-Allow-Headers", wanted))
+        return Response(204, headers=tuple(headers))

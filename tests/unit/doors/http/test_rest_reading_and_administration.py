@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.doors.http.opened_http import opened, run
+from tests.unit.doors.http.opened_http import opened, request_bytes, run
 
 from angarium.api import FetchRequest, TopicConfig
 from angarium.batch import Batch, split
@@ -244,6 +244,53 @@ def test_pages_from_elsewhere_are_refused_and_our_own_are_not() -> None:
             ):
                 answer = await door.ask("GET", "/v1/topics", headers={"Origin": origin})
                 assert answer.status == status, origin
+
+    run(story())
+
+
+CONSOLE = "https://console.example.org"
+
+
+def test_a_browser_is_told_that_a_page_from_elsewhere_may() -> None:
+    """Else it keeps the answers from the page, or does not even ask."""
+
+    async def story() -> None:
+        async with opened(origins=(CONSOLE,)) as door:
+            asked = {
+                "Origin": CONSOLE,
+                "Access-Control-Request-Method": "POST",
+                "Access-Control-Request-Headers": "content-type,idempotency-key",
+            }
+            told = await door.ask("OPTIONS", "/v1/topics/orders/records", headers=asked)
+            assert (told.status, told.body) == (204, b"")
+            assert told.headers["access-control-allow-origin"] == CONSOLE
+            assert "POST" in told.headers["access-control-allow-methods"]
+            assert "idempotency-key" in told.headers["access-control-allow-headers"]
+            for target in ("/v1/topics", "/v1/topics/nowhere", "/nowhere", "/graphql"):
+                answer = await door.ask("GET", target, headers={"Origin": CONSOLE})
+                assert answer.headers["access-control-allow-origin"] == CONSOLE, target
+                assert "X-Leader-Hint" in answer.headers["access-control-expose-headers"]
+                assert answer.headers["vary"] == "Origin"
+            wire = await door.connect()
+            target = "/v1/topics/orders/stream"
+            await wire.say(request_bytes("GET", target, headers={"Origin": CONSOLE}))
+            stream = await wire.hear(has_body=False)
+            assert stream.headers["access-control-allow-origin"] == CONSOLE
+
+    run(story())
+
+
+def test_nobody_else_is_told_anything_about_pages() -> None:
+    async def story() -> None:
+        async with opened(origins=(CONSOLE,)) as door:
+            for headers in ({}, {"Origin": "http://localhost"}, {"Origin": "https://evil.example"}):
+                answer = await door.ask("GET", "/v1/topics", headers=headers)
+                assert "access-control-allow-origin" not in answer.headers
+            asked = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
+            assert (await door.ask("OPTIONS", "/v1/topics", headers=asked)).status == 403
+            assert (
+                await door.ask("OPTIONS", "/v1/topics", headers={"Origin": CONSOLE})
+            ).status == 405
 
     run(story())
 

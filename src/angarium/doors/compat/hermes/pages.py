@@ -20,7 +20,7 @@ from angarium.doors.http.graphql.parameters import QueryParameters
 from angarium.doors.http.graphql.subscribing import Subscribing
 from angarium.doors.http.lanes import Lanes
 from angarium.doors.http.observing import Observing, Strangers
-from angarium.doors.http.origins import check_origin
+from angarium.doors.http.origins import Origins
 from angarium.doors.http.problems import http_status
 from angarium.doors.http.routing import NoParameters, Route, Router
 from angarium.doors.http.server import HttpLimits, HttpServer, Response
@@ -102,7 +102,7 @@ class HermesHttpDoor:
     ) -> None:
         """Prepare; `origins` are the web pages from elsewhere whose scripts may use it."""
         self._joining = joining or Joining(broker, token="")
-        self._origins = frozenset(origins)
+        self._origins = Origins(origins)
         broker = paced(patient(broker))
         self._broker = broker
         self._groups = patient(groups)
@@ -133,8 +133,8 @@ class HermesHttpDoor:
         await self.server.stop(grace_s)
 
     def _handle(self, request: Request) -> Answer:
-        check_origin(request, self._origins)
-        return self._router.dispatch(request)
+        told = self._origins.admit(request)
+        return self._router.dispatch(request) if told is None else told
 
     def _routes(self) -> list[Route]:
         graphql, observing = self._graphql, self._observing

@@ -195,6 +195,9 @@ class Connection(asyncio.Protocol):
             began = self.deadline - self.limits.request_seconds_max
             self._server.on_answered(response.status, self._loop.time() - began)
         keep_alive = request.keep_alive and not self._server.is_stopping
+        if request.answer_headers:
+            headers = response.headers + request.answer_headers
+            response = Response(response.status, response.body, response.type, headers)
         self._write(
             response_bytes(
                 response,
@@ -235,6 +238,7 @@ class Connection(asyncio.Protocol):
         self._request = None
         self.state = State.GIVEN
         is_chunked = self._reader.is_http_1_1
+        headers += request.answer_headers
         if is_chunked:
             headers = (*headers, (b"Transfer-Encoding", b"chunked"))
         self._write(head_bytes(status, headers, date=self._server.date))

@@ -46,6 +46,7 @@ class Request:
     __slots__ = (
         "_found",
         "_headers",
+        "answer_headers",
         "body",
         "connection",
         "is_answered",
@@ -70,6 +71,8 @@ class Request:
         self.body = body
         self.keep_alive = keep_alive
         self.is_answered = False
+        self.answer_headers: tuple[tuple[bytes, bytes], ...] = ()
+        """What every answer to it has besides its own headers."""
         self._headers = headers
         self._found: dict[bytes, bytes] | None = None
 
