@@ -7,28 +7,13 @@ from typing import TYPE_CHECKING
 from angarium.client import Client
 from angarium.client.contract import RemoteBroker
 from angarium.doors.http import HttpDoor
-from angarium.errors import AngariumError
-from angarium.telemetry.metering import (
-    CountedConsumption,
-    CountedSubscription,
-    count_published,
-    count_settled,
-)
+from angarium.telemetry.metering import Counting
 from angarium.telemetry.meters import Meters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
-    from angarium.api import (
-        Ack,
-        ConsumeRequest,
-        Consumption,
-        Interest,
-        PublishRequest,
-        Settled,
-        Settlement,
-        Subscription,
-    )
+    from angarium.api import Ack
     from angarium.api.transactions import SequencedPublish
     from angarium.doors.http import HttpLimits
     from angarium.telemetry.exposition import Family
@@ -81,46 +66,18 @@ class GatewayPart:
             await self._client.close()
 
 
-class CountingBroker(RemoteBroker):
+class CountingBroker(Counting, RemoteBroker):
     """The cluster behind a gateway; what goes through is counted here as a node counts it."""
 
     def __init__(self, client: Client, meters: Meters) -> None:
         super().__init__(client)
-        self._meters = meters
-
-    async def publish(self, request: PublishRequest) -> tuple[Ack, ...]:
-        """Publish, and count."""
-        try:
-            acks = await super().publish(request)
-        except AngariumError:
-            self._meters.failed(request.topic)
-            raise
-        count_published(self._meters, request, acks)
-        return acks
+        self.meters = meters
 
     async def publish_sequenced(self, request: SequencedPublish) -> Ack:
         """Publish under a number of the client's own, and count."""
         ack = await super().publish_sequenced(request)
-        self._meters.decided("sequenced_duplicate" if ack.duplicate else "sequenced")
+        self.meters.decided("sequenced_duplicate" if ack.duplicate else "sequenced")
         return ack
-
-    async def subscribe(self, interests: Sequence[Interest]) -> Subscription:
-        """Subscribe, and count."""
-        topics = {one.topic for one in interests}
-        return CountedSubscription(await super().subscribe(interests), self._meters, topics)
-
-    async def consume(self, request: ConsumeRequest) -> Consumption:
-        """Take part in a group, and count."""
-        consumption = await super().consume(request)
-        return CountedConsumption(consumption, self._meters, set(request.topics))
-
-    async def settle(
-        self, group: str, member: str, settlements: Sequence[Settlement]
-    ) -> tuple[Settled, ...]:
-        """Settle for a member, and count."""
-        settled = await super().settle(group, member, settlements)
-        count_settled(self._meters, settlements, settled)
-        return settled
 
 
 class GatewayFacts:

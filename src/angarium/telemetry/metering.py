@@ -1,7 +1,7 @@
-"""What goes through a broker, counted: wrappers that every broker can put around its parts.
+"""What goes through a broker, counted. A batch costs a few additions, a record nothing.
 
-A batch costs a few additions, a record nothing. A node's service counts with them, and so does a
-gateway, which only passes on.
+A node's service counts like this, and so does a gateway, which only passes on: each puts `Counting`
+in front of its broker's class.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from angarium.batch import Batch
+from angarium.errors import AngariumError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from angarium.api import (
         Ack,
+        ConsumeRequest,
         Consumption,
         Delivery,
         GroupConfig,
@@ -27,6 +29,60 @@ if TYPE_CHECKING:
     )
     from angarium.kinds import GroupKind
     from angarium.telemetry.meters import Meters
+
+    class _Counted:
+        """The class behind `Counting`, which does what is counted."""
+
+        async def publish(self, request: PublishRequest) -> tuple[Ack, ...]:
+            raise NotImplementedError
+
+        async def subscribe(self, interests: Sequence[Interest]) -> Subscription:
+            raise NotImplementedError
+
+        async def consume(self, request: ConsumeRequest) -> Consumption:
+            raise NotImplementedError
+
+        async def settle(
+            self, group: str, member: str, settlements: Sequence[Settlement]
+        ) -> tuple[Settled, ...]:
+            raise NotImplementedError
+
+else:
+    _Counted = object
+
+
+class Counting(_Counted):
+    """The part of a broker that counts; the classes behind it do the work."""
+
+    meters: Meters
+
+    async def publish(self, request: PublishRequest) -> tuple[Ack, ...]:
+        """Publish, and count."""
+        try:
+            acks = await super().publish(request)
+        except AngariumError:
+            self.meters.failed(request.topic)
+            raise
+        count_published(self.meters, request, acks)
+        return acks
+
+    async def subscribe(self, interests: Sequence[Interest]) -> Subscription:
+        """Subscribe, and count."""
+        topics = {one.topic for one in interests}
+        return CountedSubscription(await super().subscribe(interests), self.meters, topics)
+
+    async def consume(self, request: ConsumeRequest) -> Consumption:
+        """Take part in a group, and count."""
+        consumption = await super().consume(request)
+        return CountedConsumption(consumption, self.meters, set(request.topics))
+
+    async def settle(
+        self, group: str, member: str, settlements: Sequence[Settlement]
+    ) -> tuple[Settled, ...]:
+        """Settle for a member, and count."""
+        settled = await super().settle(group, member, settlements)
+        count_settled(self.meters, settlements, settled)
+        return settled
 
 
 def count_published(meters: Meters, request: PublishRequest, acks: Sequence[Ack]) -> None:
