@@ -11,7 +11,7 @@ from angarium.errors import AngariumError, InvalidArgument
 from angarium.telemetry.logs import escaped
 
 _ADVICE: Final = {
-    "UNREACHABLE": "Is the cluster running? `angarium up` starts a local one; --servers,"
+    "UNREACHABLE": "Is the cluster running? `angarium up` starts a local one; --servers HOST:PORT,"
     " ANGARIUM_SERVERS or a profile say where another one is.",
     "DEADLINE_EXCEEDED": "The cluster may be electing a leader, or a majority may be down:"
     " `angarium cluster status` shows which nodes are alive. --timeout waits longer.",

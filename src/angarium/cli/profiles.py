@@ -35,6 +35,8 @@ class Choices:
     """What a command that talks to a cluster needs to know."""
 
     servers: tuple[Address, ...] = LOCAL_SERVERS
+    are_guessed: bool = False
+    """Whether nobody said where to connect, and no cluster runs in this folder."""
     format: str = "table"
     timeout_s: float = TIMEOUT_SECONDS
 
@@ -73,12 +75,15 @@ def choices(options: Namespace, environment: Mapping[str, str] = os.environ) -> 
             there = ", ".join(known.by_name) or "none"
             raise Refusal(f"there is no profile {name!r} in {known.path}; there are: {there}")
         profile = known.by_name[name]
-    return Choices(
-        servers=_servers(given.get("servers"), "--servers")
+    servers = (
+        _servers(given.get("servers"), "--servers")
         or _servers(environment.get("ANGARIUM_SERVERS"), "ANGARIUM_SERVERS")
         or profile.servers
         or _running_here()
-        or LOCAL_SERVERS,
+    )
+    return Choices(
+        servers=servers or LOCAL_SERVERS,
+        are_guessed=servers is None,
         format=given.get("format")
         or _format(environment.get("ANGARIUM_FORMAT"), "ANGARIUM_FORMAT")
         or profile.format

@@ -15,7 +15,7 @@ from angarium.ids import NodeId, ReplicaId, node_of
 from angarium.wire import Unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from angarium.api import ClusterStatus, TopicInfo
     from angarium.client.addresses import Address
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 DISTRUST_S: Final = 5.0
 """A node that did not answer in time is asked last for so long."""
+
+NAMED_ADDRESSES_MAX: Final = 5
+"""Addresses that an error names when none of them answers; of more it says how many."""
 
 
 class Routes:
@@ -108,14 +111,16 @@ class Routes:
     async def any_connection(self) -> Connection:
         """Return a connection to some node, a trusted and connected one first."""
         last: AngariumError | None = None
+        tried = []
         for address in self._candidates():
+            tried.append(str(address))
             try:
                 return await self._pool.connection(address)
             except AngariumError as error:
                 last = error
         if last is not None and not last.retriable:
             raise last
-        raise Unreachable(f"no node can be reached; the last one said: {last}")
+        raise Unreachable(f"no node can be reached at {_listed(tried)}; the last one said: {last}")
 
     def _candidates(self) -> Iterable[Address]:
         now = asyncio.get_running_loop().time()
@@ -128,3 +133,9 @@ class Routes:
             if self._pool.open_connection(address) is connection:
                 return address
         return None
+
+
+def _listed(tried: Sequence[str]) -> str:
+    named = ", ".join(tried[:NAMED_ADDRESSES_MAX])
+    more = len(tried) - NAMED_ADDRESSES_MAX
+    return f"{named} and {more} more" if more > 0 else named

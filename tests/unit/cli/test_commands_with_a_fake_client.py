@@ -324,6 +324,18 @@ def test_every_failure_is_a_sentence_with_advice_and_a_status(
     assert "Traceback" not in shell.err
 
 
+def test_an_address_that_nobody_named_is_said_to_be_a_guess(
+    cluster: FakeCluster, shell: Shell
+) -> None:
+    cluster.failure = Unreachable("no node can be reached at 127.0.0.1:7400")
+    shell("topic", "list", status=5)
+    assert "No address was named, and no cluster runs in .angarium of this folder" in shell.err
+    assert "--servers HOST:PORT" in shell.err
+    cluster.failure = Unreachable("no node can be reached at 127.0.0.1:7400")
+    shell("topic", "list", "--servers", "127.0.0.1:7400", status=5)
+    assert "No address was named" not in shell.err
+
+
 def test_for_those_who_mend_this_program_there_is_a_traceback(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

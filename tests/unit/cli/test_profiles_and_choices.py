@@ -41,7 +41,7 @@ def chosen(*flags: str, profiles: str = "", **environment: str) -> Choices:
 
 
 def test_without_anything_a_local_cluster_is_meant() -> None:
-    assert chosen() == Choices()
+    assert chosen() == Choices(are_guessed=True)
     assert chosen().servers == LOCAL_SERVERS
 
 

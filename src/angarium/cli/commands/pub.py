@@ -161,9 +161,8 @@ class Tally:
             print_json_line(self._summary(progress))
             return
         rate = progress.records / max(progress.seconds, 1e-9)
-        print(
-            f"{progress.records:,} record{'' if progress.records == 1 else 's'} in {progress.seconds:.1f} s ({rate:,.0f}/s)"
-        )
+        records = "1 record" if progress.records == 1 else f"{progress.records:,} records"
+        print(f"{records} in {progress.seconds:.1f} s ({rate:,.0f}/s)")
         for partition, (first, after) in sorted(self.by_partition.items()):
             print(f"  partition {partition}: offsets {first} to {after - 1}")
 
