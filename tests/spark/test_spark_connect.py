@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.spark.versions import HAS_LIMITS, per_trigger, stream_sink
+from tests.unit.spark.shop_messages import an_order, descriptors
 
 from angarium.errors import PreconditionFailed
 
@@ -26,6 +28,7 @@ pytest.importorskip("zstandard", reason="pyspark[connect] is not installed")
 
 CLIENT = """
 import json, sys
+from angarium.cli.main import main
 from angarium.cli.spark import spark_refusal
 from angarium.errors import PreconditionFailed
 from angarium.pipelines.analytics import Analytics, analytics
@@ -71,7 +74,25 @@ try:
 except PreconditionFailed as error:
     told["analytics"] = str(error)
 spark.stop()
+quality = ["pipeline", "run", folder + "/orders.toml", "--master", remote, "--servers", servers]
+told["quality"] = main([*quality, "--format", "json"])
 print(json.dumps(told))
+"""
+
+QUALITY = """
+checkpoint = "{folder}/quality"
+trigger = "once"
+[quality]
+startingOffsets = "earliest"
+dead_letter_topic = "{dead}"
+[quality.topic.{orders}]
+schema = "amount DOUBLE"
+range.amount.min = 0
+[quality.topic.{coded}]
+valueFormat = "protobuf"
+valueSchema = "{schema}"
+valueMessage = "shop.Order"
+not_null = ["at"]
 """
 
 
@@ -85,6 +106,14 @@ def test_topics_are_read_and_written_once_through_spark_connect(
     source, sink = new_topic(2), new_topic(2)
     values = [b"%d" % number for number in range(1000)]
     client.publish_batch(source, values, keys=values)
+    orders, coded, dead = new_topic(1), new_topic(1), new_topic(1)
+    client.publish_batch(orders, [b'{"amount": 2}', b'{"amount": -2}', b"{"])
+    client.publish_batch(coded, [an_order(customer="b"), b"\xff"])
+    schema = base64.b64encode(descriptors()).decode()
+    (tmp_path / "orders.toml").write_text(
+        QUALITY.format(folder=tmp_path, dead=dead, orders=orders, coded=coded, schema=schema),
+        encoding="utf-8",
+    )
     with ConnectServer(tmp_path / "server") as server:
         job = [server.remote, servers, source, sink, str(tmp_path), json.dumps(per_trigger(400))]
         done = subprocess.run(
@@ -105,6 +134,25 @@ def test_topics_are_read_and_written_once_through_spark_connect(
     )
     assert "cannot run through Spark Connect" in told["analytics"]
     assert Counter(one.value for one in client.read(sink)) == Counter([*values, b"one more"])
+    assert told["quality"] == 0
+    assert {
+        bytes(one.value or b""): dict(one.headers)["angarium-dlq-reason"]
+        for one in client.read(dead)
+    } == {
+        b'{"amount": -2}': b"amount is at least 0",
+        b"{": b"the value fits the schema",
+        an_order(customer="b"): b"at is not null",
+        b"\xff": b"the value fits the schema",
+    }
+    last = [json.loads(line) for line in done.stdout.splitlines()[:-1]][-1]
+    assert {name: count for name, count in last["report"].items() if count} == {
+        f"{orders}: records": 3,
+        f"{orders}: not: the value fits the schema": 1,
+        f"{orders}: not: amount is at least 0": 1,
+        f"{coded}: records": 2,
+        f"{coded}: not: the value fits the schema": 1,
+        f"{coded}: not: at is not null": 1,
+    }
 
 
 def test_a_server_that_is_not_there_is_not_waited_for() -> None:
