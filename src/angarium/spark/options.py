@@ -267,6 +267,8 @@ def _hint(name: str, spelled: Mapping[str, str]) -> str:
     meant = [one for one in OTHERWISE_CALLED.get(name, ()) if one.lower() in spelled]
     if meant:
         return f"; it is called {meant[0]} here"
+    if name == "paths":  # what Spark makes of load(["a", "b"])
+        return "; write several topics with commas between them: load('orders,returns')"
     if name.startswith(KAFKAS_OWN):
         return ", which is a setting of Kafka's own clients; leave it out"
     near = get_close_matches(name, spelled, n=1)

@@ -62,9 +62,9 @@ class RowShape:
             elif name not in COLUMNS:
                 raise InvalidArgument(f"a topic has no column {name}; it has {', '.join(COLUMNS)}")
             elif kind != COLUMNS[name] and not (name in TEXT_COLUMNS and kind == pa.string()):
-                raise InvalidArgument(
-                    f"the column {name} is {spark_name(COLUMNS[name])}, not {spark_name(kind)}"
-                )
+                is_, asked = spark_name(COLUMNS[name]), spark_name(kind)
+                hint = ": map_entries(headers) makes pairs of it" * (name == "headers")
+                raise InvalidArgument(f"the column {name} is {is_}, not {asked}{hint}")
         if values is not None and self._values is None:
             raise InvalidArgument(
                 f"the schema has no struct {values.column} for the decoded values: "

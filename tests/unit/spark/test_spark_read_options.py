@@ -106,6 +106,7 @@ REFUSED_IN_BOTH = [
     ({"kafka.group.id": "a"}, "no option kafka.group.id .*is called groupId"),
     ({"kafka.security.protocol": "SSL"}, "a setting of Kafka's own clients; leave it out"),
     ({"groupIdPrefix": "a"}, "a setting of Kafka's own clients; leave it out"),
+    ({"paths": '["a","b"]'}, "write several topics with commas between them"),
     ({"topic": "a"}, "no option topic .*is called subscribe here"),
     ({"assign": '{"a":[0]}'}, "subscribe and assign contradict"),
     ({"path": "a"}, "subscribe and path contradict"),
