@@ -65,6 +65,13 @@ class NotFound(AngariumError):
     fault = Fault.CALLER
 
 
+def no_partition(topic: str, partitions: int, number: int) -> AngariumError:
+    """Return why a topic has no such partition: no topic has one below 0, whatever its form."""
+    if number < 0:
+        return InvalidArgument(f"partitions are numbered from 0, so there is no {number}")
+    return NotFound(f"topic {topic!r} has the partitions 0 to {partitions - 1}, not {number}")
+
+
 class AlreadyExists(AngariumError):
     """The name is taken."""
 

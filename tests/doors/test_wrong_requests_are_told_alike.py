@@ -55,6 +55,52 @@ def test_a_partition_that_is_not_there(node: BenchNode) -> None:
     assert set(run(codes())) == {"NOT_FOUND"}
 
 
+def test_a_partition_that_no_topic_can_have(node: BenchNode) -> None:
+    async def codes() -> list[str]:
+        record = pb.NewRecord(value=b"x")
+        request = pb.PublishRequest(topic="plain", partition=-1, record=record)
+        return [
+            await wire_code(node, lambda one: one.fetch("plain", -1)),
+            await wire_code(node, lambda one: one.publish("plain", b"x", partition=-1)),
+            await grpc_code(node, lambda one: one.Publish(request)),
+            await grpc_code(
+                node, lambda one: one.Fetch(pb.FetchRequest(topic="plain", partition=-1))
+            ),
+            await rest_code(node, "POST", "/v1/topics/plain/records?partition=-1", {"value": "x"}),
+            await rest_code(node, "GET", "/v1/topics/plain/partitions/-1/records"),
+            await graphql_code(
+                node,
+                'mutation { publish(topic: "plain", payload: "x", partition: -1) { success } }',
+            ),
+            await graphql_code(node, '{ records(topic: "plain", partition: -1) { nextOffset } }'),
+            await socket_code(
+                node, type="publish", topic="plain", partition=-1, record={"value": "x"}
+            ),
+        ]
+
+    assert run(codes()) == ["INVALID_ARGUMENT"] * 9
+
+
+@pytest.mark.parametrize("partitions", [0, -1, 1_025, 20_000])
+def test_a_number_of_partitions_that_no_topic_can_have(node: BenchNode, partitions: int) -> None:
+    async def codes() -> list[str]:
+        request = pb.CreateTopicRequest(name="odd", partitions=partitions)
+        wish = f'createTopic(name: "odd", partitions: {partitions})'
+        found = [
+            await wire_code(node, lambda one: one.create_topic("odd", partitions=partitions)),
+            await rest_code(node, "POST", "/v1/topics", {"name": "odd", "partitions": partitions}),
+            await graphql_code(
+                node,
+                f'mutation {{ createTopic(name: "odd", partitions: {partitions}) {{ name }} }}',
+            ),
+        ]
+        if partitions:  # in protobuf 0 is what is not said, and means 1
+            found.append(await grpc_code(node, lambda one: one.CreateTopic(request)))
+        return found
+
+    assert set(run(codes())) == {"INVALID_ARGUMENT"}
+
+
 def test_a_topic_that_is_not_there(node: BenchNode) -> None:
     async def codes() -> list[str]:
         return [

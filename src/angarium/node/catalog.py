@@ -14,6 +14,7 @@ from angarium.errors import (
     NotFound,
     NotLeader,
     OutcomeUnknown,
+    no_partition,
 )
 from angarium.ids import CATALOG_GROUP, Index, NodeId
 from angarium.machine.catalog import (
@@ -127,12 +128,10 @@ class CatalogDesk:
         return topics.by_id[known]
 
     def partition(self, name: str, number: int) -> Partition:
-        """Return a partition; raises `NotFound`."""
+        """Return a partition; raises `NotFound`, and `InvalidArgument` for one below 0."""
         topic = self.topic(name)
         if not 0 <= number < len(topic.groups):
-            raise NotFound(
-                f"topic {name!r} has the partitions 0 to {len(topic.groups) - 1}, not {number}"
-            )
+            raise no_partition(name, len(topic.groups), number)
         return self.machine.topics.partitions[topic.groups[number]]
 
     def changed(self, applied: CatalogApplied | None) -> None:

@@ -12,8 +12,8 @@ from angarium.errors import (
     AngariumError,
     InvalidArgument,
     LimitExceeded,
-    NotFound,
     NotLeader,
+    no_partition,
 )
 from angarium.machine.outcomes import Appended, Duplicate, Refused
 from angarium.modes import DeliveryMode
@@ -76,10 +76,7 @@ class PublishDesk:
             return False
         topic = topics.by_id[known]
         if not 0 <= request.partition < len(topic.groups):
-            raise NotFound(
-                f"topic {topic.name!r} has the partitions 0 to {len(topic.groups) - 1},"
-                f" not {request.partition}"
-            )
+            raise no_partition(topic.name, len(topic.groups), request.partition)
         if not request.batches:
             raise InvalidArgument("a publish carries at least one batch")
         group = topic.groups[request.partition]

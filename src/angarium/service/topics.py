@@ -11,6 +11,7 @@ from angarium.api.transactions import HOMES_TOPIC
 from angarium.errors import AlreadyExists, InvalidArgument, NotFound, NotLeader
 from angarium.machine.catalog import TopicAlter, TopicCreate, TopicDelete, TopicSettings
 from angarium.machine.catalog.placement import host_of
+from angarium.machine.catalog.topics import PARTITIONS_MAX
 from angarium.machine.catalog.values import Cleanup
 from angarium.replica.host import ORIGIN
 from angarium.service.partitions import PartitionDesk
@@ -80,6 +81,9 @@ class TopicDesk:
 
     async def create(self, name: str, *, partitions: int, config: TopicConfig) -> TopicInfo:
         """Make a topic and wait until this node can serve it or knows who does."""
+        if not 0 < partitions <= PARTITIONS_MAX:
+            what = f"a topic has 1 to {PARTITIONS_MAX} partitions, not {partitions}"
+            raise InvalidArgument(what)
         settings = self.settings(config)
         await self._node.catalog.submit(
             TopicCreate(name=name, partitions=partitions, settings=settings)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from angarium.batch import key_hash
 from angarium.client.publishing.lane import Lane
 from angarium.client.publishing.numbers import Numbers
-from angarium.errors import NotFound
+from angarium.errors import no_partition
 from angarium.modes import DeliveryMode
 
 if TYPE_CHECKING:
@@ -73,8 +73,6 @@ class TopicLanes:
         return self.lane(self._turn, mode)
 
     def check(self, partition: int) -> None:
-        """Raise `NotFound` unless the topic has this partition."""
+        """Raise unless the topic has this partition."""
         if not 0 <= partition < self.partitions:
-            raise NotFound(
-                f"{self.info.name} has partitions 0 to {self.partitions - 1}, not {partition}"
-            )
+            raise no_partition(self.info.name, self.partitions, partition)

@@ -165,14 +165,14 @@ class NewTopic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A topic to make."""
 
     name: str
-    partitions: Annotated[int, Meta(ge=1, le=10_000)] = 1
+    partitions: Annotated[int, Meta(ge=1, le=1_024)] = 1
     config: TopicSettings = TopicSettings()
 
 
 class TopicChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What shall be different about a topic; what is absent stays."""
 
-    partitions: Annotated[int, Meta(ge=1, le=10_000)] | None = None
+    partitions: Annotated[int, Meta(ge=1, le=1_024)] | None = None
     """More than now."""
     config: TopicSettings | None = None
     """All settings anew: those left out take their defaults."""
