@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from angarium.api import ClusterStatus, TopicConfig, TopicInfo
 from angarium.errors import AngariumError
 from angarium.wire import Hello, Role, dial
-from angarium.wire.operations import CreateTopicHeader, Operation, TopicsAnswer
+from angarium.wire.operations import CreateTopicHeader, Operation, TopicHeader, TopicsAnswer
 
 if TYPE_CHECKING:
     from angarium.app.addresses import Address
@@ -40,6 +40,10 @@ class Probe:
             return View(status.read(ClusterStatus), topics.read_large(TopicsAnswer).topics)
         except AngariumError:
             return None
+
+    async def topic(self, name: str) -> TopicInfo:
+        """Return a topic as the node sees it; raises why not."""
+        return (await self._ask(Operation.DESCRIBE_TOPIC, TopicHeader(name))).read_large(TopicInfo)
 
     async def create_topic(self, name: str, *, partitions: int, config: TopicConfig) -> None:
         """Create a topic through this node."""

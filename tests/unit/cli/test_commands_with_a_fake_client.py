@@ -7,17 +7,21 @@ import json
 import time
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from tests.unit.cli.fake_client import FakeCluster
 
 from angarium.api import Place, Start, TopicConfig
 from angarium.cli.main import BROKEN_PIPE, INTERRUPTED, main
+from angarium.cli.probe import Probe
 from angarium.errors import LimitExceeded, OutcomeUnknown
 from angarium.modes import DeliveryMode
 from angarium.wire import Unreachable
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from angarium.api import TopicInfo
 
 
 @pytest.fixture
@@ -26,7 +30,15 @@ def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeCluster:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ANGARIUM_PROFILES", str(tmp_path / "none.toml"))
     monkeypatch.setattr("angarium.cli.session.Client", found.client)
+    monkeypatch.setattr("angarium.cli.in_sync.Probe", Silent)
     return found
+
+
+class Silent(Probe):
+    """A node that does not answer."""
+
+    async def topic(self, name: str) -> TopicInfo:
+        raise Unreachable(f"{self.address} says nothing about {name}")
 
 
 class Shell:
@@ -87,6 +99,35 @@ def test_topics_are_printed_as_tables_and_as_json(cluster: FakeCluster, shell: S
     assert listed[0]["config"]["mode"] == "performance"
     described = json.loads(shell("--format", "json", "topic", "describe", "t"))
     assert described["partitions"][0]["leader"] == 1
+
+
+def test_who_is_in_sync_is_asked_of_the_leaders(
+    cluster: FakeCluster, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell("topic", "create", "t", "--partitions", "3")
+    asked: list[str] = []
+
+    class Leader(Silent):
+        async def topic(self, name: str) -> TopicInfo:
+            asked.append(str(self.address))
+            first, second, third = cluster.topics[name].partitions
+            return msgspec.structs.replace(
+                cluster.topics[name],
+                partitions=(
+                    msgspec.structs.replace(first, in_sync=(1, 2)),
+                    msgspec.structs.replace(second, in_sync=()),
+                    third,
+                ),
+            )
+
+    monkeypatch.setattr("angarium.cli.in_sync.Probe", Leader)
+    said = shell("topic", "describe", "t")
+    assert asked == ["a:1"]
+    columns = [line.split()[3:-2] for line in said.splitlines() if "1 2" in line]
+    assert columns == [["2", "1", "2"], ["2", "changing"], ["2", "-"]]
+    assert "where there is -, none answered" in said
+    partitions = json.loads(shell("topic", "describe", "t", "--format", "json"))["partitions"]
+    assert [one["in_sync"] for one in partitions] == [[1, 2], [], None]
 
 
 def test_altering_changes_only_what_was_named(cluster: FakeCluster, shell: Shell) -> None:

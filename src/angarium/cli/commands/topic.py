@@ -10,6 +10,7 @@ import msgspec
 from angarium.api import TopicConfig
 from angarium.cli.complaints import Refusal
 from angarium.cli.grammar.quantities import NO_LIMIT, shown_duration, shown_size, shown_time
+from angarium.cli.in_sync import as_leaders_see
 from angarium.cli.output import print_json, print_table
 from angarium.cli.session import talk
 from angarium.errors import AlreadyExists
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from angarium.api import TopicInfo
     from angarium.cli.profiles import Choices
     from angarium.client import Client
+    from angarium.ids import NodeId
 
 
 def create(options: Namespace) -> int:
@@ -36,7 +38,7 @@ def create(options: Namespace) -> int:
             if not options.if_not_exists:
                 raise
             topic = await client.describe_topic(options.name)
-        _print_topic(topic, chosen)
+        _print_topic(await as_leaders_see(client, topic), chosen)
         return 0
 
     return talk(options, work)
@@ -74,7 +76,8 @@ def describe(options: Namespace) -> int:
     """Print one topic."""
 
     async def work(client: Client, chosen: Choices) -> int:
-        _print_topic(await client.describe_topic(options.name), chosen)
+        topic = await client.describe_topic(options.name)
+        _print_topic(await as_leaders_see(client, topic), chosen)
         return 0
 
     return talk(options, work)
@@ -93,7 +96,7 @@ def alter(options: Namespace) -> int:
             partitions=options.partitions,
             config=None if config == before.config else config,
         )
-        _print_topic(topic, chosen)
+        _print_topic(await as_leaders_see(client, topic), chosen)
         return 0
 
     return talk(options, work)
@@ -104,10 +107,13 @@ def delete(options: Namespace) -> int:
     if not options.yes:
         _ask_whether_to_delete(options.names)
 
-    async def work(client: Client, _: Choices) -> int:
+    async def work(client: Client, chosen: Choices) -> int:
         for name in options.names:
             await client.delete_topic(name)
-            print(f"deleted {name}")
+            if not chosen.is_json:
+                print(f"deleted {name}")
+        if chosen.is_json:
+            print_json({"deleted": options.names})
         return 0
 
     return talk(options, work)
@@ -177,7 +183,7 @@ def _print_topic(topic: TopicInfo, chosen: Choices) -> None:
                 one.number,
                 one.leader,
                 " ".join(map(str, one.replicas)),
-                None if one.in_sync is None else " ".join(map(str, one.in_sync)),
+                _shown_in_sync(one.in_sync),
                 one.start_offset,
                 one.end_offset,
             )
@@ -185,6 +191,15 @@ def _print_topic(topic: TopicInfo, chosen: Choices) -> None:
         ],
         none="It has no partitions.",
     )
+    if any(one.in_sync is None for one in topic.partitions):
+        print("\nOnly a partition's leader knows who is in sync; where there is -, none answered.")
+
+
+def _shown_in_sync(nodes: tuple[NodeId, ...] | None) -> str | None:
+    if nodes is None:
+        return None
+    # Nobody counts until everybody has heard of a change of the replicas, a topic's first included.
+    return " ".join(map(str, nodes)) or "changing"
 
 
 def _ask_whether_to_delete(names: list[str]) -> None:
