@@ -85,7 +85,6 @@ def test_a_partition_that_no_topic_can_have(node: BenchNode) -> None:
 def test_a_number_of_partitions_that_no_topic_can_have(node: BenchNode, partitions: int) -> None:
     async def codes() -> list[str]:
         request = pb.CreateTopicRequest(name="odd", partitions=partitions)
-        wish = f'createTopic(name: "odd", partitions: {partitions})'
         found = [
             await wire_code(node, lambda one: one.create_topic("odd", partitions=partitions)),
             await rest_code(node, "POST", "/v1/topics", {"name": "odd", "partitions": partitions}),
