@@ -11,6 +11,7 @@ from angarium.api import Interest, PublishRequest, Start, TopicConfig
 from angarium.batch import encode
 from angarium.doors.wire.door import WireDoor
 from angarium.errors import NotFound
+from angarium.ids import NodeId
 from angarium.machine.catalog.commands import Form
 from angarium.modes import DeliveryMode
 from angarium.node.catalog import CatalogDesk
@@ -85,6 +86,18 @@ def test_a_topic_that_was_just_made_serves_at_once(tmp_path: Path) -> None:
                 name = f"new-{number}"
                 await service.create_topic(name, partitions=1, config=TopicConfig())
                 assert await service.find_offset(name, 0, Start()) == 0
+        finally:
+            await node.stop()
+
+    asyncio.run(scene())
+
+
+def test_a_node_that_never_was_cannot_be_removed(tmp_path: Path) -> None:
+    async def scene() -> None:
+        node, service = await started(tmp_path)
+        try:
+            with pytest.raises(NotFound, match="there is no node 9"):
+                await service.remove_node(NodeId(9))
         finally:
             await node.stop()
 

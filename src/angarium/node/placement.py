@@ -271,7 +271,8 @@ class Placement:
         for partition in list(machine.topics.partitions.values()):
             place = partition.target or partition.replicas
             leaving = tuple(one for one in place if one in draining)
-            if leaving:
+            # A refusal would be an entry of the catalog, too, and come again with every round.
+            if leaving and machine.topics.may_move(partition, machine.nodes.placeable()):
                 with suppress(AngariumError):
                     await self._node.catalog.submit(
                         Reassign(group=partition.group, leaving=leaving)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from angarium.api import ClusterStatus, FetchResult, NodeInfo, Producer
-from angarium.errors import InvalidArgument
+from angarium.errors import InvalidArgument, NotFound
 from angarium.ids import CATALOG_GROUP, Epoch, NodeId, Offset, ProducerId
 from angarium.machine.catalog import (
     LevelRaise,
@@ -249,8 +249,12 @@ class Service:
         await self._node.catalog.submit(NodeDrain(node=node, draining=draining))
 
     async def remove_node(self, node: NodeId) -> None:
-        """Forget a node that holds nothing any more."""
-        await self._node.catalog.submit(NodeRemove(node=node))
+        """Forget a node that holds nothing any more; one that is forgotten already stays so."""
+        catalog = self._node.catalog
+        await catalog.catch_up()
+        if node >= catalog.machine.nodes.next_id:
+            raise NotFound(f"there is no node {node}, and never was")
+        await catalog.submit(NodeRemove(node=node))
 
     async def raise_level(self, level: int | None = None) -> int:
         """Let the cluster use what a newer release brings; there is no way back."""

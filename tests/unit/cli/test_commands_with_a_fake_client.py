@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -340,6 +340,34 @@ def test_nodes_are_drained_removed_and_handed_to(cluster: FakeCluster, shell: Sh
         ("remove", 2),
         ("transfer", "t", 0, 1),
     ]
+
+
+def test_draining_a_node_that_cannot_be_emptied_is_not_waited_for(
+    cluster: FakeCluster, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell("topic", "create", "t")  # the fake cluster has two nodes, and two replicas of everything
+    ask = cluster.client
+
+    def draining(*servers: str, settings: Any) -> Any:
+        client = ask(*servers, settings=settings)
+        look = client.cluster_status
+
+        async def status() -> Any:
+            seen = await look()
+            first, second = seen.nodes
+            second = msgspec.structs.replace(second, draining=True, replicas=1)
+            return msgspec.structs.replace(seen, nodes=(first, second))
+
+        monkeypatch.setattr(client, "cluster_status", status)
+        return client
+
+    monkeypatch.setattr("angarium.cli.session.Client", draining)
+    said = shell("cluster", "drain", "2", "--wait", status=4)
+    assert "t needs 2 hosts and 1 are left" in said
+    assert "cluster drain 2 --undo" in said
+    told = json.loads(shell("cluster", "drain", "2", "--format", "json", status=4))
+    assert told["stuck"] == "t needs 2 hosts and 1 are left"
+    assert "again" in shell("cluster", "drain", "2", "--undo")
 
 
 # --- when it goes wrong --------------------------------------------------------------------------

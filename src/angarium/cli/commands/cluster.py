@@ -15,6 +15,7 @@ from angarium.cli.overview import Overview, Seen, overview
 from angarium.cli.own_name import own_name
 from angarium.cli.probe import Probe
 from angarium.cli.session import talk
+from angarium.doors.status import Exit
 from angarium.ids import NodeId
 
 if TYPE_CHECKING:
@@ -74,18 +75,27 @@ def drain(options: Namespace) -> int:
         node = NodeId(options.node)
         await client.drain_node(node, draining=not options.undo)
         left = await _replicas_of(client, node)
-        while left and options.wait and not options.undo:
+        stuck = "" if options.undo or not left else await _stuck(client, node)
+        while left and options.wait and not options.undo and not stuck:
             await asyncio.sleep(WATCH_SECONDS / 4)
             left = await _replicas_of(client, node)
+            stuck = await _stuck(client, node)
         if chosen.is_json:
-            print_json({"node": node, "draining": not options.undo, "replicas": left})
+            print_json(
+                {"node": node, "draining": not options.undo, "replicas": left, "stuck": stuck}
+            )
         elif options.undo:
             print(f"node {node} may have replicas again")
+        elif stuck:
+            print(
+                f"node {node} is being drained, but {stuck}: `{own_name()} cluster add` says how"
+                f" one comes in, `{own_name()} cluster drain {node} --undo` takes this back"
+            )
         elif left:
             print(f"node {node} is being drained; {left} replicas still have to move")
         else:
             print(f"node {node} holds nothing any more; `cluster remove {node}` forgets it")
-        return 0
+        return int(Exit.CONFLICT if stuck else Exit.OK)
 
     return talk(options, work)
 
@@ -134,6 +144,17 @@ def raise_level(options: Namespace) -> int:
         return 0
 
     return talk(options, work)
+
+
+async def _stuck(client: Client, node: NodeId) -> str:
+    """Return why some of a draining node's replicas have nowhere to go; empty if all have."""
+    nodes = (await client.cluster_status()).nodes
+    hosts = {one.host or f"node {one.id}" for one in nodes if not one.draining}
+    for topic in await client.list_topics():
+        needed = max((len(one.replicas) for one in topic.partitions), default=0)
+        if needed > len(hosts) and any(node in one.replicas for one in topic.partitions):
+            return f"{topic.name} needs {needed} hosts and {len(hosts)} are left"
+    return ""
 
 
 async def _replicas_of(client: Client, node: NodeId) -> int:

@@ -24,7 +24,11 @@ def add(words: Words) -> None:
     )
     drain.add_argument("node", metavar="NODE", type=positive)
     drain.add_argument("--undo", action="store_true", help="let it have replicas again")
-    drain.add_argument("--wait", action="store_true", help="return when it holds nothing any more")
+    drain.add_argument(
+        "--wait",
+        action="store_true",
+        help="return when it holds nothing any more, or when what it holds cannot move",
+    )
 
     remove = family.add("remove", "forget a node that holds nothing any more", run="cluster:remove")
     remove.add_argument("node", metavar="NODE", type=positive)

@@ -105,7 +105,8 @@ class Topics:
             if topic.settings == settings and len(topic.groups) == command.partitions:
                 verdict = TopicMade(topic.id, topic.groups, repeated=True)
             else:
-                verdict = refused(AlreadyExists, f"there is a {command.name} of another form")
+                said = f"there is a topic {command.name} already, with other settings"
+                verdict = refused(AlreadyExists, said)
         elif len(self.by_id) >= TOPICS_MAX:
             verdict = limited("TOPICS_MAX", "the cluster has no room for another topic")
         elif not _are_enough(nodes, settings.replication):
@@ -174,6 +175,10 @@ class Topics:
             return Done(changed=False)
         self._put(partition, target)
         return Moving(partition.group, target)
+
+    def may_move(self, partition: Partition, nodes: Sequence[Node]) -> bool:
+        """Tell whether `nodes` have hosts enough for a partition, wherever it is now."""
+        return _are_enough(nodes, self.by_id[partition.topic].settings.replication)
 
     def reassigned(self, command: Reassigned) -> Done | Refused:
         """Note that a partition lives where it should."""
