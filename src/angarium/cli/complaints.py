@@ -18,8 +18,8 @@ _ADVICE: Final = {
     "NOT_LEADER": "An election is under way; try again in a moment.",
     "NOT_FOUND": "`angarium topic list` shows the topics, `angarium group list` the groups,"
     " `angarium cluster status` the nodes.",
-    "ALREADY_EXISTS": "`angarium topic describe NAME` shows it; `--if-not-exists` is content"
-    " with it.",
+    "ALREADY_EXISTS": "`angarium topic describe NAME` or `angarium group describe NAME` shows what"
+    " is there; `topic create --if-not-exists` is content with it.",
     "OUTCOME_UNKNOWN": "It may or may not have happened: look before you repeat it.",
     "RESOURCE_EXHAUSTED": "The limit named above was reached: ask for less, or, where others use it"
     " up, wait until they are done.",

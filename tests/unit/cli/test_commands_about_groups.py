@@ -14,6 +14,7 @@ from tests.unit.cli.test_commands_with_a_fake_client import (  # noqa: F401 (fix
     type_in,
 )
 
+from angarium.cli.commands.group import age
 from angarium.cli.commands.run import found_app
 from angarium.cli.complaints import Refusal
 from angarium.client.handlers.app import App
@@ -45,11 +46,26 @@ def test_a_group_is_described_with_its_lag_in_records_and_time(
 ) -> None:
     cluster.groups["workers"] = a_group()
     said = shell("group", "describe", "workers")
-    assert "25 records, 95s" in said
+    assert "25 records, 1m 35s" in said
     assert "t/0" in said
     (described,) = [json.loads(shell("group", "describe", "workers", "--format", "json"))]
     assert (described["lag"], described["lag_ms"]) == (25, 95_500)
     assert described["config"]["poison"] == "dead_letter"
+
+
+@pytest.mark.parametrize(
+    ("ms", "said"),
+    [
+        (3_240, "3.2s"),
+        (711_000, "11m 51s"),
+        (720_400, "12m"),
+        (7_500_000, "2h 5m"),
+        (3 * 86_400_000 + 3_700_000, "3d 1h"),
+    ],
+)
+def test_ages_are_told_in_the_same_way_whatever_they_are(ms: int, said: str) -> None:
+    # "711s" stood beside "13m" in one table: only what divides evenly was told in minutes.
+    assert age(ms) == said
 
 
 def test_an_unknown_group_is_an_error(cluster: FakeCluster, shell: Shell) -> None:

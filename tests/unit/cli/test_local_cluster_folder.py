@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from typing import TYPE_CHECKING
 
@@ -86,5 +87,6 @@ def test_a_taken_port_is_named_with_a_way_out(tmp_path: Path) -> None:
         base = port - 10
         with pytest.raises(Refusal) as refused:
             check_ports(Folder(tmp_path).planned(3, base), base)
-    assert f"port {port} is taken" in str(refused.value)
+    # Others may run beside this test, and have the ports next to it.
+    assert re.match(rf"ports? .*\b{port}\b.* (is|are) taken", str(refused.value))
     assert "PORT_BASE=" in str(refused.value)

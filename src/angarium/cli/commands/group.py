@@ -176,6 +176,24 @@ def group_json(group: GroupInfo) -> dict[str, Any]:
     return found
 
 
+_UNITS = (
+    ("d", 86_400_000, "h", 3_600_000),
+    ("h", 3_600_000, "m", 60_000),
+    ("m", 60_000, "s", 1_000),
+)
+
+
+def age(ms: int) -> str:
+    """Return how old something is, in one or two units: 3.2s, 11m 51s, 2h 5m, 3d 1h."""
+    if ms < 60_000:
+        return f"{ms / 1000:.1f}s"
+    for unit, size, next_unit, next_size in _UNITS:
+        if ms >= size:
+            rest = ms % size // next_size
+            return f"{ms // size}{unit}" + (f" {rest}{next_unit}" if rest else "")
+    raise AssertionError("a minute and more has a unit")
+
+
 def _pause(options: Namespace, *, paused: bool) -> int:
     async def work(client: Client, chosen: Choices) -> int:
         await client.pause_group(options.name, paused=paused)
@@ -199,7 +217,7 @@ def _print_group(group: GroupInfo, chosen: Choices) -> None:
     facts: dict[str, object] = {
         "group": group.name,
         "kind": group.kind.name.lower() + (", paused" if group.paused else ""),
-        "lag": f"{group.lag} records, {_age(oldest_ms)}",
+        "lag": f"{group.lag} records, {age(oldest_ms)}",
     }
     if not _keeps_itself(group):
         facts |= {
@@ -208,6 +226,7 @@ def _print_group(group: GroupInfo, chosen: Choices) -> None:
             "backoff": f"{shown_duration(config.backoff_min_ms)} to"
             f" {shown_duration(config.backoff_max_ms)}",
             "dead letters": config.dead_letter_topic,
+            "when behind": config.behind.name.lower(),
         }
     if group.kind is GroupKind.STREAM:
         facts["poison"] = config.poison.name.lower().replace("_", "-")
@@ -224,7 +243,7 @@ def _print_group(group: GroupInfo, chosen: Choices) -> None:
                 one.start_offset,
                 one.end_offset,
                 f"{one.lag}{' (behind the start)' if one.is_behind else ''}",
-                _age(one.lag_ms),
+                age(one.lag_ms),
                 one.acked_above,
                 one.pending,
                 one.retrying,
@@ -255,11 +274,6 @@ _KEPT = ("acked above", "on loan", "retrying")
 
 def _keeps_itself(group: GroupInfo) -> bool:
     return group.kind is GroupKind.CHECKPOINT
-
-
-def _age(ms: int) -> str:
-    """Return how old something is, to the second once it is that old."""
-    return f"{ms / 1000:.1f}s" if ms < 60_000 else shown_duration(ms // 1000 * 1000)
 
 
 def _ask_whether_to_delete(what: str) -> None:
