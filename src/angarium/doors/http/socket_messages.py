@@ -97,3 +97,18 @@ class Publish(
 Said: TypeAlias = Subscribe | Consume | Settle | MoreCredit | Unsubscribe | Publish
 
 decoder: Final[msgspec.json.Decoder[Said]] = msgspec.json.Decoder(Said)
+
+
+class _Named(msgspec.Struct, frozen=True):
+    id: Id
+
+
+_named: Final = msgspec.json.Decoder(_Named)
+
+
+def id_in(message: str) -> str:
+    """Return the id of a message that is otherwise wrong; empty if it has none."""
+    try:
+        return _named.decode(message).id
+    except (msgspec.MsgspecError, RecursionError):
+        return ""

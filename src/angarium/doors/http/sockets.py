@@ -30,6 +30,7 @@ from angarium.doors.http.socket_messages import (
     Subscribe,
     Unsubscribe,
     decoder,
+    id_in,
 )
 from angarium.doors.http.strict_json import decoded
 from angarium.errors import AngariumError, InvalidArgument, LimitExceeded, NotFound
@@ -96,7 +97,7 @@ class Session:
                 try:
                     said = decoded(message, decoder)
                 except InvalidArgument as error:
-                    await self._tell_error("", error)
+                    await self._tell_error(id_in(message), error)
                     continue
                 try:
                     await self._do(said)

@@ -114,6 +114,30 @@ def test_what_makes_no_sense_is_answered_and_the_socket_goes_on(message: str, co
     run(story())
 
 
+def test_a_wrong_message_is_answered_under_its_own_id() -> None:
+    """Whoever waits for an answer under it would wait for ever."""
+
+    async def story() -> None:
+        async with opened() as door, socket(door) as ws:
+            mistakes: list[dict[str, Any]] = [
+                {"type": "publish", "topic": "orders", "partition": -1, "record": {}},
+                {"type": "publish", "topic": "orders", "mode": "loud", "record": {}},
+                {"type": "subscribe", "topic": "orders", "credit": 0},
+                {"type": "dance"},
+                {},
+            ]
+            for number, wrong in enumerate(mistakes):
+                await say(ws, id=f"n{number}", **wrong)
+                answer = await hear(ws)
+                assert (answer["type"], answer["id"]) == ("error", f"n{number}")
+                assert answer["code"] == "INVALID_ARGUMENT"
+            for nameless in ("{", "[]", '{"type": "publish", "id": 5}'):
+                await ws.send(nameless)
+                assert (await hear(ws))["id"] == ""
+
+    run(story())
+
+
 def test_messages_that_are_too_long_or_no_text_end_the_socket() -> None:
     async def story() -> None:
         async with opened(HttpLimits(message_bytes_max=1_000)) as door:
