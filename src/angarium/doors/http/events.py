@@ -85,7 +85,7 @@ class Streaming:
         partitions = tuple(one.number for one in topic.partitions)
         if given.partition is not None:
             partitions = (given.partition,)
-        resumed = request.text_header(b"last-event-id") or given.last_event_id
+        resumed = request.text_header(b"last-event-id") or given.last_event_id or None
         key = TailKey(given.topic, partitions, given.encoding, given.partition is None)
         # The tail first: what comes between its beginning and ours is then caught up with.
         tail = await self._tails.follow(key, _TEXT if given.encoding == "text" else _BASE64)

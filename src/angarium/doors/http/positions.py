@@ -32,7 +32,9 @@ def word_of(offsets: Sequence[int]) -> str:
 def offsets_in(word: str) -> list[Offset]:
     """Return the offsets that an event's id stands for; raises `InvalidArgument`."""
     if not _WORD.fullmatch(word):
-        raise InvalidArgument("Last-Event-ID is the id of an event of this stream")
+        raise InvalidArgument(
+            f"{word[:40]!r} is no id of an event, and no position, of this stream"
+        )
     return [Offset(int(part)) for part in word.split(".")]
 
 
@@ -47,7 +49,7 @@ async def starts(
         return [await broker.find_offset(topic, number, start) for number in partitions]
     known = offsets_in(resumed)
     if len(known) > len(partitions):
-        raise InvalidArgument("Last-Event-ID is of a stream with more partitions")
+        raise InvalidArgument("the id is that of a stream with more partitions")
     return known + [
         await broker.find_offset(topic, number, Start(Place.EARLIEST))
         for number in partitions[len(known) :]

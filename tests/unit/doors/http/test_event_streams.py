@@ -259,6 +259,7 @@ def test_a_closing_door_ends_streams_with_a_word() -> None:
         ("?start=earliest&since_us=1", {}, 400),
         ("?partition=77", {}, 404),
         ("", {"Last-Event-ID": "x"}, 400),
+        ("?last_event_id=x", {}, 400),
         ("", {"Last-Event-ID": "1.2.3.4.5"}, 400),
         ("", {"Last-Event-ID": "9.0.0.0"}, 416),
         ("?group=g", {}, 501),
@@ -272,6 +273,19 @@ def test_a_stream_that_cannot_begin_is_refused(
             answer = await door.ask("GET", STREAM + query, headers=headers)
             assert answer.status == status, answer.body
             await eventually(lambda: not door.broker.subscriptions)
+
+    run(story())
+
+
+def test_an_empty_last_id_is_none() -> None:
+    """So says a client that fills in what it has seen last before it has seen anything."""
+
+    async def story() -> None:
+        async with opened() as door:
+            await door.ask("POST", "/v1/topics/orders/records", {"value": "before"})
+            events = await Events.opened(door, "?last_event_id=")
+            await door.ask("POST", "/v1/topics/orders/records", {"value": "after"})
+            assert (await events.next())["value"] == "after"
 
     run(story())
 

@@ -138,6 +138,23 @@ def test_a_variable_that_is_no_such_number_is_the_callers_mistake(
     run(story())
 
 
+def test_an_empty_name_of_an_operation_is_none() -> None:
+    async def story() -> None:
+        async with opened() as door:
+            for query in (
+                "{ health }",
+                "query A { health }",
+                "{ ...F } fragment F on Query { health }",
+            ):
+                body = {"query": query, "operationName": ""}
+                answer = await door.ask("POST", "/graphql", body)
+                assert answer.json == {"data": {"health": "ok"}}
+            several = {"query": "query A { health } query B { health }", "operationName": ""}
+            assert await refused(door, several) == "INVALID_ARGUMENT"
+
+    run(story())
+
+
 def test_topics_and_the_cluster_are_looked_after() -> None:
     async def story() -> None:
         async with opened() as door:

@@ -85,8 +85,11 @@ class Documents:
 
 
 def operation_kind(prepared: Prepared, name: str | None) -> OperationType:
-    """Return what the chosen operation is; raises `InvalidArgument` if none is."""
-    operation = get_operation_ast(prepared.document, name)
+    """Return what the chosen operation is; raises `InvalidArgument` if none is.
+
+    An empty name is none: some clients send it with documents of one operation.
+    """
+    operation = get_operation_ast(prepared.document, name or None)
     if operation is None:
         raise InvalidArgument("say which operation: operationName names one of the document's")
     return operation.operation

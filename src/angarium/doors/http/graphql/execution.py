@@ -33,7 +33,7 @@ async def executed(
         schema,
         prepared.document,
         variable_values=variables,
-        operation_name=operation,
+        operation_name=operation or None,
         field_resolver=resolvers.resolve,
     )
     if not isinstance(result, ExecutionResult):

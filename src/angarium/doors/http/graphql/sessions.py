@@ -224,7 +224,7 @@ class GraphqlSession:
             self._schema,
             prepared.document,
             variable_values=payload.variables,
-            operation_name=payload.operationName,
+            operation_name=payload.operationName or None,
             field_resolver=self._resolvers.resolve,
             subscribe_field_resolver=source,
         )
