@@ -23,6 +23,9 @@ from angarium.errors import InvalidArgument
 if TYPE_CHECKING:
     from angarium.doors.http.server.messages import Request
 
+CLOUD_EVENT_NEEDS: Final = ("ce-id", "ce-source", "ce-type")
+"""What makes an event one, besides the version that announces it."""
+
 HEADER_PREFIX: Final = b"angarium-header-"
 """Request headers that become headers of a record whose body is taken as it is."""
 
@@ -113,6 +116,10 @@ def _read_columns(body: bytes) -> Columns | None:
 def plain_record(request: Request, key: str | None) -> Outgoing:
     """Return the record whose value is the body as it is, with the headers that belong to it."""
     headers: list[tuple[str, bytes | None]] = []
+    if request.header(b"ce-specversion") is not None:
+        for name in CLOUD_EVENT_NEEDS:
+            if not request.header(name.encode()):
+                raise InvalidArgument(f"a CloudEvent in binary mode has a header {name}")
     kind = request.header(b"content-type")
     if kind is not None:
         headers.append(("content-type", kind))

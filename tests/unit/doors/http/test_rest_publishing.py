@@ -78,6 +78,7 @@ def test_a_cloud_event_in_binary_mode_keeps_its_attributes() -> None:
                 headers={
                     "ce-specversion": "1.0",
                     "ce-id": "17",
+                    "ce-source": "/susa",
                     "ce-type": "gr%C3%BC%C3%9Fe",
                     "ce-partitionkey": "k",
                 },
@@ -91,6 +92,23 @@ def test_a_cloud_event_in_binary_mode_keeps_its_attributes() -> None:
             assert headers["content-type"] == b"application/json"
             assert headers["ce-id"] == b"17"
             assert headers["ce-type"] == "grüße".encode()
+
+    run(story())
+
+
+@pytest.mark.parametrize("missing", ["ce-id", "ce-source", "ce-type"])
+def test_an_event_that_lacks_what_makes_it_one_is_refused(missing: str) -> None:
+    async def story() -> None:
+        async with opened() as door:
+            whole = {"ce-specversion": "1.0", "ce-id": "17", "ce-source": "/susa", "ce-type": "t"}
+            for headers in (
+                {name: value for name, value in whole.items() if name != missing},
+                {**whole, missing: ""},
+            ):
+                answer = await door.ask("POST", RECORDS, b"x", headers=headers, kind="text/plain")
+                assert (answer.status, answer.json["code"]) == (400, "INVALID_ARGUMENT")
+                assert missing in answer.json["detail"]
+            assert door.broker.requests == []
 
     run(story())
 
