@@ -6,7 +6,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
-from angarium.ids import Micros, NodeId
+from angarium.ids import Incarnation, Micros, NodeId
 from angarium.machine.catalog import CatalogMachine, NodeDrain, NodeRegister, Reassign, TopicCreate
 from angarium.machine.catalog.values import Labels, TopicSettings
 from angarium.node.placement import Placement
@@ -21,7 +21,7 @@ def proposals(*, nodes: int) -> list[Reassign]:
         machine.nodes.register(
             NodeRegister(
                 node=None,
-                incarnation=number,
+                incarnation=Incarnation(number),
                 addresses=(("wire", f"127.0.0.1:{number}"),),
                 labels=Labels(),
                 level_min=1,
