@@ -10,11 +10,10 @@ from angarium.api import (
     GroupConfig,
     Interest,
     Place,
-    Settlement,
     Start,
     TopicConfig,
-    Verb,
 )
+from angarium.doors.http.acknowledging import Acknowledgements
 from angarium.doors.http.passing import passing_id, time_us
 from angarium.doors.http.records import readable, records_of
 from angarium.doors.http.socket_feeds import lent_records
@@ -124,6 +123,7 @@ class MemberFeed:
     def __init__(self, topic: str, consumption: Consumption, subscription: Subscription) -> None:
         self._topic = topic
         self._consumption = consumption
+        self._acknowledgements = Acknowledgements(consumption)
         self._subscription = subscription
 
     async def messages(self) -> AsyncGenerator[list[Sent], None]:
@@ -168,13 +168,12 @@ class MemberFeed:
         """Settle a message; an id that nothing on loan has is no matter, as it was none there."""
         spot = place_in(message_id)
         if spot is not None and spot.topic == self._topic:
-            done = (spot.offset, spot.offset + 1)
-            settlement = Settlement(spot.topic, spot.partition, Verb.ACK, done)
-            await self._consumption.settle([settlement])
+            await self._acknowledgements.say(*spot)
 
     async def close(self) -> None:
-        """Leave the group."""
+        """Leave the group, once what was acknowledged is."""
         await self._subscription.close()
+        await self._acknowledgements.told()
         await self._consumption.close()
 
 

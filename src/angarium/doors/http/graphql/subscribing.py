@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from angarium.api import ConsumeRequest, Interest, Place, Settlement, Start, Verb
+from angarium.api import ConsumeRequest, Interest, Place, Start
+from angarium.doors.http.acknowledging import Acknowledgements
 from angarium.doors.http.graphql.resolving import HeaderView
 from angarium.doors.http.passing import passing_id, time_us
 from angarium.doors.http.records import readable, records_of
@@ -130,6 +131,7 @@ class Subscribing:
         consumption = await self._groups.consume(
             ConsumeRequest(group=group, topics=(topic,), config=self._config, credit=CREDIT)
         )
+        acknowledgements = Acknowledgements(consumption)
         try:
             async for handed in consumption:
                 for record in lent_records(handed):
@@ -138,7 +140,7 @@ class Subscribing:
                     )
                     yield Event(view)
                     # Asked for the next one: this one has been sent.
-                    done = (record.offset, record.offset + 1)
-                    await consumption.settle([Settlement(topic, handed.partition, Verb.ACK, done)])
+                    await acknowledgements.say(topic, handed.partition, record.offset)
         finally:
+            await acknowledgements.told()
             await consumption.close()
