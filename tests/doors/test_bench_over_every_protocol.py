@@ -76,3 +76,17 @@ def test_targets_are_named_by_the_addresses_of_doors(doors: Doors) -> None:
     assert report.failures == {}
     with pytest.raises(InvalidArgument, match="no node listens at"):
         measured(doors, sub_target="127.0.0.1:1")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "option"), [(Protocol.GRPC, "grpc_targets"), (Protocol.REST, "http_targets")]
+)
+def test_a_target_that_is_not_there_is_named_and_not_waited_for(
+    doors: Doors, protocol: Protocol, option: str
+) -> None:
+    for target in ("127.0.0.1:1", "nonsense"):
+        with pytest.raises(InvalidArgument, match=f"nobody listens at {target}"):
+            measured(doors, protocol=protocol, **{option: (target,)})
+    # What is for another protocol is none of its business: `--protocol all` has both.
+    other = "http_targets" if option == "grpc_targets" else "grpc_targets"
+    measured(doors, protocol=protocol, **{other: ("127.0.0.1:1",)})

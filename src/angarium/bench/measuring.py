@@ -20,7 +20,7 @@ from angarium.bench.report import SYNC_POLICIES, GroupPart, NodeUsage, Report
 from angarium.bench.resources import usage
 from angarium.bench.stamps import Stamps
 from angarium.bench.verify import verdict
-from angarium.bench.ways import driver_of
+from angarium.bench.ways import check_targets, driver_of
 from angarium.client import Client
 from angarium.errors import AngariumError, NotFound
 from angarium.modes import DeliveryMode
@@ -51,6 +51,7 @@ async def measure(plan: Plan, servers: str, watched: Sequence[Watched] = ()) -> 
     """
     async with Client(*servers.split(",")) as client, AsyncExitStack() as stack:
         status = await client.cluster_status()
+        await check_targets(plan)
         topics = await _made_topics(plan, client, stack)
         places = [Place(topic.name, one.number) for topic in topics for one in topic.partitions]
         driver = driver_of(plan, servers, topics, status.nodes)

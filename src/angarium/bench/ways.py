@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from angarium.bench.drivers.wire import WireDriver
 from angarium.bench.plan import Place, Protocol, Route
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from angarium.bench.drivers.port import Driver
     from angarium.bench.plan import Plan
     from angarium.ids import NodeId
+
+
+REACHED_SECONDS_MAX: Final = 5.0
+"""How long a target may take to let us in."""
 
 
 class Ways:
@@ -36,6 +41,26 @@ class Ways:
     def addresses(self) -> list[str]:
         """All that are published to."""
         return sorted({one for some in self._publish.values() for one in some})
+
+
+async def check_targets(plan: Plan) -> None:
+    """Raise `InvalidArgument` if a target that the plan will publish to cannot be reached.
+
+    Publishers wait for a node that is away, since it may come back; one that was never there would
+    be waited for until the end.
+    """
+    for option, door, targets in (
+        ("grpc-targets", "grpc", plan.grpc_targets),
+        ("http-targets", "http", plan.http_targets),
+    ):
+        for target in targets if plan.protocol.door == door else ():
+            host, _, port = target.rpartition(":")
+            try:
+                async with asyncio.timeout(REACHED_SECONDS_MAX):
+                    _, writer = await asyncio.open_connection(host, int(port))
+            except (OSError, ValueError):
+                raise InvalidArgument(f"{option}: nobody listens at {target}") from None
+            writer.close()
 
 
 def driver_of(

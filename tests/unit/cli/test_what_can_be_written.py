@@ -83,6 +83,10 @@ def test_connection_options_may_stand_in_front_of_the_word_or_behind_it() -> Non
         (["serve", "--wire-port", "70000"], "65535"),
         (["fetch", "t", "0", "-1"], "-1"),
         (["up", "--nodes", "0"], "1 or more"),
+        (["bench", "--duration", "2 weeks"], "30s"),
+        (["bench", "--duration", "s"], "30s"),
+        (["bench", "--duration", "0s"], "30s"),
+        (["bench", "--duration", "25h"], "up to a day"),
         (["sql", "SELECT 1", "--conf", "spark.executor.memory"], "spark.executor.memory=2g"),
     ],
 )
@@ -117,6 +121,14 @@ def test_a_family_without_a_word_shows_its_words(capsys: pytest.CaptureFixture[s
 
 
 # --- quantities --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "read"), [("30", 30.0), ("0.5", 0.5), ("30s", 30.0), ("2m", 120.0), ("500ms", 0.5)]
+)
+def test_seconds_are_read_with_their_unit_or_without(text: str, read: float) -> None:
+    """`-duration 30s` is what the benchmark of an earlier broker takes."""
+    assert grammar().parse_args(["bench", "--duration", text]).duration == read
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,9 @@ _NEGATIVE = re.compile(r"-[0-9][0-9.]*[a-z]{0,2}")
 USAGE_ERROR = 2
 """The exit status for something that was written wrongly."""
 
+_UNITS_S = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0}
+"""What may stand behind a number of seconds, as it does in the earlier brokers' programs."""
+
 
 class Parser(argparse.ArgumentParser):
     """A parser that never guesses: `--serv` is a mistake, not `--servers`."""
@@ -134,13 +137,16 @@ def add_format_option(group: argparse._ArgumentGroup, choices: Sequence[str]) ->
 
 
 def seconds(text: str) -> float:
-    """Read a positive number of seconds."""
+    """Read a positive number of seconds, or of what stands behind it: 500ms, 30s, 2m, 1h."""
+    number = text.rstrip("hms")
     try:
-        value = float(text)
-    except ValueError:
+        value = float(number) * _UNITS_S[text[len(number) :]]
+    except (ValueError, KeyError):
         value = -1.0
     if not 0.0 < value <= 86_400.0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds up to a day")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a number of seconds up to a day; 30, 30s, 2m and 500ms are"
+        )
     return value
 
 
