@@ -168,6 +168,21 @@ async def test_a_staged_write_publishes_what_its_tickets_say_and_nothing_else(
 
 
 @on_nodes(3)
+async def test_a_write_of_one_id_is_done_once_wherever_its_records_go(
+    broker: InProcessBroker,
+) -> None:
+    async with Client(*broker.addresses) as client:
+        await client.create_topic("table", partitions=4)
+        for partition in (1, 0, 2, 1):
+            write = client.staged("nightly", epoch=0, sequence=0)
+            async with write.stage(f"run-{partition}") as stage:
+                await stage.publish("table", f"into {partition}", partition=partition)
+            done = await write.commit([stage.ticket])
+            assert done.repeated == (partition != 1 or stage.ticket.is_committed)
+        assert await values(client, "table") == [b"into 1"]
+
+
+@on_nodes(3)
 async def test_numbers_of_ones_own_are_stored_once_across_clients(
     broker: InProcessBroker,
 ) -> None:

@@ -12,7 +12,7 @@ from angarium.errors import (
     ProducerFenced,
     TransactionAborted,
 )
-from angarium.ids import Epoch, Offset
+from angarium.ids import Epoch, GroupId, Offset
 from angarium.kinds import GroupKind
 from angarium.machine import Cursors, Refused, Stage
 from angarium.machine.changes import Ack, Open
@@ -87,6 +87,37 @@ def test_a_commit_that_broke_off_is_finished_by_asking_again(asks: int) -> None:
         RIGHT: 0,
     }
     assert groups.end(LEFT) == groups.end(RIGHT) == 2
+
+
+@pytest.mark.parametrize("is_finished", [False, True])
+def test_a_commit_repeated_with_other_stages_brings_nothing_more_to_light(
+    *, is_finished: bool
+) -> None:
+    """As a job does that is run again under its id and deals its rows out otherwise."""
+    groups = Groups()
+
+    def stage(group: GroupId, name: str) -> None:
+        command = Stage(
+            **named(0), home=HOME, stage=name, part=0, batches=bytes(batch([b"one", b"two"]))
+        )
+        groups.follow(procedure.stage(group, command))
+
+    stage(LEFT, "first run")
+    first = groups.follow(procedure.commit(HOME, named(0), ((LEFT, ("first run",)),)))
+    assert first.unfinished is not None
+    if is_finished:
+        groups.follow(procedure.finish(HOME, first.unfinished))
+    stage(LEFT, "second run")
+    stage(RIGHT, "second run")
+    again = ((LEFT, ("second run",)), (RIGHT, ("second run",)))
+    ended = groups.follow(procedure.commit(HOME, named(0), again))
+    assert (ended.committed, ended.repeated) == (True, True)
+    assert {group: place.base_offset for group, place in ended.places.items()} == {LEFT: 0}
+    assert (groups.end(LEFT), groups.end(RIGHT)) == (2, 0)
+    for group in (LEFT, RIGHT):
+        series = groups.machines[group].numbering.transactions.series.get("n")
+        assert series is not None
+        assert series.attempts == (), "what the second run staged is dropped"
 
 
 def test_what_a_participant_asks_about_is_aborted_unless_it_was_decided() -> None:

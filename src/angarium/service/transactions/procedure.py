@@ -121,16 +121,15 @@ def commit(
         # Nobody waits for the home to hear that it is done: the next question tells it, too.
         places = yield from carry_out(home, named["name"], decision, finishes=False)
         unfinished = _named_in(named["name"], decision)
-    elif is_ours:
-        # Carried out before; whoever asks again still wants to know where.
-        answers = yield tuple(Ask(group, Commit(**named, stages=of)) for group, of in stages)
-        for (group, _), one in zip(stages, answers, strict=True):
-            if isinstance(one.outcome, Decided):
-                places[group] = one.outcome
-    if not is_ours:
-        # An earlier run has committed this sequence, so what this one staged is not needed.
-        yield tuple(Ask(group, Abort(**named)) for group, _ in stages)
     repeated = not isinstance(outcome, Decided) or outcome.repeated
+    if repeated:
+        # Decided before: by an earlier try of the same call, or by somebody else under the same
+        # number, whose stages may lie in other partitions. What was staged since is not needed
+        # anywhere; a partition that took part says instead where its records are.
+        answers = yield tuple(Ask(group, Abort(**named)) for group, _ in stages)
+        for (group, _), one in zip(stages, answers, strict=True):
+            if is_ours and isinstance(one.outcome, Decided) and one.outcome.committed:
+                places.setdefault(group, one.outcome)
     return Ended(True, repeated, places, unfinished)
 
 
