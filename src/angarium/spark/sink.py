@@ -97,7 +97,9 @@ class AngariumWriter(DataSourceArrowWriter):
         link.call(self._write(link).abort([message.ticket for message in wrote(messages)]))
 
     def _write(self, link: Link) -> StagedWrite:
-        name = f"spark-write-{self._id}"
+        # An id is one of its topic: a job may write several under the id of its run.
+        topic = self._options.topic if self._options.write_id is not None else None
+        name = f"spark-write-{self._id}" if topic is None else f"spark-write-{topic}/{self._id}"
         return StagedWrite(link.reach, name, epoch=0, sequence=self._options.write_version)
 
 
