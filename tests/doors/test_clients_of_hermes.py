@@ -67,6 +67,8 @@ def test_its_http_routes_publish_and_stream(hermes: Hermes) -> None:
         while text.count(b"\n\n") < 4:
             size = int((await reader.readline()).strip(), 16)
             text += (await reader.readexactly(size + 2))[:-2]
+        counted = (await http(hermes.http, "GET", "/status")).json["stats"]["topics"]["bulletin"]
+        assert (counted["active_subscribers"], counted["consumed_total"]) == (1, 3)
         writer.close()
         blocks = text.decode().split("\n\n")
         assert blocks[0].startswith('event: connected\ndata: {"sub_id":')

@@ -100,3 +100,10 @@ class Subscription(Protocol):
 
     async def close(self) -> None:
         """End it."""
+
+
+class PassingBroker(Protocol):
+    """Hands on what is stored nowhere, to those who get the rest in another way."""
+
+    async def subscribe_passing(self, topic: str, partitions: Sequence[int]) -> Subscription:
+        """Deliver what passes in PERFORMANCE mode, and nothing that is stored."""

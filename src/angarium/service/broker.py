@@ -108,6 +108,10 @@ class Service:
         """Begin to deliver partitions."""
         return await self.subscribing.subscribe(interests)
 
+    async def subscribe_passing(self, topic: str, partitions: Sequence[int]) -> Subscription:
+        """Begin to deliver what passes in PERFORMANCE mode, and nothing that is stored."""
+        return self.subscribing.passing(topic, partitions)
+
     async def reserve(self, topic: str, partition: int, count: int) -> Offset:
         """Leave the next `count` offsets of a partition empty; return the first."""
         return await self.reserving.reserve(topic, partition, count)

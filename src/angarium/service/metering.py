@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 from angarium.errors import AngariumError
 from angarium.service.broker import Service
-from angarium.telemetry.metering import Counting, count_published
+from angarium.telemetry.metering import CountedSubscription, Counting, count_published
 from angarium.telemetry.meters import Meters
 
 if TYPE_CHECKING:
-    from angarium.api import Ack, PublishRequest
+    from collections.abc import Sequence
+
+    from angarium.api import Ack, PublishRequest, Subscription
     from angarium.node.node import Node
     from angarium.service.publishing import Answer
 
@@ -26,6 +28,11 @@ class MeteredService(Counting, Service):
         super().__init__(node)
         self.meters = Meters()
         self.transactions.count = self.meters.decided
+
+    async def subscribe_passing(self, topic: str, partitions: Sequence[int]) -> Subscription:
+        """Deliver what passes, and count it; whoever asks for it is counted elsewhere already."""
+        inner = await super().subscribe_passing(topic, partitions)
+        return CountedSubscription(inner, self.meters, set())
 
     def begin_publish(self, request: PublishRequest, answer: Answer) -> bool:
         """Publish without a task, and count."""

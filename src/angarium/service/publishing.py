@@ -11,8 +11,8 @@ from angarium.batch.plain import is_plain_and_sound
 from angarium.errors import (
     AngariumError,
     InvalidArgument,
-    LimitExceeded,
     NotLeader,
+    TooLarge,
     no_partition,
 )
 from angarium.machine.outcomes import Appended, Duplicate, Refused
@@ -117,7 +117,7 @@ class PublishDesk:
 def checked(data: Buffer, bytes_max: int) -> bytearray:
     """Return a batch that is safe to store, in a buffer of its own; raises `InvalidBatch`."""
     if len(data) > bytes_max:
-        raise LimitExceeded(
+        raise TooLarge(
             "batch_bytes_max", f"a batch of {len(data)} bytes; the topic takes {bytes_max}"
         )
     if not is_plain_and_sound(data) and Batch.parse(data).is_stamped:

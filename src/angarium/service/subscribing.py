@@ -54,6 +54,13 @@ class SubscribeDesk:
         await subscription.add(interests)
         return subscription
 
+    def passing(self, topic: str, partitions: Sequence[int]) -> LocalSubscription:
+        """Begin to deliver what passes in PERFORMANCE mode, and nothing that is stored."""
+        subscription = LocalSubscription(self._node, self._topics, self._reading, self._dispatcher)
+        for partition in partitions:
+            subscription.listen(topic, partition)
+        return subscription
+
 
 class _Cursor:
     """How far a subscriber is in one partition."""
@@ -83,6 +90,8 @@ class LocalSubscription:
         self._live: deque[Delivery] = deque()
         self._live_bytes = 0
         self._cursors: dict[tuple[str, int], _Cursor] = {}
+        self._listening: list[tuple[str, int]] = []
+        """Partitions of which only what passes is wanted."""
         self._ready: deque[_Cursor] = deque()
         self._arrived: deque[Delivery] = deque()
         self._something = asyncio.Event()
@@ -112,6 +121,11 @@ class LocalSubscription:
                 cursor.wake = lambda one=cursor: self._wake(one)  # type: ignore[misc]
                 self._wake(cursor)
 
+    def listen(self, topic: str, partition: int) -> None:
+        """Deliver what passes in a partition, and nothing that is stored there."""
+        self._listening.append((topic, partition))
+        self._dispatcher.listen(topic, partition, self)
+
     async def drop(self, topic: str, partition: int) -> None:
         """Deliver nothing more of a partition."""
         cursor = self._cursors.pop((topic, partition), None)
@@ -126,6 +140,8 @@ class LocalSubscription:
         self._closed = True
         for topic, partition in list(self._cursors):
             await self.drop(topic, partition)
+        for topic, partition in self._listening:
+            self._dispatcher.leave(topic, partition, self)
         self._something.set()
 
     def __aiter__(self) -> AsyncIterator[Delivery]:

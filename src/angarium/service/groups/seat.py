@@ -6,7 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from angarium.api import Settled, Verb
-from angarium.errors import AngariumError, InvalidArgument, NotLeader
+from angarium.errors import AngariumError, InvalidArgument, NotLeader, TooLarge
 from angarium.service.groups.flat import flattened, without
 from angarium.service.groups.limits import STAYS_PER_LEASE, WINDOW_BYTES
 from angarium.service.groups.ports import Lending
@@ -218,7 +218,7 @@ def fault(settlement: Settlement, count: int) -> Settled | None:
     elif len(settlement.ranges) > 2 * RANGES_MAX:
         wrong = f"RANGES_MAX: {len(settlement.ranges) // 2} ranges; {RANGES_MAX} are taken"
     if wrong:
-        return Settled(0, "RESOURCE_EXHAUSTED", wrong)
+        return Settled(0, TooLarge.code, wrong)
     if settlement.delay_ms is not None and settlement.delay_ms < 0:
         return Settled(0, InvalidArgument.code, "a delay is not negative")
     if settlement.cumulative and settlement.verb is not Verb.ACK:

@@ -25,7 +25,7 @@ from angarium.api.transactions import (
     Series,
     Staged,
 )
-from angarium.errors import AngariumError, InvalidArgument, LimitExceeded
+from angarium.errors import AngariumError, InvalidArgument, TooLarge
 from angarium.machine import outcomes
 from angarium.machine.catalog import ProducerOpen, ProducerOpened
 from angarium.machine.commands import SeriesDelete, Stage
@@ -238,7 +238,7 @@ class TransactionDesk:
     def _joined(self, place: Partition, batches: tuple[Buffer, ...]) -> bytes:
         size = sum(map(len, batches))
         if size > STAGE_BYTES_MAX:
-            raise LimitExceeded("STAGE_BYTES_MAX", f"{size} bytes cannot be staged at once")
+            raise TooLarge("STAGE_BYTES_MAX", f"{size} bytes cannot be staged at once")
         settings = self._node.catalog.machine.topics.by_id[place.topic].settings
         found = [checked(one, settings.batch_bytes_max) for one in batches]
         check_fit(found, settings, now=self._node.now())

@@ -18,8 +18,8 @@ from angarium.errors import AngariumError, InvalidArgument
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from angarium.api import Broker, GroupBroker
-    from angarium.doors.compat.hermes.feeds import Feed
+    from angarium.api import GroupBroker
+    from angarium.doors.compat.hermes.feeds import Feed, HermesBroker
     from angarium.doors.compat.listening import Context
     from angarium.doors.http.lanes import Placed
 
@@ -38,7 +38,7 @@ class HermesDoor:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: HermesBroker,
         groups: GroupBroker,
         *,
         host: str,

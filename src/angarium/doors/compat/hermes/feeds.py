@@ -22,7 +22,19 @@ from angarium.errors import AlreadyExists, NotFound
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 
-    from angarium.api import Broker, Consumption, Delivery, GroupBroker, Subscription, TopicInfo
+    from angarium.api import (
+        Broker,
+        Consumption,
+        Delivery,
+        GroupBroker,
+        PassingBroker,
+        Subscription,
+        TopicInfo,
+    )
+
+    class HermesBroker(Broker, PassingBroker, Protocol):
+        """A broker that also hands on what passes."""
+
 
 LIVE: Final = ""
 REPLAY: Final = "__REPLAY__"
@@ -97,34 +109,32 @@ async def described(broker: Broker, topic: str) -> TopicInfo:
             return await broker.describe_topic(topic)
 
 
-async def begun(broker: Broker, groups: GroupBroker, topic: str, group: str) -> Feed:
+async def begun(broker: HermesBroker, groups: GroupBroker, topic: str, group: str) -> Feed:
     """Begin; a topic that is not there is made."""
     info = await described(broker, topic)
-    start = Start(Place.EARLIEST if group == REPLAY else Place.LATEST)
-    subscription = await broker.subscribe(
-        [Interest(topic=topic, partition=one.number, start=start) for one in info.partitions]
-    )
-    if group in (LIVE, REPLAY):
-        return TopicFeed(topic, subscription)
-    try:
+    numbers = [one.number for one in info.partitions]
+    if group not in (LIVE, REPLAY):
         consumption = await groups.consume(
             ConsumeRequest(group=group, topics=(topic,), config=GROUP, credit=CREDIT)
         )
-    except BaseException:
-        await subscription.close()
-        raise
-    return MemberFeed(topic, consumption, subscription)
+        return MemberFeed(topic, consumption, await broker.subscribe_passing(topic, numbers))
+    start = Start(Place.EARLIEST if group == REPLAY else Place.LATEST)
+    return TopicFeed(
+        await broker.subscribe(
+            [Interest(topic=topic, partition=number, start=start) for number in numbers]
+        )
+    )
 
 
 class MemberFeed:
     """A part in a group; and, as the profile's broker did it, whatever passes in PERFORMANCE mode,
     which is handed to everybody who is there."""
 
-    def __init__(self, topic: str, consumption: Consumption, subscription: Subscription) -> None:
+    def __init__(self, topic: str, consumption: Consumption, passing: Subscription) -> None:
         self._topic = topic
         self._consumption = consumption
         self._acknowledgements = Acknowledgements(consumption)
-        self._subscription = subscription
+        self._subscription = passing
 
     async def messages(self) -> AsyncGenerator[list[Sent], None]:
         """Yield what the member is lent, and what passes."""
@@ -160,9 +170,8 @@ class MemberFeed:
 
     async def _passing(self) -> AsyncIterator[list[Sent]]:
         async for delivery in self._subscription:
-            if delivery.live:
-                for portion in _portions(delivery):
-                    yield portion
+            for portion in _portions(delivery):
+                yield portion
 
     async def acknowledge(self, message_id: str) -> None:
         """Settle a message; an id that nothing on loan has is no matter, as it was none there."""
@@ -180,8 +189,7 @@ class MemberFeed:
 class TopicFeed:
     """A topic's records, in no group."""
 
-    def __init__(self, topic: str, subscription: Subscription) -> None:
-        self._topic = topic
+    def __init__(self, subscription: Subscription) -> None:
         self._subscription = subscription
 
     async def messages(self) -> AsyncGenerator[list[Sent], None]:

@@ -33,8 +33,8 @@ from angarium.errors import InvalidArgument
 from angarium.wire.error_codec import failure_of
 
 if TYPE_CHECKING:
-    from angarium.api import Broker, GroupBroker, TopicInfo
-    from angarium.doors.compat.hermes.feeds import Feed, Sent
+    from angarium.api import GroupBroker, TopicInfo
+    from angarium.doors.compat.hermes.feeds import Feed, HermesBroker, Sent
     from angarium.doors.http.observing import Facts
     from angarium.doors.http.server import Request, Stream
     from angarium.doors.http.server.messages import Answer
@@ -90,7 +90,7 @@ class HermesHttpDoor:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: HermesBroker,
         groups: GroupBroker,
         *,
         host: str,
