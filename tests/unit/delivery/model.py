@@ -15,6 +15,7 @@ from angarium.kinds import GroupKind
 from angarium.machine.changes import GroupSettings, Open, Pause, Seek
 from angarium.machine.cursors import Group, Groups
 from angarium.machine.limits import Limits
+from angarium.machine.outcomes import Refused
 from angarium.testing.records import MemoryRecords, Slot
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from angarium.delivery import Answer, DeadLetterDue, Effects, Proposal
     from angarium.machine.changes import Change
-    from angarium.machine.outcomes import Outcome, Refused
+    from angarium.machine.outcomes import Outcome
 
 SECOND = 1_000_000
 
@@ -52,6 +53,8 @@ class Leader:
         self.answers: dict[int, Answer] = {}
         self.held: dict[str, dict[int, int]] = {}
         """What each member was lent and neither settled nor had taken back, with the attempt."""
+        self.acking: dict[str, dict[int, int]] = {}
+        """What each member has acknowledged and nobody has been lent since, with the attempt."""
         self.seen: list[tuple[str, int, int]] = []
         """Members, offsets and attempts, in the order of deliveries."""
         self.letters: dict[int, DeadLetterDue] = {}
@@ -101,6 +104,8 @@ class Leader:
                 for offset in range(start, end):
                     self.check_lent(one.member, offset, one.attempt)
                     self.held.setdefault(one.member, {})[offset] = one.attempt
+                    for acking in self.acking.values():
+                        acking.pop(offset, None)
                     self.seen.append((one.member, offset, one.attempt))
         for answer in effects.answers:
             assert answer.ticket not in self.answers
@@ -131,6 +136,17 @@ class Leader:
         ]
         for one, outcome in zip(proposals, outcomes, strict=True):
             self.delivery.confirmed(one.number, outcome, now=self.now)
+
+    def refuse_next(self) -> None:
+        """Let the log refuse the oldest entry that waits, as one without room does.
+
+        What was acknowledged with it is in the hands it was in before, if it is in any.
+        """
+        for one in self.log.popleft():
+            self.delivery.confirmed(one.number, Refused("DISK_FULL", "no room"), now=self.now)
+        for member, acking in self.acking.items():
+            for offset in acking.keys() & self._on_loan_to(member):
+                self.held.setdefault(member, {}).setdefault(offset, acking.pop(offset))
 
     def settle_down(self) -> None:
         """Step and commit until nothing happens any more at this moment."""
@@ -183,6 +199,7 @@ class Leader:
         """Let a member go."""
         self.delivery.detach(member, clean=clean, now=self.now)
         self.held.pop(member, None)
+        self.acking.pop(member, None)
 
     def ack(self, member: str, *offsets: int, cumulative: bool = False) -> Accepted | Refused:
         """Acknowledge."""
@@ -192,7 +209,7 @@ class Leader:
             held = self.held.get(member, {})
             for offset in list(held):
                 if offset in offsets or (cumulative and offset < ranges[-1]):
-                    del held[offset]
+                    self.acking.setdefault(member, {})[offset] = held.pop(offset)
         return done
 
     def nack(self, member: str, *offsets: int, delay: int | None = None) -> Accepted | Refused:
@@ -230,6 +247,7 @@ class Leader:
             self.commit_next()
         self.log.clear()
         self.answers.clear()
+        self.acking.clear()
         self.delivery = self.fresh(expected)
 
     # --- what must never happen ------------------------------------------------------------------
@@ -292,9 +310,18 @@ class Leader:
         found: set[int] = set()
         for peers in loans._by_block.values():
             for loan in peers.values():
-                base, bits = loan.block << 10, loan.settling
-                found.update(base + bit for bit in range(bits.bit_length()) if bits >> bit & 1)
+                found |= _offsets(loan.block, loan.settling)
         return found
+
+    def _on_loan_to(self, member: str) -> set[int]:
+        """Return what a member has on loan and has said nothing about, as the leader sees it."""
+        borrower = self.delivery._ledger.loans.borrowers.get(member)
+        loans = borrower.loans.values() if borrower is not None else ()
+        return {offset for loan in loans for offset in _offsets(loan.block, loan.open)}
+
+
+def _offsets(block: int, bits: int) -> set[int]:
+    return {(block << 10) + bit for bit in range(bits.bit_length()) if bits >> bit & 1}
 
 
 def ranges_of(offsets: Iterable[int]) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -162,6 +163,12 @@ class GroupUnderLoad(RuleBasedStateMachine):
     def commit(self) -> None:
         self.leader.commit_next()
 
+    @rule()
+    @precondition(lambda self: self.leader.log)
+    def refuse(self) -> None:
+        """The log has no room: what was proposed does not happen, and nobody may lose by it."""
+        self.leader.refuse_next()
+
     @rule(seconds=st.sampled_from((0.01, 0.3, 1.0, 6.0)))
     def time_passes(self, seconds: float) -> None:
         self.leader.now = Micros(self.leader.now + int(seconds * SECOND))
@@ -194,30 +201,75 @@ class GroupUnderLoad(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Everything comes to an end when members are well: acknowledged, or a dead letter."""
-        leader = self.leader
-        leader.pause(paused=False)
-        leader.step()
-        while leader.log:
-            leader.commit_next()
-        leader.delivery.prefer("")
-        if leader.group.is_behind(leader.records.start_offset):
-            leader.seek(leader.records.start_offset)
+        wind_up(self.leader)
+
+
+def wind_up(leader: Leader) -> None:
+    """Let all members be well until everything has come to an end."""
+    leader.pause(paused=False)
+    leader.step()
+    while leader.log:
+        leader.commit_next()
+    leader.delivery.prefer("")
+    if leader.group.is_behind(leader.records.start_offset):
+        leader.seek(leader.records.start_offset)
+    for member in MEMBERS:
+        leader.attach(member, 10_000)
+    for _ in range(100):
+        leader.wait(3 * SECOND)
+        leader.bury()
         for member in MEMBERS:
-            leader.attach(member, 10_000)
-        for _ in range(100):
-            leader.wait(3 * SECOND)
-            leader.bury()
-            for member in MEMBERS:
-                held = leader.held.get(member, {})
-                if held:
-                    assert isinstance(leader.ack(member, *held), Accepted)
-            leader.settle_down()
-            if leader.group.floor == leader.records.end_offset:
-                break
-        assert leader.group.floor == leader.records.end_offset, "something was forgotten"
-        assert leader.delivery.on_loan == 0
-        busy = leader.delivery._ledger.order._sweep.busy  # type: ignore[attr-defined]
-        assert busy.count == 0, "something is busy although all is done"
+            held = leader.held.get(member, {})
+            if held:
+                assert isinstance(leader.ack(member, *held), Accepted)
+        leader.settle_down()
+        if leader.group.floor == leader.records.end_offset:
+            break
+    assert leader.group.floor == leader.records.end_offset, "something was forgotten"
+    assert leader.delivery.on_loan == 0
+    busy = leader.delivery._ledger.order._sweep.busy  # type: ignore[attr-defined]
+    assert busy.count == 0, "something is busy although all is done"
+
+
+@pytest.mark.parametrize("kind", [GroupKind.STREAM, GroupKind.QUEUE, GroupKind.KEY])
+def test_what_the_log_refuses_is_not_forgotten_and_not_overtaken(kind: GroupKind) -> None:
+    """Walks of few kinds of steps, so that a hand-over and a refusal meet often.
+
+    Among everything else that can happen above they hardly ever do: a stream that was handed over
+    while acknowledgements were refused (seed 21523 of the simulator) went unseen for thousands of
+    runs; without its mending 16 of these 300 walks fail.
+    """
+    for seed in range(300):
+        try:
+            _walk(kind, random.Random(seed))
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
+
+
+def _walk(kind: GroupKind, dice: random.Random) -> None:
+    leader = Leader(kind, records=20)
+    for member in MEMBERS:
+        leader.attach(member, 10)
+    for _ in range(40):
+        member = dice.choice(MEMBERS)
+        held = sorted(leader.held.get(member, {}))
+        match dice.choice(("ack", "ack", "prefer", "step", "step", "log", "log", "add", "nack")):
+            case "ack" if held:
+                is_cumulative = kind is GroupKind.STREAM
+                leader.ack(member, held[dice.randrange(len(held))], cumulative=is_cumulative)
+            case "prefer":
+                leader.delivery.prefer(member)
+            case "step":
+                leader.step()
+            case "log" if leader.log:
+                dice.choice((leader.commit_next, leader.refuse_next))()
+            case "add":
+                leader.records.add(Slot(key=dice.randrange(4)))
+            case "nack" if held:
+                leader.nack(member, held[0])
+            case _:
+                pass
+    wind_up(leader)
 
 
 @pytest.mark.filterwarnings("ignore")
