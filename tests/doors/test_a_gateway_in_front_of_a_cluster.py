@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import uuid
 from contextlib import asynccontextmanager
@@ -47,6 +48,24 @@ def test_records_go_in_and_come_out_through_a_gateway(
         async with gateway(doors) as node:
             await WRITERS[writer](node, topic, ITEMS)
             assert await READERS[reader](node, topic, len(ITEMS)) == ITEMS
+
+    run(story())
+
+
+def test_a_gateway_is_ready_once_the_cluster_is_and_open_before_that(doors: Doors) -> None:
+    async def story() -> None:
+        async with gateway(doors) as node:
+            assert (await http(node.http, "GET", "/healthz")).status == 200
+            while (await http(node.http, "GET", "/readyz")).status != 200:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        lonely = GatewayPart(("127.0.0.1:1",), host="127.0.0.1", port=0)
+        try:
+            address = f"127.0.0.1:{await lonely.start()}"
+            assert (await http(address, "GET", "/healthz")).status == 200
+            answer = await http(address, "GET", "/readyz")
+            assert (answer.status, answer.body) == (503, b"no node of the cluster answers\n")
+        finally:
+            await lonely.stop()
 
     run(story())
 

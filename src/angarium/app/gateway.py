@@ -1,12 +1,19 @@
-"""The HTTP door as a process of its own, in front of a cluster that it reaches as a client."""
+"""The HTTP door as a process of its own, in front of a cluster that it reaches as a client.
+
+The door is open from the start, whoever comes up first: /healthz answers, and /readyz says whether
+the cluster does.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
 
 from angarium.client import Client
 from angarium.client.contract import RemoteBroker
 from angarium.doors.http import HttpDoor
+from angarium.errors import AngariumError
 from angarium.telemetry.metering import Counting
 from angarium.telemetry.meters import Meters
 
@@ -17,6 +24,17 @@ if TYPE_CHECKING:
     from angarium.api.transactions import SequencedPublish
     from angarium.doors.http import HttpLimits
     from angarium.telemetry.exposition import Family
+
+
+LOOK_EVERY_S: Final = 2.0
+"""How often a gateway asks whether the cluster is there."""
+
+ANSWER_S_MAX: Final = 2.0
+"""How long the cluster may take to say so."""
+
+UNREACHED: Final = "no node of the cluster answers"
+
+_log = logging.getLogger(__name__)
 
 
 class GatewayPart:
@@ -38,11 +56,11 @@ class GatewayPart:
         self._limits = limits
         self._client: Client | None = None
         self._door: HttpDoor | None = None
+        self._looking: asyncio.Task[None] | None = None
 
     async def start(self) -> int:
-        """Reach the cluster and open the door; return the port."""
+        """Open the door, and look for the cluster; return the port."""
         client = self._client = Client(*self._servers)
-        await client.connect()
         facts = GatewayFacts()
         broker = CountingBroker(client, facts.meters)
         self._door = HttpDoor(
@@ -56,10 +74,15 @@ class GatewayPart:
             origins=self._origins,
             limits=self._limits,
         )
-        return await self._door.start()
+        port = await self._door.start()
+        _log.info("listening", extra={"address": f"{self._host}:{port}"})
+        self._looking = asyncio.create_task(_look(client, facts))
+        return port
 
     async def stop(self) -> None:
         """Close the door and hang up."""
+        if self._looking is not None:
+            self._looking.cancel()
         if self._door is not None:
             await self._door.stop()
         if self._client is not None:
@@ -85,11 +108,28 @@ class GatewayFacts:
 
     def __init__(self) -> None:
         self.meters = Meters()
+        self.reason = UNREACHED
+        """Why nothing should be sent here; empty if it may."""
 
     def is_ready(self) -> str:
-        """It opens its door only once it has reached the cluster, and finds its way again."""
-        return ""
+        """A gateway is as ready as the cluster behind it."""
+        return self.reason
 
     def families(self) -> Iterable[Family]:
         """Nothing but what the door counts."""
         return ()
+
+
+async def _look(client: Client, facts: GatewayFacts) -> None:
+    """Note whether the cluster answers, again and again."""
+    while True:
+        try:
+            async with asyncio.timeout(ANSWER_S_MAX):
+                await client.cluster_status()
+            reason = ""
+        except (AngariumError, TimeoutError):
+            reason = UNREACHED
+        if reason != facts.reason:
+            _log.log(logging.WARNING if reason else logging.INFO, reason or "reached the cluster")
+            facts.reason = reason
+        await asyncio.sleep(LOOK_EVERY_S)

@@ -30,7 +30,8 @@ _ADVICE: Final = {
 }
 
 _PORT_TAKEN: Final = (
-    "\nAnother program listens there already; --wire-port, --grpc-port, --http-port choose others."
+    "\nAnother program listens there already; --wire-port, --grpc-port, --http-port of a node, or"
+    " --port of a gateway, choose others."
 )
 
 

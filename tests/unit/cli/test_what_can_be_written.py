@@ -217,3 +217,10 @@ def test_the_reference_page_has_every_word_and_every_option() -> None:
         for option in place.options:
             if option.name not in ("--help", "--version", "--follow"):
                 assert option.name in page, (place.path, option.name)
+
+
+def test_an_origin_of_a_gateway_that_is_none_is_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["gateway", "--servers", "127.0.0.1:1", "--origin", "example.org"]) == 2
+    assert "write https://example.org" in capsys.readouterr().err

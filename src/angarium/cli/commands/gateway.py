@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from angarium.app.addresses import Address
 from angarium.app.gateway import GatewayPart
 from angarium.app.serving import serve
-from angarium.app.settings import LogSettings
+from angarium.app.settings import HttpSettings, LogSettings
 from angarium.cli.complaints import Refusal
 from angarium.cli.profiles import choices
 
@@ -24,6 +24,10 @@ def run(options: Namespace) -> int:
             " --insecure"
         )
     servers = tuple(str(one) for one in choices(options).servers)
+    try:
+        HttpSettings(origins=tuple(options.origin))
+    except ValueError as error:
+        raise Refusal(f"--origin: {error}") from None
     part = GatewayPart(
         servers, host=options.listen, port=options.port, origins=tuple(options.origin)
     )
