@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +84,42 @@ def test_a_replay_begins_at_the_start() -> None:
             await say(ws, type="subscribe", id="1", payload=payload)
             seen = [(await hear(ws))["payload"]["data"]["subscribe"]["payload"] for _ in range(5)]
             assert seen == ["0", "1", "2", "3", "4"]
+
+    run(story())
+
+
+def test_a_record_that_is_stored_nowhere_has_an_id_and_a_time_all_the_same() -> None:
+    async def story() -> None:
+        async with opened(topics={"orders": 1}) as door, socket(door, NEW) as ws:
+            query = 'subscription { subscribe(topic: "orders") { id offset timestamp again: id } }'
+            await say(ws, type="subscribe", id="1", payload={"query": query})
+            await eventually(lambda: door.broker.subscriptions)
+            for _ in range(2):
+                target = "/v1/topics/orders/records?mode=performance"
+                await door.ask("POST", target, {"value": "x"})
+            seen = [(await hear(ws))["payload"]["data"]["subscribe"] for _ in range(2)]
+            assert seen[0]["id"] != seen[1]["id"]
+            for one in seen:
+                assert one["offset"] is None
+                assert one["again"] == one["id"]
+                assert abs(one["timestamp"] - time.time()) < 60
+
+    run(story())
+
+
+def test_no_group_is_said_by_leaving_it_out_or_with_null() -> None:
+    async def story() -> None:
+        async with opened(topics={"orders": 1}) as door, socket(door, NEW) as ws:
+            query = """subscription($g: String) {
+              subscribe(topic: "orders", groupId: $g) { payload } }"""
+            for name, variables in (("1", {}), ("2", {"g": None}), ("3", {"g": ""})):
+                payload = {"query": query, "variables": variables}
+                await say(ws, type="subscribe", id=name, payload=payload)
+            await eventually(lambda: len(door.broker.subscriptions) == 3)
+            await door.ask("POST", "/v1/topics/orders/records", {"value": "x"})
+            told = [await hear(ws) for _ in range(3)]
+            assert {one["id"] for one in told} == {"1", "2", "3"}
+            assert all(one["payload"] == {"data": {"subscribe": {"payload": "x"}}} for one in told)
 
     run(story())
 
