@@ -192,6 +192,14 @@ class LimitExceeded(AngariumError):
         self.limit = limit
 
 
+class TooLarge(LimitExceeded):
+    """The request is itself beyond a named bound: waiting does not help, a smaller one does."""
+
+    code = "TOO_LARGE"
+    retriable = False
+    fault = Fault.CALLER
+
+
 # --- disks ----------------------------------------------------------------------------------
 
 

@@ -93,7 +93,7 @@ def test_a_name_that_no_group_can_have(node: BenchNode) -> None:
         assert len(set(found)) == 1, found
         return found
 
-    assert set(run(codes())) <= {"INVALID_ARGUMENT", "RESOURCE_EXHAUSTED"}
+    assert set(run(codes())) <= {"INVALID_ARGUMENT", "TOO_LARGE"}
 
 
 def test_a_group_of_another_kind(node: BenchNode) -> None:

@@ -163,7 +163,7 @@ def test_a_record_that_is_too_large_for_its_topic(node: BenchNode) -> None:
             await socket_code(node, type="publish", topic="narrow", record={"value": value}),
         ]
 
-    assert set(run(codes())) == {"RESOURCE_EXHAUSTED"}
+    assert set(run(codes())) == {"TOO_LARGE"}
 
 
 def test_an_offset_beyond_the_end(node: BenchNode) -> None:

@@ -21,7 +21,7 @@ from angarium.batch.layout import (
     Codec,
 )
 from angarium.batch.single import encode_one
-from angarium.errors import InvalidBatch, LimitExceeded
+from angarium.errors import InvalidBatch, TooLarge
 from angarium.ids import NO_PRODUCER, Epoch, ProducerId, Sequence
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class BatchBuilder:
     ) -> bool:
         """Collect a record; False, and nothing changed, if the batch is too full for it.
 
-        `LimitExceeded` if it would not fit into an empty one either.
+        `TooLarge` if it would not fit into an empty one either.
         """
         times = (timestamp, expires_at, deliver_at)
         data_bytes = self._data_bytes + _size(value)
@@ -114,8 +114,8 @@ class BatchBuilder:
         estimate = OVERHEAD_BYTES + count * row_bytes + (count + 3 >> 2) + data_bytes
         if count > self.records_max or estimate > self.bytes_max:
             if count == 1:
-                raise LimitExceeded(
-                    "bytes_max",
+                raise TooLarge(
+                    "batch_bytes_max",
                     f"a record of {data_bytes} bytes fits no batch, which has {self.bytes_max} at "
                     "most",
                 )

@@ -23,6 +23,8 @@ _ADVICE: Final = {
     "OUTCOME_UNKNOWN": "It may or may not have happened: look before you repeat it.",
     "RESOURCE_EXHAUSTED": "The limit named above was reached: ask for less, or, where others use it"
     " up, wait until they are done.",
+    "TOO_LARGE": "Waiting does not help: send less at once, or raise the limit if it is a topic's"
+    " (`angarium topic alter NAME --batch-bytes-max 8MiB`).",
     "DISK_FULL": "A node's disk is full: make room there, or let retention drop old records"
     " (`angarium topic alter NAME --retention 1d`).",
     "WRONG_CLUSTER": "This address belongs to another cluster than the one expected.",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from angarium.delivery.blocks import REST, SHIFT, blocks, first, offsets, pairs
 from angarium.delivery.effects import Accepted
 from angarium.errors import GroupFenced, InvalidArgument
-from angarium.machine.outcomes import Refused, limited, refused
+from angarium.machine.outcomes import Refused, oversized, refused
 
 if TYPE_CHECKING:
     from angarium.delivery.ledger import Ledger
@@ -161,7 +161,7 @@ def _judge(ledger: Ledger, ranges: tuple[int, ...]) -> Refused | None:
     if at > ledger.source.end_offset:
         return refused(GroupFenced, f"{at - 1} has never been lent")
     if span > SETTLED_OFFSETS_MAX:
-        return limited("SETTLED_OFFSETS_MAX", f"{span} offsets in one settlement")
+        return oversized("SETTLED_OFFSETS_MAX", f"{span} offsets in one settlement")
     return None
 
 

@@ -34,6 +34,7 @@ from angarium.machine.outcomes import (
     Positioned,
     Refused,
     limited,
+    oversized,
     refused,
 )
 from angarium.machine.ranges import Ranges
@@ -214,7 +215,7 @@ class Groups:
                 return refused(AlreadyExists, f"{change.group} is of kind {group.kind.name}")
             return Positioned(Offset(group.floor), Index(group.generation), repeated=True)
         if not 0 < len(change.group) <= NAME_CHARACTERS_MAX:
-            return limited("NAME_CHARACTERS_MAX", "a group's name is too long or empty")
+            return oversized("NAME_CHARACTERS_MAX", "a group's name is too long or empty")
         if len(self.by_name) >= limits.groups_max:
             return limited("groups_max", "the partition has no room for another group")
         if not 0 <= change.floor <= next_offset:

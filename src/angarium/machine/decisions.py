@@ -19,7 +19,7 @@ import msgspec
 from angarium.errors import ProducerFenced, TransactionAborted, TransactionPending
 from angarium.machine import commands
 from angarium.machine.limits import NAME_CHARACTERS_MAX
-from angarium.machine.outcomes import Decided, Done, Refused, limited, refused
+from angarium.machine.outcomes import Decided, Done, Refused, limited, oversized, refused
 from angarium.machine.overlay import Overlay
 
 if TYPE_CHECKING:
@@ -78,11 +78,11 @@ class Decisions:
         if verdict is not None:
             return verdict
         if len(command.participants) > limits.participants_max:
-            return limited("participants_max", "too many partitions in one transaction")
+            return oversized("participants_max", "too many partitions in one transaction")
         if record is not None and _is_at(record, command):
             joined = tuple(dict.fromkeys((*record.participants, *command.participants)))
             if len(joined) > limits.participants_max:
-                return limited("participants_max", "too many partitions in one transaction")
+                return oversized("participants_max", "too many partitions in one transaction")
             if joined == record.participants:
                 return Done(changed=False)
             self.records[command.name] = msgspec.structs.replace(record, participants=joined)
@@ -101,7 +101,7 @@ class Decisions:
         if verdict is not None:
             return verdict
         if len(command.stages) > limits.participants_max:
-            return limited("participants_max", "too many partitions in one transaction")
+            return oversized("participants_max", "too many partitions in one transaction")
         phase = Phase.COMMITTED if command.commit else Phase.ABORTED
         participants: tuple[int, ...] = tuple(group for group, _ in command.stages)
         if record is not None and _is_at(record, command):
@@ -151,7 +151,7 @@ class Decisions:
         name = command.name
         if record is None:
             if not 0 < len(name) <= NAME_CHARACTERS_MAX:
-                return limited("NAME_CHARACTERS_MAX", "a transaction's name is too long or empty")
+                return oversized("NAME_CHARACTERS_MAX", "a transaction's name is too long or empty")
             if self.count >= limits.series_max:
                 return limited("series_max", "the home knows no more names of transactions")
             return None

@@ -31,6 +31,7 @@ from angarium.machine.outcomes import (
     StageAppend,
     Trimmed,
     limited,
+    oversized,
     refused,
 )
 from angarium.machine.place import PLACE
@@ -243,7 +244,7 @@ class Numbering:
 
     def _reserve(self, command: commands.Reserve, effects: Effects) -> Outcome:
         if not 0 < command.count <= self.limits.reserve_max:
-            return limited("reserve_max", f"{command.count} offsets cannot be reserved")
+            return oversized("reserve_max", f"{command.count} offsets cannot be reserved")
         base, past = self.next_offset, self.next_offset + command.count
         if past > OFFSET_MAX:
             return limited("OFFSET_MAX", "the partition is full for ever")

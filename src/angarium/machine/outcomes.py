@@ -135,6 +135,11 @@ def limited(limit: str, message: str) -> Refused:
     return Refused("RESOURCE_EXHAUSTED", f"{limit}: {message}")
 
 
+def oversized(limit: str, message: str) -> Refused:
+    """Return a refusal that names a limit which this very command will never fit."""
+    return Refused("TOO_LARGE", f"{limit}: {message}")
+
+
 # --- work for the log -----------------------------------------------------------------------
 
 

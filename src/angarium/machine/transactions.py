@@ -42,6 +42,7 @@ from angarium.machine.outcomes import (
     StageAppend,
     Staged,
     limited,
+    oversized,
     refused,
 )
 from angarium.machine.overlay import Overlay
@@ -189,7 +190,7 @@ class Transactions:
 
     def _judge_new_name(self, name: str, limits: Limits) -> Refused | None:
         if not 0 < len(name) <= NAME_CHARACTERS_MAX:
-            return limited("NAME_CHARACTERS_MAX", "a transaction's name is too long or empty")
+            return oversized("NAME_CHARACTERS_MAX", "a transaction's name is too long or empty")
         if self.series_count >= limits.series_max:
             return limited("series_max", "the partition knows no more names of transactions")
         return None
@@ -227,7 +228,7 @@ class Transactions:
         elif command.part > old.parts:
             verdict = refused(SequenceGap, f"expected part {old.parts}, got {command.part}")
         elif not 0 < len(command.stage) <= NAME_CHARACTERS_MAX:
-            verdict = limited("NAME_CHARACTERS_MAX", "a stage's name is too long or empty")
+            verdict = oversized("NAME_CHARACTERS_MAX", "a stage's name is too long or empty")
         elif old.parts == 0 and len(attempt.stages) >= limits.stages_max:
             verdict = limited("stages_max", "the transaction has no room for another stage")
         elif self.staged_bytes + len(command.batches) > limits.staged_bytes_max:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 import msgspec
 
 from angarium.batch.checksum import PIECE_BYTES, crc32c_of_bytes, extend
-from angarium.errors import InvalidArgument, LimitExceeded
+from angarium.errors import InvalidArgument, TooLarge
 from angarium.wire.limits import FRAME_BYTES_LEAST
 
 if TYPE_CHECKING:
@@ -140,12 +140,12 @@ def frame_head(
 ) -> tuple[bytes, int]:
     """Return everything of a frame but its payload, and the length of the whole.
 
-    Raises `LimitExceeded` if the frame would be larger than its receiver takes.
+    Raises `TooLarge` if the frame would be larger than its receiver takes.
     """
     packed = header if type(header) is bytes else _pack(header)
     header_bytes = len(packed)
     if header_bytes > header_bytes_max:
-        raise LimitExceeded("header_bytes_max", f"{header_bytes} > {header_bytes_max} bytes")
+        raise TooLarge("header_bytes_max", f"{header_bytes} > {header_bytes_max} bytes")
     body = _pack_checked(kind, flags, operation, header_bytes, frame_id) + packed
     if header_bytes & 7:
         body += _PADDING[-header_bytes & 7]
@@ -158,7 +158,7 @@ def frame_head(
         else:
             checksum = _checksum_on(checksum, buffer)
     if length > frame_bytes_max:
-        raise LimitExceeded("frame_bytes_max", f"{length} > {frame_bytes_max} bytes")
+        raise TooLarge("frame_bytes_max", f"{length} > {frame_bytes_max} bytes")
     return _pack_unchecked(length, checksum) + body, length
 
 

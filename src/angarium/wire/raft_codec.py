@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import msgspec
 
-from angarium.errors import LimitExceeded
+from angarium.errors import TooLarge
 from angarium.ids import GroupId, Index, ReplicaId, Term
 from angarium.raft.messages import ConfState, Entry, EntryKind, Message, MessageKind, Snapshot
 from angarium.wire.errors import InvalidFrame
@@ -120,9 +120,9 @@ def packed_messages(messages: Iterable[Addressed], *, frame_bytes_max: int) -> I
     """Yield as few frames as hold `messages`, in their order.
 
     A message that no frame may hold is left out, so that the others do not suffer; when they have
-    been yielded, `LimitExceeded` tells of it.
+    been yielded, `TooLarge` tells of it.
     """
-    too_large: LimitExceeded | None = None
+    too_large: TooLarge | None = None
     records: list[object] = []
     payload: list[Buffer] = [b""]
     frame_bytes = 0
@@ -272,12 +272,12 @@ def _frame(records: list[object], payload: list[Buffer]) -> RaftFrame:
     return RaftFrame(_RECORDS_LENGTH.pack(len(packed)), payload, len(records))
 
 
-def _excess(record_bytes: int, data_bytes: int, frame_bytes_max: int) -> LimitExceeded | None:
+def _excess(record_bytes: int, data_bytes: int, frame_bytes_max: int) -> TooLarge | None:
     if record_bytes > RECORDS_BYTES_MAX:
-        return LimitExceeded("records_bytes_max", f"a Raft message of {record_bytes} bytes")
+        return TooLarge("records_bytes_max", f"a Raft message of {record_bytes} bytes")
     whole = _PREFIX_AND_HEADER_BYTES + record_bytes + data_bytes
     if whole > frame_bytes_max:
-        return LimitExceeded("frame_bytes_max", f"a Raft message of {whole} bytes")
+        return TooLarge("frame_bytes_max", f"a Raft message of {whole} bytes")
     return None
 
 

@@ -14,7 +14,7 @@ from tests.unit.cli.fake_client import FakeCluster
 from angarium.api import Place, Start, TopicConfig
 from angarium.cli.main import BROKEN_PIPE, INTERRUPTED, main
 from angarium.cli.probe import Probe
-from angarium.errors import LimitExceeded, OutcomeUnknown
+from angarium.errors import LimitExceeded, OutcomeUnknown, TooLarge
 from angarium.modes import DeliveryMode
 from angarium.wire import Unreachable
 
@@ -379,6 +379,7 @@ def test_draining_a_node_that_cannot_be_emptied_is_not_waited_for(
         (Unreachable("a:1 cannot be reached"), 5, "angarium up"),
         (OutcomeUnknown("the connection broke"), 6, "may or may not"),
         (LimitExceeded("connections_max", "full"), 7, "connections_max: full"),
+        (TooLarge("batch_bytes_max", "it is"), 7, "Waiting does not help"),
         (ZeroDivisionError("oops"), 1, "ANGARIUM_TRACEBACK=1"),
         (PermissionError(13, "Permission denied", "x.toml"), 1, "x.toml: Permission denied"),
     ],

@@ -12,7 +12,7 @@ from tests.unit.wire.running import eventually
 
 from angarium.api import TopicConfig
 from angarium.batch import Batch, Codec, key_hash
-from angarium.errors import InvalidArgument, LimitExceeded, NotFound
+from angarium.errors import InvalidArgument, LimitExceeded, NotFound, TooLarge
 from angarium.modes import DeliveryMode
 from angarium.wire.operations import Operation
 
@@ -233,7 +233,7 @@ def test_a_record_too_large_for_a_batch_is_refused_before_it_is_sent(run: Runner
         async with talking() as (cluster, client):
             cluster.add_topic("small", config=TopicConfig(batch_bytes_max=10_000))
             for attempt in (client.publish, lambda t, v: client.publish_batch(t, [v])):
-                with pytest.raises(LimitExceeded, match="fits no batch"):
+                with pytest.raises(TooLarge, match=r"^batch_bytes_max: .* fits no batch"):
                     await attempt("small", bytes(20_000))
             await client.publish("small", bytes(1_000))
             assert client.buffered_bytes == 0

@@ -22,6 +22,7 @@ from angarium.errors import (
     OutcomeUnknown,
     ProducerFenced,
     SequenceGap,
+    TooLarge,
     UnknownProducer,
 )
 from angarium.modes import DeliveryMode
@@ -155,6 +156,19 @@ def test_what_may_pass_is_repeated(run: Runner, error: DiskFull) -> None:
         async with talking() as (cluster, client):
             cluster.plan(PUBLISH, refuse(error), refuse(error), None)
             assert (await client.publish("t", b"x")).offset == 0
+
+    run(main())
+
+
+def test_what_no_waiting_makes_smaller_is_not_repeated(run: Runner) -> None:
+    async def main() -> None:
+        async with talking() as (cluster, client):
+            cluster.plan(PUBLISH, refuse(TooLarge("some_bytes_max", "5 where 4 is the most")))
+            with pytest.raises(TooLarge, match="some_bytes_max") as refused:
+                await client.publish("t", b"x")
+            assert (refused.value.limit, refused.value.retriable) == ("some_bytes_max", False)
+            assert cluster.nodes[0].requests.count(PUBLISH) == 1
+            assert (await client.publish("t", b"y")).offset == 0
 
     run(main())
 

@@ -227,7 +227,7 @@ def test_impossible_settings_are_refused() -> None:
     ):
         assert_refused(catalog.do(TopicCreate(name="t", settings=bad)), "INVALID_ARGUMENT")
     many = TopicCreate(name="t", partitions=1_025, settings=_settings())
-    assert_refused(catalog.do(many), "RESOURCE_EXHAUSTED")
+    assert_refused(catalog.do(many), "TOO_LARGE")
 
 
 # --- places ------------------------------------------------------------------------------------
@@ -339,7 +339,7 @@ def test_producer_ids_are_issued_once() -> None:
     assert issued[0].first == 1
     assert all(one.past == other.first for one, other in pairwise(issued))
     for count in (0, -1, 1 << 40):
-        assert_refused(catalog.do(ProducerBlock(count=count)), "RESOURCE_EXHAUSTED")
+        assert_refused(catalog.do(ProducerBlock(count=count)), "TOO_LARGE")
 
 
 def test_a_named_producer_keeps_its_id_and_gets_a_new_epoch() -> None:

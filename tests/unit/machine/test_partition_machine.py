@@ -170,7 +170,7 @@ def test_reserved_offsets_are_a_declared_gap() -> None:
     assert isinstance(after, Appended)
     assert after.base_offset == 7
     for count in (0, -1, 1 << 40):
-        assert_refused(leader.do(Reserve(count=count)), "RESOURCE_EXHAUSTED")
+        assert_refused(leader.do(Reserve(count=count)), "TOO_LARGE")
 
 
 def test_offsets_end_where_a_signed_integer_does() -> None:

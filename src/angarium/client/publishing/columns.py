@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from angarium.batch import key_hash
 from angarium.batch.hashing import key_hash_column
 from angarium.client.publishing.packs import Columns
-from angarium.errors import InvalidArgument, LimitExceeded
+from angarium.errors import InvalidArgument, TooLarge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -106,7 +106,7 @@ def cut(
 ) -> Iterator[tuple[Table, int]]:
     """Yield the records in parts of about `bytes_target`, each with its size.
 
-    `LimitExceeded` for a record too large for a batch of `bytes_max`.
+    `TooLarge` for a record too large for a batch of `bytes_max`.
     """
     extra = ROW_BYTES + (ROW_BYTES if table.keys is not None else 0)
     start, count = 0, len(table.values)
@@ -126,7 +126,7 @@ def cut(
             upto = max(upto - 1, done + 1)
             size = bounds[upto] + extra * upto - before
             if size > bytes_max:
-                raise LimitExceeded(
+                raise TooLarge(
                     "batch_bytes_max",
                     f"a record of {size} bytes fits no batch, which has {bytes_max} at most",
                 )

@@ -32,7 +32,7 @@ from angarium.machine.catalog.values import (
 )
 from angarium.machine.fingerprint import running_hash
 from angarium.machine.limits import NAME_CHARACTERS_MAX
-from angarium.machine.outcomes import Done, Refused, limited, refused
+from angarium.machine.outcomes import Done, Refused, limited, oversized, refused
 from angarium.machine.producers import NAMED_FROM
 from angarium.machine.snapshots import joined
 
@@ -192,7 +192,7 @@ class CatalogMachine:
 
     def _issue(self, command: commands.ProducerBlock) -> CatalogOutcome:
         if not 0 < command.count <= PRODUCER_BLOCK_MAX:
-            return limited("PRODUCER_BLOCK_MAX", f"{command.count} ids cannot be issued at once")
+            return oversized("PRODUCER_BLOCK_MAX", f"{command.count} ids cannot be issued at once")
         first = self.next_producer
         self.next_producer += command.count
         return ProducersIssued(ProducerId(first), ProducerId(self.next_producer))

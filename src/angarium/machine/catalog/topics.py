@@ -15,7 +15,7 @@ from angarium.errors import AlreadyExists, InvalidArgument, NotFound, Preconditi
 from angarium.ids import GroupId, NodeId, TopicId, replica_id
 from angarium.machine.catalog.placement import Loads, host_of, place
 from angarium.machine.catalog.values import Moving, Partition, Topic, TopicMade, TopicSettings
-from angarium.machine.outcomes import Done, Refused, limited, refused
+from angarium.machine.outcomes import Done, Refused, limited, oversized, refused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,7 +96,7 @@ class Topics:
         if fault is not None:
             verdict = refused(InvalidArgument, fault)
         elif not 0 < command.partitions <= PARTITIONS_MAX:
-            verdict = limited(
+            verdict = oversized(
                 "PARTITIONS_MAX",
                 f"a topic has 1 to {PARTITIONS_MAX} partitions, not {command.partitions}",
             )

@@ -356,7 +356,7 @@ async def test_at_its_bounds_a_group_says_which_one_it_is(tmp_path: Path) -> Non
             await consume(service, credit=0)
         many = about(*range(0, 4 * RANGES_MAX, 2))
         (refused,) = await settle(consumption, many)
-        assert refused.code == "RESOURCE_EXHAUSTED"
+        assert refused.code == "TOO_LARGE"
         assert "RANGES_MAX" in refused.message
         await consumption.close()
 

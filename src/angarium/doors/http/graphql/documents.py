@@ -10,7 +10,7 @@ from graphql.utilities import get_operation_ast
 
 from angarium.doors.http.graphql.measuring import measure
 from angarium.doors.http.graphql.plans import plan_of
-from angarium.errors import InvalidArgument, LimitExceeded
+from angarium.errors import InvalidArgument, TooLarge
 
 if TYPE_CHECKING:
     from graphql import DocumentNode, GraphQLSchema
@@ -52,7 +52,7 @@ class Documents:
         self._known: dict[str, Prepared] = {}
 
     def prepared(self, text: str) -> Prepared:
-        """Return what `text` says; raises `InvalidDocument` or `LimitExceeded`."""
+        """Return what `text` says; raises `InvalidDocument` or `TooLarge`."""
         known = self._known.get(text)
         if known is None:
             known = self._prepare(text)
@@ -64,19 +64,19 @@ class Documents:
     def _prepare(self, text: str) -> Prepared:
         limits = self._limits
         if len(text.encode(errors="replace")) > limits.document_bytes_max:
-            raise LimitExceeded("document_bytes_max", f"a query has {limits.document_bytes_max}")
+            raise TooLarge("document_bytes_max", f"a query has {limits.document_bytes_max}")
         try:
             document = parse(text, no_location=False, max_tokens=limits.tokens_max)
         except GraphQLSyntaxError as error:
             if "Document contains more" in error.message:
-                raise LimitExceeded(
+                raise TooLarge(
                     "tokens_max", f"a query has up to {limits.tokens_max} words and signs"
                 ) from None
             if "nested too deeply" in error.message:
-                raise LimitExceeded("depth_max", "the query nests too deep to be read") from None
+                raise TooLarge("depth_max", "the query nests too deep to be read") from None
             raise InvalidDocument([error]) from None
         except RecursionError:
-            raise LimitExceeded("depth_max", "the query nests too deep to be read") from None
+            raise TooLarge("depth_max", "the query nests too deep to be read") from None
         measured = measure(document, limits)
         errors = validate(self._schema, document, max_errors=20)
         if errors:

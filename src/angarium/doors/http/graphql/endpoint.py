@@ -20,7 +20,7 @@ from angarium.doors.http.problems import Refused
 from angarium.doors.http.server import Response, WebSocket
 from angarium.doors.http.server.messages import JSON
 from angarium.doors.http.strict_json import check_names
-from angarium.errors import AngariumError, InvalidArgument, LimitExceeded
+from angarium.errors import AngariumError, InvalidArgument, TooLarge
 
 if TYPE_CHECKING:
     from angarium.api import Broker, GroupBroker
@@ -144,7 +144,7 @@ class GraphqlEndpoint:
         try:
             asked = _read(request.body, _operations)
             if not 1 <= len(asked) <= self._limits.batch_max:
-                raise LimitExceeded("batch_max", f"up to {self._limits.batch_max} operations")
+                raise TooLarge("batch_max", f"up to {self._limits.batch_max} operations")
             together = Measure()
             prepared = []
             for one in asked:

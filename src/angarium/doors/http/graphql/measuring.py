@@ -18,7 +18,7 @@ from graphql.language import (
     OperationDefinitionNode,
 )
 
-from angarium.errors import InvalidArgument, LimitExceeded
+from angarium.errors import InvalidArgument, TooLarge
 
 if TYPE_CHECKING:
     from graphql.language import DocumentNode, SelectionSetNode
@@ -62,7 +62,7 @@ class Measure(NamedTuple):
 
 
 def measure(document: DocumentNode, limits: GraphqlLimits) -> Measure:
-    """Return what the costliest operation comes to; raises `LimitExceeded` beyond a limit."""
+    """Return what the costliest operation comes to; raises `TooLarge` beyond a limit."""
     walk = _Walk(
         {
             one.name.value: one
@@ -82,7 +82,7 @@ def measure(document: DocumentNode, limits: GraphqlLimits) -> Measure:
 
 
 def check(found: Measure, limits: GraphqlLimits) -> None:
-    """Raise `LimitExceeded` for the first limit that is exceeded."""
+    """Raise `TooLarge` for the first limit that is exceeded."""
     for name, value, most in (
         ("depth_max", found.depth, limits.depth_max),
         ("fields_max", found.fields, limits.fields_max),
@@ -90,7 +90,7 @@ def check(found: Measure, limits: GraphqlLimits) -> None:
         ("cost_max", found.cost, limits.cost_max),
     ):
         if value > most:
-            raise LimitExceeded(name, f"{value} where {most} is the most")
+            raise TooLarge(name, f"{value} where {most} is the most")
 
 
 def _larger(one: Measure, other: Measure) -> Measure:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import httptools
 
 from angarium.doors.http.server.messages import Request
-from angarium.errors import AngariumError, InvalidArgument, LimitExceeded
+from angarium.errors import AngariumError, InvalidArgument, TooLarge
 
 if TYPE_CHECKING:
     from angarium.doors.http.server.connection import Connection
@@ -46,7 +46,7 @@ class RequestReader:
         return self._parser.get_http_version() == "1.1"
 
     def feed(self, data: bytes, *, is_idle: bool) -> None:
-        """Take bytes; raises what is wrong with them: `HeadRefused` or `LimitExceeded`."""
+        """Take bytes; raises what is wrong with them: `HeadRefused` or `TooLarge`."""
         if self._in_head or is_idle:
             self._head_bytes += len(data)
         try:
@@ -132,7 +132,5 @@ class RequestReader:
             status=431,
         )
 
-    def _body_too_long(self) -> LimitExceeded:
-        return LimitExceeded(
-            "body_bytes_max", f"a body has up to {self._limits.body_bytes_max} bytes"
-        )
+    def _body_too_long(self) -> TooLarge:
+        return TooLarge("body_bytes_max", f"a body has up to {self._limits.body_bytes_max} bytes")
