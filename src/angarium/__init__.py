@@ -11,6 +11,7 @@ __version__ = "0.1.0.dev0"
 _HOMES = {
     "Ack": "angarium.api",
     "App": "angarium.client.handlers.app",
+    "Behind": "angarium.kinds",
     "Client": "angarium.client",
     "ClientSettings": "angarium.client",
     "Consumer": "angarium.client",
@@ -21,6 +22,7 @@ _HOMES = {
     "GroupKind": "angarium.kinds",
     "GroupRecord": "angarium.client",
     "Loss": "angarium.client",
+    "Poison": "angarium.kinds",
     "Receipt": "angarium.client",
     "ReceivedBatch": "angarium.client",
     "Record": "angarium.client",

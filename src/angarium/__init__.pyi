@@ -18,7 +18,9 @@ from angarium.client import Subscription as Subscription
 from angarium.client import SyncClient as SyncClient
 from angarium.client.handlers.app import App as App
 from angarium.client.handlers.handler import Retry as Retry
+from angarium.kinds import Behind as Behind
 from angarium.kinds import GroupKind as GroupKind
+from angarium.kinds import Poison as Poison
 from angarium.modes import DeliveryMode as DeliveryMode
 
 __version__: str

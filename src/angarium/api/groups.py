@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from angarium.api.named import settle
 from angarium.api.reading import Place, Start
 from angarium.ids import Buffer, Index, NodeId, Offset
 from angarium.kinds import Behind, GroupKind, Poison
@@ -38,6 +39,10 @@ class GroupConfig(msgspec.Struct, frozen=True, kw_only=True):
     """In a stream group: what happens to a record whose attempts are used up."""
     behind: Behind = Behind.ERROR
     """What happens when records that the group has not seen were trimmed away."""
+
+    def __post_init__(self) -> None:
+        settle(self, "poison", Poison)
+        settle(self, "behind", Behind)
 
 
 # --- consuming ---------------------------------------------------------------------------------
@@ -221,6 +226,11 @@ class GroupInfo(msgspec.Struct, frozen=True, kw_only=True):
     def lag(self) -> int:
         """Records that are not settled, over all partitions."""
         return sum(one.lag for one in self.positions)
+
+    @property
+    def lag_ms(self) -> int:
+        """How long ago the oldest record was appended that is not settled; 0 if there is none."""
+        return max((one.lag_ms for one in self.positions), default=0)
 
 
 class Moved(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from angarium.api.named import settle
 from angarium.ids import Micros, NodeId, Offset, TopicId
 from angarium.modes import DeliveryMode
 
@@ -34,6 +35,9 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
     dirty_percent: int = 50
     """How large a part of a partition has come since the last compaction when it is compacted
     again. Less is done sooner, and costs more."""
+
+    def __post_init__(self) -> None:
+        settle(self, "mode", DeliveryMode)
 
 
 class PartitionInfo(msgspec.Struct, frozen=True, kw_only=True):

@@ -213,7 +213,7 @@ def _print_group(group: GroupInfo, chosen: Choices) -> None:
         print_json(group_json(group))
         return
     config = group.config
-    oldest_ms = max((one.lag_ms for one in group.positions), default=0)
+    oldest_ms = group.lag_ms
     facts: dict[str, object] = {
         "group": group.name,
         "kind": group.kind.name.lower() + (", paused" if group.paused else ""),

@@ -1,0 +1,27 @@
+"""Settings that are one of a few words: the enum's member, or its name as it is written elsewhere.
+
+The command line, REST and node.toml write `eventual`; whoever writes the same in Python means it.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TypeVar
+
+import msgspec
+
+from angarium.errors import InvalidArgument
+
+_E = TypeVar("_E", bound=Enum)
+
+
+def settle(config: msgspec.Struct, field: str, kind: type[_E]) -> None:
+    """See to it that a field of a new, frozen struct holds a member of `kind`."""
+    value = getattr(config, field)
+    if isinstance(value, kind):
+        return
+    words = {one.name.lower().replace("_", "-"): one for one in kind}
+    found = words.get(value.lower().replace("_", "-")) if isinstance(value, str) else None
+    if found is None:
+        raise InvalidArgument(f"{field}: {value!r} is none of {', '.join(words)}")
+    msgspec.structs.force_setattr(config, field, found)
