@@ -370,6 +370,13 @@ def test_draining_a_node_that_cannot_be_emptied_is_not_waited_for(
     assert "again" in shell("cluster", "drain", "2", "--undo")
 
 
+def test_a_misspelt_dead_letter_topic_is_not_taken_for_an_empty_one(
+    cluster: FakeCluster, shell: Shell
+) -> None:
+    shell("dlq", "list", "--topic", "nope", status=3)
+    assert "there is no topic 'nope'" in shell.err
+
+
 # --- when it goes wrong --------------------------------------------------------------------------
 
 

@@ -13,7 +13,7 @@ from angarium.cli.grammar.quantities import shown_time
 from angarium.cli.output import print_json, print_table, readable
 from angarium.cli.records import record_json
 from angarium.cli.session import talk
-from angarium.client.dead_letters import LetterFilter
+from angarium.client.dead_letters import DEAD_LETTERS, LetterFilter
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -30,6 +30,8 @@ def list_all(options: Namespace) -> int:
     """Print letters that nobody has dealt with."""
 
     async def work(client: Client, chosen: Choices) -> int:
+        if options.topic != DEAD_LETTERS:
+            await client.describe_topic(options.topic)  # a misspelt one would look like none at all
         letters = client.dead_letters(options.topic).list(_filter(options), count_max=options.max)
         found = [letter async for letter in letters]
         if chosen.is_json:
