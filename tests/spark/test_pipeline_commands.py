@@ -165,3 +165,38 @@ def test_quality_is_reported_with_a_status(
     assert [one.value for one in client.read(f"{topic}-dead")] == [b"three"]
     status, out = command("status", "numbers")
     assert "record.value matches" in out
+
+
+def test_a_question_is_answered_in_part_and_says_so(
+    spark: SparkSession,
+    client: SyncClient,
+    servers: str,
+    names: Iterator[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    name = next(names)
+    dotted, dashed = f"{name}.a.b", f"{name}.a-b"
+    for topic, count in ((dotted, 5), (dashed, 3)):
+        client.create_topic(topic, partitions=1)
+        client.publish_batch(topic, [b"x"] * count)
+    monkeypatch.setattr(spark, "stop", lambda: None)
+    monkeypatch.setattr("angarium.spark.session.spark_session", lambda *_, **__: spark)
+
+    def asked(text: str, *words: str) -> tuple[int, str, str]:
+        status = main(["sql", text, "--servers", servers, "--format", "json", *words])
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    both = f"SELECT a.n AS a, b.n AS b FROM (SELECT count(*) n FROM `{dotted}`) a, "
+    status, out, _ = asked(f"{both} (SELECT count(*) n FROM `{dashed}`) b")
+    assert (status, lines(out)) == (0, [{"a": 5, "b": 3}])
+    status, out, err = asked(f"SELECT offset FROM `{dotted}`", "--max", "2")
+    assert (status, len(lines(out))) == (0, 2)
+    assert "these are the first 2 rows" in err
+    assert "these are" not in asked(f"SELECT offset FROM `{dotted}`", "--max", "5")[2]
+    status, _, err = asked("SELECT * FROM topik_1")
+    assert status != 0
+    assert "there is no topic or table topik_1; did you mean topic_1" in err
+    status, _, err = asked("SELEC 1")
+    assert (status, "PARSE_SYNTAX_ERROR" in err) == (2, True), err

@@ -49,6 +49,23 @@ def test_an_archive() -> None:
     assert found.archive == {"path": "lake", "subscribe": "a"}
 
 
+@pytest.mark.parametrize(
+    ("job", "refusal"),
+    [
+        ('[archive]\npath = "l"\nstartingOffsets = "latest"', "the archive decides about"),
+        ('[archive]\npath = "l"\nstartingOffsetsByTimestamp = "{}"', "the archive decides about"),
+        ('[archive]\npath = "l"\narchive = "x"', "the archive decides about the option archive"),
+        ('[archive]\npath = "l"\nvalueFormat = "json"', "archive: values are taken as they are"),
+        ('[mirror]\nto = "b"\nvalueFormat = "json"', "mirror: values are taken as they are"),
+        ('[analytics]\ntopic = "f"\nrows = "ranges"', "analytics is about records"),
+        ('[replay]\ninto = "b"\nvalueFormat = "json"', "replay: values are taken as they are"),
+    ],
+)
+def test_a_job_takes_records_as_they_are(job: str, refusal: str) -> None:
+    with pytest.raises(InvalidArgument, match=refusal):
+        parsed(f'checkpoint = "c"\n{job}\nsubscribe = "orders"')
+
+
 def test_a_file_is_named_by_its_own_name(tmp_path: Path) -> None:
     path = tmp_path / "loud-orders.toml"
     path.write_text(WHOLE, encoding="utf-8")
@@ -110,3 +127,36 @@ def test_what_is_wrong_is_named(old: str, new: str, refusal: str) -> None:
 )
 def test_topics_in_a_query_are_found(text: str, plain: str, tables: dict[str, str]) -> None:
     assert tables_in(text, ["orders", "a.b-c", "other"]) == (plain, tables)
+
+
+@pytest.mark.parametrize(
+    ("text", "plain", "tables"),
+    [
+        # A topic of that very name goes before one that is only called so as a table.
+        ("SELECT * FROM a_b", "SELECT * FROM a_b", {"a_b": "a_b"}),
+        ("SELECT * FROM `a.b`", "SELECT * FROM a_b", {"a_b": "a.b"}),
+        (
+            "SELECT * FROM `a.b` JOIN `a-b` JOIN a_b",
+            "SELECT * FROM a_b JOIN a_b_2 JOIN a_b_3",
+            {"a_b": "a.b", "a_b_2": "a-b", "a_b_3": "a_b"},
+        ),
+        (
+            "FROM Orders, orders",
+            "FROM Orders, orders_2",
+            {"Orders": "Orders", "orders_2": "orders"},
+        ),
+        ("SELECT '`a.b`' -- orders\nFROM x", "SELECT '`a.b`' -- orders\nFROM x", {}),
+        ('SELECT "it\\"s orders" /* a_b */', 'SELECT "it\\"s orders" /* a_b */', {}),
+        ("SELECT 2024 FROM `2024`", "SELECT 2024 FROM topic_2024", {"topic_2024": "2024"}),
+    ],
+)
+def test_topics_of_similar_names_are_not_taken_for_each_other(
+    text: str, plain: str, tables: dict[str, str]
+) -> None:
+    topics = ["orders", "Orders", "a.b", "a-b", "a_b", "2024"]
+    assert tables_in(text, topics) == (plain, tables)
+
+
+def test_a_name_that_could_be_two_topics_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match=r"a_b could be a-b or a\.b: write .* backticks"):
+        tables_in("SELECT * FROM a_b", ["a.b", "a-b"])

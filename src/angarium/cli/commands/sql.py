@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import sys
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -34,13 +35,20 @@ def run(options: Namespace) -> int:
             rows.write.parquet(options.parquet)
             print(f"The answer is in {options.parquet}.")
             return 0
-        found = rows.limit(options.max).collect()
+        # One more than is shown tells whether there are more.
+        found = rows.limit(options.max + 1).collect()
+        is_cut, found = len(found) > options.max, found[: options.max]
         if chosen.is_json:
             for row in found:
                 print_json_line(_plain(row.asDict(recursive=True)))
         else:
             shown = [[_shown(cell) for cell in row] for row in found]
             print_table(rows.columns, shown, none="The answer is empty.")
+        if is_cut:
+            print(
+                f"these are the first {options.max:,} rows; --max shows more, --parquet writes all",
+                file=sys.stderr,
+            )
     return 0
 
 
