@@ -9,6 +9,7 @@ import pytest
 from tests.spark.versions import per_trigger
 
 from angarium import TopicConfig
+from angarium.errors import PreconditionFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,6 +90,10 @@ def test_every_record_is_archived_once_whatever_is_repeated(
     # The first one goes on: its offsets are older than the table's, and nothing comes twice.
     archive_once(spark, lake, tmp_path / "one", **options)
     assert contents(lake) == (3500, 3500, 0)
+    # Another archive with its checkpoint would begin behind all that, and nobody would notice.
+    with pytest.raises(PreconditionFailed, match=r"is for the archive .*/lake, not for .*/other"):
+        archive_once(spark, tmp_path / "other", tmp_path / "one", **options)
+    assert not (tmp_path / "other").exists()
 
 
 @pytest.mark.parametrize("form", ["delta", "parquet", "iceberg"])

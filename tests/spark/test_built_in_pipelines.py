@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import struct
 import time
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.spark.versions import HAS_LIMITS, stream_sink
+from tests.unit.spark.shop_messages import an_order, descriptors
 
 from angarium import SyncClient
-from angarium.errors import InvalidArgument
+from angarium.errors import InvalidArgument, PreconditionFailed
 from angarium.testing.broker import BrokerThread
 
 if TYPE_CHECKING:
@@ -114,6 +117,7 @@ def test_an_archived_topic_that_is_gone_is_replayed_into_another_cluster(
 ) -> None:
     from angarium.pipelines.archive import archive
     from angarium.pipelines.replay import Replay, replay
+    from angarium.pipelines.sql import answer
     from angarium.spark.lake import Lake
 
     topic, lake = new_topic(2), str(tmp_path / "lake")
@@ -141,6 +145,9 @@ def test_an_archived_topic_that_is_gone_is_replayed_into_another_cluster(
         "startingOffsetsByTimestampStrategy": "latest",
     }
     replay(spark, Replay(options=late, lake=lake, into=f"{topic}-late", to=to))
+    question = f"SELECT count(*), sum(int(string(value))), count(headers) FROM `{topic}`"
+    asked = answer(spark, question, topics=[], options={"servers": servers, "archive": lake})
+    assert tuple(asked.first() or ()) == (1000, 499_500, 1000)
     with SyncClient(to) as there:
         assert values(there, topic) == Counter(b"%d" % one for one in range(1000))
         found = values(there, f"{topic}-late")
@@ -194,6 +201,15 @@ def test_a_mirror_goes_on_exactly_where_it_was_even_without_its_checkpoint(
         )
         mirror(spark, back, checkpoint=str(tmp_path / "back"), once=True).awaitTermination()
         assert f"back.eu.{topic}" not in {info.name for info in client.list_topics()}
+        # Others write there, too: a mirror that has lost its checkpoint cannot find its place among
+        # so many, and one that has it need not.
+        there.publish_batch(f"eu.{topic}", [b"foreign"] * 10_001, partition=0)
+        with pytest.raises(InvalidArgument, match="say with startingOffsets where to begin"):
+            mirrored("third")
+        publish(client, topic, 1000, 1010)
+        mirrored("another")
+        found = values(there, f"eu.{topic}")
+        assert (found[b"foreign"], found[b"1009"], found.total()) == (10_001, 1, 11_011)
     with pytest.raises(InvalidArgument, match="of one cluster"):
         mirror(spark, Mirror(to=servers, options=wanted.options), checkpoint="x")
 
@@ -255,6 +271,17 @@ def test_figures_of_a_range_and_of_a_stream_agree(
     assert all(row["latency_ms_p50"] < row["end_to_end_ms_p50"] < 600_000 for row in found)
     assert max(row["end_to_end_ms_p99"] for row in found) > 60_000
 
+    def refused(wish: Analytics, why: str) -> None:
+        with pytest.raises(
+            PreconditionFailed, match=f"{why}.*: give a new one, and startingTimestamp"
+        ):
+            analytics(spark, wish, checkpoint=str(tmp_path / "c"), once=True)
+
+    refused(replace(streamed, window="2 seconds"), "is for windows of 1 s, not for windows of 2 s")
+    told = tmp_path / "c" / "angarium-pipeline.json"
+    told.unlink()
+    refused(streamed, "made by an earlier version of analytics")
+
 
 def test_dead_letters_are_grouped_by_cause_and_chosen_to_be_sent_back(
     spark: SparkSession, client: SyncClient, servers: str, new_topic: Callable[[int], str]
@@ -314,7 +341,7 @@ def test_records_that_fail_expectations_become_dead_letters_with_the_reason(
     from angarium.pipelines.quality import Quality, check
     from angarium.pipelines.running import run, start
 
-    orders, returns, packed = new_topic(2), new_topic(1), new_topic(1)
+    orders, returns, packed, coded = new_topic(2), new_topic(1), new_topic(1), new_topic(1)
     good = [json.dumps({"id": n, "amount": 10.5, "dish": "tea"}).encode() for n in range(50)]
     bad = [
         b'{"id": 100, "amount": -1, "dish": "tea"}',
@@ -327,6 +354,10 @@ def test_records_that_fail_expectations_become_dead_letters_with_the_reason(
     client.publish(returns, b"keyless")
     # A double in Avro is its eight bytes; three are none.
     client.publish_batch(packed, [struct.pack("<d", 1.5), struct.pack("<d", -1.5), b"bad"])
+    # The last one is a message, but for its time: that is some 146 billion years from now.
+    endless = b"\x22\x0a\x08\x80\x80\x80\x80\x80\x80\x80\x80\x40"
+    paid, owed = an_order(customer="a", amount=2, paid=True), an_order(customer="b", amount=-2)
+    client.publish_batch(coded, [paid, owed, b"\xff", endless])
     content: dict[str, Any] = {
         "checkpoint": str(tmp_path / "checkpoint"),
         "trigger": "once",
@@ -347,6 +378,13 @@ def test_records_that_fail_expectations_become_dead_letters_with_the_reason(
                     "valueFormat": "avro",
                     "valueSchema": json.dumps(AMOUNT),
                     "range": {"amount": {"min": 0}},
+                },
+                coded: {
+                    "valueFormat": "protobuf",
+                    "valueSchema": base64.b64encode(descriptors()).decode(),
+                    "valueMessage": "shop.Order",
+                    "range": {"amount": {"min": 0}},
+                    "rule": {"open orders are owed": "status <> 'OPEN' OR at IS NULL"},
                 },
             },
         },
@@ -369,10 +407,14 @@ def test_records_that_fail_expectations_become_dead_letters_with_the_reason(
         b"keyless": "record.key is not null",
         struct.pack("<d", -1.5): "amount is at least 0",
         b"bad": "the value fits the schema",
+        owed: "amount is at least 0",
+        b"\xff": "the value fits the schema",
+        endless: "the value fits the schema",
     }
     assert letters[bad[0]]["angarium-dlq-topic"] == orders.encode()
     assert letters[bad[0]]["angarium-dlq-group"] == wanted.name.encode()
-    assert values(client, f"{orders}-good") == Counter([*good, b"anything", struct.pack("<d", 1.5)])
+    passed_values = [*good, b"anything", struct.pack("<d", 1.5), paid]
+    assert values(client, f"{orders}-good") == Counter(passed_values)
     (passed,) = (one for one in client.read(f"{orders}-good") if one.key == b"k")
     assert passed.headers == (("h", b"1"),)
     report = {name: count for name, count in ended.report.items() if count}
@@ -388,6 +430,9 @@ def test_records_that_fail_expectations_become_dead_letters_with_the_reason(
         f"{packed}: records": 3,
         f"{packed}: not: the value fits the schema": 1,
         f"{packed}: not: amount is at least 0": 1,
+        f"{coded}: records": 4,
+        f"{coded}: not: the value fits the schema": 2,
+        f"{coded}: not: amount is at least 0": 1,
     }
     met = {
         (one.topic, one.expectation): one.failed
@@ -397,3 +442,4 @@ def test_records_that_fail_expectations_become_dead_letters_with_the_reason(
     assert met[orders, "the newest record is at most 3600 s old"] == 0
     assert met[returns, "record.key is not null"] == 1
     assert met[packed, "amount is at least 0"] == 1
+    assert met[coded, "the value fits the schema"] == 2

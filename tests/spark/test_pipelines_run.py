@@ -167,3 +167,12 @@ def test_what_spark_refuses_is_one_sentence() -> None:
     ours = "An exception was thrown:\nangarium.errors.NotFound: there is no topic x\n SQLSTATE: 1"
     assert spark_refusal(AnalysisException(ours)) == "there is no topic x"
     assert spark_refusal(ValueError("x")) is None
+    failed = "[STREAM_FAILED] Query [id = 92a, runId = 42f] terminated with exception: "
+    assert spark_refusal(AnalysisException(f"{failed}[ODD] It is odd.")) == "[ODD] It is odd."
+    changed = "assertion failed: There are [1] sources in the checkpoint offsets and now there are"
+    told = spark_refusal(AnalysisException(f"{failed}{changed} [2] sources requested."))
+    assert told is not None
+    assert told.startswith(
+        "the query is another one than its checkpoint was made by: give it a new"
+    )
+    assert told.endswith(f"Spark says: {changed} [2] sources requested.")

@@ -44,15 +44,18 @@ def test_a_dataframe_is_written_once(
 def test_a_write_with_an_id_is_done_once_however_often_it_is_run(
     spark: SparkSession, client: SyncClient, servers: str, new_topic: Callable[[int], str]
 ) -> None:
-    topic = new_topic(1)
+    topic, other = new_topic(3), new_topic(1)
 
-    def write(count: int, **options: str) -> None:
-        rows = numbers(spark, count, 2).write.format("angarium")
-        rows.options(servers=servers, topic=topic, **options).mode("append").save()
+    def write(count: int, to: str = topic, tasks: int = 2, **options: str) -> None:
+        rows = numbers(spark, count, tasks).drop("key").write.format("angarium")
+        rows.options(servers=servers, topic=to, **options).mode("append").save()
 
     write(100, writeId="nightly")
-    write(100, writeId="nightly")
+    # Rows without a key go where their task sends them: with more tasks to more partitions.
+    write(100, tasks=3, writeId="nightly")
     assert values(client, topic).total() == 100
+    write(7, other, writeId="nightly")
+    assert values(client, other).total() == 7
     write(10, writeId="nightly", writeVersion="1")
     write(10, writeId="nightly", writeVersion="1")
     assert values(client, topic).total() == 110

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.errors import InvalidArgument, PreconditionFailed
 from angarium.pipelines.archive_files import BYTES_PER_FILE, FILES, file_of, writes_files
+from angarium.pipelines.claims import Claim, claim
 from angarium.pipelines.jobs import archive_source
 from angarium.spark.lake import Lake, LakeForm, Stretch
 from angarium.spark.options import read_options
@@ -55,7 +56,9 @@ def archive(
 
     # Executors may know other servers than the driver does, so they are told.
     given = {**options, "servers": ",".join(archive_source(options).servers)}
-    Lake(path, form).create()
+    lake = Lake(path, form)
+    claim(spark, checkpoint, Claim(kind="archive", of=f"the archive {lake.path.absolute()}"))
+    lake.create()
     reader = spark.readStream.format("angarium")
     if HAS_LIMITS:
         reader = reader.option("maxOffsetsPerTrigger", RECORDS_PER_BATCH)

@@ -18,6 +18,8 @@ import pyarrow.compute as pc
 
 from angarium.client import SyncClient
 from angarium.errors import AlreadyExists, InvalidArgument, NotFound
+from angarium.pipelines.checkpoints import CheckpointFolder
+from angarium.pipelines.claims import Claim, claim
 from angarium.pipelines.headers import HEADERS, joined, same_for_each
 from angarium.pipelines.records import RECORD
 from angarium.spark.options import read_options
@@ -84,14 +86,13 @@ def mirror(
                 "both addresses are of one cluster: a mirror would copy its topics into themselves;"
                 " give another cluster, or a prefix"
             )
-        if not any(name.lower().startswith("starting") for name in given):
-            topics = {info.name: info for info in here.list_topics()}
-            meant = chosen(options.choice, topics)
-            begin = {
-                topic: _arrived(there, f"{wanted.prefix}{topic}", cluster, topic, numbers)
-                for topic, numbers in meant.partitions.items()
-            }
-            given["startingOffsets"] = json.dumps(begin) if begin else "earliest"
+        if not any(label.lower().startswith("starting") for label in given):
+            # A checkpoint goes before whatever is said here; and who else writes there, and how
+            # much, is no affair of a mirror that has one.
+            given["startingOffsets"] = (
+                "earliest" if _goes_on(spark, checkpoint) else _behind(here, there, wanted, cluster)
+            )
+    claim(spark, checkpoint, Claim(kind=wanted.kind, of=f"the cluster {target}"))
     rows = spark.readStream.format("angarium").options(**given).schema(RECORD).load()
     mirrored = _mirrored(rows, wanted, options.servers, cluster=cluster, target=target)
     writer: Any = mirrored.writeStream.format("angarium").option("servers", wanted.to)
@@ -99,6 +100,24 @@ def mirror(
     writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=interval)
     query: StreamingQuery = (writer if name is None else writer.queryName(name)).start()
     return query
+
+
+def _goes_on(spark: SparkSession, checkpoint: str) -> bool:
+    """Tell whether a checkpoint says where to begin; one of Spark Connect cannot be looked into."""
+    from angarium.spark.session import is_connect  # noqa: PLC0415 (an extra)
+
+    return not is_connect(spark) and CheckpointFolder(spark, checkpoint).is_anywhere()
+
+
+def _behind(here: SyncClient, there: SyncClient, wanted: Mirror, cluster: str) -> str:
+    """Return `startingOffsets`: behind the last record of each partition that has arrived."""
+    choice = read_options(wanted.options, is_stream=True).choice
+    meant = chosen(choice, {info.name: info for info in here.list_topics()})
+    begin = {
+        topic: _arrived(there, f"{wanted.prefix}{topic}", cluster, topic, numbers)
+        for topic, numbers in meant.partitions.items()
+    }
+    return json.dumps(begin) if begin else "earliest"
 
 
 def _mirrored(

@@ -19,6 +19,7 @@ import msgspec
 from angarium.errors import InvalidArgument
 from angarium.pipelines.archive import archive
 from angarium.pipelines.board import Board, State, Status
+from angarium.pipelines.claims import Claim, claim
 from angarium.pipelines.definition import ONCE
 from angarium.pipelines.expectations import Quality
 from angarium.pipelines.quality import freshness, report_rows
@@ -61,6 +62,7 @@ def start(spark: SparkSession, wanted: Definition, *, servers: str) -> Streaming
         for view, options in wanted.sources.items()
     }
     rows = _transformed(spark, wanted, tables)
+    claim(spark, wanted.checkpoint, Claim(kind="a query"))  # as SQL or as a function
     assert wanted.sink is not None, "what is no archive has a sink"
     writer = _writer(rows, wanted.sink, servers)
     writer = writer.queryName(wanted.name).option("checkpointLocation", wanted.checkpoint)

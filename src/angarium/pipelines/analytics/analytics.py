@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from angarium.errors import InvalidArgument, PreconditionFailed
-from angarium.pipelines.analytics.figures import ROW, figures
+from angarium.pipelines.analytics.figures import ROW, STATE_VERSION, figures
 from angarium.pipelines.analytics.outputs import Outputs
+from angarium.pipelines.claims import Claim, claim
 from angarium.pipelines.intervals import interval_s
 from angarium.pipelines.tables import collected
 from angarium.spark.options import read_options
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from angarium.pipelines.jobs import Analytics
+
+_ADVICE: Final = (
+    "and startingTimestamp = the end of the last window that was written, so that nothing is "
+    "counted twice and nothing left out"
+)
 
 
 def analyse(spark: SparkSession, wanted: Analytics, *, writer: str | None = None) -> pa.Table:
@@ -44,7 +50,10 @@ def analytics(
     once: bool = False,
     interval: str = "10 seconds",
 ) -> StreamingQuery:
-    """Start to write the figures of every window that is over to a topic, a table or both."""
+    """Start to write the figures of every window that is over to a topic, a table or both.
+
+    `PreconditionFailed` if the checkpoint is another query's, of an earlier version for example.
+    """
     from angarium.spark.session import is_connect  # noqa: PLC0415 (an extra)
 
     if wanted.topic is None and wanted.table is None:
@@ -54,6 +63,9 @@ def analytics(
             "analytics as a pipeline cannot run through Spark Connect, which does not tell the id "
             "by which each window is written once: give another master, or a range"
         )
+    window_s = interval_s("window", wanted.window)
+    own = Claim(kind=wanted.kind, state=STATE_VERSION, of=f"windows of {window_s:g} s")
+    claim(spark, checkpoint, own, advice=_ADVICE)
     servers = ",".join(read_options(wanted.options, is_stream=True).servers)
     given = {**wanted.options, "servers": servers}
     rows = spark.readStream.format("angarium").options(**given).schema(ROW).load()

@@ -27,6 +27,10 @@ ROW: Final = (
 )
 """What figures need of a record."""
 
+STATE_VERSION: Final = 2
+"""Of what a stream keeps for a window that is not over. Raise it with every change to what is
+aggregated below. 2: times from end to end."""
+
 PERCENTILES: Final = (50, 95, 99)
 ACCURACY: Final = 1000
 """Of percentiles: off by at most a thousandth of the records."""

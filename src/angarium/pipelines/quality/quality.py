@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from angarium.client import SyncClient
 from angarium.client.dead_letters import PREFIX
 from angarium.errors import InvalidArgument, PreconditionFailed
+from angarium.pipelines.claims import Claim, claim
 from angarium.pipelines.expectations import CORRUPT, FITS
 from angarium.pipelines.headers import with_headers
 from angarium.pipelines.quality.freshness import ages_s
@@ -64,6 +65,7 @@ def quality(
     """
     from pyspark.sql import functions as f  # noqa: PLC0415 (an extra)
 
+    claim(spark, checkpoint, Claim(kind=wanted.kind))
     _make_topics(wanted, wanted.options.get("servers", servers))
     parts = []
     for one in wanted.topics:
@@ -184,9 +186,8 @@ def _json_schema(text: str, topic: str) -> StructType:
     try:
         schema = cast(StructType, StructType.fromDDL(text))
     except Exception as error:
-        raise InvalidArgument(
-            f"quality.topic.{topic}: schema: {str(error).splitlines()[0]}"
-        ) from None
+        said = str(error).strip().partition("\n")[0]
+        raise InvalidArgument(f"quality.topic.{topic}: schema: {said}") from None
     if CORRUPT in schema.names:
         raise InvalidArgument(f"quality.topic.{topic}: a field cannot be called {CORRUPT}")
     return StructType([*schema.fields, StructField(CORRUPT, StringType())])
