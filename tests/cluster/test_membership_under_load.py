@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
 
+from angarium.doors.status import Exit
 from angarium.errors import PreconditionFailed
 from angarium.testing.cluster import Load, eventually
 from angarium.testing.cluster.waiting import now_micros
@@ -45,6 +47,28 @@ def test_a_node_is_added_and_another_drained_and_removed_under_load(
                     assert sorted(partition.replicas) == cluster.ids
                 verdict = await load.conclude()
             assert verdict.violations == []
+
+    run(scenario())
+
+
+def test_a_node_that_was_removed_while_it_was_down_says_so_and_ends(
+    run: Run, cluster_of: ClusterOf
+) -> None:
+    async def scenario() -> None:
+        async with cluster_of(4) as cluster:
+            gone = cluster.nodes[cluster.ids[3]]
+            gone.kill()
+            helper = cluster.contact(cluster.ids[0])
+
+            async def is_removed() -> bool:
+                await helper.remove(cluster.ids[3])
+                return len((await helper.status()).nodes) == 3
+
+            await eventually(is_removed, within_s=20.0, what="the node is removed")
+            # Nobody would tell it: it waited for a leader, and said so to everybody who came.
+            cluster.restart(cluster.ids[3])
+            assert await asyncio.to_thread(lambda: gone.wait(within_s=60.0)) == Exit.CONFLICT
+            assert "was removed from its cluster" in gone.last_words().splitlines()[-1]
 
     run(scenario())
 

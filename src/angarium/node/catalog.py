@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from angarium.api import ClusterStatus
 from angarium.errors import (
     AngariumError,
     InvalidArgument,
     NotFound,
     NotLeader,
     OutcomeUnknown,
+    PreconditionFailed,
     no_partition,
 )
 from angarium.ids import CATALOG_GROUP, Index, NodeId
@@ -67,6 +70,12 @@ _KINDS: Final[dict[str, type[CatalogOutcome]]] = {
         TopicMade,
     )
 }
+
+REMOVED_FAILURES: Final = 10
+"""After so many attempts to introduce itself, and again after as many, a node asks the others
+whether it still belongs to them."""
+
+REMOVED_ANSWER_S_MAX: Final = 1.0
 
 INTRODUCE_PAUSE_S_MIN: Final = 0.002
 INTRODUCE_PAUSE_S_MAX: Final = 0.1
@@ -228,7 +237,7 @@ class CatalogDesk:
     async def run(self) -> None:
         """See to it that the catalog knows this cluster and this node, as it is now."""
         pause = INTRODUCE_PAUSE_S_MIN
-        while True:
+        for attempt in count(1):
             try:
                 await self._introduce()
                 return
@@ -238,6 +247,9 @@ class CatalogDesk:
                 if outgrown is not None:
                     # The catalog would tell the same, but nobody talks with us any more.
                     self._node.fail(outgrown)
+                    return
+                if attempt % REMOVED_FAILURES == 0 and await self._was_removed():
+                    self._node.fail(PreconditionFailed(_REMOVED.format(self._node.id)))
                     return
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, INTRODUCE_PAUSE_S_MAX)
@@ -253,6 +265,29 @@ class CatalogDesk:
         mine = self.registration(node.id if known is not None else None)
         if known is None or _as_registered(known) != _as_registered(mine):
             await self.submit(mine)
+
+    async def _was_removed(self) -> bool:
+        """Tell whether a node that knows no less than this one no longer knows this one.
+
+        Nobody tells a node that was removed while it was down: it is no part of the catalog's
+        group any more, and would wait for its leader for ever.
+        """
+        node = self._node
+        if node.id not in self.machine.nodes.by_id:
+            return False  # it has just been let in, and the others may not have heard yet
+        for peer in node.peers.ids:
+            try:
+                frame = await node.peers.request(
+                    peer, Operation.CLUSTER_STATUS, timeout_s=REMOVED_ANSWER_S_MAX
+                )
+                status = frame.read(ClusterStatus)
+            except AngariumError:
+                continue
+            members = {one.id for one in status.nodes}
+            # Ids are never given again: who is gone from a catalog that is as old is gone for good.
+            if status.catalog_index >= self.applied and members and node.id not in members:
+                return True
+        return False
 
     def _became_current(self) -> None:
         if not self.is_current:
@@ -271,6 +306,12 @@ class CatalogDesk:
             level_min=config.release.level_min,
             level_max=config.release.level_max,
         )
+
+
+_REMOVED: Final = (
+    "node {} was removed from its cluster; to let this machine in again, start it with an empty"
+    " data folder and --join"
+)
 
 
 def _as_registered(one: Member | NodeRegister) -> tuple[object, ...]:
