@@ -308,9 +308,12 @@ class CatalogDesk:
         )
 
 
+WAS_REMOVED: Final = "was removed from its cluster"
+"""What a node says that does not belong to its cluster any more; `angarium up` looks for it."""
+
 _REMOVED: Final = (
-    "node {} was removed from its cluster; to let this machine in again, start it with an empty"
-    " data folder and --join"
+    f"node {{}} {WAS_REMOVED}; to let this machine in again, start it with an empty data folder and"
+    " --join"
 )
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import re
 import socket
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from angarium.app.sources import load_settings
 from angarium.cli.complaints import Refusal
+from angarium.cli.local.cluster import LocalCluster
 from angarium.cli.local.folder import Folder, LocalNode, State
 from angarium.cli.local.ports import check_ports
+from angarium.node.catalog import _REMOVED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,3 +93,12 @@ def test_a_taken_port_is_named_with_a_way_out(tmp_path: Path) -> None:
     # Others may run beside this test, and have the ports next to it.
     assert re.match(rf"ports? .*\b{port}\b.* (is|are) taken", str(refused.value))
     assert "PORT_BASE=" in str(refused.value)
+
+
+def test_a_node_that_was_removed_is_named_with_the_folder_to_take_away(tmp_path: Path) -> None:
+    cluster: Any = LocalCluster.__new__(LocalCluster)
+    cluster._folder = Folder(tmp_path)
+    said = [f"angarium: {_REMOVED.format(7)}"]
+    cluster._children = {2: SimpleNamespace(ending="ended", last_lines=lambda _: said)}
+    with pytest.raises(Refusal, match=re.escape(f"`rm -r {tmp_path / 'node-2'}` and start again")):
+        cluster._check_children()

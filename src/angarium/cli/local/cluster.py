@@ -24,6 +24,7 @@ from angarium.cli.own_name import own_name
 from angarium.cli.probe import Probe
 from angarium.cli.profiles import LOCAL_FOLDER
 from angarium.errors import AlreadyExists, AngariumError
+from angarium.node.catalog import WAS_REMOVED
 from angarium.security import PasswordHash
 
 DEMO: Final = "demo"
@@ -153,7 +154,14 @@ class LocalCluster:
     def _check_children(self) -> None:
         for number, child in self._children.items():
             if child.ending:
-                said = "\n".join(f"    {readable(line.encode())}" for line in child.last_lines(5))
+                lines = child.last_lines(5)
+                if any(WAS_REMOVED in line for line in lines):
+                    raise Refusal(
+                        f"node {number} was removed from this cluster, and its folder is still"
+                        f" there. `rm -r {self._folder.data(number)}` and start again: it comes in"
+                        " as a new node."
+                    )
+                said = "\n".join(f"    {readable(line.encode())}" for line in lines)
                 raise Refusal(
                     f"node {number} {child.ending} while the cluster was starting; the end of"
                     f" {self._folder.log(number)}:\n{said}"
