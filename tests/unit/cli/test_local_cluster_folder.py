@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import socket
@@ -102,3 +103,23 @@ def test_a_node_that_was_removed_is_named_with_the_folder_to_take_away(tmp_path:
     cluster._children = {2: SimpleNamespace(ending="ended", last_lines=lambda _: said)}
     with pytest.raises(Refusal, match=re.escape(f"`rm -r {tmp_path / 'node-2'}` and start again")):
         cluster._check_children()
+
+
+def test_members_are_started_before_those_that_they_are_to_let_in() -> None:
+    # A node whose folder was gone was waited for before the others ran, who alone could let it in.
+    done: list[str] = []
+
+    def child(number: int) -> Any:
+        return SimpleNamespace(start=lambda: done.append(f"start {number}"))
+
+    async def answer_of(number: int) -> None:
+        done.append(f"answer {number}")
+
+    cluster: Any = LocalCluster.__new__(LocalCluster)
+    cluster._folder = SimpleNamespace(is_new=lambda number: number in {2, 4})
+    cluster._children = {number: child(number) for number in (1, 2, 3, 4)}
+    cluster._answer_of = answer_of
+    cluster._write_state = lambda: None
+    asyncio.run(cluster._start_nodes())
+    assert done[:6] == ["start 1", "start 3", "start 2", "answer 2", "start 4", "answer 4"]
+    assert sorted(done[6:]) == [f"answer {number}" for number in (1, 2, 3, 4)]

@@ -114,12 +114,15 @@ class LocalCluster:
         self._dashboard.footer = self._footer()
 
     async def _start_nodes(self) -> None:
+        new = [number for number in self._children if self._folder.is_new(number)]
+        # Those that are members first: it takes a majority of them to let a new one in.
         for number, child in self._children.items():
-            is_new = self._folder.is_new(number)
-            child.start()
-            # One after the other the first time, so that they are numbered in this order.
-            if is_new:
-                await self._answer_of(number)
+            if number not in new:
+                child.start()
+        for number in new:
+            # One after the other, so that they are numbered in this order.
+            self._children[number].start()
+            await self._answer_of(number)
         self._write_state()
         for number in self._children:
             await self._answer_of(number)
