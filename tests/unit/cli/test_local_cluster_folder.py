@@ -16,6 +16,7 @@ from angarium.cli.complaints import Refusal
 from angarium.cli.local.cluster import LocalCluster
 from angarium.cli.local.folder import Folder, LocalNode, State
 from angarium.cli.local.ports import check_ports
+from angarium.ids import NodeId
 from angarium.node.catalog import _REMOVED
 
 if TYPE_CHECKING:
@@ -99,10 +100,16 @@ def test_a_taken_port_is_named_with_a_way_out(tmp_path: Path) -> None:
 def test_a_node_that_was_removed_is_named_with_the_folder_to_take_away(tmp_path: Path) -> None:
     cluster: Any = LocalCluster.__new__(LocalCluster)
     cluster._folder = Folder(tmp_path)
-    said = [f"angarium: {_REMOVED.format(7)}"]
-    cluster._children = {2: SimpleNamespace(ending="ended", last_lines=lambda _: said)}
-    with pytest.raises(Refusal, match=re.escape(f"`rm -r {tmp_path / 'node-2'}` and start again")):
-        cluster._check_children()
+    cluster._folder.write_state(State(pid=1, nodes=()))
+    for said in (f"angarium: {_REMOVED.format(7)}", "angarium: there is no node 7"):
+        cluster._nodes = {2: LocalNode(number=2, wire_port=7410, id=NodeId(7))}
+        cluster._children = {2: SimpleNamespace(ending="ended", pid=1, last_lines=lambda _: [said])}  # noqa: B023
+        hint = re.escape(f"`rm -r {tmp_path / 'node-2'}` and start again")
+        with pytest.raises(Refusal, match=hint):
+            cluster._check_children()
+        state = cluster._folder.read_state()
+        assert state is not None
+        assert [one.id for one in state.nodes] == [None], "its next start asks for a new id"
 
 
 def test_members_are_started_before_those_that_they_are_to_let_in() -> None:
@@ -123,3 +130,14 @@ def test_members_are_started_before_those_that_they_are_to_let_in() -> None:
     asyncio.run(cluster._start_nodes())
     assert done[:6] == ["start 1", "start 3", "start 2", "answer 2", "start 4", "answer 4"]
     assert sorted(done[6:]) == [f"answer {number}" for number in (1, 2, 3, 4)]
+
+
+def test_beside_nodes_with_data_no_node_forms_a_second_cluster(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    first, *others = folder.planned(3, 7400)
+    assert "form = true" in folder.write_settings(first, others).read_text(encoding="utf-8")
+    folder.data(2).mkdir()
+    (folder.data(2) / "identity").touch()
+    written = folder.write_settings(first, others).read_text(encoding="utf-8")
+    assert "form = true" not in written
+    assert "127.0.0.1:7410" in written

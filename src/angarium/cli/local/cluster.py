@@ -158,7 +158,12 @@ class LocalCluster:
         for number, child in self._children.items():
             if child.ending:
                 lines = child.last_lines(5)
-                if any(WAS_REMOVED in line for line in lines):
+                unknown = f"there is no node {self._nodes[number].id}"
+                if any(WAS_REMOVED in line or unknown in line for line in lines):
+                    # Without its folder it would ask to come back under the id that is gone.
+                    wire_port = self._nodes[number].wire_port
+                    self._nodes[number] = LocalNode(number=number, wire_port=wire_port)
+                    self._write_state()
                     raise Refusal(
                         f"node {number} was removed from this cluster, and its folder is still"
                         f" there. `rm -r {self._folder.data(number)}` and start again: it comes in"

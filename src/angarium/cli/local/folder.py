@@ -152,7 +152,8 @@ class Folder:
         """
         data = self.data(node.number)
         join = ", ".join(f'"{other.wire}"' for other in others)
-        if node.number == 1 and node.id is None and self.is_new(node.number):
+        is_first = node.number == 1 and all(self.is_new(one.number) for one in (node, *others))
+        if is_first and node.id is None:
             entry = "form = true"
         elif node.id is not None and self.is_new(node.number):
             # Its data are gone but the cluster remembers it: it comes back as who it was.
