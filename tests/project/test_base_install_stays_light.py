@@ -43,6 +43,7 @@ NEED_AN_EXTRA: Final = (
     "angarium.spark.sink",
     "angarium.spark.source",
     "angarium.spark.stream",
+    "angarium.spark.type_names",
     "angarium.spark.values.avro_values",
     "angarium.spark.values.columns",
     "angarium.spark.values.json_texts",
