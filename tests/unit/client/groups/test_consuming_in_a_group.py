@@ -430,14 +430,16 @@ def test_a_consumer_goes_on_at_another_node_with_what_it_holds(run: Runner) -> N
                 name = consumer.member
                 records[0].ack_nowait()
                 await consumer.flush()
+                # The one that its credit is free for is here, too: none is lost on its way.
+                records += await taken(consumer, 1)
                 for node in group.cluster.nodes:
                     node.cut()
                 await group.until(lambda: len(group.opened) == 2)
                 again = group.opened[1]
                 assert again.member == name
-                assert again.held[0].ranges[-1] == 10
+                assert max(one.ranges[-1] for one in again.held) == 11
                 await asyncio.gather(*(record.ack() for record in records))
-                for _ in range(20):
+                for _ in range(19):
                     (record,) = await taken(consumer, 1)
                     assert record.attempt == 1
                     record.ack_nowait()
