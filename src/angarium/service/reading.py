@@ -8,9 +8,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from angarium.api import FETCH_BYTES_MAX, FETCH_WAIT_MS_MAX, FetchResult, Place
-from angarium.batch import split
+from angarium.batch import Batch, split
 from angarium.batch.deadlines import expired_among
-from angarium.errors import AngariumError, InvalidArgument
+from angarium.errors import AngariumError, CorruptData, InvalidArgument
 from angarium.ids import Micros, Offset
 from angarium.node.deadlines import in_time
 from angarium.wire.operations import (
@@ -76,7 +76,7 @@ class ReadDesk:
         if request.wait_ms and request.offset >= replica.end_offset:
             await self._wait_for(replica, request)
         bytes_max = min(request.bytes_max, FETCH_BYTES_MAX)
-        batches = replica.fetch(request.offset, bytes_max=bytes_max)
+        batches = page_of(replica, request.offset, bytes_max=bytes_max)
         return FetchResult(
             start_offset=replica.partition.log.start_offset,
             end_offset=replica.end_offset,
@@ -156,6 +156,29 @@ class ReadDesk:
             timeout_s=self._node.config.request_timeout_s,
         )
         return frame.read(FindOffsetAnswer).offset
+
+
+def page_of(replica: PartitionReplica, offset: Offset, *, bytes_max: int) -> list[memoryview]:
+    """Return batches from `offset` on that fill at least half of `bytes_max`, if there are so many.
+
+    A read of the log also ends where a segment does, and where what is written to files does. To
+    whoever asks for a page neither is an end.
+    """
+    batches = replica.fetch(offset, bytes_max=bytes_max)
+    room = bytes_max - sum(map(len, batches))
+    while batches and 2 * room > bytes_max:
+        after = Batch.trusted(batches[-1]).next_offset
+        if after >= replica.end_offset:
+            break
+        try:
+            more = replica.fetch(after, bytes_max=room)
+        except CorruptData:
+            break  # whoever asks for it next is told
+        if not more or len(more[0]) > room:
+            break
+        batches += more
+        room -= sum(map(len, more))
+    return batches
 
 
 def offset_of(replica: PartitionReplica, start: Start) -> Offset:
