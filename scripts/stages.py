@@ -29,8 +29,9 @@ ORDER: Final = ("check", "project", "unit", "contract", "conformance", "fuzz", "
 JOBS_MAX: Final = 4
 """Workers per stage unless told otherwise. More would mostly wait for one another's disk."""
 
-ALONE: Final = ("spark",)
-"""Stages whose tests share one costly thing (a Spark session) and so one process."""
+GROUPED: Final = {"spark": 2}
+"""Stages whose tests say themselves which of them belong into one process, because they share one
+costly thing (a Spark session), and how many processes that makes."""
 
 BUDGET_SECONDS: Final = 1_500
 """What a whole run may take on two cores. Above it the run says so; it does not fail."""
@@ -138,8 +139,11 @@ def run_tests(stage: str, jobs: int, for_pytest: list[str]) -> Outcome:
     report.unlink(missing_ok=True)
     # Skips are listed once, at the end of the whole run; here only failures and errors (-rfE).
     command = [sys.executable, "-m", "pytest", f"tests/{stage}", "-q", "-rfE"]
-    is_shared = jobs > 1 and stage not in ALONE
-    command += [f"--junitxml={report}", *(["-n", str(jobs)] if is_shared else []), *for_pytest]
+    command += [f"--junitxml={report}"]
+    if jobs > 1:
+        groups = GROUPED.get(stage)
+        command += ["-n", str(groups or jobs), *(["--dist", "loadgroup"] if groups else [])]
+    command += for_pytest
     started = time.monotonic()
     with _log_path(stage).open("wb") as log:
         status = _run(command, log)

@@ -1,4 +1,7 @@
-"""One Spark session and one broker for all tests of this folder, which run in one process."""
+"""One Spark session and one broker for all tests of this folder that run in one process.
+
+There are two processes: one has the session, the other everything that starts a Java of its own.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "tests/spark/" in item.nodeid:
             item.add_marker(pytest.mark.timeout(SECONDS_MAX))
+            has_session = "spark" in getattr(item, "fixturenames", ())
+            item.add_marker(pytest.mark.xdist_group("session" if has_session else "elsewhere"))
 
 
 @pytest.fixture(scope="session")
