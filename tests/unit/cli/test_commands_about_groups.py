@@ -14,9 +14,9 @@ from tests.unit.cli.test_commands_with_a_fake_client import (  # noqa: F401 (fix
     type_in,
 )
 
-from angarium.cli.commands.group import age
 from angarium.cli.commands.run import found_app
 from angarium.cli.complaints import Refusal
+from angarium.cli.grammar.quantities import shown_age
 from angarium.client.handlers.app import App
 from angarium.kinds import Behind, Poison
 
@@ -65,7 +65,7 @@ def test_a_group_is_described_with_its_lag_in_records_and_time(
 )
 def test_ages_are_told_in_the_same_way_whatever_they_are(ms: int, said: str) -> None:
     # "711s" stood beside "13m" in one table: only what divides evenly was told in minutes.
-    assert age(ms) == said
+    assert shown_age(ms) == said
 
 
 def test_an_unknown_group_is_an_error(cluster: FakeCluster, shell: Shell) -> None:

@@ -103,6 +103,34 @@ def test_what_is_wrong_is_said_in_a_sentence_with_status_2(
     assert len(told.splitlines()) <= 3
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "pub demo one two --key k --whole",
+        "pub demo --key k one --whole two",
+        "pub --whole --key k demo one two",
+    ],
+)
+def test_options_stand_in_front_of_values_between_them_or_behind(line: str) -> None:
+    options = grammar().parse_args(line.split())
+    assert (options.topic, options.values) == ("demo", ["one", "two"])
+    assert (options.key, options.whole) == ("k", True)
+
+
+def test_a_dash_is_a_value_wherever_it_stands() -> None:
+    for line in ("pub demo - --whole", "pub demo --whole -"):
+        assert grammar().parse_args(line.split()).values == ["-"]
+    assert grammar().parse_args(["pub", "demo", "--", "-x", "--key"]).values == ["-x", "--key"]
+
+
+def test_only_what_is_missing_is_called_so(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["pub"])
+    said = capsys.readouterr().err
+    assert "TOPIC" in said
+    assert "VALUE" not in said, "without values lines are read from standard input"
+
+
 def test_an_age_is_not_taken_for_a_flag() -> None:
     options = grammar().parse_args(["sub", "t", "--from", "-15m"])
     assert options.start.place == "timestamp"

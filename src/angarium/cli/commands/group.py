@@ -9,7 +9,7 @@ import msgspec
 
 from angarium.cli.complaints import Refusal
 from angarium.cli.consuming import start_like
-from angarium.cli.grammar.quantities import NO_LIMIT, shown_duration
+from angarium.cli.grammar.quantities import NO_LIMIT, shown_age, shown_duration
 from angarium.cli.output import print_json, print_table
 from angarium.cli.session import talk
 from angarium.kinds import Behind, GroupKind, Poison
@@ -176,24 +176,6 @@ def group_json(group: GroupInfo) -> dict[str, Any]:
     return found
 
 
-_UNITS = (
-    ("d", 86_400_000, "h", 3_600_000),
-    ("h", 3_600_000, "m", 60_000),
-    ("m", 60_000, "s", 1_000),
-)
-
-
-def age(ms: int) -> str:
-    """Return how old something is, in one or two units: 3.2s, 11m 51s, 2h 5m, 3d 1h."""
-    if ms < 60_000:
-        return f"{ms / 1000:.1f}s"
-    for unit, size, next_unit, next_size in _UNITS:
-        if ms >= size:
-            rest = ms % size // next_size
-            return f"{ms // size}{unit}" + (f" {rest}{next_unit}" if rest else "")
-    raise AssertionError("a minute and more has a unit")
-
-
 def _pause(options: Namespace, *, paused: bool) -> int:
     async def work(client: Client, chosen: Choices) -> int:
         await client.pause_group(options.name, paused=paused)
@@ -217,7 +199,7 @@ def _print_group(group: GroupInfo, chosen: Choices) -> None:
     facts: dict[str, object] = {
         "group": group.name,
         "kind": group.kind.name.lower() + (", paused" if group.paused else ""),
-        "lag": f"{group.lag} records, {age(oldest_ms)}",
+        "lag": f"{group.lag} records, {shown_age(oldest_ms)}",
     }
     if not _keeps_itself(group):
         facts |= {
@@ -243,7 +225,7 @@ def _print_group(group: GroupInfo, chosen: Choices) -> None:
                 one.start_offset,
                 one.end_offset,
                 f"{one.lag}{' (behind the start)' if one.is_behind else ''}",
-                age(one.lag_ms),
+                shown_age(one.lag_ms),
                 one.acked_above,
                 one.pending,
                 one.retrying,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from angarium.cli.grammar.quantities import seconds
 from angarium.cli.grammar.topic import MODES
-from angarium.cli.grammar.words import natural, positive, seconds
+from angarium.cli.grammar.words import natural, positive
 
 if TYPE_CHECKING:
     from angarium.cli.grammar.words import Words

@@ -31,6 +31,7 @@ def add(words: Words) -> None:
         "values",
         metavar="VALUE",
         nargs="*",
+        default=[],
         help='one record each; "-": the lines of standard input',
     )
     parser.add_argument(

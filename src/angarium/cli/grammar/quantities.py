@@ -49,6 +49,20 @@ def duration_ms(text: str) -> int:
     return int(found[1]) * _MS[found[2]]
 
 
+def seconds(text: str) -> float:
+    """Read a positive number of seconds, or of the unit behind it: 30, 0.5, 30s, 2m, 500ms."""
+    number = text.rstrip("dhmsw")
+    try:
+        value = float(number) * _MS[text[len(number) :] or "s"] / 1_000
+    except (ValueError, KeyError):
+        value = -1.0
+    if not 0.0 < value <= 86_400.0:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a number of seconds up to a day; 30, 30s, 2m and 500ms are"
+        )
+    return value
+
+
 def size_bytes(text: str) -> int:
     """Read a size such as 65536, 64KiB or 10GB; "none" is no limit."""
     if text == "none":
@@ -90,6 +104,17 @@ def shown_duration(ms: int | None) -> str:
     # Weeks are read and not written: most people think of retention in days.
     unit = next(unit for unit in ("d", "h", "m", "s", "ms") if ms % _MS[unit] == 0)
     return f"{ms // _MS[unit]}{unit}" if ms else "0s"
+
+
+def shown_age(ms: int) -> str:
+    """Return how old something is, in one or two units: 3.2s, 11m 51s, 2h 5m, 3d 1h."""
+    if ms < _MS["m"]:
+        return f"{ms / 1000:.1f}s"
+    larger, smaller = next(
+        (one, below) for one, below in (("d", "h"), ("h", "m"), ("m", "s")) if ms >= _MS[one]
+    )
+    rest = ms % _MS[larger] // _MS[smaller]
+    return f"{ms // _MS[larger]}{larger}" + (f" {rest}{smaller}" if rest else "")
 
 
 def shown_size(size: int | None) -> str:

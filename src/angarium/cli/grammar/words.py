@@ -6,6 +6,8 @@ import argparse
 import re
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from angarium.cli.grammar.quantities import seconds
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -13,9 +15,6 @@ _NEGATIVE = re.compile(r"-[0-9][0-9.]*[a-z]{0,2}")
 
 USAGE_ERROR = 2
 """The exit status for something that was written wrongly."""
-
-_UNITS_S = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0}
-"""What may stand behind a number of seconds, as it does in the earlier brokers' programs."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -25,16 +24,26 @@ class Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, **options)
         # argparse takes what this fits for a value and not for a flag. `--from -15m` is one.
         self._negative_number_matcher = _NEGATIVE
+        self._is_mixing = False
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
         """Read what was written, and leave if a part of it means nothing.
 
-        Each word's parser does so itself, so that its own help is the one that is named.
+        Each word's parser does so itself, so that its own help is the one that is named. Options
+        may stand between values, `pub demo --key k v`, which argparse takes for a mistake unless
+        it is asked for its other way, and that one comes back here.
         """
-        found, unknown = super().parse_known_args(args, namespace)
-        if unknown:
+        if self._is_mixing or self._subparsers is not None:
+            found, unknown = super().parse_known_args(args, namespace)
+        else:
+            self._is_mixing = True
+            try:
+                found, unknown = self.parse_known_intermixed_args(args, namespace)
+            finally:
+                self._is_mixing = False
+        if unknown and not self._is_mixing:
             near = _nearest(unknown[0], self._option_string_actions)
             self.error(f"there is no {unknown[0]} here{near}")
         return found, unknown
@@ -134,20 +143,6 @@ def add_format_option(group: argparse._ArgumentGroup, choices: Sequence[str]) ->
     group.add_argument(
         "--format", choices=choices, default=argparse.SUPPRESS, help="how to print (default: table)"
     )
-
-
-def seconds(text: str) -> float:
-    """Read a positive number of seconds, or of what stands behind it: 500ms, 30s, 2m, 1h."""
-    number = text.rstrip("hms")
-    try:
-        value = float(number) * _UNITS_S[text[len(number) :]]
-    except (ValueError, KeyError):
-        value = -1.0
-    if not 0.0 < value <= 86_400.0:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a number of seconds up to a day; 30, 30s, 2m and 500ms are"
-        )
-    return value
 
 
 def natural(text: str) -> int:
