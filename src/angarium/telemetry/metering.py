@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from angarium.telemetry.meters import Meters
 
     class _Counted:
-        """The class behind `Counting`, which does what is counted."""
+        """What type checkers need to know of the class behind `Counting`, which does the work."""
 
         async def publish(self, request: PublishRequest) -> tuple[Ack, ...]:
             raise NotImplementedError
