@@ -30,7 +30,6 @@ from angarium.machine.outcomes import (
     Reserved,
     StageAppend,
     Trimmed,
-    limited,
     oversized,
     refused,
 )
@@ -106,7 +105,7 @@ class Numbering:
         if span <= 0:
             return refused(InvalidBatch, "a batch without records cannot be numbered")
         if past > OFFSET_MAX:
-            return limited("OFFSET_MAX", "the partition is full for ever")
+            return oversized("OFFSET_MAX", "the partition is full for ever")
         if producer:
             verdict: Duplicate | Refused | None
             if producer >= KEYED_FROM:
@@ -247,7 +246,7 @@ class Numbering:
             return oversized("reserve_max", f"{command.count} offsets cannot be reserved")
         base, past = self.next_offset, self.next_offset + command.count
         if past > OFFSET_MAX:
-            return limited("OFFSET_MAX", "the partition is full for ever")
+            return oversized("OFFSET_MAX", "the partition is full for ever")
         self.next_offset = past
         effects.reserved = (Offset(base), Offset(past))
         return Reserved(Offset(base), Offset(past))

@@ -8,7 +8,7 @@ import secrets
 from itertools import cycle
 from typing import TYPE_CHECKING
 
-from angarium.errors import AngariumError, NotLeader
+from angarium.errors import AngariumError
 from angarium.ids import NodeId
 from angarium.log.identity import Identity, draw_incarnation
 from angarium.wire import Hello, Role, Unreachable, dial
@@ -111,9 +111,6 @@ async def _ask(address: str, request: JoinHeader, config: NodeConfig) -> JoinAns
     connection = await dial(host=host, port=int(port), hello=hello)
     try:
         frame = await connection.request(Operation.JOIN, request, timeout_s=timeout_s)
-        answer = frame.read(JoinAnswer)
-        if not answer.cluster_id:  # a node of an earlier release, which does not wait for itself
-            raise NotLeader("its cluster is not formed yet")
-        return answer
+        return frame.read(JoinAnswer)
     finally:
         await connection.close()

@@ -177,8 +177,8 @@ def test_offsets_end_where_a_signed_integer_does() -> None:
     leader = Leader(Limits(reserve_max=1 << 63))
     leader.do(Reserve(count=(1 << 63) - 2))
     assert isinstance(leader.publish(batch(1))[0], Appended)
-    assert_refused(leader.publish(batch(1))[0], "RESOURCE_EXHAUSTED")
-    assert_refused(leader.do(Reserve(count=1)), "RESOURCE_EXHAUSTED")
+    assert_refused(leader.publish(batch(1))[0], "TOO_LARGE")
+    assert_refused(leader.do(Reserve(count=1)), "TOO_LARGE")
 
 
 def test_limits_change_through_the_log() -> None:

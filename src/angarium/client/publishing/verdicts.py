@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Final
 
 from angarium.errors import (
     AngariumError,
     InvalidBatch,
-    LimitExceeded,
     NotFound,
     OutcomeUnknown,
     ProducerFenced,
     SequenceGap,
-    TooLarge,
     UnknownProducer,
 )
 from angarium.wire.error_codec import Failure, error_of
-
-LASTING_LIMITS: Final = frozenset(
-    ("batch_bytes_max", "bytes_max", "frame_bytes_max", "header_bytes_max", "OFFSET_MAX")
-)
-"""Limits that no later attempt of the same batch will get past, as nodes of earlier releases name
-them; those of this one say `TooLarge`."""
 
 
 class Verdict(Enum):
@@ -46,9 +37,6 @@ def verdict_of(error: AngariumError) -> Verdict:
         return Verdict.AGAIN
     if isinstance(error, ProducerFenced):
         return Verdict.FINAL
-    if isinstance(error, LimitExceeded):
-        lasting = isinstance(error, TooLarge) or getattr(error, "limit", "") in LASTING_LIMITS
-        return Verdict.FINAL if lasting else Verdict.AGAIN
     return Verdict.AGAIN if error.retriable else Verdict.FINAL
 
 

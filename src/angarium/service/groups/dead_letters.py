@@ -25,7 +25,6 @@ from angarium.batch.layout import NO_TIMESTAMP
 from angarium.errors import (
     AlreadyExists,
     AngariumError,
-    LimitExceeded,
     NotFound,
     ProducerFenced,
     SequenceGap,
@@ -61,9 +60,6 @@ PAUSE_S_MAX: Final = 5.0
 
 PREFIX: Final = "angarium-dlq-"
 """How the headers begin that a letter has in addition to its record's own."""
-
-_OVERSIZED: Final = {TooLarge.code, LimitExceeded.code}
-"""How a letter is refused that is larger than its topic takes: now, and by earlier releases."""
 
 _UNFIT: Final = {SequenceGap.code, UnknownProducer.code, ProducerFenced.code}
 
@@ -123,7 +119,7 @@ class DeadLetters:
             )
             acks = await self._publish(owed, topic, letters, shared)
         for letter, ack in zip(letters, acks, strict=True):
-            if ack.code in _OVERSIZED and "batch_bytes_max" in ack.message:
+            if ack.code == TooLarge.code and "batch_bytes_max" in ack.message:
                 (ack,) = await self._publish(owed, topic, [letter], shared, has_value=False)  # noqa: PLW2901
             if ack.code:
                 raise NotFound(f"{topic} refuses a letter: {ack.message} ({ack.code})")
