@@ -171,9 +171,7 @@ def _source(view: str, options: Mapping[str, str]) -> Mapping[str, str]:
     if not _VIEW.fullmatch(view):
         raise InvalidArgument(f"source.{view}: the name of a table has letters, digits and _")
     try:
-        values = read_options(options, is_stream=True).values
-        if values is not None:
-            refuse_unusable(values)
+        refuse_unusable(read_options(options, is_stream=True).values)
     except InvalidArgument as error:
         raise InvalidArgument(f"source.{view}: {error}") from None
     return options
@@ -191,9 +189,7 @@ def _sink(options: Mapping[str, str]) -> Sink:
         if mode != "append":
             raise InvalidArgument(f"sink: a topic is appended to; mode {mode!r} is not for it")
         try:
-            values = write_options(rest, is_stream=True).values
-            if values is not None:
-                refuse_unusable(values)
+            refuse_unusable(write_options(rest, is_stream=True).values)
         except InvalidArgument as error:
             raise InvalidArgument(f"sink: {error}") from None
         return Sink(kind="topic", options=rest)

@@ -167,8 +167,7 @@ def _values(table: Mapping[str, Any], where: str) -> dict[str, str]:
             raise InvalidArgument(f"{where}: {name} is no text")
     try:
         asked = value_options(Given(given, known=_VALUES, kind="topic"))
-        if asked is not None:
-            refuse_unusable(asked)
+        refuse_unusable(asked)
     except InvalidArgument as error:
         raise InvalidArgument(f"{where}: {error}") from None
     if asked is not None and asked.format is ValueFormat.JSON:

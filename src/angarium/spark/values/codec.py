@@ -53,10 +53,10 @@ def codec_of(options: ValueOptions) -> ValueCodec:
             return ProtobufValues(options.schema, options.message)
 
 
-def refuse_unusable(options: ValueOptions) -> None:
-    """Raise `InvalidArgument` for a schema that is none.
+def refuse_unusable(options: ValueOptions | None) -> None:
+    """Raise `InvalidArgument` for a schema that is none; without options there is nothing wrong.
 
     Before Spark is started, and so also where the extra is not installed: then nothing is known.
     """
-    if importlib.util.find_spec("pyarrow") is not None:
+    if options is not None and importlib.util.find_spec("pyarrow") is not None:
         codec_of(options)
