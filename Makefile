@@ -82,7 +82,8 @@ bench: venv  ## the benchmarks, each beside its baseline; ONLY=batch for one
 golden: venv  ## write the golden files of a new format version; those of older ones are never touched
 	@$(VENV_PYTHON) -m tests.golden.write
 
-proto: venv  ## generate src/angarium/proto from the sources in proto/
+proto: venv  ## write what is made from declarations: fields and the page of settings, then src/angarium/proto from proto/
+	@$(VENV_PYTHON) scripts/settings.py
 	@$(VENV_PYTHON) scripts/proto.py
 
 system:  ## install the system programs the tests use, with apt (as root or through sudo)

@@ -32,12 +32,12 @@ from angarium.bench.latency import latency
 from angarium.client import Client
 from angarium.doors.http import HttpLimits
 from angarium.doors.http.problems import problem
-from angarium.doors.http.server import HttpServer, Response
+from angarium.wire.http import HttpServer, Response
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from angarium.doors.http.server.messages import Answer, Request
+    from angarium.wire.http.messages import Answer, Request
 
 TOPIC = "bench"
 VALUE = "x" * 100
@@ -85,7 +85,7 @@ class Measured(NamedTuple):
 def request_of(target: str, body: object) -> bytes:
     """Return a request with a JSON body."""
     data = json.dumps(body).encode()
-    head = f"POST {target} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n"
+    head = f"POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     return f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data
 
 
@@ -190,7 +190,7 @@ async def fan_out(
             stamps = known[data] = [int(one[:20]) for one in parts if one[:20].isdigit()]
         late.extend([now - stamp for stamp in stamps])
 
-    request = f"GET /v1/topics/{TOPIC}/stream HTTP/1.1\r\nHost: bench\r\n\r\n".encode()
+    request = f"GET /v1/topics/{TOPIC}/stream HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
     pairs = [
         await loop.create_connection(lambda: Follower(request, heard), HOST, port)
         for _ in range(followers)

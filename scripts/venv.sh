@@ -101,9 +101,12 @@ fi
 say "== installing the pinned dependencies ($KIND) into .venv"
 install="$VENV/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt"
 # Build isolation stays off: pip would otherwise fetch the newest build backend on its own, past our
-# constraints. So the backend goes in first: for good where people develop, beside it for the base.
+# constraints. So the backends go in first: for good where people develop, beside it for the base.
+# Ours is hatchling. PySpark comes as a source only and is built with setuptools, of which an older
+# Python's venv has one that cannot make wheels; an older pip has to be told to make one (PEP 517).
 install_dev() {
-    $install hatchling editables && $install --no-build-isolation --editable '.[dev]'
+    $install --upgrade hatchling editables setuptools &&
+        $install --no-build-isolation --use-pep517 --editable '.[dev]'
 }
 
 # What runs a cluster, and nothing more: no backend, no setuptools (which older Pythons put into
@@ -129,8 +132,9 @@ install_spark() {
         say "   there is no Java 17 or newer here; taking the one from PyPI, about 100 MB more"
         extras=$extras,java
     fi
-    $install --target $VENV/.backend hatchling editables &&
-        PYTHONPATH=$VENV/.backend $install --no-build-isolation --editable ".[$extras]" || return 1
+    # Absolute: what is built is built in a folder of its own.
+    $install --target $VENV/.backend hatchling editables setuptools &&
+        PYTHONPATH=$PWD/$VENV/.backend $install --no-build-isolation --use-pep517 --editable ".[$extras]" || return 1
     rm -rf $VENV/.backend
 }
 

@@ -1,8 +1,9 @@
-"""What every test run shares: how Hypothesis behaves on a machine that may be busy."""
+"""What every test run shares: how Hypothesis behaves on a machine that may be busy, and Ctrl-C."""
 
 from __future__ import annotations
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -17,3 +18,7 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("angarium")
+
+# A shell has what it starts in the background ignore Ctrl-C, and so would every command under test.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

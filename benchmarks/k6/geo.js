@@ -16,8 +16,8 @@ const USERS = Number(__ENV.USERS || 4);
 const MESSAGES = Number(__ENV.MESSAGES || 99);
 const P95_MS = Number(__ENV.P95_MS || 250);
 const RUN = __ENV.RUN || `${Date.now()}`;
-const USER = __ENV.GEO_USER || "angarium";
-const PASSWORD = __ENV.GEO_PASSWORD || "angarium";
+const USER = __ENV.GEO_USER || "admin";
+const PASSWORD = __ENV.GEO_PASSWORD || "password";
 
 const failures = new Counter("failures");
 const outOfOrder = new Counter("out_of_order");

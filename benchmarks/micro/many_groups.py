@@ -34,9 +34,9 @@ from angarium.testing.broker import SWITCH_INTERVAL_S, in_process_broker
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from angarium.lending.led_partition import LedPartition
     from angarium.service.broker import Service
     from angarium.service.groups.consumption import LocalConsumption
-    from angarium.service.groups.led_partition import LedPartition
 
 TOPIC: Final = "work"
 PULSE_S: Final = 0.001
@@ -170,7 +170,7 @@ async def measured(folder: Path, *, scale: int) -> dict[str, float]:
         await consumption.settle([Settlement(TOPIC, 0, Verb.ACK, flat)])
         await changed(led, [Open("retries", GroupKind.QUEUE, Offset(0), GroupSettings())])
         group = led.replica.partition.machine.groups.by_name["retries"]
-        late = Micros(led.now() + HOUR_MICROS)
+        late = Micros(led.around.now() + HOUR_MICROS)
         await changed(
             led,
             (

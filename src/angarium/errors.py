@@ -10,6 +10,7 @@ says so (`OutcomeUnknown`).
 
 from __future__ import annotations
 
+from collections import deque
 from enum import Enum
 from typing import ClassVar
 
@@ -174,6 +175,14 @@ class PreconditionFailed(AngariumError):
     fault = Fault.CALLER
 
 
+class TooFewReplicas(PreconditionFailed):
+    """A disk more would be one too many: a partition has too few full replicas. Ask again later."""
+
+    code = "TOO_FEW_REPLICAS"
+    retriable = True
+    fault = Fault.CLUSTER
+
+
 class OutcomeUnknown(AngariumError):
     """The request may or may not have taken effect; retry it with the same sequence."""
 
@@ -198,6 +207,34 @@ class TooLarge(LimitExceeded):
     code = "TOO_LARGE"
     retriable = False
     fault = Fault.CALLER
+
+
+# --- between two processes -------------------------------------------------------------------
+
+
+class WireError(AngariumError):
+    """Something about the connection itself, not about what was asked over it."""
+
+    code = "WIRE"
+
+
+class Unreachable(WireError):
+    """There is no open connection to the peer. Nothing was sent; trying again is safe."""
+
+    code = "UNREACHABLE"
+    retriable = True
+
+
+class ConnectionLost(OutcomeUnknown):
+    """The connection ended while something was under way on it."""
+
+    code = "CONNECTION_LOST"
+
+
+class DeadlineExceeded(OutcomeUnknown):
+    """The answer did not come in time."""
+
+    code = "DEADLINE_EXCEEDED"
 
 
 # --- disks ----------------------------------------------------------------------------------
@@ -237,3 +274,34 @@ class NewerRelease(StorageError):
 
     code = "NEWER_RELEASE"
     fault = Fault.CALLER
+
+
+# --- by their codes -------------------------------------------------------------------------
+
+_classes: dict[str, type[AngariumError]] = {}
+"""Every class that names a code of its own. Where two share one, the one nearer to the root stands
+for it."""
+
+
+def rebuilt(code: str, message: str) -> AngariumError | None:
+    """Return the error that was told of by its code and message; None if no class has the code."""
+    if code not in _classes:
+        # Somebody may have imported a room with errors of its own since we last looked.
+        _collect_classes()
+    error_class = _classes.get(code)
+    if error_class is None:
+        return None
+    # Constructors build messages from parts; the message is there already, so they are passed by.
+    error = error_class.__new__(error_class, message)
+    error.args = (message,)
+    return error
+
+
+def _collect_classes() -> None:
+    # Breadth first: of two classes with one code, the one nearer to the root is met first.
+    waiting = deque(AngariumError.__subclasses__())
+    while waiting:
+        error_class = waiting.popleft()
+        if "code" in vars(error_class):
+            _classes.setdefault(error_class.code, error_class)
+        waiting.extend(error_class.__subclasses__())

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from angarium.cli.local.ports import is_free
 
@@ -74,19 +74,17 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-class Up:
-    """An `angarium up`, on a terminal or not."""
+class Running:
+    """A command that runs until it is told to end, on a terminal or not."""
 
-    def __init__(
-        self, folder: Path, *, on_terminal: bool = False, more: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, folder: Path, *words: str, on_terminal: bool = False) -> None:
         self.folder = folder
-        self._words = ["up", "--port-base", str(free_port_base()), *more]
+        self._words = words
         self._said = b""
         self._terminal: int | None = None
         self._on_terminal = on_terminal
 
-    def __enter__(self) -> Up:
+    def __enter__(self) -> Self:
         if self._on_terminal:
             self._terminal, other = pty.openpty()
             self._start(stdin=other, stdout=other, stderr=other)
@@ -154,6 +152,16 @@ class Up:
         """Stop it as Ctrl-C does."""
         self.process.send_signal(signal.SIGINT)
         return self.wait()
+
+
+class Up(Running):
+    """An `angarium up`, on a terminal or not."""
+
+    def __init__(
+        self, folder: Path, *, on_terminal: bool = False, more: Sequence[str] = ()
+    ) -> None:
+        base = str(free_port_base())
+        super().__init__(folder, "up", "--port-base", base, *more, on_terminal=on_terminal)
 
     @property
     def pids(self) -> list[int]:

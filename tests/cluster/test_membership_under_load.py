@@ -65,9 +65,9 @@ def test_a_node_that_was_removed_while_it_was_down_says_so_and_ends(
                 return len((await helper.status()).nodes) == 3
 
             await eventually(is_removed, within_s=20.0, what="the node is removed")
-            # Nobody would tell it: it waited for a leader, and said so to everybody who came.
+            # Nobody told it: it waited for a leader, and said so to everybody who came.
             cluster.restart(cluster.ids[3])
-            assert await asyncio.to_thread(lambda: gone.wait(within_s=60.0)) == Exit.CONFLICT
+            assert await asyncio.to_thread(lambda: gone.wait(within_s=60.0)) == Exit.REMOVED
             assert "was removed from its cluster" in gone.last_words().splitlines()[-1]
 
     run(scenario())

@@ -17,9 +17,12 @@ PARTITIONS = 6
 
 
 def is_known(topic: TopicInfo) -> bool:
-    """Tell whether everything about every partition is known."""
+    """Tell whether everything about every partition is known, and will stay as it is.
+
+    Nobody counts as in sync for the first few ticks of a membership.
+    """
     return all(
-        one.leader is not None and one.end_offset is not None and one.in_sync is not None
+        one.leader is not None and one.end_offset is not None and bool(one.in_sync)
         for one in topic.partitions
     )
 

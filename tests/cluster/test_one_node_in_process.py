@@ -10,13 +10,13 @@ import pytest
 from angarium.api import Interest, PublishRequest, Start, TopicConfig
 from angarium.batch import encode
 from angarium.doors.wire.door import WireDoor
-from angarium.errors import NotFound
+from angarium.errors import NotFound, PreconditionFailed
 from angarium.ids import NodeId
 from angarium.machine.catalog.commands import Form
 from angarium.modes import DeliveryMode
 from angarium.node.catalog import CatalogDesk
 from angarium.node.config import NodeConfig
-from angarium.node.joining import ask_to_join, cluster_name
+from angarium.node.joining import Asking, ask_to_join, cluster_name
 from angarium.node.node import Node
 from angarium.service.broker import Service
 
@@ -63,7 +63,9 @@ def test_whoever_comes_before_the_founder_is_known_waits_and_is_not_called_like_
                     await asyncio.sleep(0.01)
                 join = (f"127.0.0.1:{node.wire_port}",)
                 config = NodeConfig(data_directory=tmp_path / "other", join=join)
-                asking = asyncio.ensure_future(ask_to_join(config, {"wire": "127.0.0.1:1"}))
+                asking = asyncio.ensure_future(
+                    ask_to_join(config, {"wire": "127.0.0.1:1"}, Asking())
+                )
                 # It is asked at least twice before the founder introduces itself.
                 await asyncio.wait((asking,), timeout=0.5)
                 assert not asking.done()
@@ -98,6 +100,19 @@ def test_a_node_that_never_was_cannot_be_removed(tmp_path: Path) -> None:
         try:
             with pytest.raises(NotFound, match="there is no node 9"):
                 await service.remove_node(NodeId(9))
+        finally:
+            await node.stop()
+
+    asyncio.run(scene())
+
+
+def test_the_only_node_cannot_be_removed_and_goes_on(tmp_path: Path) -> None:
+    async def scene() -> None:
+        node, service = await started(tmp_path)
+        try:
+            with pytest.raises(PreconditionFailed, match="without it there is no cluster"):
+                await service.remove_node(node.id)
+            await service.create_topic("after", partitions=1, config=TopicConfig())
         finally:
             await node.stop()
 

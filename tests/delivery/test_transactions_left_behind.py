@@ -16,6 +16,7 @@ from angarium.machine import Configure
 from angarium.machine.commands import Decide
 from angarium.machine.decisions import Phase
 from angarium.machine.fingerprint import home_partition
+from angarium.modes import DeliveryMode
 from angarium.service.transactions.procedure import inner
 from angarium.testing.cluster import eventually
 
@@ -120,6 +121,14 @@ async def test_the_topic_where_transactions_are_decided_is_left_alone(
             await client.delete_topic(HOMES_TOPIC)
         with pytest.raises(InvalidArgument):
             await client.alter_topic(HOMES_TOPIC, partitions=99)
+        for publish in (
+            client.publish(HOMES_TOPIC, b"mischief"),
+            client.publish_batch(HOMES_TOPIC, [b"mischief"]),
+            client.publish(HOMES_TOPIC, b"passing", mode=DeliveryMode.PERFORMANCE),
+            client.publish_once(HOMES_TOPIC, b"numbered", sequence=1),
+        ):
+            with pytest.raises(InvalidArgument, match="the cluster's own"):
+                await publish
         tx = client.transaction()
         await tx.__aenter__()
         await tx.publish(HOMES_TOPIC, b"mischief")

@@ -10,6 +10,7 @@ from urllib.parse import urljoin
 
 import pytest
 from tests.doors.cluster_of_doors import run
+from tests.doors.compat.calls import hermes_calls
 from tests.doors.compat.generated_client import told
 from tests.doors.compat.profiles_on import TOKEN, Profiles
 from tests.doors.speaking import http
@@ -88,7 +89,10 @@ def test_its_http_routes_publish_and_stream(hermes: Hermes) -> None:
         ("POST", "/publish", {"topic": "a"}, 400),
         ("POST", "/publish", {"topic": "a", "payload": ""}, 400),
         ("GET", "/nowhere", None, 404),
-        ("POST", "/publish", {"topic": "a", "payload": "x", "mode": 9}, 400),
+        ("POST", "/publish", {"topic": "a", "payload": 5}, 400),
+        ("POST", "/publish", b"[]", 400),
+        ("POST", "/publish", b"null", 400),
+        ("POST", "/publish/batch", {"topic": "a", "payloads": []}, 400),
         ("GET", "/publish", None, 405),
         ("GET", "/subscribe", None, 400),
         ("POST", "/join", {"node_id": "x", "raft_addr": "y"}, 403),
@@ -101,6 +105,89 @@ def test_bad_input_is_told_in_a_plain_sentence(
     assert answer.status == status
     assert answer.headers["content-type"].startswith("text/plain")
     assert len(answer.body.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"Topic": "as-there", "PAYLOAD": "x", "Mode": 1},
+        {"topic": "as-there", "payload": "x", "mode": 9},
+        {"topic": "as-there", "payload": "x", "mode": None, "colour": "red"},
+        b'{"topic": "b", "payload": "x", "topic": "as-there"}',
+        b'{"topic": "as-there", "payload": "x"} and more',
+        b'\n {"topic": "as-there", "payload": "\xff"}',
+        b'{"topic": "as-there", "payload": "\\ud800"}',
+    ],
+)
+def test_bodies_are_read_as_they_were_there(hermes: Hermes, body: object) -> None:
+    """Its JSON was Go's: names in any case, modes that are none mean the default."""
+    answer = run(http(hermes.http, "POST", "/publish", body))
+    assert (answer.status, answer.json) == (200, {"success": True})
+
+
+def test_what_the_original_takes_is_taken(hermes: Hermes) -> None:
+    async def story() -> None:
+        assert (await http(hermes.http, "POST", "/status")).json["stats"]
+        async with hermes_calls(hermes.grpc) as client:
+            nothing = client.message("PublishBatchRequest", topic="as-there")
+            assert (await client.PublishBatch(nothing)).success
+            odd = client.message("PublishRequest", topic="as-there", payload=b"x", mode=7)
+            assert (await client.Publish(odd)).success
+        query = 'mutation { publishBatch(topic: "as-there", payloads: []) { success } }'
+        answer = await http(hermes.http, "POST", "/query", {"query": query})
+        assert answer.json == {"data": {"publishBatch": {"success": True}}}
+        async with connect(f"ws://{hermes.http}/query", proxy=None) as ws:
+            # Whoever names no protocol speaks the older one, as its library has it.
+            await ws.send('{"type": "connection_init"}')
+            assert json.loads(await ws.recv()) == {"type": "connection_ack"}
+            await ws.send('{"type": "start", "id": "1", "payload": {"query": "{ health }"}}')
+            assert json.loads(await ws.recv())["type"] == "data"
+
+    run(story())
+
+
+def test_leaders_are_named_where_that_helps(profiles: Profiles) -> None:
+    """Of a topic with one partition, over HTTP as over gRPC; not of one whose leaders are many:
+    a client that follows the hint of every record would go from node to node."""
+
+    async def hints(topic: str) -> list[str | None]:
+        told = []
+        for one in profiles.listeners:
+            body = {"topic": topic, "payload": "x"}
+            answer = await http(one.hermes_http, "POST", "/publish", body)
+            assert answer.status == 200
+            told.append(answer.headers.get("x-leader-hint"))
+            query = f'mutation {{ publish(topic: "{topic}", payload: "x") {{ success }} }}'
+            for _ in range(2):  # the first one may have to ask what the topic is
+                answer = await http(one.hermes_http, "POST", "/query", {"query": query})
+            assert answer.headers.get("x-leader-hint") == told[-1]
+        return told
+
+    async def grpc_hints(topic: str) -> list[str | bytes | None]:
+        told = []
+        for one in profiles.listeners:
+            async with hermes_calls(one.hermes) as client:
+                for _ in range(3):
+                    call = client.Publish(
+                        client.message("PublishRequest", topic=topic, payload=b"x")
+                    )
+                    assert (await call).success
+                    told.append(dict(await call.initial_metadata()).get("x-leader-hint"))
+        return told
+
+    async def story() -> None:
+        async with Client(*profiles.servers) as client:
+            await client.create_topic("led-by-one", partitions=1)
+            await client.create_topic("led-by-many", partitions=3)
+        assert set(await hints("led-by-many")) == {None}
+        assert set(await grpc_hints("led-by-many")) == {None}
+        told = await hints("led-by-one")
+        assert told.count(None) == 1, told
+        leader = profiles.listeners[told.index(None)]
+        assert {one for one in told if one} == {leader.hermes_http}
+        assert set(await grpc_hints("led-by-one")) == {None, leader.hermes}
+
+    run(story())
 
 
 def test_join_over_http_is_answered_with_the_token_only(hermes: Hermes, profiles: Profiles) -> None:

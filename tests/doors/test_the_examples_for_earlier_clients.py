@@ -35,7 +35,7 @@ def here(text: str, profiles: Profiles) -> str:
         ("localhost:8081", one.bale),
         ("localhost:8000", one.bale_metrics[0]),
         ("localhost:8070", one.geo),
-        ("angarium:angarium", f"{USER}:{PASSWORD}"),
+        ("admin:password", f"{USER}:{PASSWORD}"),
     ):
         text = text.replace(shown, real)
     return text

@@ -55,6 +55,23 @@ def test_a_partition_that_is_not_there(node: BenchNode) -> None:
     assert set(run(codes())) == {"NOT_FOUND"}
 
 
+def test_a_topic_of_the_clusters_own(node: BenchNode) -> None:
+    async def codes() -> list[str]:
+        own = "angarium.transactions"
+        request = pb.PublishRequest(topic=own, record=pb.NewRecord(value=b"x"))
+        return [
+            await wire_code(node, lambda one: one.publish(own, b"x")),
+            await grpc_code(node, lambda one: one.Publish(request)),
+            await rest_code(node, "POST", f"/v1/topics/{own}/records", {"value": "x"}),
+            await graphql_code(
+                node, f'mutation {{ publish(topic: "{own}", payload: "x") {{ success }} }}'
+            ),
+            await socket_code(node, type="publish", topic=own, record={"value": "x"}),
+        ]
+
+    assert run(codes()) == ["INVALID_ARGUMENT"] * 5
+
+
 def test_a_partition_that_no_topic_can_have(node: BenchNode) -> None:
     async def codes() -> list[str]:
         record = pb.NewRecord(value=b"x")

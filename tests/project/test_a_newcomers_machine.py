@@ -100,6 +100,18 @@ def test_a_venv_for_development_is_good_enough_to_run(clone: Path, tmp_path: Pat
     assert "-m pip" not in diary.read_text()
 
 
+def test_what_pipelines_need_is_built_with_our_backend_wherever_pip_builds_it(
+    clone: Path, tmp_path: Path
+) -> None:
+    # PySpark is a source package: pip builds it in a folder of its own, and met an old setuptools.
+    diary = tmp_path / "diary"
+    put_fake_venv(clone, diary)
+    put_program(clone / ".venv" / "bin", "python", f'echo "$PYTHONPATH $*" >> {diary}')
+    assert run("sh", "scripts/venv.sh", "spark", cwd=clone).returncode == 0
+    building = next(line for line in diary.read_text().splitlines() if "--editable" in line)
+    assert building.startswith(f"{clone.resolve()}/.venv/.backend ")
+
+
 def test_make_clean_stops_the_cluster_and_removes_its_data(clone: Path, tmp_path: Path) -> None:
     diary = tmp_path / "diary"
     put_fake_venv(clone, diary)
@@ -181,3 +193,22 @@ def test_make_system_installs_all_that_is_missing_in_one_go(
         "apt-get update",
         "apt-get install -y --no-install-recommends horse rider",
     ]
+
+
+def test_ci_tests_as_somebody_with_an_empty_home_and_no_cache(
+    bare_machine: Path, clone: Path, tmp_path: Path
+) -> None:
+    # What a machine has cached hid a broken install once.
+    (clone / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "run", clone / ".ci")
+    diary = tmp_path / "diary"
+    for name in ("bash", "mktemp", "dirname", "ls"):
+        (bare_machine / name).symlink_to(shutil.which(name) or name)
+    (bare_machine / "make").unlink()
+    said = '$2: $(ls -A "$HOME")|$PIP_NO_CACHE_DIR|${PIP_FIND_LINKS-}${PYTHONPATH-}'
+    put_program(bare_machine, "make", f'echo "{said}" >> {diary}')
+    answer = run(
+        "bash", ".ci/run", cwd=clone, path=bare_machine, PIP_FIND_LINKS="here", PYTHONPATH="there"
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert diary.read_text().splitlines() == ["system: |1|", "test: |1|"]

@@ -102,7 +102,7 @@ def test_help_needs_neither_a_client_nor_a_node() -> None:
     assert "usage: angarium pub" in answer.stdout
     imported = {line.rpartition("|")[2].strip() for line in answer.stderr.splitlines()}
     rooms = {name.split(".")[1] for name in imported if name.startswith("angarium.")}
-    assert rooms == {"cli"}
+    assert rooms == {"cli", "durations"}
     assert not imported & {"msgspec", "asyncio", "grpc", "logging"}
 
 

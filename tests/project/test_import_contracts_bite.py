@@ -44,6 +44,16 @@ def lint_copy(folder: Path, *, module: str, line: str) -> subprocess.CompletedPr
         ("doors/intruder.py", "from google.protobuf import any_pb2", r"Spark's\s+values"),
         ("client/intruder.py", "import pyspark.sql", "pyspark only in spark and pipelines"),
         ("spark/intruder.py", "import angarium.node.node", "Spark is a client"),
+        (
+            "service/intruder.py",
+            "import angarium.node.node",
+            "node by own_node alone",
+        ),
+        (
+            "doors/http/intruder.py",
+            "import angarium.replica",
+            "Doors see no node, but for the wire's",
+        ),
         ("log/intruder.py", "import time", "take time and chance from their caller"),
         ("raft/intruder.py", "import angarium.log.disk", "Rooms import downwards only"),
         ("raft/intruder.py", "import angarium.batch", "Rooms import downwards only"),

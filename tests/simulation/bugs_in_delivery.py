@@ -1,4 +1,7 @@
-"""Bugs planted where records are lent to the members of consumer groups, and settled."""
+"""Bugs planted where records are lent to the members of consumer groups, and settled.
+
+Both where that is decided (`angarium.delivery`) and where it is carried out (`angarium.lending`).
+"""
 
 from __future__ import annotations
 
@@ -8,25 +11,31 @@ import msgspec
 from tests.simulation.planting import Replaced, bug
 from tests.simulation.variants import consuming
 
+from angarium.api import Settled
 from angarium.delivery import settlements
 from angarium.delivery.ledger import Ledger
 from angarium.delivery.loans import Loans
 from angarium.delivery.sweep import Sweep
+from angarium.lending import letters
+from angarium.lending.changes import ChangeQueue
+from angarium.lending.led_group import LedGroup
+from angarium.lending.records import LogRecords
 from angarium.log.segments import delays
 from angarium.log.segments.delay_runs import DelayRuns
 from angarium.machine import group_frames
 from angarium.machine.cursors import Groups
 from angarium.machine.outcomes import Done
-from angarium.service.groups.records import LogRecords
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from angarium.api import Settlement
     from angarium.delivery.effects import Accepted
     from angarium.ids import Micros
+    from angarium.lending.changes import Fate
     from angarium.log.disk import Disk
     from angarium.log.segments.segment import Segment
-    from angarium.machine.changes import DeadLettered
+    from angarium.machine.changes import Change, DeadLettered
     from angarium.machine.cursors import Group
     from angarium.machine.outcomes import Outcome, Refused
 
@@ -43,6 +52,17 @@ def cursor_past_an_unacked_record() -> Iterator[Replaced]:
         return original(ledger, member, ranges, cumulative=True)
 
     yield Replaced(settlements, "acknowledge", acknowledge)
+
+
+@bug(seeds_max=10, run=consuming)
+def rejected_record_is_tried_again() -> Iterator[Replaced]:
+    """A record that a member rejected for good comes again, as after any failure."""
+    original = Ledger.fail
+
+    def fail(ledger: Ledger, offset: int, **said: Any) -> int:
+        return original(ledger, offset, **said | {"is_final": False})
+
+    yield Replaced(Ledger, "fail", fail)
 
 
 @bug(seeds_max=20, run=consuming)
@@ -158,3 +178,41 @@ def leases_never_end() -> Iterator[Replaced]:
         return []
 
     yield Replaced(Loans, "overdue", overdue)
+
+
+@bug(seeds_max=20, run=consuming)
+def settled_before_it_is_committed() -> Iterator[Replaced]:
+    """A member is told that its settlement stands as soon as its leader has taken it."""
+    original = LedGroup.settle
+
+    def settle(
+        self: LedGroup, member: str, settlement: Settlement, answer: Callable[[Settled], None]
+    ) -> None:
+        told: list[Settled] = []
+        original(self, member, settlement, told.append)
+        answer(told[0] if told else Settled(1))
+
+    yield Replaced(LedGroup, "settle", settle)
+
+
+@bug(seeds_max=10, run=consuming)
+def changes_lost_while_an_entry_is_under_way() -> Iterator[Replaced]:
+    """What members say while earlier changes are on their way into the log is forgotten."""
+    original = ChangeQueue.submit
+
+    def submit(self: ChangeQueue, change: Change, fate: Fate) -> None:
+        if self._under_way is None:
+            original(self, change, fate)
+
+    yield Replaced(ChangeQueue, "submit", submit)
+
+
+@bug(seeds_max=20, run=consuming)
+def every_leader_buries_under_a_name_of_its_own() -> Iterator[Replaced]:
+    """A new leader stores promised dead letters again, as another producer."""
+    original = letters._producer_name
+
+    def producer_name(group: LedGroup, topic: str) -> str:
+        return f"{original(group, topic)}/{group.led.replica.raft.term}"
+
+    yield Replaced(letters, "_producer_name", producer_name)

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from tests.simulation.planting import Replaced, bug
-from tests.simulation.variants import redriving, scripted, transacting, usual
+from tests.simulation.variants import redriving, scripted, staging, transacting, usual
 
 from angarium.errors import AngariumError, NotLeader
 from angarium.ids import Term
+from angarium.log.segments import PartitionLog
 from angarium.log.stages import StageStore
 from angarium.machine import partition_state, producers
+from angarium.machine.decisions import Decisions, Phase
 from angarium.machine.numbering import Numbering
 from angarium.machine.outcomes import Refused
 from angarium.machine.producers import Producers
@@ -20,14 +22,17 @@ from angarium.machine.snapshots import Part
 from angarium.modes import DeliveryMode
 from angarium.replica.acks import Acks
 from angarium.replica.partition import Partition
+from angarium.replica.partition_files import PartitionFiles
+from angarium.replica.stage_copy import StageCopy
 from angarium.service.transactions import holding
 
 if TYPE_CHECKING:
     from collections import deque
     from collections.abc import Iterator, Mapping, Sequence
 
-    from angarium.ids import Buffer, Index, Micros
+    from angarium.ids import Buffer, Index, Micros, Offset
     from angarium.machine import PartitionMachine, Prepared
+    from angarium.machine.commands import Begin, Decide
     from angarium.machine.outcomes import Appended, Duplicate, Outcome
     from angarium.raft.messages import Entry
     from angarium.replica.acks import Published, Publishing, Reply
@@ -135,6 +140,73 @@ def stages_dropped_before_their_batches_are_safe() -> Iterator[Replaced]:
         self.saved(entry.index)
 
     yield Replaced(Partition, "apply", apply)
+
+
+@bug(seeds_max=20, run=staging)
+def half_of_a_commit_is_shown() -> Iterator[Replaced]:
+    """Readers meet a large commit as it is brought in."""
+
+    def show_until(self: PartitionLog, offset: Offset) -> None:
+        pass
+
+    yield Replaced(PartitionLog, "show_until", show_until)
+
+
+@bug(seeds_max=60, run=staging)
+def half_of_a_commit_is_shown_after_a_crash() -> Iterator[Replaced]:
+    """A replica that is opened shows what its segments hold beyond its state."""
+    original = PartitionFiles._open_log
+
+    def open_log(self: PartitionFiles) -> PartitionLog:
+        log = original(self)
+        log.show_until(log.next_offset)
+        return log
+
+    yield Replaced(PartitionFiles, "_open_log", open_log)
+
+
+@bug(seeds_max=60, run=staging)
+def stages_not_copied_with_a_snapshot() -> Iterator[Replaced]:
+    """A replica installs a snapshot without having copied the stages that it lists."""
+
+    def missing(self: StageCopy) -> None:
+        return None
+
+    def keep_open_stages(self: PartitionFiles) -> None:
+        self.stages.retain(self._machine.open_stages())
+
+    yield Replaced(StageCopy, "missing", missing)
+    yield Replaced(PartitionFiles, "_keep_open_stages", keep_open_stages)
+
+
+@bug(seeds_max=60, run=transacting)
+def what_a_commit_was_of_is_left_out_of_snapshots() -> Iterator[Replaced]:
+    """A restored home knows which numbers were committed, and not what they were of."""
+    original = partition_state._tables
+
+    def tables(machine: PartitionMachine) -> dict[Part, dict[Any, Any]]:
+        found = original(machine)
+        silent = {
+            name: msgspec.structs.replace(one, content="")
+            for name, one in found[Part.DECISIONS].items()
+        }
+        return {**found, Part.DECISIONS: silent}
+
+    yield Replaced(partition_state, "_tables", tables)
+
+
+@bug(seeds_max=60, run=transacting)
+def what_a_commit_was_of_is_lost_with_the_next_one() -> Iterator[Replaced]:
+    """A home that opens or aborts a transaction forgets what the last commit was of."""
+    original = Decisions._put
+
+    def put(self: Decisions, command: Begin | Decide, *rest: Any, **fields: Any) -> None:
+        original(self, command, *rest, **fields)
+        record = self.records.get(command.name)
+        if record is not None and record.phase in {Phase.OPEN, Phase.ABORTED}:
+            self.records[command.name] = msgspec.structs.replace(record, content="")
+
+    yield Replaced(Decisions, "_put", put)
 
 
 # --- answers --------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from tests.simulation.planting import Replaced, bug
 from tests.simulation.variants import dark, moving, rotten, rotten_later, scripted, usual
 
 from angarium.errors import SyncFailed
+from angarium.ids import Incarnation, node_of, replica_id
 from angarium.log.segments import PartitionLog
 from angarium.log.segments import reader as segment_reader
 from angarium.log.segments.reader import SegmentReader
@@ -16,23 +17,27 @@ from angarium.log.snapshots import SnapshotStore, SnapshotWriter
 from angarium.log.wal.pipeline import Pipeline
 from angarium.log.wal.replay import Replay
 from angarium.log.wal.scan import FileScan
+from angarium.node.recollections import Recollections
 from angarium.raft.messages import HardState
-from angarium.replica import host
+from angarium.replica import opening, scrutiny
 from angarium.replica.catching_up import CatchingUp
 from angarium.replica.host import Host
+from angarium.replica.identities import Identities
 from angarium.replica.partition import Partition
+from angarium.replica.repair import IdentityLost
 from angarium.replica.replica import Replica
+from angarium.replica.roster import Roster
 from angarium.testing.disk import SimulatedDisk
 from angarium.testing.sim.node import SimNode
+from angarium.testing.sim.operator import Operator
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-    from angarium.ids import GroupId, Index, Offset
+    from angarium.ids import GroupId, Index, Offset, ReplicaId
     from angarium.log.disk import File
     from angarium.log.segments.segment import Segment
-    from angarium.log.wal import SyncGroup
-    from angarium.log.wal.report import Damage
+    from angarium.log.wal import SyncGroup, Wal
     from angarium.log.wal.scan import Frame, ScannedGroup
     from angarium.raft.messages import Message, Snapshot
     from angarium.replica.work import Work
@@ -125,18 +130,22 @@ def damage_cut_silently() -> Iterator[Replaced]:
             yield group
 
     yield Replaced(FileScan, "groups", groups)
+    yield from _others_believe_whoever_comes_back()
 
 
 @bug(seeds_max=60, run=rotten)
 def recovering_replica_goes_on() -> Iterator[Replaced]:
-    """A replica that has lost part of its log votes and acknowledges as if nothing had happened."""
+    """A replica that has lost part of its log goes on at once, without it, as the voter it was."""
+    original = Roster._missing
 
-    def entries_to_refetch(
-        damage: Damage | None, *, known_commit: Index
-    ) -> tuple[Index, Index] | None:
-        return None
+    def missing(self: Host, group: GroupId, snapshot: Snapshot) -> tuple[Index, Index] | None:
+        if self.wal.log(group).damaged is not None:
+            raise IdentityLost("planted: what is left is given up")
+        return original(self, group, snapshot)
 
-    yield Replaced(host, "entries_to_refetch", entries_to_refetch)
+    yield Replaced(Roster, "_missing", missing)
+    yield from _lost_begin_anew_as_they_were()
+    yield from _others_believe_whoever_comes_back()
 
 
 # --- identity -------------------------------------------------------------------------------
@@ -144,7 +153,7 @@ def recovering_replica_goes_on() -> Iterator[Replaced]:
 
 @bug(seeds_max=20, run=scripted("quick-wipe"))
 def wiped_node_keeps_its_identity() -> Iterator[Replaced]:
-    """A node with an empty disk comes back as the voter it was."""
+    """A node with an empty disk comes back as the voter it was, and is taken for it."""
 
     def wipe(self: SimNode) -> None:
         if self.host is not None:
@@ -152,22 +161,32 @@ def wiped_node_keeps_its_identity() -> Iterator[Replaced]:
         self.disk = SimulatedDisk(self.rng)
 
     yield Replaced(SimNode, "wipe", wipe)
+    yield from _others_believe_whoever_comes_back()
+
+
+@bug(seeds_max=20, run=scripted("lost-replica"))
+def lost_replica_begins_anew_as_itself() -> Iterator[Replaced]:
+    """A replica whose snapshot is damaged begins anew at once, as the voter it was."""
+    yield from _lost_begin_anew_as_they_were()
 
 
 @bug(seeds_max=20, run=scripted("quick-wipe"))
 def messages_to_an_older_incarnation_accepted() -> Iterator[Replaced]:
-    """A wiped node acts upon messages that were meant for the one it was before."""
+    """A wiped node acts upon messages that were meant for the one it was before, and nothing is
+    objected to in them."""
     original = Host.deliver
 
-    def deliver(self: Host, group: GroupId, message: Message) -> None:
-        mine = self.id
+    def deliver(self: Host, group: GroupId, message: Message, *, via: ReplicaId) -> None:
+        mine = self.identities.usual
         try:
-            self.id = message.to
-            original(self, group, message)
+            self.identities.usual = message.to
+            original(self, group, message, via=via)
         finally:
-            self.id = mine
+            self.identities.usual = mine
 
     yield Replaced(Host, "deliver", deliver)
+    # Alone, it does no harm any more: a heartbeat that commits what is not there is not believed.
+    yield Replaced(scrutiny, "_objection_to_indexes", lambda *_: None)
 
 
 # --- snapshots ------------------------------------------------------------------------------
@@ -196,6 +215,8 @@ def log_forgets_before_the_snapshot_is_saved() -> Iterator[Replaced]:
         yield from original(self)
 
     yield Replaced(Replica, "take_snapshot", take_snapshot)
+    yield Replaced(opening, "_agreed_hard_state", older_snapshot_agreed_with)
+    yield from _others_believe_whoever_comes_back()
 
 
 @bug(seeds_max=60, run=dark)
@@ -239,6 +260,38 @@ def state_installed_without_its_segments() -> Iterator[Replaced]:
 
     yield Replaced(CatchingUp, "consider", consider)
     yield Replaced(PartitionLog, "open", classmethod(unsuspecting))
+
+
+def _lost_begin_anew_as_they_were() -> Iterator[Replaced]:
+    """Let a replica that is lost come back empty at once, under the identity that voted."""
+
+    def adopt(self: Identities, group: GroupId, incarnation: Incarnation) -> None:
+        assert replica_id(node_of(self.usual), incarnation) != self.usual
+        self.renewed[group] = Incarnation(self.usual & ((1 << 48) - 1))
+
+    yield Replaced(Operator, "may_renew", lambda *_: True)
+    yield Replaced(Identities, "save", lambda *_: None)
+    yield Replaced(Identities, "adopt", adopt)
+
+
+def _others_believe_whoever_comes_back() -> Iterator[Replaced]:
+    """Take down what stands behind a log that has lost something, so that the loss can show.
+
+    Others would let such a replica in no more, for its log ended later; or have it confirm what it
+    has; or it would not believe them that so much is committed.
+    """
+    yield Replaced(Recollections, "objection", lambda *_: None)
+    yield Replaced(Replica, "doubt", lambda *_: None)
+    yield Replaced(scrutiny, "_objection_to_indexes", lambda *_: None)
+
+
+def older_snapshot_agreed_with(wal: Wal, group: GroupId, snapshot: Snapshot) -> HardState:
+    """Return the hard state of a log, whatever it has forgotten that its snapshot lacks."""
+    log = wal.log(group)
+    if not log.first_index() - 1 <= snapshot.index <= log.last_index():
+        wal.compact(group, snapshot.index, snapshot.term)
+    state = log.hard_state
+    return HardState(max(state.term, snapshot.term), state.vote, max(state.commit, snapshot.index))
 
 
 def _undone(steps: Generator[Work, None, bytes]) -> Generator[Work, None, bytes]:

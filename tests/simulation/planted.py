@@ -8,10 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.simulation import (
+    bugs_at_the_edge,
     bugs_in_delivery,
     bugs_in_machine_and_replica,
+    bugs_in_placement,
     bugs_in_raft,
+    bugs_in_reading,
     bugs_in_the_log,
+    bugs_in_timekeeping,
 )
 from tests.simulation.planting import bugs_of
 
@@ -20,6 +24,15 @@ if TYPE_CHECKING:
 
 BUGS: dict[str, PlantedBug] = {
     one.name: one
-    for room in (bugs_in_raft, bugs_in_the_log, bugs_in_machine_and_replica, bugs_in_delivery)
+    for room in (
+        bugs_at_the_edge,
+        bugs_in_raft,
+        bugs_in_the_log,
+        bugs_in_machine_and_replica,
+        bugs_in_placement,
+        bugs_in_reading,
+        bugs_in_delivery,
+        bugs_in_timekeeping,
+    )
     for one in bugs_of(room)
 }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from angarium.testing.sim.faults import USUAL, FaultProfile
 from angarium.testing.sim.scenarios import SCENARIOS
-from angarium.testing.sim.settings import Settings
+from angarium.testing.sim.settings import Settings, with_staging
 from angarium.testing.sim.world import World
 
 if TYPE_CHECKING:
@@ -85,6 +85,9 @@ transacting: Final = Variant(
 )
 """Mostly transactions and trims."""
 
+staging: Final = Variant("staging", with_staging(transacting.settings or Settings()))
+"""The same, and every transaction counts as a large one."""
+
 redriving: Final = Variant(
     "redriving",
     Settings(groups=2, redrivers=4, transactors=1, producers=2, faults=_more(crash=10, wipe=3)),
@@ -102,6 +105,11 @@ consuming: Final = Variant(
     ),
 )
 """Consumer groups of every kind, whose leaders change all the time."""
+
+visited: Final = Variant(
+    "visited", Settings(strangers=1, faults=_more(crash=3, power_loss_of_all=0, wipe=0))
+)
+"""Somebody forges frames all the time."""
 
 rotten_later: Final = rotten._replace(skipped=45)
 """The same from another beginning."""

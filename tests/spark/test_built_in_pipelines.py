@@ -252,6 +252,7 @@ def test_figures_of_a_range_and_of_a_stream_agree(
         window="1 second",
         watermark="1 second",
         table=str(tmp_path / "stream"),
+        topic=f"{topic}-streamed",
     )
 
     def run() -> None:
@@ -267,6 +268,8 @@ def test_figures_of_a_range_and_of_a_stream_agree(
     found = DeltaTable(tmp_path / "stream").to_pyarrow_table().to_pylist()
     assert sum(row["records"] for row in found) == 400
     assert sum(row["late"] for row in found) == 20
+    told_of = [json.loads(one.value or b"") for one in client.read(f"{topic}-streamed")]
+    assert sum(row["records"] for row in told_of) == 400
     # The query came later than the records: by how much is the machine's affair.
     assert all(row["latency_ms_p50"] < row["end_to_end_ms_p50"] < 600_000 for row in found)
     assert max(row["end_to_end_ms_p99"] for row in found) > 60_000

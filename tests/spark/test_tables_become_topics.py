@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import uuid
 from collections import Counter
 from pathlib import Path
@@ -44,6 +46,8 @@ def test_a_dataframe_is_written_once(
 def test_a_write_with_an_id_is_done_once_however_often_it_is_run(
     spark: SparkSession, client: SyncClient, servers: str, new_topic: Callable[[int], str]
 ) -> None:
+    from pyspark.errors import PySparkException
+
     topic, other = new_topic(3), new_topic(1)
 
     def write(count: int, to: str = topic, tasks: int = 2, **options: str) -> None:
@@ -58,6 +62,17 @@ def test_a_write_with_an_id_is_done_once_however_often_it_is_run(
     assert values(client, other).total() == 7
     write(10, writeId="nightly", writeVersion="1")
     write(10, writeId="nightly", writeVersion="1")
+    assert values(client, topic).total() == 110
+    # Other rows under an id that was used are refused, not passed over; and so is a lower version.
+    with pytest.raises(
+        PySparkException, match="something else was written before: that was 10 row"
+    ):
+        write(11, writeId="nightly", writeVersion="1")
+    with pytest.raises(
+        PySparkException, match="version 0 of writeId nightly comes after version 1"
+    ):
+        write(100, writeId="nightly")
+    write(12, writeId="nightly", writeVersion="1", checkRepeats="false")
     assert values(client, topic).total() == 110
     write(5)
     write(5)
@@ -106,7 +121,8 @@ def copy(spark: SparkSession, servers: str, checkpoint: str) -> Callable[..., li
     def copied(source: str, sink: str, **options: str) -> list[dict[str, Any]]:
         query = (
             spark.readStream.format("angarium")
-            .options(servers=servers, subscribe=source, startingOffsets="earliest", **options)
+            .options(**{"startingOffsets": "earliest", **options})
+            .options(servers=servers, subscribe=source)
             .load()
             .selectExpr("key", "value")
             .writeStream.format("angarium")
@@ -140,6 +156,56 @@ def test_a_stream_copies_every_record_once_across_restarts_and_lost_commits(
     for _ in range(1 if HAS_LIMITS else 2):  # before PySpark 4.2 each is a single batch
         copy(source, sink)
     assert values(client, sink) == Counter(payload)
+
+
+@stream_sink
+def test_a_checkpoint_restored_from_a_backup_loses_nothing_silently(
+    client: SyncClient,
+    copy: Callable[..., list[dict[str, Any]]],
+    checkpoint: str,
+    new_topic: Callable[[int], str],
+) -> None:
+    from pyspark.errors import PySparkException
+
+    source, sink = new_topic(1), new_topic(1)
+    client.publish(source, b"a")
+    copy(source, sink)
+    backup = f"{checkpoint}-backup"
+    shutil.copytree(checkpoint, backup)
+    client.publish(source, b"b")
+    copy(source, sink)
+    shutil.rmtree(checkpoint)
+    shutil.copytree(backup, checkpoint)
+    client.publish(source, b"c")
+    # Its next batch has the number of the one that brought b, and is of b and c.
+    with pytest.raises(PySparkException, match="written before, of something else"):
+        copy(source, sink)
+    with pytest.raises(PySparkException, match="written before, of something else") as refusal:
+        copy(source, sink)  # to try again does not help
+    assert values(client, sink) == Counter([b"a", b"b"])
+    # The refusal says how to go on.
+    told = re.search(r"startingOffsets=(\{.*?\}\})", str(refusal.value))
+    assert told is not None
+    shutil.rmtree(checkpoint)
+    copy(source, sink, startingOffsets=told[1])
+    assert values(client, sink) == Counter([b"a", b"b", b"c"])
+
+
+def test_a_topic_that_is_not_there_is_made_only_if_that_is_said(
+    spark: SparkSession, client: SyncClient, servers: str, names: Iterator[str]
+) -> None:
+    from pyspark.errors import PySparkException
+
+    made = next(names)
+    rows = numbers(spark, 3, 1).write.format("angarium").mode("append")
+    with pytest.raises(PySparkException, match=f"there is no topic {made}"):
+        rows.options(servers=servers, topic=made).save()
+    by_column = numbers(spark, 3, 1).selectExpr("value", f"'{made}' AS topic").write
+    with pytest.raises(PySparkException, match=f"there is no topic {made}"):
+        by_column.format("angarium").mode("append").option("servers", servers).save()
+    assert made not in {info.name for info in client.list_topics()}
+    rows.options(servers=servers, topic=made, createTopic="true").save()
+    assert values(client, made).total() == 3
 
 
 @stream_sink

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tests.spark.versions import limits
 
 if TYPE_CHECKING:
+    import pytest
     from pyspark.sql import SparkSession
 
     from angarium import SyncClient
@@ -20,16 +21,18 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"),
 
 @limits
 def test_the_examples_run_as_they_are_printed(
-    spark: SparkSession, client: SyncClient, servers: str, checkpoint: str
+    spark: SparkSession,
+    client: SyncClient,
+    servers: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # The guide's names are taken where another guide's examples have run on this broker.
     for name in {"orders", "invoices"} & {info.name for info in client.list_topics()}:
         client.delete_topic(name)
-    client.create_topic("orders", partitions=2)
-    client.create_topic("invoices")
-    client.publish_batch("orders", [b"tea", b"cake"], keys=[b"table 7", b"table 8"])
+    monkeypatch.chdir(tmp_path)
     # `spark_session` joins the session that runs already, and gives it the guide's settings.
-    names: dict[str, Any] = {"checkpoint": checkpoint}
+    names: dict[str, Any] = {}
     partitions = spark.conf.get("spark.sql.shuffle.partitions") or "1"
     try:
         for code in EXAMPLES:

@@ -23,6 +23,14 @@ class NodeInfo(msgspec.Struct, frozen=True, kw_only=True):
     replicas: int = 0
     level_max: int = 1
     """The highest feature level its release knows."""
+    unready: tuple[str, ...] = ()
+    """Why it should not be relied on, as it said itself a moment ago; nothing if it may."""
+    clock_ahead_ms: int | None = None
+    """How far its clock is ahead of what a majority says, negative if it is behind, as the
+    answering node measured it; None if it could not."""
+    clock_agrees: bool = True
+    """False if that is more than `clock_skew_max_ms`: its clock is wrong. Also while no majority
+    of clocks agrees, for those that are apart."""
 
 
 class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,35 +10,59 @@ it.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Annotated, Final, Protocol
 
 import msgspec
 
 from angarium.api.named import settle
 from angarium.api.reading import Place, Start
+from angarium.api.settings import About
 from angarium.ids import Buffer, Index, NodeId, Offset
 from angarium.kinds import Behind, GroupKind, Poison
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
+SETTLEMENTS_MAX = 4_096
+"""Settlements that are said at once. More are refused, and none of them is carried out."""
+
+RANGES_MAX = 8_192
+"""Ranges in one settlement. More are refused."""
 
 # --- what a group is ---------------------------------------------------------------------------
+
+
+ATTEMPTS_LARGEST: Final = 1_000
+"""The most attempts a group may ask for."""
+
+LEASE_MS_LEAST: Final = 100
+"""The shortest lease: a shorter one would end while the record is on its way."""
+
+DAY_MS: Final = 24 * 3_600 * 1_000
+"""The longest lease or backoff."""
 
 
 class GroupConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What can be chosen about a group, but for its kind."""
 
-    max_attempts: int = 5
-    ack_timeout_ms: int = 30_000
-    """How long a lease lasts unless it is extended."""
-    backoff_min_ms: int = 100
-    backoff_max_ms: int = 60_000
-    dead_letter_topic: str = "angarium.dlq"
-    poison: Poison = Poison.DEAD_LETTER
-    """In a stream group: what happens to a record whose attempts are used up."""
-    behind: Behind = Behind.ERROR
-    """What happens when records that the group has not seen were trimmed away."""
+    max_attempts: Annotated[
+        int,
+        About("Try a record so often before it becomes a dead letter.", 1, ATTEMPTS_LARGEST),
+    ] = 5
+    ack_timeout_ms: Annotated[
+        int,
+        About("How long a consumer that falls silent keeps its records.", LEASE_MS_LEAST, DAY_MS),
+    ] = 30_000
+    backoff_min_ms: Annotated[int, About("The pause after the first failure.", 0, DAY_MS)] = 100
+    backoff_max_ms: Annotated[int, About("The longest pause between attempts.", 0, DAY_MS)] = 60_000
+    dead_letter_topic: Annotated[str, About("Where dead letters go.")] = "angarium.dlq"
+    poison: Annotated[
+        Poison, About("Stream groups: what to do with a record whose attempts are used up.")
+    ] = Poison.DEAD_LETTER
+    behind: Annotated[
+        Behind,
+        About("When records were trimmed away unseen: tell the consumers, or jump over the gap."),
+    ] = Behind.ERROR
 
     def __post_init__(self) -> None:
         settle(self, "poison", Poison)
@@ -108,6 +132,8 @@ class Verb(IntEnum):
     """Given back untried: does not count."""
     EXTEND = 3
     """Still at it: the lease begins anew."""
+    REJECT = 4
+    """Failed for good: counts as an attempt, and becomes a dead letter without another one."""
 
 
 class Settlement(msgspec.Struct, frozen=True, array_like=True):
@@ -221,16 +247,21 @@ class GroupInfo(msgspec.Struct, frozen=True, kw_only=True):
     members: tuple[GroupMember, ...] = ()
     positions: tuple[GroupPosition, ...] = ()
     """Empty in a list of groups."""
+    listed_lag: int = 0
+    """In a list of groups: what their positions would add up to."""
 
     @property
     def lag(self) -> int:
         """Records that are not settled, over all partitions."""
-        return sum(one.lag for one in self.positions)
+        return sum(one.lag for one in self.positions) if self.positions else self.listed_lag
 
     @property
-    def lag_ms(self) -> int:
-        """How long ago the oldest record was appended that is not settled; 0 if there is none."""
-        return max((one.lag_ms for one in self.positions), default=0)
+    def lag_ms(self) -> int | None:
+        """How long ago the oldest record was appended that is not settled; 0 if there is none.
+
+        None in a list of groups: a log would have to be read for each of them.
+        """
+        return max((one.lag_ms for one in self.positions), default=None)
 
 
 class Moved(msgspec.Struct, frozen=True, kw_only=True):
@@ -263,7 +294,7 @@ class GroupBroker(Protocol):
         """Settle records for a member that is connected elsewhere, or speaks request by request."""
 
     async def list_groups(self) -> tuple[GroupInfo, ...]:
-        """Return all groups, by name, without their positions."""
+        """Return all groups, by name, with their lag and without their positions."""
 
     async def describe_group(self, group: str) -> GroupInfo:
         """Return one group; `NotFound`."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
+from angarium.errors import InvalidArgument
 from angarium.ids import Buffer, Offset
 
 if TYPE_CHECKING:
@@ -62,6 +63,12 @@ class Start(msgspec.Struct, frozen=True, array_like=True):
 
     place: Place = Place.LATEST
     value: int = 0
+
+
+def check_start(start: Start) -> None:
+    """Raise `InvalidArgument` for an offset that no partition has."""
+    if start.place is Place.OFFSET and start.value < 0:
+        raise InvalidArgument(f"an offset is not negative: {start.value}")
 
 
 class Interest(msgspec.Struct, frozen=True, kw_only=True):

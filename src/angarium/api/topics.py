@@ -2,39 +2,79 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
 from angarium.api.named import settle
+from angarium.api.settings import About
 from angarium.ids import Micros, NodeId, Offset, TopicId
 from angarium.modes import DeliveryMode
 
+BATCH_BYTES_LEAST: Final = 1 << 10
+"""The smallest limit on batches that a topic may have: below it hardly a record would fit."""
+
+BATCH_BYTES_LARGEST: Final = 16 << 20
+"""The largest one. A batch is one entry of the log and travels in one frame, with others beside it;
+and a dead letter takes as much."""
+
+TIME_MS_LARGEST: Final = 1 << 53
+"""The longest time that can be chosen: 285,000 years, which still count in microseconds."""
+
+SIZE_LARGEST: Final = (1 << 63) - 1
+
+REPLICATION_LARGEST: Final = 7
+"""Copies of a partition. More would slow every commit down and save nobody."""
+
 
 class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be chosen about a topic. None stands for "no limit"."""
+    """What can be chosen about a topic."""
 
-    replication: int | None = None
-    """None: three, or as many as the cluster has hosts."""
-    mode: DeliveryMode = DeliveryMode.CONSISTENT
-    retention_ms: int | None = None
-    retention_bytes: int | None = None
-    retention_groups: bool = False
-    """Trim what every group has settled, as soon as it has. A topic without groups keeps all. Age
-    and size, where they are set, go on to trim whatever the groups have not settled by then."""
-    batch_bytes_max: int = 4 << 20
-    expiry_ms: int | None = None
-    """How long after its append a record is delivered at the longest. A record may name an earlier
-    end of its own."""
-    cleanup: Literal["delete", "compact"] = "delete"
-    """"compact": the latest record of each key stays, and every record has to have a key. Age and
-    size, where they are set, trim all the same."""
-    tombstone_ms: int = 24 * 3_600 * 1_000
-    """How long a compaction leaves a record with a null value, which says that its key is gone, for
-    readers to see."""
-    dirty_percent: int = 50
-    """How large a part of a partition has come since the last compaction when it is compacted
-    again. Less is done sooner, and costs more."""
+    replication: Annotated[
+        int | None,
+        About(
+            "Keep so many copies of each partition.",
+            1,
+            REPLICATION_LARGEST,
+            none="three, or as many as the cluster has hosts",
+        ),
+    ] = None
+    mode: Annotated[DeliveryMode, About("When a publish is answered that does not say.")] = (
+        DeliveryMode.CONSISTENT
+    )
+    retention_ms: Annotated[
+        int | None, About("Drop records older than this.", 1, TIME_MS_LARGEST)
+    ] = None
+    retention_bytes: Annotated[
+        int | None, About("Drop the oldest records of a partition beyond this.", 1, SIZE_LARGEST)
+    ] = None
+    retention_groups: Annotated[
+        bool, About("Drop what every group has settled. A topic without groups keeps all.")
+    ] = False
+    """Age and size, where they are set, go on to trim whatever the groups have not settled."""
+    batch_bytes_max: Annotated[
+        int,
+        About(
+            "Refuse larger batches, and so larger records.", BATCH_BYTES_LEAST, BATCH_BYTES_LARGEST
+        ),
+    ] = 4 << 20
+    expiry_ms: Annotated[
+        int | None,
+        About("Deliver no record later than this after it was stored.", 1, TIME_MS_LARGEST),
+    ] = None
+    """A record may name an earlier end of its own."""
+    cleanup: Annotated[
+        Literal["delete", "compact"],
+        About("Compact: keep the latest record of each key. Every record has to have one."),
+    ] = "delete"
+    """Age and size, where they are set, trim what is compacted all the same."""
+    tombstone_ms: Annotated[
+        int, About("Compact: keep a null value so long for readers to see.", 0, TIME_MS_LARGEST)
+    ] = 24 * 3_600 * 1_000
+    dirty_percent: Annotated[
+        int, About("Compact: begin when so large a part of a partition is new.", 1, 100)
+    ] = 50
+    """Less is done sooner, and costs more."""
 
     def __post_init__(self) -> None:
         settle(self, "mode", DeliveryMode)
@@ -56,6 +96,9 @@ class PartitionInfo(msgspec.Struct, frozen=True, kw_only=True):
     handed_on: int = 0
     """Records in PERFORMANCE mode that the answering node handed on, as the leader, since it was
     started; they have no offsets."""
+    trouble: str = ""
+    """Why nobody leads it, where that will not pass by itself: how many of its replicas are there
+    and who is missing, or what is damaged. Empty while it is led, or elects a leader."""
 
 
 class TopicInfo(msgspec.Struct, frozen=True, kw_only=True):

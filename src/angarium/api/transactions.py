@@ -111,6 +111,10 @@ class Committed(msgspec.Struct, frozen=True, kw_only=True):
     repeated: bool = False
     """It had been committed before; this request changed nothing."""
     partitions: tuple[PublishedIn, ...] = ()
+    last_sequence: int | None = None
+    """The newest commit of the series: this one, or a later one that came before a repetition."""
+    content: str = ""
+    """What that newest commit was of, as it said itself: compare it after a repetition."""
 
 
 class Aborted(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,8 +164,13 @@ class TransactionBroker(Protocol):
     async def stage(self, request: StageRequest) -> Staged:
         """Put batches and acknowledgements aside for a transaction."""
 
-    async def commit(self, transaction: TransactionId, stages: tuple[StagedIn, ...]) -> Committed:
-        """Publish these stages and drop all others; `TransactionAborted`, `ProducerFenced`."""
+    async def commit(
+        self, transaction: TransactionId, stages: tuple[StagedIn, ...], *, content: str = ""
+    ) -> Committed:
+        """Publish these stages and drop all others; `TransactionAborted`, `ProducerFenced`.
+
+        `content` says what is committed; it is kept, and told to whoever commits that again.
+        """
 
     async def abort(self, transaction: TransactionId, stages: tuple[StagedIn, ...]) -> Aborted:
         """Drop everything staged, unless it has been committed; `stages` says where to look."""

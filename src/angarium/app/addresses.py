@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from typing import Final, NamedTuple
 
 PORT_MAX: Final = 65_535
+
+_HOSTS: Final = re.compile(r"(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?")
 
 
 class Address(NamedTuple):
@@ -40,6 +43,15 @@ class Address(NamedTuple):
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return False
+
+
+def names_hosts(text: str) -> bool:
+    """Whether a text names hosts, without a port: one, all below one (`*.example.org`), or `*`."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return text == "*" or _HOSTS.fullmatch(text) is not None
+    return True
 
 
 def parse_addresses(text: str) -> tuple[Address, ...]:

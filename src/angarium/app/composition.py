@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING
 
 from angarium.app.addresses import Address
 from angarium.app.facts import NodeFacts
+from angarium.app.processes import is_new
 from angarium.app.seeds import Seeds
 from angarium.client import Client
+from angarium.doors import timing
 from angarium.doors.patience import patient
 from angarium.doors.wire.door import WireDoor
 from angarium.errors import NotFound
 from angarium.ids import NodeId
 from angarium.node.config import NodeConfig
 from angarium.node.node import Node
-from angarium.replica.config import ReplicaConfig
-from angarium.replica.host import HostConfig
+from angarium.node.ports import listening
+from angarium.replica.config import HostConfig, ReplicaConfig
 from angarium.security import Users
 from angarium.service.metering import MeteredService
 
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 
     from angarium.app.serving import Part, Signals
     from angarium.app.settings import Settings
+    from angarium.doors.grpc import GrpcLimits
+    from angarium.doors.http.admission import Admission
+    from angarium.doors.http.hosts import Hosts
 
 _log = logging.getLogger(__name__)
 
@@ -41,10 +46,45 @@ def parts(settings: Settings, signals: Signals) -> Sequence[Part]:
 
         host, port = settings.listen.host, settings.listen.grpc_port
         hint = partial(node.leader_address, "grpc")
-        found.append(GrpcDoor(patient(node.service), host=host, port=port, leader_hint=hint))
-    if settings.listen.http_port is not None:
-        found.append(http_door(settings, node))
-    return found + compat_doors(settings, node)
+        broker, limits = patient(node.service), grpc_limits(settings)
+        found.append(GrpcDoor(broker, host=host, port=port, limits=limits, leader_hint=hint))
+    http = [] if settings.listen.http_port is None else [http_door(settings, node)]
+    compat = compat_doors(settings, node)
+    if not is_new(settings.node.data):
+        return [node, *(ReturningDoor(one) for one in (*found[1:], *http, *compat))]
+    if settings.node.form:
+        return [*found, *http, *compat]
+    # Until a node is let in may take long: meanwhile `/readyz` says what it waits for.
+    return [ListeningPart(node.node), *http, *found, *compat]
+
+
+class ListeningPart:
+    """A node that can be asked how it is, and serves nobody yet; whoever starts it stops it."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    async def start(self) -> None:
+        """Open the wire port."""
+        await self._node.listen()
+
+    async def stop(self) -> None:
+        """Leave that to the node, which is stopped before."""
+
+
+class ReturningDoor:
+    """A door of a node that was here before: somebody may have its port for a while."""
+
+    def __init__(self, door: Part) -> None:
+        self._door = door
+
+    async def start(self) -> object:
+        """Open the door, as soon as its port can be had."""
+        return await listening(self._door.start)
+
+    async def stop(self) -> None:
+        """Close it."""
+        await self._door.stop()
 
 
 def http_door(settings: Settings, node: NodePart) -> Part:
@@ -65,9 +105,32 @@ def http_door(settings: Settings, node: NodePart) -> Part:
         limits=HttpLimits(
             connections_max=chosen.connections_max, body_bytes_max=chosen.body_bytes_max
         ),
-        origins=chosen.origins,
+        admission=admission(settings),
         leader_hint=partial(node.leader_address, "http"),
     )
+
+
+def grpc_limits(settings: Settings) -> GrpcLimits:
+    """Return the bounds of each gRPC listener of this node."""
+    from angarium.doors.grpc import GrpcLimits  # noqa: PLC0415  (as for gRPC)
+
+    return GrpcLimits(connections_max=settings.grpc.connections_max)
+
+
+def admission(settings: Settings) -> Admission:
+    """Return who may ask this node over HTTP: by its own names, and pages that were named."""
+    from angarium.doors.http.admission import Admission  # noqa: PLC0415  (as for gRPC)
+    from angarium.doors.http.origins import Origins  # noqa: PLC0415
+
+    return Admission(hosts_of(settings), Origins(settings.http.origins))
+
+
+def hosts_of(settings: Settings) -> Hosts:
+    """Return the names that this node answers to over HTTP."""
+    from angarium.doors.http.hosts import Hosts  # noqa: PLC0415  (as for gRPC)
+
+    own = [one for one in (settings.listen.host, settings.advertise.host) if one]
+    return Hosts([*own, *settings.http.hosts])
 
 
 def compat_doors(settings: Settings, node: NodePart) -> list[Part]:
@@ -90,10 +153,18 @@ def hermes_doors(settings: Settings, node: NodePart) -> list[Part]:
     service = node.service
     joining = Joining(service, token=chosen.hermes_join_token)
     if chosen.hermes_grpc_port is not None:
-        hint = partial(node.leader_address, "hermes")
+        hint = partial(node.sole_leader_address, "hermes")
         port = chosen.hermes_grpc_port
         found.append(
-            HermesDoor(service, service, host=host, port=port, leader_hint=hint, joining=joining)
+            HermesDoor(
+                service,
+                service,
+                host=host,
+                port=port,
+                leader_hint=hint,
+                joining=joining,
+                limits=grpc_limits(settings),
+            )
         )
     if chosen.hermes_http_port is not None:
         facts = NodeFacts(node.node, service.meters)
@@ -106,7 +177,8 @@ def hermes_doors(settings: Settings, node: NodePart) -> list[Part]:
                 port=port,
                 facts=facts,
                 joining=joining,
-                origins=settings.http.origins,
+                admission=admission(settings),
+                leader_hint=partial(node.sole_leader_address, "hermes_http"),
             )
         )
     return found
@@ -125,9 +197,15 @@ def bale_doors(settings: Settings, node: NodePart) -> list[Part]:
 
     metrics = BaleMetrics()
     port = chosen.bale_grpc_port
-    found: list[Part] = [BaleDoor(node.service, host=host, port=port, metrics=metrics)]
+    limits = grpc_limits(settings)
+    found: list[Part] = [
+        BaleDoor(node.service, host=host, port=port, metrics=metrics, limits=limits)
+    ]
     if chosen.bale_metrics_ports:
-        found.append(BaleMetricsDoor(metrics, host=host, ports=chosen.bale_metrics_ports))
+        ports = chosen.bale_metrics_ports
+        found.append(
+            BaleMetricsDoor(metrics, host=host, ports=ports, admission=admission(settings))
+        )
     return found
 
 
@@ -139,7 +217,8 @@ def geo_doors(settings: Settings, node: NodePart) -> list[Part]:
     from angarium.doors.compat.geo import GeoDoor  # noqa: PLC0415  (as for gRPC)
 
     users = Users(settings.users.hashes)
-    return [GeoDoor(node.service, users, host=host, port=chosen.geo_grpc_port)]
+    port, limits = chosen.geo_grpc_port, grpc_limits(settings)
+    return [GeoDoor(node.service, users, host=host, port=port, limits=limits)]
 
 
 class NodePart:
@@ -157,6 +236,7 @@ class NodePart:
     async def start(self) -> None:
         """Come up on what the data directory holds, or form or join a cluster."""
         await self.node.start()
+        timing.follow(self.node.now)
         self._watch = asyncio.create_task(self._tell_failure())
         _log.info("member", extra={"node": self.node.id, "wire_port": self.node.wire_port})
 
@@ -183,8 +263,19 @@ class NodePart:
             return None
         if leader is None or leader == node.id:
             return None
-        known = node.catalog.machine.nodes.by_id.get(leader)
+        known = node.catalog.member(leader)
         return None if known is None else dict(known.addresses).get(door)
+
+    def sole_leader_address(self, door: str, topic: str) -> str | None:
+        """Return the same for a topic with one partition; None for one with several.
+
+        Their leaders are on several nodes: whoever followed the hint of each record would go from
+        node to node with every record.
+        """
+        known = self.node.catalog.find(topic)
+        if known is None or len(known.groups) != 1:
+            return None
+        return self.leader_address(door, topic, 0)
 
     async def _tell_failure(self) -> None:
         await self.node.stopped.wait()
@@ -212,6 +303,8 @@ def config_of(settings: Settings) -> NodeConfig:
         tick_ms=cluster.tick_ms,
         auto_create_topics=cluster.auto_create_topics,
         catalog_voters=cluster.catalog_voters,
+        staged_bytes_max=cluster.staged_bytes_max,
+        clock_skew_max_ms=cluster.clock_skew_max_ms,
         host_config=HostConfig(replica=replica),
     )
 
@@ -224,6 +317,7 @@ def advertised(settings: Settings) -> dict[str, str]:
         "grpc": listen.grpc_port if told.grpc_port is None else told.grpc_port,
         "http": listen.http_port if told.http_port is None else told.http_port,
         "hermes": settings.compat.hermes_grpc_port,
+        "hermes_http": settings.compat.hermes_http_port,
     }
     host = told.host or listen.host
     return {door: str(Address(host, port)) for door, port in ports.items() if port}

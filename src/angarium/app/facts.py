@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from angarium.ids import CATALOG_GROUP
+from angarium.node.lacking import lacks
+from angarium.replica.scrutiny import Objection
 from angarium.telemetry.exposition import Family, Sample, counter, gauge
 
 if TYPE_CHECKING:
@@ -21,39 +23,76 @@ class NodeFacts:
         self.meters = meters
         self._node = node
 
-    def is_ready(self) -> str:
-        """Return why nothing should be sent here; empty if it may.
-
-        Whether the catalog has a leader at the moment is no part of it: a node serves records
-        without one, and would otherwise be taken out just while the cluster elects.
-        """
-        node = self._node
-        if node.failure is not None:
-            return "failed"
-        try:
-            members = node.catalog.machine.nodes.by_id
-        except AssertionError:
-            return "starting"
-        return "" if node.id in members else "not a member yet"
+    def unready(self) -> tuple[str, ...]:
+        """Return why nothing should be sent here; nothing if it may."""
+        return self._node.readiness.reasons()
 
     def families(self) -> Iterable[Family]:
         """Return metrics of the node."""
         node = self._node
-        machine = node.catalog.machine
         release = node.config.release.software
         yield Family(
             "angarium_build_info", "gauge", "The release.", (Sample(1, (("version", release),)),)
         )
-        led = sum(1 for one in node.host.replicas.values() if one.may_serve)
-        held = len(node.host.replicas)
+        is_ready = not self.unready()
+        yield gauge("angarium_ready", "1 while nothing speaks against the node.", is_ready)
+        yield Family(
+            "angarium_damage_total",
+            "counter",
+            "Damage to stored data, by what became of it.",
+            tuple(
+                Sample(count, (("fate", fate.value),))
+                for fate, count in node.host.outbox.damage.counts.items()
+            ),
+        )
+        lost = len(node.host.lost) + len(node.host.repairs)
+        here = node.replicas.here.values()
+        mending = sum(1 for one in here if one.is_mending)
+        yield gauge("angarium_damaged_replicas", "Replicas damaged here now.", lost + mending)
+        led, held = sum(1 for one in here if one.may_serve), len(here)
         yield Family(
             "angarium_partitions",
             "gauge",
             "Partitions that this node has a replica of, by its part in them.",
             (Sample(led, (("role", "leader"),)), Sample(held - led, (("role", "follower"),))),
         )
-        yield gauge("angarium_topics", "Topics of the cluster.", len(machine.topics.by_id))
-        members = machine.nodes.by_id
+        yield gauge(
+            "angarium_replicas_lacking",
+            "Replicas on this node that do not have all records they should have.",
+            sum(1 for _ in lacks(node)),
+        )
+        if node.catalog.is_here:
+            yield from self._catalog_families()
+        is_leader = node.leader_of(CATALOG_GROUP) == node.id
+        yield gauge("angarium_catalog_leader", "1 on the node that leads the catalog.", is_leader)
+        yield counter("angarium_catalog_entries_total", "Catalog entries.", node.catalog.applied)
+        refused = node.host.outbox.refusals.counts
+        yield Family(
+            "angarium_peer_refusals_total",
+            "counter",
+            "What came from other nodes, or who said so, and was not believed, by why.",
+            tuple(Sample(refused[one], (("objection", str(one)),)) for one in Objection),
+        )
+        yield gauge(
+            "angarium_clock_ahead_seconds",
+            "How far this node's clock is ahead of what a majority of the cluster says.",
+            (node.time.ahead_ms(node.id) or 0) / 1_000,
+        )
+        yield gauge(
+            "angarium_clock_agrees",
+            "1 while a majority of clocks agrees with this node's; else trims by age wait.",
+            node.time.clocks.is_sure,
+        )
+        yield gauge(
+            "angarium_event_loop_lag_seconds",
+            "How late 999 of 1000 ticks were at the most.",
+            node.lag.quantile(0.999),
+        )
+
+    def _catalog_families(self) -> Iterable[Family]:
+        node = self._node
+        yield gauge("angarium_topics", "Topics of the cluster.", len(node.catalog.topics()))
+        members = [one.id for one in node.catalog.members()]
         alive = sum(1 for one in members if one == node.id or node.peers.is_up(one))
         yield Family(
             "angarium_nodes",
@@ -63,12 +102,4 @@ class NodeFacts:
                 Sample(alive, (("state", "alive"),)),
                 Sample(len(members) - alive, (("state", "silent"),)),
             ),
-        )
-        is_leader = node.leader_of(CATALOG_GROUP) == node.id
-        yield gauge("angarium_catalog_leader", "1 on the node that leads the catalog.", is_leader)
-        yield counter("angarium_catalog_entries_total", "Catalog entries.", node.catalog.applied)
-        yield gauge(
-            "angarium_event_loop_lag_seconds",
-            "How late 999 of 1000 ticks were at the most.",
-            node.lag.quantile(0.999),
         )

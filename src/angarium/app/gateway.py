@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from angarium.api import Ack
     from angarium.api.transactions import SequencedPublish
     from angarium.doors.http import HttpLimits
+    from angarium.doors.http.admission import Admission
     from angarium.telemetry.exposition import Family
 
 
@@ -46,13 +47,13 @@ class GatewayPart:
         *,
         host: str,
         port: int,
-        origins: tuple[str, ...] = (),
+        admission: Admission | None = None,
         limits: HttpLimits | None = None,
     ) -> None:
         self._servers = servers
         self._host = host
         self._port = port
-        self._origins = origins
+        self._admission = admission
         self._limits = limits
         self._client: Client | None = None
         self._door: HttpDoor | None = None
@@ -71,7 +72,7 @@ class GatewayPart:
             facts=facts,
             host=self._host,
             port=self._port,
-            origins=self._origins,
+            admission=self._admission,
             limits=self._limits,
         )
         port = await self._door.start()
@@ -111,9 +112,9 @@ class GatewayFacts:
         self.reason = UNREACHED
         """Why nothing should be sent here; empty if it may."""
 
-    def is_ready(self) -> str:
+    def unready(self) -> tuple[str, ...]:
         """A gateway is as ready as the cluster behind it."""
-        return self.reason
+        return (self.reason,) if self.reason else ()
 
     def families(self) -> Iterable[Family]:
         """Nothing but what the door counts."""

@@ -19,6 +19,7 @@ from angarium.app.settings import (
     InvalidSettings,
     Problem,
 )
+from angarium.log.identity import NO_DATA
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,7 +86,7 @@ def folder(data: Path, number: int) -> Path:
 
 def is_new(data: Path) -> bool:
     """Tell whether a folder holds no node yet."""
-    return not data.is_dir() or not any(data.iterdir())
+    return not data.is_dir() or all(one.name in NO_DATA for one in data.iterdir())
 
 
 def check_folder(settings: Settings) -> None:

@@ -47,10 +47,19 @@ class Seeds:
 
     async def run(self) -> None:
         """Look, as long as that can help."""
-        while self._node.leader_of(CATALOG_GROUP) is None:
+        while not self._is_heard():
             await asyncio.gather(*(self._look_at(address) for address in self._addresses))
             self._rounds += 1
             await asyncio.sleep(ROUND_SECONDS)
+
+    def _is_heard(self) -> bool:
+        """Tell whether this node and the catalog's leader hear each other.
+
+        To be told who leads is not enough: while no answer gets through, nothing is learned.
+        """
+        node = self._node
+        leader = node.leader_of(CATALOG_GROUP)
+        return leader is not None and (leader == node.id or node.peers.is_up(leader))
 
     async def _look_at(self, address: Address) -> None:
         try:
@@ -73,7 +82,7 @@ class Seeds:
         is_ours = hello.cluster == cluster_name(node.identity)
         if not is_ours or not hello.node or hello.node == node.id:
             return
-        node.peers.know(NodeId(hello.node), str(address))
+        node.peers.meet(NodeId(hello.node), str(address))
         if self._rounds < PATIENT_ROUNDS:
             return
         config = node.config
@@ -84,7 +93,10 @@ class Seeds:
             config.region,
             config.zone,
             config.host,
+            config.release.level_min,
+            config.release.level_max,
         )
         answer = await connection.request(Operation.JOIN, header, timeout_s=ANSWER_SECONDS_MAX)
         for peer, where in answer.read(JoinAnswer).peers:
-            node.peers.know(peer, where)
+            if not node.peers.is_up(peer):
+                node.peers.meet(peer, where)

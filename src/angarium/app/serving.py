@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import faulthandler
 import gc
+import itertools
 import logging
 import signal
 import sys
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import uvloop
 
+from angarium.app.descriptors import allow_descriptors
 from angarium.app.memory import keep_freed_memory
 from angarium.app.stopping import done_before
 from angarium.errors import AngariumError
@@ -42,6 +44,14 @@ What waits in memory for its segment, its answer or its reader is many small obj
 and looking at them again after every 700 new ones, as Python does by itself, is a share of the
 work of a busy node; a few megabytes of rings may as well wait a little."""
 
+DESCRIPTORS_MIN: Final = 16_384
+"""Enough for every connection that the doors take by themselves, and for the files of a node. With
+fewer a warning is logged."""
+
+COLLECT_SECONDS: Final = 1.0
+"""How often that is done by the clock as well, however few there are: what was refused within a
+second is all that waits."""
+
 STOP_SECONDS_MAX: Final = 20.0
 """A graceful stop that takes longer is given up: the process ends, and recovery does the rest."""
 
@@ -64,9 +74,15 @@ def serve(parts: Callable[[Signals], Sequence[Part]], log: LogSettings) -> int:
     """Run what `parts` builds until a signal says stop; return the process's exit status."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     keep_freed_memory()
+    descriptors = allow_descriptors()
     faulthandler.enable()  # a crash in native code would else leave no word behind
     logs = Logs(level=log.level, stream=sys.stderr, style=log.format)
     logs.start()
+    if descriptors < DESCRIPTORS_MIN:
+        _log.warning(
+            "few open files are allowed (ulimit -n): connections may take them from the log",
+            extra={"allowed": descriptors, "enough": DESCRIPTORS_MIN},
+        )
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(run_until_stopped(parts, Signals(on_debug=logs.toggle_debug)))
@@ -101,7 +117,9 @@ async def run_until_stopped(parts: Callable[[Signals], Sequence[Part]], signals:
                 gc.freeze()
                 gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])
                 _log.info("serving")
+                collecting = asyncio.create_task(_collect())
                 await signals.stop.wait()
+                collecting.cancel()
             _log.info("stopping", extra={"seconds_max": STOP_SECONDS_MAX})
             stop_deadline.reschedule(asyncio.get_running_loop().time() + STOP_SECONDS_MAX)
     except TimeoutError:
@@ -111,6 +129,17 @@ async def run_until_stopped(parts: Callable[[Signals], Sequence[Part]], signals:
     _log.info("stopped")
     if signals.failure is not None:
         raise signals.failure
+
+
+async def _collect() -> None:
+    """Look for rings among young objects by the clock, too.
+
+    An error that was told to a client is often one end of a ring, with megabytes of the request in
+    it; a few hundred such requests are too few objects for the collector to come by itself.
+    """
+    for seconds in itertools.count(1):
+        await asyncio.sleep(COLLECT_SECONDS)
+        gc.collect(1 if seconds % 10 == 0 else 0)
 
 
 async def _started(part: Part) -> None:

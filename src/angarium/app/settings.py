@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from angarium.app.addresses import PORT_MAX, Address
+from angarium.app.addresses import PORT_MAX, Address, names_hosts
+from angarium.bounds import CONNECTIONS_MAX, REQUEST_BYTES_MAX
 from angarium.errors import InvalidArgument
 from angarium.security import PasswordHash
 from angarium.telemetry.logs import LEVELS, LogFormat
@@ -25,6 +26,13 @@ NODE_ID_END: Final = 1 << 15
 
 PROCESSES_MAX: Final = 64
 """More processes on one machine are refused: each is a member that all others keep a link to."""
+
+BODY_BYTES_LARGEST: Final = 32 << 20
+"""The largest bound on bodies that may be chosen."""
+
+STAGED_BYTES_LEAST: Final = 1 << 20
+STAGED_BYTES_LARGEST: Final = 1 << 40
+"""The bounds between which that of a partition's open transactions may be chosen."""
 
 DOOR_PORTS: Final = ("wire_port", "grpc_port", "http_port")
 """What the sections `[listen]` and `[advertise]` call the doors' ports."""
@@ -164,20 +172,44 @@ class HttpSettings:
     """Web pages from elsewhere whose scripts may use this node: https://console.example.org. Those
     that the node serves itself always may, and programs that are no browsers are not asked."""
 
-    connections_max: int = 4_096
-    """Connections open at a time. One more is answered 503 and closed."""
+    hosts: tuple[str, ...] = ()
+    """Names under which this node may be asked over HTTP besides the hosts it listens on and
+    advertises, localhost and IP addresses: that of a proxy, of a service. *.example.org are all
+    below it, * is any. Requests for another host are answered 421."""
 
-    body_bytes_max: int = (4 << 20) + (64 << 10)
+    connections_max: int = CONNECTIONS_MAX
+    """Connections open at a time. For one more, the one that has been idle the longest is closed;
+    if none is, it is answered 503."""
+
+    body_bytes_max: int = REQUEST_BYTES_MAX
     """The largest body taken; a larger one is answered 413."""
 
     def __post_init__(self) -> None:
         for origin in self.origins:
-            if not re.fullmatch(r"https?://[^/\s]+", origin):
-                raise ValueError(f"origins: {origin!r} is no origin; write https://example.org")
+            if not re.fullmatch(r"https?://[^/\s]+|\*", origin):
+                what = "write https://example.org, or * for every page there is"
+                raise ValueError(f"origins: {origin!r} is no origin; {what}")
+        for host in self.hosts:
+            if not names_hosts(host):
+                what = "write node.example.org without a port, *.example.org, or * for any"
+                raise ValueError(f"hosts: {host!r} is no host's name; {what}")
         if not 1 <= self.connections_max <= 1_000_000:
             raise ValueError("connections_max: from 1 to 1,000,000")
-        if not 1_024 <= self.body_bytes_max <= 64 << 20:
-            raise ValueError("body_bytes_max: from 1024 bytes to 64 MiB")
+        if not 1_024 <= self.body_bytes_max <= BODY_BYTES_LARGEST:
+            # What a body brings for one partition goes on in one frame, with room to spare.
+            raise ValueError(f"body_bytes_max: from 1024 bytes to {BODY_BYTES_LARGEST >> 20} MiB")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrpcSettings:
+    """`[grpc]`: what each gRPC listener takes, those for earlier clients included."""
+
+    connections_max: int = CONNECTIONS_MAX
+    """Connections open at a time. One more is closed as soon as it comes."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.connections_max <= 1_000_000:
+            raise ValueError("connections_max: from 1 to 1,000,000")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,6 +301,15 @@ class ClusterSettings:
     catalog_voters: int = 3
     """How many nodes vote on the catalog, the list of topics and nodes; the others listen. Odd."""
 
+    staged_bytes_max: int = 16 << 30
+    """How many bytes, as packed, may wait in one partition for the commits of their transactions:
+    the bound of one Spark write, or micro-batch, per partition. They lie on disk."""
+
+    clock_skew_max_ms: int = 2_000
+    """How far apart the clocks of two nodes may be, in milliseconds. A node whose clock is further
+    from those of a majority says so, goes by their time, gives leadership away and trims nothing
+    by age. NTP keeps clocks within a tenth of a second."""
+
     auto_create_topics: bool = True
     """Create a topic with one partition when somebody publishes to a name that is not there,
     instead of refusing."""
@@ -276,6 +317,10 @@ class ClusterSettings:
     def __post_init__(self) -> None:
         if not 5 <= self.tick_ms <= 1_000:
             raise ValueError("tick_ms: between 5 and 1000 milliseconds")
+        if not STAGED_BYTES_LEAST <= self.staged_bytes_max <= STAGED_BYTES_LARGEST:
+            raise ValueError("staged_bytes_max: between 1 MiB and 1 TiB")
+        if not 100 <= self.clock_skew_max_ms <= 60_000:
+            raise ValueError("clock_skew_max_ms: between 100 milliseconds and a minute")
         if not 1 <= self.catalog_voters <= 9 or self.catalog_voters % 2 == 0:
             raise ValueError("catalog_voters: an odd number up to 9")
         if not 1 <= self.heartbeat_ticks <= 100:
@@ -295,6 +340,7 @@ class Settings:
     listen: ListenSettings = field(default_factory=ListenSettings)
     advertise: AdvertiseSettings = field(default_factory=AdvertiseSettings)
     http: HttpSettings = field(default_factory=HttpSettings)
+    grpc: GrpcSettings = field(default_factory=GrpcSettings)
     compat: CompatSettings = field(default_factory=CompatSettings)
     users: UserSettings = field(default_factory=UserSettings)
     log: LogSettings = field(default_factory=LogSettings)
@@ -306,6 +352,7 @@ SECTIONS: Final = {
     "listen": ListenSettings,
     "advertise": AdvertiseSettings,
     "http": HttpSettings,
+    "grpc": GrpcSettings,
     "compat": CompatSettings,
     "users": UserSettings,
     "log": LogSettings,

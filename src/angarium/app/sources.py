@@ -1,9 +1,9 @@
 """Where settings come from: a flag wins over the environment, that over node.toml, that over the
 default. Every value remembers its origin, so that a complaint names the place to mend.
 
-A setting has one name everywhere: `wire` in section `[listen]` of node.toml is
-`ANGARIUM_LISTEN_WIRE` in the environment. A name that nobody knows is refused, with the nearest
-one that exists: a typing mistake must not silently become a default.
+A setting has one name everywhere: `wire_port` in section `[listen]` of node.toml is
+`ANGARIUM_LISTEN_WIRE_PORT` in the environment. A name that nobody knows is refused, with the
+nearest one that exists: a typing mistake must not silently become a default.
 """
 
 from __future__ import annotations

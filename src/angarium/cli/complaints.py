@@ -15,7 +15,8 @@ _ADVICE: Final = {
     " ANGARIUM_SERVERS or a profile say where another one is.",
     "DEADLINE_EXCEEDED": "The cluster may be electing a leader, or a majority may be down:"
     " `angarium cluster status` shows which nodes are alive. --timeout waits longer.",
-    "NOT_LEADER": "An election is under way; try again in a moment.",
+    "NOT_LEADER": "An election passes in a moment; nodes that are missing have to come back:"
+    " `angarium cluster status` shows them, `angarium up --restart` starts local ones.",
     "NOT_FOUND": "`angarium topic list` shows the topics, `angarium group list` the groups,"
     " `angarium cluster status` the nodes.",
     "ALREADY_EXISTS": "`angarium topic describe NAME` or `angarium group describe NAME` shows what"

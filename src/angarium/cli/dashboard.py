@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 RATE_LINE_SECONDS: Final = 10.0
 """Without a terminal, growing topics are told no more often than this."""
 
+REASONS_MAX: Final = 4
+"""So many reasons why a node is not ready are shown; the topics and what to do need room."""
+
 
 class Dashboard:
     """Shows one overview after the other."""
@@ -97,6 +100,11 @@ def lines(
         Line(text, "" if node.is_alive else "red")
         for text, node in zip(nodes[1:], now.nodes, strict=True)
     ]
+    for node in now.nodes:
+        block += [Line(f"  node {node.node}: {one}", "red") for one in node.unready[:REASONS_MAX]]
+        if len(node.unready) > REASONS_MAX:
+            more = len(node.unready) - REASONS_MAX
+            block.append(Line(f"  node {node.node}: {more} more: angarium cluster status", "red"))
     topics_max = max(1, lines_max - len(block) - len(footer) - 4)
     shown = list(now.topics)
     if len(shown) > topics_max:

@@ -45,6 +45,8 @@ class NodeRow:
     lag: int | None
     """Records that others have committed and this node has not yet, over all its partitions."""
     memory_bytes: int | None
+    unready: tuple[str, ...] = ()
+    """Why it should not be relied on, in its own words; nothing if it may."""
 
     @property
     def is_alive(self) -> bool:
@@ -176,7 +178,13 @@ def _node_row(
         replicas=holding,
         lag=None if seen.view is None else sum(o.end - (i.end_offset or 0) for o, i in mine),
         memory_bytes=seen.memory_bytes,
+        unready=() if seen.view is None else _own_reasons(seen.view),
     )
+
+
+def _own_reasons(view: View) -> tuple[str, ...]:
+    status = view.status
+    return next((one.unready for one in status.nodes if one.id == status.node), ())
 
 
 def _rate(passed: int, before: TopicRow | None, elapsed: float) -> float:
@@ -196,6 +204,10 @@ def changes(before: Overview | None, now: Overview) -> list[str]:
         if old is None or old.state != node.state:
             name = f"node {node.node}" if node.node is not None else "the node"
             said.append(f"{name} at {node.address}: {node.state}")
+        known = () if old is None else old.unready
+        said += [f"node {node.node}: {reason}" for reason in node.unready if reason not in known]
+        if known and node.is_alive and not node.unready:
+            said.append(f"node {node.node}: ready again")
     old_topics = {topic.name: topic for topic in before.topics} if before else {}
     for topic in now.topics:
         was = old_topics.pop(topic.name, None)

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import TYPE_CHECKING, TypeVar
 
 import uvloop
 
+from angarium.cli.guesses import add_guess
 from angarium.cli.profiles import LOCAL_FOLDER, choices
 from angarium.client import Client, ClientSettings
-from angarium.wire import Unreachable
+from angarium.errors import NotFound, Unreachable
+from angarium.telemetry.logs import escaped
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Awaitable, Callable
 
     from angarium.cli.profiles import Choices
+    from angarium.errors import AngariumError
 
 _T = TypeVar("_T")
 
@@ -41,5 +45,14 @@ async def _talk(chosen: Choices, work: Callable[[Client, Choices], Awaitable[_T]
     settings = ClientSettings(
         publish_timeout_s=chosen.timeout_s, request_timeout_s=chosen.timeout_s
     )
-    async with Client(*map(str, chosen.servers), settings=settings) as client:
-        return await work(client, chosen)
+    servers = map(str, chosen.servers)
+    async with Client(*servers, settings=settings, on_wait=_tell_wait) as client:
+        try:
+            return await work(client, chosen)
+        except NotFound as error:
+            await add_guess(client, error)
+            raise
+
+
+def _tell_wait(why: AngariumError) -> None:
+    print(f"angarium: waiting: {escaped(str(why))}", file=sys.stderr, flush=True)

@@ -5,6 +5,7 @@
 
 from angarium.api import Ack, GroupConfig, TopicConfig
 from angarium.client.client import Client
+from angarium.client.dead_letters import DeadLetter, DeadLetters, LetterFilter
 from angarium.client.groups.consumer import Consumer
 from angarium.client.groups.group import Group
 from angarium.client.groups.records import (
@@ -14,6 +15,7 @@ from angarium.client.groups.records import (
     SyncGroupRecord,
 )
 from angarium.client.groups.sync import SyncConsumer, SyncGroup
+from angarium.client.headers import RecordHeaders
 from angarium.client.publishing.receipts import Loss, Receipt
 from angarium.client.reading.starts import StartLike
 from angarium.client.reading.subscription import Subscription
@@ -26,14 +28,18 @@ __all__ = [
     "Client",
     "ClientSettings",
     "Consumer",
+    "DeadLetter",
+    "DeadLetters",
     "Group",
     "GroupBatch",
     "GroupConfig",
     "GroupRecord",
+    "LetterFilter",
     "Loss",
     "Receipt",
     "ReceivedBatch",
     "Record",
+    "RecordHeaders",
     "StartLike",
     "Subscription",
     "SyncClient",

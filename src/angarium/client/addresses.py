@@ -31,6 +31,11 @@ def bootstrap_addresses(servers: Sequence[str]) -> tuple[Address, ...]:
     Each text may hold several addresses with commas between them.
     """
     texts = servers or (os.environ.get(SERVERS_VARIABLE) or f"{DEFAULT_HOST}:{DEFAULT_PORT}",)
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(
+                f"an address is text; write Client('node1:7400', 'node2:7400'), not {text!r}"
+            )
     names = [name.strip() for text in texts for name in text.split(",")]
     found = tuple(dict.fromkeys(parsed_address(name) for name in names if name))
     if not found:

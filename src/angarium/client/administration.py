@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from angarium.api import Producer, TopicConfig, TopicInfo
+from angarium.errors import NotFound
 from angarium.wire.operations import (
     AlterTopicHeader,
     CreateTopicHeader,
@@ -61,9 +62,18 @@ class Administration(ABC):
         """Return all topics, by name."""
         return await self._reach.metadata.topics()
 
-    async def describe_topic(self, name: str) -> TopicInfo:
-        """Return one topic; `NotFound`."""
-        return await self._reach.metadata.refresh(name)
+    async def describe_topic(self, name: str, *, or_new: bool = False) -> TopicInfo:
+        """Return one topic; `NotFound`.
+
+        With `or_new` one that is not there is made, if the cluster is set to do so for those who
+        publish.
+        """
+        try:
+            return await self._reach.metadata.refresh(name)
+        except NotFound:
+            if not or_new:
+                raise
+            return await self._reach.metadata.topic_or_new(name)
 
     async def open_producer(self, name: str | None = None) -> Producer:
         """Return a producer's identity, for those who number batches themselves."""

@@ -7,17 +7,18 @@ take effect twice) is repeated only after errors that are definite: nothing had 
 from __future__ import annotations
 
 import asyncio
-import random
 from typing import TYPE_CHECKING
 
-from angarium.errors import AngariumError, LimitExceeded, NotLeader, OutcomeUnknown
+from angarium.errors import AngariumError, NotLeader
+from angarium.retrying import Tries, is_worth_repeating
 from angarium.wire import DeadlineExceeded
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from angarium.client.routes import Routes
     from angarium.client.settings import ClientSettings
+    from angarium.client.waiting import Waiting
     from angarium.ids import Buffer
     from angarium.wire import Connection, Frame, Header
     from angarium.wire.operations import Operation
@@ -26,9 +27,10 @@ if TYPE_CHECKING:
 class Calls:
     """Requests other than publishing."""
 
-    def __init__(self, routes: Routes, settings: ClientSettings) -> None:
+    def __init__(self, routes: Routes, settings: ClientSettings, waiting: Waiting) -> None:
         self._routes = routes
         self._settings = settings
+        self._waiting = waiting
 
     async def ask(
         self,
@@ -40,16 +42,18 @@ class Calls:
         may_repeat: bool = True,
         wait_s: float = 0.0,
         timeout_s: float | None = None,
+        passing: Collection[str] = (),
     ) -> Frame:
         """Return the answer of the partition's leader, or without a partition of any node.
 
-        `wait_s` is how long the node itself was asked to wait. Raises the last error when the
-        time is up.
+        `wait_s` is how long the node itself was asked to wait. Limits in `passing` are waited out.
+        Raises the last error when the time is up.
         """
         loop = asyncio.get_running_loop()
         time_s = self._settings.request_timeout_s if timeout_s is None else timeout_s
-        deadline = loop.time() + time_s + wait_s
-        failures = 0
+        began = loop.time()
+        deadline = began + time_s + wait_s
+        tries = Tries(self._settings.backoff, deadline=deadline)
         while True:
             connection: Connection | None = None
             left_s = deadline - loop.time()
@@ -59,19 +63,19 @@ class Calls:
                 patience_s = deadline - loop.time()
                 if may_repeat:
                     # Losing patience early pays where another attempt follows, and only there.
-                    attempt_s = wait_s + self._settings.attempt_timeout_s * 2**failures
+                    attempt_s = wait_s + self._settings.attempt_timeout_s * 2**tries.failures
                     patience_s = min(patience_s, attempt_s)
                 return await connection.request(operation, header, payload, timeout_s=patience_s)
             except TimeoutError:
                 raise DeadlineExceeded(f"no node could be reached within {time_s:g} s") from None
             except AngariumError as error:
-                if not _is_worth_repeating(error, may_repeat=may_repeat):
+                if not is_worth_repeating(error, may_repeat=may_repeat, passing=passing):
                     raise
                 self._learn(error, partition, connection)
-                pause_s = self._settings.backoff.pause_s(failures, random.random())
-                failures += 1
-                if loop.time() + pause_s >= deadline:
+                pause_s = tries.next_pause_s()
+                if pause_s is None:
                     raise
+                self._waiting.because(error, since=began, now=loop.time())
             await asyncio.sleep(pause_s)
 
     async def _way(self, partition: tuple[str, int] | None) -> Connection:
@@ -90,10 +94,3 @@ class Calls:
         if partition is not None:
             hint = getattr(error, "leader", None) if isinstance(error, NotLeader) else None
             self._routes.learn_leader(*partition, hint)
-
-
-def _is_worth_repeating(error: AngariumError, *, may_repeat: bool) -> bool:
-    # Whoever asks once wants to hear at once which limit it was; publishing is more patient.
-    if not error.retriable or isinstance(error, LimitExceeded):
-        return False
-    return may_repeat or not isinstance(error, OutcomeUnknown)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from angarium.client.addresses import bootstrap_addresses
 from angarium.client.administration import Administration
@@ -12,30 +12,28 @@ from angarium.client.groups.group import Group, GroupChoices
 from angarium.client.groups.keeper import Keeper
 from angarium.client.opened import Opened
 from angarium.client.publishing.columns import Table
+from angarium.client.publishing.fields import RecordColumns, RecordFields, spelled_out
 from angarium.client.publishing.outgoing import outgoing
 from angarium.client.reach import Reach
 from angarium.client.reading.face import Reading
 from angarium.client.reading.subscription import Subscription
 from angarium.client.settings import ClientSettings
 from angarium.client.transactions.face import Transactional
+from angarium.closing import Closings
 from angarium.errors import AngariumError
 from angarium.wire import Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import timedelta
-    from types import TracebackType
 
     from angarium.api import Ack, GroupConfig
-    from angarium.batch.columns import HeadersOf
     from angarium.client.groups.group import KindLike
-    from angarium.client.publishing.outgoing import HeadersLike, Outgoing, Text
+    from angarium.client.publishing.outgoing import Outgoing, Text
     from angarium.client.publishing.publisher import Publisher
     from angarium.client.publishing.receipts import Loss, Receipt
     from angarium.client.reading.starts import StartLike
-    from angarium.client.times import Moment
     from angarium.client.transactions.face import TransactionBook
-    from angarium.ids import Buffer
     from angarium.modes import DeliveryMode
 
 
@@ -49,7 +47,9 @@ class Client(Administration, GroupAdministration, Reading, Transactional):
     the environment variable ANGARIUM_SERVERS are used, or 127.0.0.1:7400. `producer` gives it a
     name under which its records are stored once even across restarts of the program; a second
     client of the same name takes over, and the first one fails with `ProducerFenced`. `on_loss` is
-    called with records acknowledged in EVENTUAL mode that turned out to be lost.
+    called with records acknowledged in EVENTUAL mode that turned out to be lost. `on_wait` is
+    called with the reason when something was tried in vain for two seconds and is tried on, maybe
+    in another thread; without it the log has a warning.
 
     It belongs to the event loop in which it is first used.
     """
@@ -60,13 +60,16 @@ class Client(Administration, GroupAdministration, Reading, Transactional):
         settings: ClientSettings | None = None,
         producer: str | None = None,
         on_loss: Callable[[Loss], None] | None = None,
+        on_wait: Callable[[AngariumError], None] | None = None,
     ) -> None:
         self.settings = settings or ClientSettings()
         self._bootstrap = bootstrap_addresses(servers)
         self._producer = producer
         self._on_loss = on_loss
+        self._on_wait = on_wait
         self._open: Opened | None = None
         self._is_closed = False
+        self._closings = Closings(seconds_max=None)
 
     # --- its life -------------------------------------------------------------------------------
 
@@ -74,12 +77,7 @@ class Client(Administration, GroupAdministration, Reading, Transactional):
         await self.connect()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def connect(self) -> None:
@@ -95,7 +93,7 @@ class Client(Administration, GroupAdministration, Reading, Transactional):
         self._is_closed = True
         opened, self._open = self._open, None
         if opened is not None:
-            await opened.close()
+            await self._closings.see_to(opened.close())
 
     async def is_healthy(self, *, timeout_s: float = 1.0) -> bool:
         """Tell whether the cluster answers and has somebody who leads it."""
@@ -107,19 +105,15 @@ class Client(Administration, GroupAdministration, Reading, Transactional):
 
     # --- publishing -----------------------------------------------------------------------------
 
+    @spelled_out(RecordFields)
     async def publish(
         self,
         topic: str,
         value: Text | None,
         *,
-        key: Text | None = None,
-        headers: HeadersLike | None = None,
-        partition: int | None = None,
         mode: DeliveryMode | None = None,
-        timestamp: Moment | None = None,
-        expires_at: Moment | None = None,
-        deliver_at: Moment | None = None,
         delay: float | timedelta | None = None,
+        **fields: Unpack[RecordFields],
     ) -> Receipt:
         """Publish a record and return its receipt once it is acknowledged as `mode` says.
 
@@ -133,48 +127,24 @@ class Client(Administration, GroupAdministration, Reading, Transactional):
         Raises `OutcomeUnknown` if the time was up before anybody could say whether it is stored;
         every other error means that it is not.
         """
-        record = outgoing(
-            value,
-            key=key,
-            headers=headers,
-            partition=partition,
-            mode=mode,
-            timestamp=timestamp,
-            expires_at=expires_at,
-            deliver_at=deliver_at,
-            delay=delay,
-        )
+        record = outgoing(value, mode, delay, **fields)
         return await self._publisher.publish(topic, record)
 
+    @spelled_out(RecordFields)
     def publish_nowait(
         self,
         topic: str,
         value: Text | None,
         *,
-        key: Text | None = None,
-        headers: HeadersLike | None = None,
-        partition: int | None = None,
         mode: DeliveryMode | None = None,
-        timestamp: Moment | None = None,
-        expires_at: Moment | None = None,
-        deliver_at: Moment | None = None,
         delay: float | timedelta | None = None,
+        **fields: Unpack[RecordFields],
     ) -> None:
         """Publish a record in the background; `flush` waits for it and raises what failed.
 
         Raises `LimitExceeded` (`buffered_bytes_max`) if too much is on its way already.
         """
-        record = outgoing(
-            value,
-            key=key,
-            headers=headers,
-            partition=partition,
-            mode=mode,
-            timestamp=timestamp,
-            expires_at=expires_at,
-            deliver_at=deliver_at,
-            delay=delay,
-        )
+        record = outgoing(value, mode, delay, **fields)
         self._publisher.publish_nowait(topic, record)
 
     def take_unattended(self, topic: str, record: Outgoing) -> None:
@@ -185,26 +155,23 @@ class Client(Administration, GroupAdministration, Reading, Transactional):
         except Exception as error:
             publisher.sending.note_failure(error, 1)
 
+    @spelled_out(RecordColumns)
     async def publish_batch(
         self,
         topic: str,
-        values: Sequence[Buffer | None],
+        values: Sequence[Text | None],
         *,
-        keys: Sequence[Buffer | None] | None = None,
-        headers: Sequence[HeadersOf | None] | None = None,
         partition: int | None = None,
         mode: DeliveryMode | None = None,
-        timestamps: int | Sequence[int] | None = None,
-        expires_at: int | Sequence[int] | None = None,
-        deliver_at: int | Sequence[int] | None = None,
+        **columns: Unpack[RecordColumns],
     ) -> tuple[Ack, ...]:
         """Publish many records at once: the fast way.
 
-        Each argument is a column, one entry per record; a time, in microseconds, may be one number
-        for all. Returns an acknowledgement for each batch the records were packed into. If a batch
-        fails its error is raised once all are answered, with a note of how many failed.
+        Each argument is a column, one entry per record; a time may be one for all. Returns an
+        acknowledgement for each batch the records were packed into. If a batch fails its error is
+        raised once all are answered, with a note of how many failed.
         """
-        table = Table(values, keys, headers, timestamps, expires_at, deliver_at)
+        table = Table.of(values, **columns)
         return await self._publisher.publish_table(topic, table, partition=partition, mode=mode)
 
     async def flush(self) -> None:
@@ -279,7 +246,7 @@ class Client(Administration, GroupAdministration, Reading, Transactional):
     def _keeper(self) -> Keeper:
         opened = self._opened
         if opened.keeper is None:
-            opened.keeper = Keeper(self._bootstrap, self.settings)
+            opened.keeper = Keeper(self._bootstrap, self.settings, on_wait=self._on_wait)
         return opened.keeper
 
     @property
@@ -287,7 +254,7 @@ class Client(Administration, GroupAdministration, Reading, Transactional):
         if self._is_closed:
             raise Unreachable("the client is closed")
         if self._open is None:
-            reach = Reach(self._bootstrap, self.settings)
+            reach = Reach(self._bootstrap, self.settings, on_wait=self._on_wait)
             self._open = Opened(reach, producer=self._producer, on_loss=self._on_loss)
         return self._open
 

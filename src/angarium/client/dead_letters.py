@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from angarium.api.transactions import Position
+from angarium.client.headers import RecordHeaders
 from angarium.client.records import Record
 from angarium.errors import GroupFenced, InvalidArgument, NotFound, TransactionPending
 from angarium.wire.operations import Operation
@@ -69,9 +70,9 @@ class DeadLetter(msgspec.Struct, frozen=True):
         return self.record.partition, self.record.offset
 
     @property
-    def headers(self) -> tuple[tuple[str, bytes | None], ...]:
+    def headers(self) -> RecordHeaders:
         """The original's own headers."""
-        return tuple(one for one in self.record.headers if not one[0].startswith(PREFIX))
+        return RecordHeaders(one for one in self.record.headers if not one[0].startswith(PREFIX))
 
 
 class LetterFilter(msgspec.Struct, frozen=True, kw_only=True):

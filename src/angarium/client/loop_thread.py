@@ -7,6 +7,8 @@ import threading
 from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from angarium.wire import Unreachable
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from concurrent.futures import Future
@@ -35,7 +37,11 @@ class LoopThread:
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Run `work` there, and return what will hold its result; cancelling that cancels it."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return asyncio.run_coroutine_threadsafe(work, self._loop)
+        except RuntimeError:
+            work.close()
+            raise Unreachable("the client is closed") from None
 
     def soon(self, action: Callable[[], None]) -> None:
         """Have `action` called there, without waiting for it."""

@@ -41,6 +41,7 @@ class Opened:
                 routes=reach.routes,
                 metadata=reach.metadata,
                 calls=reach.calls,
+                waiting=reach.waiting,
                 identities=Identities(reach.calls, producer),
                 on_loss=on_loss,
             )
@@ -59,6 +60,7 @@ class Opened:
             _log.error("closing although something published failed: %s", error)
         finally:
             self._refreshing.cancel()
+            await self.transactions.close()
             for subscription in list(self.subscriptions):
                 await subscription.close()
             if self.keeper is not None:
@@ -72,5 +74,6 @@ class Opened:
             await asyncio.sleep(self.reach.settings.refresh_s)
             with contextlib.suppress(AngariumError):
                 await self.reach.metadata.status()
-                for name in list(self.reach.routes.topics):
+            for name in list(self.reach.routes.topics):
+                with contextlib.suppress(AngariumError):
                     await self.reach.metadata.refresh(name)

@@ -8,20 +8,31 @@ from angarium.client.calls import Calls
 from angarium.client.metadata import Metadata
 from angarium.client.pool import Pool
 from angarium.client.routes import Routes
+from angarium.client.waiting import Waiting
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from angarium.client.addresses import Address
     from angarium.client.settings import ClientSettings
+    from angarium.errors import AngariumError
 
 
 class Reach:
     """Connections, the map of the cluster, and ways to ask."""
 
-    def __init__(self, bootstrap: tuple[Address, ...], settings: ClientSettings) -> None:
+    def __init__(
+        self,
+        bootstrap: tuple[Address, ...],
+        settings: ClientSettings,
+        *,
+        on_wait: Callable[[AngariumError], None] | None = None,
+    ) -> None:
         self.settings = settings
+        self.waiting = Waiting(on_wait)
         self.pool = Pool(settings)
         self.routes = Routes(self.pool, bootstrap, topics_max=settings.topics_max)
-        self.calls = Calls(self.routes, settings)
+        self.calls = Calls(self.routes, settings, self.waiting)
         self.metadata = Metadata(self.routes, self.calls)
 
     async def close(self, *, timeout_s: float) -> None:

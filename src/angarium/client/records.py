@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import msgspec
 
-from angarium.batch import AT_ONCE, NEVER, NO_TIMESTAMP, Batch, BatchSlice, Headers
+from angarium.batch import AT_ONCE, NEVER, NO_TIMESTAMP, Batch, BatchSlice
 from angarium.batch.deadlines import outside
+from angarium.client.headers import NO_HEADERS, RecordHeaders
+from angarium.client.times import moment
 from angarium.ids import Micros, Offset
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
 
     from angarium.batch.deadlines import Ranges
+    from angarium.batch.section import HeaderColumn
     from angarium.ids import Buffer
+
+_T = TypeVar("_T")
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
@@ -27,13 +33,49 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     """None for a PERFORMANCE record, which is stored nowhere."""
     key: bytes | None
     value: bytes | None
-    headers: Headers = ()
+    headers: RecordHeaders = NO_HEADERS
     timestamp: Micros = NO_TIMESTAMP
     """The producer's; 0 where it gave none."""
     append_time: Micros = Micros(0)
     """The leader's; 0 for a PERFORMANCE record."""
     expires_at: Micros = NEVER
     deliver_at: Micros = AT_ONCE
+
+    @property
+    def text(self) -> str:
+        """The value as UTF-8; empty where there is none. `UnicodeDecodeError` if it is no text."""
+        return (self.value or b"").decode()
+
+    @overload
+    def json(self) -> Any: ...
+    @overload
+    def json(self, shape: type[_T]) -> _T: ...
+    def json(self, shape: Any = Any) -> Any:
+        """Return the value, read as JSON; with a `shape` (a dataclass, a Struct) it has to fit.
+
+        Raises `ValueError` if it does not.
+        """
+        return msgspec.json.decode(self.value or b"", type=shape)
+
+    @property
+    def timestamp_datetime(self) -> datetime | None:
+        """When its producer says it happened; None where it gave no time."""
+        return moment(self.timestamp)
+
+    @property
+    def append_datetime(self) -> datetime | None:
+        """When the leader appended it; None for a PERFORMANCE record."""
+        return moment(self.append_time)
+
+    @property
+    def expires_datetime(self) -> datetime | None:
+        """When nobody sees it any more; None if that never happens."""
+        return moment(self.expires_at)
+
+    @property
+    def deliver_datetime(self) -> datetime | None:
+        """When queue and key groups got it at the earliest; None if it was not delayed."""
+        return moment(self.deliver_at)
 
 
 class ReceivedBatch(msgspec.Struct, frozen=True, gc=False):
@@ -63,7 +105,7 @@ class ReceivedBatch(msgspec.Struct, frozen=True, gc=False):
             nothing if self.is_live else batch.offsets(start, stop),
             nothing if section.keys is None else section.keys.items(start, stop),
             section.values.items(start, stop),
-            repeat(()) if section.headers is None else section.headers.items(start, stop),
+            header_items(section.headers, start, stop),
             batch.timestamps()[start:stop] if columns.timestamps else repeat(header.timestamp_max),
             repeat(header.append_time),
             batch.expires_at()[start:stop] if columns.expires_at else repeat(header.expires_at_max),
@@ -92,6 +134,13 @@ class ReceivedBatch(msgspec.Struct, frozen=True, gc=False):
         # Arrow believes offsets without looking, so somebody has to have looked.
         checked = Batch.parse(self.batch.buffer, compacted=True)
         return to_arrow(BatchSlice(checked, self.start, self.stop))
+
+
+def header_items(column: HeaderColumn | None, start: int, stop: int) -> Iterable[RecordHeaders]:
+    """Return the headers of the records at positions `start` to `stop`."""
+    if column is None:
+        return repeat(NO_HEADERS)
+    return map(RecordHeaders, column.items(start, stop))
 
 
 def received(

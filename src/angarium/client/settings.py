@@ -7,7 +7,8 @@ from typing import Final
 
 from angarium.batch import Codec
 from angarium.errors import InvalidArgument
-from angarium.wire import Backoff, WireLimits
+from angarium.retrying import Backoff
+from angarium.wire import WireLimits
 
 REMEMBERED_BATCHES: Final = 5
 """How many of a producer's last batches a partition answers with their offsets when they come

@@ -16,20 +16,33 @@ Moment: TypeAlias = int | datetime | timedelta
 """Microseconds since 1970, a datetime with its time zone, or a distance from now."""
 
 
-def micros(moment: Moment | object) -> int:
-    """Return `moment` in microseconds since 1970; `InvalidArgument` if it is none, or zoneless."""
-    if isinstance(moment, int):
-        return moment
-    if isinstance(moment, timedelta):
-        return time.time_ns() // 1000 + moment // _MICROSECOND
-    if not isinstance(moment, datetime):
+def micros(time_of: Moment | object) -> int:
+    """Return `time_of` in microseconds since 1970; `InvalidArgument` if it is none, or zoneless."""
+    if isinstance(time_of, int):
+        return time_of
+    if isinstance(time_of, timedelta):
+        return time.time_ns() // 1000 + time_of // _MICROSECOND
+    if not isinstance(time_of, datetime):
         raise InvalidArgument(
-            f"{moment!r} is no time; give a datetime with its zone, a timedelta from now, or "
+            f"{time_of!r} is no time; give a datetime with its zone, a timedelta from now, or "
             "microseconds since 1970"
         )
-    if moment.tzinfo is None:
-        raise InvalidArgument(f"{moment} has no time zone; write datetime.now(UTC), for instance")
-    return (moment - _EPOCH) // _MICROSECOND
+    if time_of.tzinfo is None:
+        raise InvalidArgument(f"{time_of} has no time zone; write datetime.now(UTC), for instance")
+    return (time_of - _EPOCH) // _MICROSECOND
+
+
+def moment(time_us: int) -> datetime | None:
+    """Return microseconds since 1970 as a datetime in UTC.
+
+    None for 0, which stands for no time, and for what is beyond all datetimes: never.
+    """
+    if not time_us:
+        return None
+    try:
+        return _EPOCH + timedelta(microseconds=time_us)
+    except OverflowError:
+        return None
 
 
 def milliseconds(span: float | timedelta | None) -> int | None:

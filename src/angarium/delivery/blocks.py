@@ -140,10 +140,6 @@ class Marks:
         """Put one offset into the set."""
         self.add(offset >> SHIFT, 1 << (offset & REST))
 
-    def remove_offset(self, offset: int) -> None:
-        """Take one offset out of the set."""
-        self.remove(offset >> SHIFT, 1 << (offset & REST))
-
 
 class Pool(Marks):
     """A set of offsets of which the lowest are taken out first."""

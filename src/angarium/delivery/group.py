@@ -215,13 +215,17 @@ class GroupDelivery:
         now: Micros,
         delay: int | None = None,
         reason: str = "",
+        is_final: bool = False,
     ) -> Accepted | Refused:
         """Count a failed attempt at records on loan; they come again, not before `delay` µs.
 
-        Without a delay as the group's backoff says. After the last attempt it is a dead letter.
+        Without a delay as the group's backoff says. After the last attempt, or one that `is_final`
+        whatever the group's settings are, it is a dead letter.
         """
         self._follow(now)
-        return settlements.fail(self._ledger, member, ranges, now=now, delay=delay, reason=reason)
+        return settlements.fail(
+            self._ledger, member, ranges, now=now, delay=delay, reason=reason, is_final=is_final
+        )
 
     def release(self, member: str, ranges: tuple[int, ...], *, now: Micros) -> Accepted | Refused:
         """Take records on loan back untried."""
@@ -309,7 +313,8 @@ class GroupDelivery:
         times = [ledger.loans.next_deadline, ledger.proposals.again_at]
         if self._grace_until:
             times.append(self._grace_until)
-        elif ledger.loans.hungry and not self.group.paused:
+        elif ledger.loans.hungry and not (self.group.paused or self.is_behind):
+            # While nothing is lent, what is due stays due: its time would wake us without end.
             times.append(ledger.order.wake_at())
         known = [time for time in times if time is not None]
         return Micros(max(min(known), now)) if known else None

@@ -177,14 +177,21 @@ class Ledger:
             self.fail(offset, now=now, reason=reason)
 
     def fail(
-        self, offset: int, *, now: Micros, reason: str, delay: int | None = None, ticket: int = 0
+        self,
+        offset: int,
+        *,
+        now: Micros,
+        reason: str,
+        delay: int | None = None,
+        is_final: bool = False,
+        ticket: int = 0,
     ) -> int:
         """Count an attempt; return how many changes that takes."""
         known = self.group.attempts.get(offset)
         attempts = 1 if known is None else known.count + 1
         settings = self.group.settings
         may_bury = not self.is_stream or settings.poison is Poison.DEAD_LETTER
-        is_last = may_bury and attempts >= settings.max_attempts
+        is_last = is_final or (may_bury and attempts >= settings.max_attempts)
         if is_last:
             delay = 0
         elif delay is None:

@@ -50,10 +50,6 @@ class Borrower:
         """How many more records it may be lent."""
         return self.credit - self.on_loan
 
-    def open_blocks(self) -> list[tuple[int, int]]:
-        """Return what it holds, upward."""
-        return sorted((block, loan.open) for block, loan in self.loans.items() if loan.open)
-
 
 class Loan:
     """What one member holds of one block."""

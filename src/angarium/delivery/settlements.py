@@ -68,8 +68,12 @@ def fail(
     now: Micros,
     delay: int | None,
     reason: str,
+    is_final: bool,
 ) -> Accepted | Refused:
-    """Count a failed attempt at records on loan. In a stream only the first of them has failed."""
+    """Count a failed attempt at records on loan. In a stream only the first of them has failed.
+
+    `is_final`: there is not to be another attempt.
+    """
     held = _held(ledger, member, ranges)
     if isinstance(held, Refused):
         return held
@@ -84,7 +88,8 @@ def fail(
         ledger.loans.take_back(loan, bits)
     ticket = ledger.next_ticket()
     waits_for = sum(
-        ledger.fail(offset, now=now, delay=delay, reason=reason, ticket=ticket) for offset in failed
+        ledger.fail(offset, now=now, delay=delay, reason=reason, is_final=is_final, ticket=ticket)
+        for offset in failed
     )
     return Accepted(records, ledger.ticket(waits_for))
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from angarium.doors.status import UNAVAILABLE, status_of
 from angarium.errors import AngariumError
+from angarium.retrying import Backoff, Tries
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -39,9 +40,8 @@ if TYPE_CHECKING:
 PATIENCE_S: Final = 5.0
 """How long a request waits for the cluster. Then the client is told what the last try was told."""
 
-PAUSE_S: Final = 0.02
-PAUSE_S_MAX: Final = 0.2
-"""Between two tries: doubled each time, up to the second."""
+PAUSES: Final = Backoff(first_s=0.02, longest_s=0.2)
+"""Between two tries."""
 
 T = TypeVar("T")
 B = TypeVar("B", bound="GroupBroker")
@@ -54,18 +54,14 @@ def patient(broker: B) -> B:
 
 async def patiently(attempt: Callable[[], Awaitable[T]]) -> T:
     """Return what `attempt` returns, repeated while it fails definitely and for a moment only."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + PATIENCE_S
-    pause_s = PAUSE_S
+    tries = Tries(PAUSES, deadline=asyncio.get_running_loop().time() + PATIENCE_S)
     while True:
         try:
             return await attempt()
         except AngariumError as error:
             # The table gives this status to nothing that may have had an effect.
-            if status_of(error) is not UNAVAILABLE or loop.time() + pause_s > deadline:
+            if status_of(error) is not UNAVAILABLE or not await tries.pause():
                 raise
-        await asyncio.sleep(pause_s)
-        pause_s = min(2 * pause_s, PAUSE_S_MAX)
 
 
 class _Patient:

@@ -55,6 +55,8 @@ class Exit(IntEnum):
     """A named bound was reached."""
     DATA = 8
     """Stored bytes are damaged."""
+    REMOVED = 9
+    """The node was removed from its cluster: starting it again changes nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +85,9 @@ OUT_OF_RANGE: Final = Status(
 )
 STATE_FORBIDS: Final = Status(
     grpc=GrpcCode.FAILED_PRECONDITION, http=409, graphql="CONFLICT", exit=Exit.CONFLICT
+)
+REMOVED: Final = Status(
+    grpc=GrpcCode.FAILED_PRECONDITION, http=409, graphql="CONFLICT", exit=Exit.REMOVED
 )
 USED_OTHERWISE: Final = Status(
     grpc=GrpcCode.FAILED_PRECONDITION, http=422, graphql="CONFLICT", exit=Exit.CONFLICT
@@ -142,6 +147,7 @@ STATUSES: Final[Mapping[str, Status]] = {
     # the cluster's state
     "NOT_LEADER": UNAVAILABLE,
     "PRECONDITION_FAILED": STATE_FORBIDS,
+    "TOO_FEW_REPLICAS": UNAVAILABLE,
     "OUTCOME_UNKNOWN": OUTCOME_UNKNOWN,
     "RESOURCE_EXHAUSTED": TOO_MUCH,
     "TOO_LARGE": TOO_LARGE,
@@ -152,10 +158,12 @@ STATUSES: Final[Mapping[str, Status]] = {
     "CORRUPT_DATA": DAMAGED,
     "IDENTITY_LOST": DAMAGED,
     "NEWER_RELEASE": STATE_FORBIDS,
+    "FOLDER_IN_USE": STATE_FORBIDS,
     # Raft
     "RAFT": INTERNAL,
     "PROPOSAL_DROPPED": UNAVAILABLE,
     "UNKNOWN_PEER": STATE_FORBIDS,
+    "CONTRADICTED": DAMAGED,
     "LOCAL_MESSAGE": INVALID,
     "INVALID_CONF_CHANGE": INVALID,
     "LOG_CONTRADICTION": DAMAGED,
@@ -170,6 +178,10 @@ STATUSES: Final[Mapping[str, Status]] = {
     "VERSION_MISMATCH": STATE_FORBIDS,
     "WRONG_CLUSTER": STATE_FORBIDS,
     "WRONG_NODE": STATE_FORBIDS,
+    "ROLLED_BACK": STATE_FORBIDS,
+    "NODE_REMOVED": REMOVED,
+    "NODE_IS_ALIVE": STATE_FORBIDS,
+    "NOT_REGISTERED": UNAVAILABLE,
     "UNSUPPORTED_OPERATION": NOT_SERVED,
     "UNREACHABLE": UNAVAILABLE,
     "CONNECTION_LOST": OUTCOME_UNKNOWN,

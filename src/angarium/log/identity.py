@@ -15,6 +15,7 @@ from angarium.batch.checksum import crc32c_of_bytes
 from angarium.errors import AlreadyExists, CorruptData, StorageError
 from angarium.ids import Incarnation, NodeId
 from angarium.log.disk import replace_file
+from angarium.log.folder_lock import LOCK_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +26,7 @@ IDENTITY_NAME: Final = "identity"
 
 _TITLE: Final = "angarium identity 1"
 _INCARNATION_BITS: Final = 48
-_NO_DATA: Final = frozenset({IDENTITY_NAME, f"{IDENTITY_NAME}.draft", "lost+found"})
+NO_DATA: Final = frozenset({f"{IDENTITY_NAME}.draft", LOCK_NAME, "lost+found"})
 """Names that say nothing about data: a draft is left by a power cut during `create`."""
 
 
@@ -86,7 +87,7 @@ def check(disk: Disk, expected: Identity) -> None:
 
 
 def _check_empty(disk: Disk) -> None:
-    others = [name for name in disk.list("") if name not in _NO_DATA]
+    others = [name for name in disk.list("") if name not in NO_DATA and name != IDENTITY_NAME]
     if others:
         raise CorruptData(
             f"the file {IDENTITY_NAME!r} is missing beside {', '.join(others)}: "

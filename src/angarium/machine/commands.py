@@ -106,6 +106,8 @@ class Decide(_OfTransaction, frozen=True, kw_only=True, array_like=True):
     commit: bool
     stages: tuple[tuple[GroupId, tuple[str, ...]], ...] = ()
     """For a commit: each participant with the stages to publish there, in order."""
+    content: str = ""
+    """For a commit: what it is of, in its owner's words."""
 
 
 class Finish(_OfTransaction, frozen=True, kw_only=True, array_like=True):

@@ -18,16 +18,16 @@ import msgspec
 
 from angarium.errors import ProducerFenced, TransactionAborted, TransactionPending
 from angarium.machine import commands
-from angarium.machine.limits import NAME_CHARACTERS_MAX
+from angarium.machine.limits import CONTENT_CHARACTERS_MAX, NAME_CHARACTERS_MAX
 from angarium.machine.outcomes import Decided, Done, Refused, limited, oversized, refused
-from angarium.machine.overlay import Overlay
+from angarium.machine.overlay import Recency, RecencyOverlay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from angarium.machine.commands import Begin, Decide, Finish, SeriesDelete
     from angarium.machine.limits import Limits
-    from angarium.machine.overlay import Table
+    from angarium.machine.overlay import RecencyTable
 
 
 class Phase(IntEnum):
@@ -53,6 +53,9 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
     """What to publish where, so that any later leader of the home can see it through."""
     committed: tuple[int, int] = (-1, -1)
     """Sequence and epoch of the newest commit."""
+    content: str = ""
+    """What the newest commit was of, as its owner put it: whoever commits that sequence again is
+    told, and can see whether it is the same."""
 
 
 class Decisions:
@@ -61,13 +64,14 @@ class Decisions:
     __slots__ = ("count", "records")
 
     def __init__(self) -> None:
-        self.records: Table[str, Decision] = {}
+        self.records: RecencyTable[str, Decision] = Recency()
         self.count = 0
 
     def fork(self) -> Decisions:
         """Return a view that can be written ahead of this one."""
         other = Decisions.__new__(Decisions)
-        other.records = Overlay(self.records)
+        assert isinstance(self.records, Recency)
+        other.records = RecencyOverlay(self.records)
         other.count = self.count
         return other
 
@@ -87,7 +91,7 @@ class Decisions:
                 return Done(changed=False)
             self.records[command.name] = msgspec.structs.replace(record, participants=joined)
             return Done()
-        self._put(command, record, Phase.OPEN, participants=command.participants)
+        self._put(command, record, Phase.OPEN, limits, participants=command.participants)
         return Done()
 
     def decide(self, command: Decide, limits: Limits) -> Refused | Decided:
@@ -102,11 +106,21 @@ class Decisions:
             return verdict
         if len(command.stages) > limits.participants_max:
             return oversized("participants_max", "too many partitions in one transaction")
+        if len(command.content) > CONTENT_CHARACTERS_MAX:
+            return oversized("CONTENT_CHARACTERS_MAX", "a commit says too much of what it is of")
         phase = Phase.COMMITTED if command.commit else Phase.ABORTED
         participants: tuple[int, ...] = tuple(group for group, _ in command.stages)
         if record is not None and _is_at(record, command):
             participants = tuple(dict.fromkeys((*record.participants, *participants)))
-        self._put(command, record, phase, participants=participants, stages=command.stages)
+        self._put(
+            command,
+            record,
+            phase,
+            limits,
+            participants=participants,
+            stages=command.stages,
+            content=command.content,
+        )
         return Decided(command.commit)
 
     def finish(self, command: Finish) -> Refused | Done:
@@ -152,7 +166,7 @@ class Decisions:
         if record is None:
             if not 0 < len(name) <= NAME_CHARACTERS_MAX:
                 return oversized("NAME_CHARACTERS_MAX", "a transaction's name is too long or empty")
-            if self.count >= limits.series_max:
+            if self.count >= limits.series_max and self._forgettable(command.time, limits) is None:
                 return limited("series_max", "the home knows no more names of transactions")
             return None
         here, there = (command.epoch, command.sequence), (record.epoch, record.sequence)
@@ -173,23 +187,47 @@ class Decisions:
             verdict = refused(TransactionPending, f"{name} {there} is not decided yet")
         return verdict
 
+    def _make_room(self, now: int, limits: Limits) -> None:
+        """Forget the name unused for longest where there is no room for another one."""
+        if self.count >= limits.series_max:
+            name = self._forgettable(now, limits)
+            assert name is not None, "judged before"
+            del self.records[name]
+            self.count -= 1
+
+    def _forgettable(self, now: int, limits: Limits) -> str | None:
+        """Return the name unused for longest, if it has been for long enough."""
+        for name in self.records.in_order():
+            record = self.records.get(name)
+            assert record is not None, "it was listed"
+            if now - record.opened_at <= limits.decisions_micros_min:
+                return None  # those behind it were used later
+            if record.phase in {Phase.ABORTED, Phase.FINISHED}:
+                return name
+        return None
+
     def _put(
         self,
         command: Begin | Decide,
         record: Decision | None,
         phase: Phase,
+        limits: Limits,
         *,
         participants: tuple[int, ...] = (),
         stages: tuple[tuple[int, tuple[str, ...]], ...] = (),
+        content: str = "",
     ) -> None:
         committed = record.committed if record is not None else (-1, -1)
         opened_at = int(command.time)
         if record is None:
+            self._make_room(command.time, limits)
             self.count += 1
         elif _is_at(record, command):
             opened_at = record.opened_at
         if phase is Phase.COMMITTED:
             committed = (command.sequence, command.epoch)
+        else:
+            content = record.content if record is not None else ""
         self.records[command.name] = Decision(
             epoch=command.epoch,
             sequence=command.sequence,
@@ -198,6 +236,7 @@ class Decisions:
             participants=participants,
             stages=stages,
             committed=committed,
+            content=content,
         )
 
 

@@ -2,7 +2,8 @@
 
 A limit changes only through a `Configure` entry, and so at the same place of the log everywhere.
 At a limit the command is refused with `RESOURCE_EXHAUSTED` and the limit's name, and nothing
-changes; the one exception is `producers_max`, where the longest silent producer makes room.
+changes; the exceptions are `producers_max` and `series_max`, where the longest silent one makes
+room, and `keys_max`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ OFFSET_MAX: Final = (1 << 63) - 1
 
 NAME_CHARACTERS_MAX: Final = 256
 """Length of a transaction's, stage's, group's or member's name. Longer ones are refused."""
+
+CONTENT_CHARACTERS_MAX: Final = 1_024
+"""Length of what a commit says it is of, kept for whoever repeats it. A longer text is refused."""
 
 REASON_CHARACTERS_MAX: Final = 512
 """Length of the reason kept with a retry or a dead letter. The rest is cut off."""
@@ -32,7 +36,16 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Producers that stay until deleted. At the limit a new named producer is refused."""
 
     series_max: int = 10_000
-    """Names of transactions remembered, here and as a home. At the limit a new name is refused."""
+    """Names of transactions remembered, here and as a home. At the limit the one unused for longest
+    makes room, if it has been for long enough (below); otherwise a new name is refused."""
+
+    series_micros_min: int = 24 * 3_600 * 1_000_000
+    """How long a participant remembers a name that its home has decided for; the home is what keeps
+    a commit from being repeated. Names that this partition decides for are never forgotten."""
+
+    decisions_micros_min: int = 30 * 24 * 3_600 * 1_000_000
+    """How long a home remembers a name, at the least. One that comes again after it was forgotten
+    is a new one."""
 
     attempts_max: int = 8
     """Undecided transactions of one name in this partition. At the limit a further one waits."""
@@ -41,7 +54,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Stages of one open transaction. At the limit a new stage is refused."""
 
     staged_bytes_max: int = 256 << 20
-    """Bytes of all open stages together. At the limit a stage grows no further."""
+    """Bytes of all open stages together. At the limit a stage grows no further. At level 2 leaders
+    put their node's setting here, and say with it:"""
+
+    stages_beside: bool = False
+    """Open stages are copied as files beside a snapshot, so that they may be larger than one. No
+    limit, but of the same kind: releases before level 2 know nothing of such files."""
 
     staged_acks_max: int = 16_384
     """Acknowledged ranges that wait in one stage. At the limit the stage grows no further."""

@@ -11,7 +11,10 @@ same writes: rows written on the sheet hide it, all others are the same in both.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -37,6 +40,9 @@ class RecencyTable(Table[K, V], Protocol[K, V]):
     def oldest(self) -> K:
         """Return the key whose last write is furthest back; the table is not empty."""
 
+    def in_order(self) -> Iterator[K]:
+        """Yield all keys, the one whose last write is furthest back first."""
+
 
 class Recency(OrderedDict[K, V]):
     """The real table with an order of writes."""
@@ -49,6 +55,10 @@ class Recency(OrderedDict[K, V]):
     def oldest(self) -> K:
         """Return the key whose last write is furthest back."""
         return next(iter(self))
+
+    def in_order(self) -> Iterator[K]:
+        """Yield all keys, the one whose last write is furthest back first."""
+        return iter(self)
 
 
 class Overlay(Generic[K, V]):
@@ -106,8 +116,10 @@ class RecencyOverlay(Overlay[K, V]):
 
     def oldest(self) -> K:
         """Return the key whose last write is furthest back: below if possible, else here."""
+        return next(self.in_order())
+
+    def in_order(self) -> Iterator[K]:
+        """Yield all keys, the one whose last write is furthest back first."""
         rows = self._rows
-        for key in self._order:
-            if key not in rows:
-                return key
-        return next(key for key, (_, row) in rows.items() if row is not None)
+        yield from (key for key in self._order if key not in rows)
+        yield from (key for key, (_, row) in rows.items() if row is not None)

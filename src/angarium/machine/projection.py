@@ -75,11 +75,13 @@ class _Step(msgspec.Struct, frozen=True):
 class Projection:
     """The partition ahead of its commits. Memory is bounded by the uncommitted tail."""
 
-    __slots__ = ("_first", "_numbering", "_overlays", "_steps")
+    __slots__ = ("_first", "_now", "_numbering", "_overlays", "_steps")
 
     def __init__(self, machine: PartitionMachine) -> None:
         numbering = machine.numbering.fork()
         self._numbering = numbering
+        self._now: int | None = None
+        """The latest time that the leader has said."""
         self._steps: deque[_Step] = deque()
         self._first = 1
         """The number of the step at the left of `_steps`."""
@@ -120,6 +122,7 @@ class Projection:
         outcomes: list[Outcome] = []
         accepted = []
         accepted_outcomes = []
+        now = self._time(now)
         for batch in batches:
             _, _, _, span, producer, sequence, epoch = PLACE.unpack_from(batch)
             clock = numbering.clock
@@ -149,7 +152,7 @@ class Projection:
     def submit(self, command: Command, *, term: Term, now: Micros) -> Prepared:
         """Prepare the entry for `command`, unless it would change nothing."""
         numbering = self._numbering
-        time = Micros(max(now, numbering.clock + 1))
+        time = Micros(max(self._time(now), numbering.clock + 1))
         command = msgspec.structs.replace(command, time=time)
         if isinstance(command, Cursors):
             verdict = numbering.tick(command)
@@ -164,6 +167,22 @@ class Projection:
             return Prepared(None, (outcome,))
         self._project((outcome,))
         return Prepared(encode(command), (outcome,))
+
+    def time(self, now: Micros) -> Micros:
+        """Return what time it is in the partition when it is `now` for its leader.
+
+        Later than `now` where a former leader's clock was ahead: time cannot go back, and would
+        stand still until the others have caught up. It goes half as fast instead.
+        """
+        clock = self._numbering.clock
+        if self._now is None:
+            self._now = now
+        return now if now > clock else Micros(clock + max(now - self._now, 0) // 2)
+
+    def _time(self, now: Micros) -> Micros:
+        time = self.time(now)
+        self._now = now
+        return time
 
     def replay(self, term: Term, data: Buffer) -> None:
         """Take an entry that is in the log already and not applied yet, in log order."""

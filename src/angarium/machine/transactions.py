@@ -45,7 +45,7 @@ from angarium.machine.outcomes import (
     oversized,
     refused,
 )
-from angarium.machine.overlay import Overlay
+from angarium.machine.overlay import Overlay, Recency, RecencyOverlay
 from angarium.machine.place import spans as spans_of
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from angarium.ids import Term
     from angarium.machine.commands import Abort, Commit, SeriesDelete, Stage
     from angarium.machine.limits import Limits
-    from angarium.machine.overlay import Table
+    from angarium.machine.overlay import RecencyTable, Table
 
 NOTHING_COMMITTED: Final = -1
 
@@ -94,6 +94,9 @@ class Series(msgspec.Struct, frozen=True, array_like=True):
     closed: tuple[int, int] = (-1, -1)
     """The highest (epoch, sequence) that has ended. Nothing at or below it is opened again."""
     attempts: tuple[Attempt, ...] = ()
+    ended_at: int = 0
+    """When the last one ended here, if the name's home remembers what was committed, or nothing
+    was; 0: this partition has decided, and nobody else would know."""
 
 
 class Publication(msgspec.Struct, frozen=True):
@@ -109,7 +112,7 @@ class Transactions:
     __slots__ = ("next_slot", "series", "series_count", "staged_bytes", "stages")
 
     def __init__(self) -> None:
-        self.series: Table[str, Series] = {}
+        self.series: RecencyTable[str, Series] = Recency()
         self.stages: Table[StageKey, OpenStage] = {}
         self.series_count = 0
         self.staged_bytes = 0
@@ -118,7 +121,8 @@ class Transactions:
     def fork(self) -> Transactions:
         """Return a view that can be written ahead of this one."""
         other = Transactions.__new__(Transactions)
-        other.series = Overlay(self.series)
+        assert isinstance(self.series, Recency)
+        other.series = RecencyOverlay(self.series)
         other.stages = Overlay(self.stages)
         other.series_count = self.series_count
         other.staged_bytes = self.staged_bytes
@@ -152,6 +156,7 @@ class Transactions:
         self.stages[name, *here, command.stage] = grown
         self.staged_bytes += len(command.batches)
         if series is None:
+            self._make_room(command.time, limits)
             self.series_count += 1
         self.series[name] = msgspec.structs.replace(
             known,
@@ -170,7 +175,7 @@ class Transactions:
         attempt = _find(known, *here)
         verdict: Refused | Decided | None = None
         if is_new:
-            verdict = self._judge_new_name(name, limits)
+            verdict = self._judge_new_name(name, command.time, limits)
         elif command.epoch < known.epoch:
             verdict = refused(ProducerFenced, f"{name} is in epoch {known.epoch} now")
         elif command.sequence <= known.committed:
@@ -188,11 +193,32 @@ class Transactions:
             verdict = limited("attempts_max", f"{name} has too many undecided transactions")
         return verdict
 
-    def _judge_new_name(self, name: str, limits: Limits) -> Refused | None:
+    def _judge_new_name(self, name: str, now: int, limits: Limits) -> Refused | None:
         if not 0 < len(name) <= NAME_CHARACTERS_MAX:
             return oversized("NAME_CHARACTERS_MAX", "a transaction's name is too long or empty")
-        if self.series_count >= limits.series_max:
+        if self.series_count >= limits.series_max and self._forgettable(now, limits) is None:
             return limited("series_max", "the partition knows no more names of transactions")
+        return None
+
+    def _make_room(self, now: int, limits: Limits) -> None:
+        """Forget the name unused for longest where there is no room for another one."""
+        if self.series_count >= limits.series_max:
+            name = self._forgettable(now, limits)
+            assert name is not None, "judged before"
+            del self.series[name]
+            self.series_count -= 1
+
+    def _forgettable(self, now: int, limits: Limits) -> str | None:
+        """Return the name unused for longest of those that a home remembers, if long enough.
+
+        Costs a look at each name that nobody else remembers and that was used before it.
+        """
+        for name in self.series.in_order():
+            series = self.series.get(name)
+            assert series is not None, "it was listed"
+            if series.attempts or not series.ended_at:
+                continue
+            return name if now - series.ended_at > limits.series_micros_min else None
         return None
 
     def _grown(
@@ -272,6 +298,7 @@ class Transactions:
         assert attempt is None or attempt in ended
         drops = tuple(slot for one in ended for slot in self._drop(name, one))
         if series is None:
+            self._make_room(command.time, limits)
             self.series_count += 1
         here = (command.epoch, command.sequence)
         self.series[name] = Series(
@@ -281,6 +308,7 @@ class Transactions:
             next_offset=offset,
             closed=max((known.closed, here, *((one.epoch, one.sequence) for one in ended))),
             attempts=tuple(one for one in known.attempts if one not in ended),
+            ended_at=_ended_at(known, attempt, command.time, commits=True),
         )
         decided = Decided(True, Offset(next_offset), Offset(offset))
         return decided, Publication(tuple(stages), tuple(acks)), drops
@@ -293,7 +321,7 @@ class Transactions:
         verdict: Refused | Decided | None = None
         if command.sequence <= known.committed:
             verdict = _already(known, command.sequence)
-        elif is_new and (full := self._judge_new_name(name, limits)) is not None:
+        elif is_new and (full := self._judge_new_name(name, command.time, limits)) is not None:
             verdict = full
         elif attempt is None and here <= known.closed:
             verdict = refused(TransactionAborted, f"{name} {here} has been aborted")
@@ -324,7 +352,7 @@ class Transactions:
         name, here = command.name, (command.epoch, command.sequence)
         series = self.series.get(name)
         if series is None:
-            verdict = self._judge_new_name(name, limits)
+            verdict = self._judge_new_name(name, command.time, limits)
             if verdict is not None:
                 return verdict, ()
         known = series or Series()
@@ -335,12 +363,14 @@ class Transactions:
             if here <= known.closed:
                 return Decided(False, repeated=True), ()
         if series is None:
+            self._make_room(command.time, limits)
             self.series_count += 1
         drops = self._drop(name, attempt) if attempt is not None else ()
         self.series[name] = msgspec.structs.replace(
             known,
             closed=max(known.closed, here),
             attempts=tuple(one for one in known.attempts if one is not attempt),
+            ended_at=_ended_at(known, attempt, command.time, commits=False),
         )
         return Decided(False), drops
 
@@ -406,6 +436,13 @@ def _find(series: Series, epoch: int, sequence: int) -> Attempt | None:
 
 def _is_overdue(attempt: Attempt, now: int, limits: Limits) -> bool:
     return now - attempt.opened_at > limits.transaction_micros_max
+
+
+def _ended_at(known: Series, attempt: Attempt | None, now: int, *, commits: bool) -> int:
+    """Return since when a name may be forgotten: 0 if it has commits that only we know of."""
+    is_decided_here = attempt is not None and attempt.home is None
+    has_own_commits = known.committed != NOTHING_COMMITTED and not known.ended_at
+    return 0 if has_own_commits or (commits and is_decided_here) else now
 
 
 def _already(series: Series, sequence: int) -> Decided:

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from itertools import count
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from angarium.api import ClusterStatus
 from angarium.errors import (
     AngariumError,
     InvalidArgument,
-    NotFound,
     NotLeader,
     OutcomeUnknown,
-    PreconditionFailed,
-    no_partition,
 )
 from angarium.ids import CATALOG_GROUP, Index, NodeId
 from angarium.machine.catalog import (
@@ -39,19 +35,22 @@ from angarium.machine.catalog.values import (
     TopicMade,
 )
 from angarium.machine.outcomes import Done, Refused
+from angarium.node.admission import check_not_removed
+from angarium.node.catalog_view import CatalogView
 from angarium.node.deadlines import in_time
 from angarium.node.joining import cluster_name
-from angarium.wire import Unreachable
+from angarium.node.naming import partition_name
+from angarium.retrying import Backoff, Tries
 from angarium.wire.error_codec import Failure, error_of
+from angarium.wire.errors import NodeIsAlive, NodeRemoved
 from angarium.wire.operations import Operation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from angarium.ids import Buffer
+    from angarium.ids import Buffer, GroupId
     from angarium.machine.catalog import CatalogApplied, CatalogCommand, CatalogOutcome
     from angarium.machine.catalog.values import Node as Member
-    from angarium.machine.catalog.values import Partition, Topic
     from angarium.node.node import Node
 
 _log = logging.getLogger(__name__)
@@ -71,14 +70,10 @@ _KINDS: Final[dict[str, type[CatalogOutcome]]] = {
     )
 }
 
-REMOVED_FAILURES: Final = 10
-"""After so many attempts to introduce itself, and again after as many, a node asks the others
-whether it still belongs to them."""
+TELL_S_MAX: Final = 1.0
+"""How long a peer may take to pass on who this node is."""
 
-REMOVED_ANSWER_S_MAX: Final = 1.0
-
-INTRODUCE_PAUSE_S_MIN: Final = 0.002
-INTRODUCE_PAUSE_S_MAX: Final = 0.1
+INTRODUCE_PAUSES: Final = Backoff(first_s=0.002, longest_s=0.1)
 """How long a node that could not introduce itself waits before it tries again: at first hardly at
 all, for a leader that has just been elected serves in a moment, then twice as long each time."""
 
@@ -91,7 +86,7 @@ class _Answer(msgspec.Struct, frozen=True, array_like=True):
     applied: Index
 
 
-class CatalogDesk:
+class CatalogDesk(CatalogView):
     """Where a node asks about the cluster, and asks for changes of it."""
 
     def __init__(self, node: Node) -> None:
@@ -100,6 +95,7 @@ class CatalogDesk:
         self.is_current = False
         """Whether this node's catalog has caught up since its start. Until then it may lack what
         this node itself took part in before: how far a log is committed is not synced."""
+        self._last: CatalogMachine | None = None
         self.watchers: list[Callable[[CatalogApplied | None], None]] = []
         """Called when something in the catalog has changed here."""
 
@@ -109,9 +105,28 @@ class CatalogDesk:
     def machine(self) -> CatalogMachine:
         """The catalog as of the last entry applied here."""
         replica = self._node.host.catalog
-        if replica is None:
-            raise Unreachable("this node's catalog is being repaired")
-        return replica.catalog.machine
+        machine = None if replica is None else replica.catalog.machine
+        if machine is None or (self._last is not None and not machine.cluster):
+            # Its replica was lost to damage, and is not back yet: what it knew is still true.
+            machine = self._last
+        if machine is None:
+            raise NotLeader(self._without())
+        self._last = machine
+        return machine
+
+    @property
+    def _known(self) -> CatalogMachine:
+        return self.machine
+
+    def _without(self) -> str:
+        """Say why this node has no catalog."""
+        reasons = [one for one in self._node.healing.reasons() if one.startswith("the catalog")]
+        return (reasons or ["the catalog is being copied to this node"])[0]
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this node has a copy of it at the moment; damage may have taken it."""
+        return self._node.host.catalog is not None
 
     @property
     def applied(self) -> Index:
@@ -119,33 +134,25 @@ class CatalogDesk:
         replica = self._node.host.catalog
         return replica.applied if replica is not None else Index(0)
 
-    def check_formed(self) -> None:
-        """Raise `NotLeader` as long as this catalog knows of no member.
-
-        The first id is that of the node that forms the cluster. Until the catalog has said so, a
-        newcomer would be given the same one.
-        """
-        if not self.machine.cluster or not self.machine.nodes.by_id:
-            raise NotLeader("the cluster is being formed")
-
-    def topic(self, name: str) -> Topic:
-        """Return a topic by name; raises `NotFound`."""
-        topics = self.machine.topics
-        known = topics.by_name.get(name)
-        if known is None:
-            raise NotFound(f"there is no topic {name!r}")
-        return topics.by_id[known]
-
-    def partition(self, name: str, number: int) -> Partition:
-        """Return a partition; raises `NotFound`, and `InvalidArgument` for one below 0."""
-        topic = self.topic(name)
-        if not 0 <= number < len(topic.groups):
-            raise no_partition(name, len(topic.groups), number)
-        return self.machine.topics.partitions[topic.groups[number]]
+    def name_of(self, group: GroupId) -> str:
+        """Return what people call a group of Raft."""
+        if group == CATALOG_GROUP:
+            return "the catalog"
+        replica = self._node.host.catalog if self._node.is_open else None
+        machine = None if replica is None else replica.catalog.machine
+        partition = None if machine is None else machine.topics.partitions.get(group)
+        if machine is None or partition is None:
+            return f"the partition in groups/{group}"  # where its files are, at least
+        return partition_name(machine, partition)
 
     def changed(self, applied: CatalogApplied | None) -> None:
         """Hear that an entry was applied; None: a snapshot, so anything may be different."""
-        self._node.levels.note(self.machine)
+        machine = self.machine
+        self._node.levels.note(machine)
+        try:
+            check_not_removed(machine, self._node.id)
+        except NodeRemoved as removed:
+            self._node.fail(removed)
         self._advanced.set()
         self._advanced = asyncio.Event()
         if applied is None or applied.nodes or applied.groups or applied.topics:
@@ -189,8 +196,10 @@ class CatalogDesk:
         leader = node.leader_of(CATALOG_GROUP)
         if leader == node.id:
             return await self._here(command)
-        if leader is None:
-            raise NotLeader("the catalog has no leader at the moment")
+        if leader is None or (
+            not node.quorum.is_led(CATALOG_GROUP) and node.quorum.trouble(CATALOG_GROUP)
+        ):
+            raise node.quorum.no_leader(CATALOG_GROUP)
         data = b"" if command is None else encode(command)
         frame = await node.peers.request(
             leader,
@@ -210,6 +219,8 @@ class CatalogDesk:
         replica = self._node.host.catalog
         if replica is None or not replica.may_serve:
             raise NotLeader("this node does not lead the catalog", leader=_leader(self._node))
+        if isinstance(command, NodeRegister):
+            await self._node.admission.check_place(command)
         future: asyncio.Future[CatalogOutcome] = asyncio.get_running_loop().create_future()
 
         def settle(outcome: CatalogOutcome | AngariumError) -> None:
@@ -236,26 +247,40 @@ class CatalogDesk:
 
     async def run(self) -> None:
         """See to it that the catalog knows this cluster and this node, as it is now."""
-        pause = INTRODUCE_PAUSE_S_MIN
-        for attempt in count(1):
+        tries = Tries(INTRODUCE_PAUSES)
+        while True:
             try:
                 await self._introduce()
                 return
+            except (NodeRemoved, NodeIsAlive) as final:
+                self._node.fail(final)
+                return
             except AngariumError as error:
                 _log.debug("not introduced yet: %s", error)
-                outgrown = self._node.peers.outgrown
-                if outgrown is not None:
-                    # The catalog would tell the same, but nobody talks with us any more.
-                    self._node.fail(outgrown)
-                    return
-                if attempt % REMOVED_FAILURES == 0 and await self._was_removed():
-                    self._node.fail(PreconditionFailed(_REMOVED.format(self._node.id)))
-                    return
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, INTRODUCE_PAUSE_S_MAX)
+                await tries.pause()
+
+    def introduce_again(self) -> None:
+        """Tell the catalog that something about this node has changed."""
+        self._node.run_beside(self.run)
+
+    async def _tell_peers(self) -> None:
+        """Register through whoever leads the catalog, while this node's copy of it is lost.
+
+        Only when the leader knows as whom this node has come back will it send it a new copy.
+        """
+        data = encode(self.registration(self._node.id))
+        for peer in self._node.peers.ids:
+            with suppress(AngariumError):
+                await self._node.peers.request(
+                    peer, Operation.CATALOG, b"", [data], timeout_s=TELL_S_MAX
+                )
+                return
 
     async def _introduce(self) -> None:
         node = self._node
+        if CATALOG_GROUP in node.host.identities.renewed and not node.leader_of(CATALOG_GROUP):
+            await self._tell_peers()
+        check_not_removed(self.machine, node.id)
         if not self.machine.cluster and node.leader_of(CATALOG_GROUP) == node.id:
             release = node.config.release
             await self.submit(Form(cluster=cluster_name(node.identity), level=release.level_max))
@@ -263,31 +288,11 @@ class CatalogDesk:
         self._became_current()
         known = self.machine.nodes.by_id.get(node.id)
         mine = self.registration(node.id if known is not None else None)
+        if known is not None and known.addresses != mine.addresses:
+            # The others would find out, too, but a cluster of one node has none.
+            await node.rivals.look_at(dict(known.addresses).get("wire", ""))
         if known is None or _as_registered(known) != _as_registered(mine):
             await self.submit(mine)
-
-    async def _was_removed(self) -> bool:
-        """Tell whether a node that knows no less than this one no longer knows this one.
-
-        Nobody tells a node that was removed while it was down: it is no part of the catalog's
-        group any more, and would wait for its leader for ever.
-        """
-        node = self._node
-        if node.id not in self.machine.nodes.by_id:
-            return False  # it has just been let in, and the others may not have heard yet
-        for peer in node.peers.ids:
-            try:
-                frame = await node.peers.request(
-                    peer, Operation.CLUSTER_STATUS, timeout_s=REMOVED_ANSWER_S_MAX
-                )
-                status = frame.read(ClusterStatus)
-            except AngariumError:
-                continue
-            members = {one.id for one in status.nodes}
-            # Ids are never given again: who is gone from a catalog that is as old is gone for good.
-            if status.catalog_index >= self.applied and members and node.id not in members:
-                return True
-        return False
 
     def _became_current(self) -> None:
         if not self.is_current:
@@ -305,20 +310,12 @@ class CatalogDesk:
             labels=Labels(config.region, config.zone, config.host),
             level_min=config.release.level_min,
             level_max=config.release.level_max,
+            renewed=tuple(sorted(node.host.identities.renewed.items())),
         )
 
 
-WAS_REMOVED: Final = "was removed from its cluster"
-"""What a node says that does not belong to its cluster any more; `angarium up` looks for it."""
-
-_REMOVED: Final = (
-    f"node {{}} {WAS_REMOVED}; to let this machine in again, start it with an empty data folder and"
-    " --join"
-)
-
-
 def _as_registered(one: Member | NodeRegister) -> tuple[object, ...]:
-    return one.addresses, one.labels, one.level_min, one.level_max
+    return one.addresses, one.labels, one.level_min, one.level_max, one.renewed
 
 
 def _leader(node: Node) -> NodeId | None:

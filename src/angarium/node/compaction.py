@@ -48,22 +48,23 @@ class Compaction:
             if settings.cleanup is not Cleanup.COMPACT:
                 continue
             reached = Pass(*replica.partition.machine.compaction)
-            command = proposal(replica.partition.log, settings, reached, now=node.now())
+            now = node.time.trimming_now(settings.tombstone_micros)
+            command = proposal(replica.partition.log, settings, reached, now=now)
             if command is not None:
                 propose(node, replica, command)
 
 
 def proposal(
-    log: PartitionLog, settings: TopicSettings, reached: Pass, *, now: Micros
+    log: PartitionLog, settings: TopicSettings, reached: Pass, *, now: Micros | None
 ) -> Compact | None:
     """Return the compaction to propose after the one that `reached` so far; None for none.
 
     It is worth it when the part that came since is large enough against the whole, or when a
-    tombstone that was kept has had its time.
+    tombstone that was kept has had its time. Without a `now` that can be trusted none has.
     """
     if log.compactor.is_behind(reached):
         return None
-    before = Micros(max(now - settings.tombstone_micros, 0))
+    before = Micros(0 if now is None else max(now - settings.tombstone_micros, 0))
     total = sum(segment.bytes for segment in log.segments)
     dirty = sum(segment.bytes for segment in log.segments if segment.next_offset > reached.until)
     if dirty >= DIRTY_BYTES_MIN and dirty * 100 >= settings.dirty_percent * total:

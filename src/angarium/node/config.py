@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from angarium.node.release import Release
-from angarium.replica.host import HostConfig
+from angarium.replica.config import HostConfig
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,6 +52,14 @@ class NodeConfig:
     catalog_voters: int = 3
     """How many nodes vote on the catalog; the others listen. Odd."""
 
+    staged_bytes_max: int = 16 << 30
+    """Bytes that may be staged and undecided in a partition that this node leads. At the limit a
+    transaction is refused more."""
+
+    clock_skew_max_ms: int = 2_000
+    """How far apart clocks may be that agree. A node whose clock is further from those of a
+    majority goes by their time, gives leadership away and trims nothing by age."""
+
     request_timeout_s: float = 10.0
     """How long one node waits for another to answer a forwarded request."""
 
@@ -71,6 +79,10 @@ class NodeConfig:
             raise ValueError("a node forms a new cluster or joins one, not both")
         if self.tick_ms < 1:
             raise ValueError("a tick takes at least a millisecond")
+        if self.clock_skew_max_ms < 1:
+            raise ValueError("clocks agree that are a millisecond apart at least")
+        if self.staged_bytes_max < 1:
+            raise ValueError("a byte can be staged at least")
         if self.scrub_bytes_per_s < 0:
             raise ValueError("scrub_bytes_per_s is not negative")
         if self.catalog_voters < 1 or self.catalog_voters % 2 == 0:

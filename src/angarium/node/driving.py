@@ -8,13 +8,11 @@ is no host.
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import closing
 from itertools import count
 from typing import TYPE_CHECKING
 
 from angarium.errors import LimitExceeded, NotLeader
-from angarium.ids import Micros
 from angarium.node.business import Business, pressure
 from angarium.node.gathering import Gathering, shared_entries
 from angarium.node.syncing import Syncer
@@ -22,7 +20,7 @@ from angarium.node.syncing import Syncer
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
 
-    from angarium.ids import GroupId
+    from angarium.ids import GroupId, Micros, ReplicaId
     from angarium.node.config import NodeConfig
     from angarium.node.lag import LoopLag
     from angarium.node.peers import Peers
@@ -58,6 +56,7 @@ class Driver:
         *,
         config: NodeConfig,
         lag: LoopLag,
+        now: Callable[[], Micros],
         on_visible: Callable[[GroupId], None],
         on_stir: Callable[[GroupId], None],
         fail: Callable[[BaseException], None],
@@ -71,6 +70,7 @@ class Driver:
         self._peers = peers
         self._config = config
         self._lag = lag
+        self._now = now
         self._on_visible = on_visible
         self._on_stir = on_stir
         self._fail = fail
@@ -116,20 +116,20 @@ class Driver:
         partition.on_visible = lambda: self._visible.add(group)
         partition.on_stir = lambda: self._stirred.add(group)
 
-    def take_raft(self, messages: Iterable[tuple[GroupId, Message]]) -> None:
-        """Take Raft messages of many groups from another node."""
+    def take_raft(self, messages: Iterable[tuple[GroupId, Message]], via: ReplicaId) -> None:
+        """Take Raft messages of many groups from the node that greeted as `via`."""
         deliver = self._host.deliver
         try:
             for group, message in messages:
-                deliver(group, message)
+                deliver(group, message, via=via)
         except Exception as failure:
             self._fail(failure)
         self.wake()
 
-    def take_peer_message(self, message: PeerMessage) -> None:
-        """Take a message outside of Raft."""
+    def take_peer_message(self, message: PeerMessage, via: ReplicaId) -> None:
+        """Take a message outside of Raft from the node that greeted as `via`."""
         with self._or_fail:
-            self._host.deliver_from_peer(message)
+            self._host.deliver_from_peer(message, via=via)
         self.wake()
 
     def publish(self, group: GroupId, publishing: Publishing) -> None:
@@ -172,12 +172,12 @@ class Driver:
             self._unanswered, is_syncing=host.is_syncing, now=self._loop.time()
         )
         if due:
-            now = wall_clock()
+            now = self._now()
             for group, requests in due:
                 replica = host.replicas.get(group)
                 if replica is None:
                     for request in requests:
-                        request.reply(NotLeader(f"group {group} is not here any more"))
+                        request.reply(NotLeader("the partition is not here any more"))
                     continue
                 for shared in shared_entries(requests):
                     replica.publish(shared, now=now)
@@ -277,11 +277,6 @@ class Driver:
             with self._or_fail:
                 await _in_threads(self._host.maintain(urgent_only=number % THOROUGH_EVERY != 0))
             self.wake()
-
-
-def wall_clock() -> Micros:
-    """Return the wall clock's time."""
-    return Micros(time.time_ns() // 1_000)
 
 
 async def _in_threads(steps: Generator[Work, None, None]) -> None:

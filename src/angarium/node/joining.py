@@ -5,25 +5,30 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from itertools import cycle
 from typing import TYPE_CHECKING
 
 from angarium.errors import AngariumError
 from angarium.ids import NodeId
 from angarium.log.identity import Identity, draw_incarnation
+from angarium.retrying import Backoff, Tries
 from angarium.wire import Hello, Role, Unreachable, dial
 from angarium.wire.operations import JoinAnswer, JoinHeader, Operation
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from angarium.node.config import NodeConfig
 
 _log = logging.getLogger(__name__)
 
 FIRST_NODE = NodeId(1)
 
-PAUSE_S = 0.2
-PAUSE_S_MAX = 2.0
-"""Between two requests to be let in: the first pause, and what they grow to."""
+PAUSES = Backoff(first_s=0.2, longest_s=2.0)
+"""Between two requests to be let in."""
+
+NOBODY_S = 10.0
+"""How long every node that is asked may be without data itself before that is called what it is:
+whoever forms the cluster may only just be starting."""
 
 REMIND_S = 30.0
 """How often the log says again that an address says the same as before."""
@@ -43,14 +48,85 @@ def cluster_name(identity: Identity) -> str:
     return f"{identity.cluster_id:032x}"
 
 
-async def ask_to_join(config: NodeConfig, addresses: dict[str, str]) -> tuple[Identity, JoinAnswer]:
+class Asking:
+    """What a node without data has been told by those it asks to let it in.
+
+    The log has each reason once, and again after a while; `sentence` is for whoever asks this node.
+    """
+
+    def __init__(self) -> None:
+        self._told: dict[str, tuple[str, float]] = {}
+        """What each address last said, and when the log last had it."""
+        self._waiting: set[str] = set()
+        """Addresses where a node answers that has no data either."""
+        self._since: float | None = None
+        """Since when every address is one of them."""
+        self._nobody_at: float | None = None
+
+    @property
+    def sentence(self) -> str:
+        """Why this node serves nobody, and what to do where somebody has to do something."""
+        if not self._told:
+            return "the node is starting and serves nobody yet"
+        if self._is_nobody:
+            return (
+                "this node's data folder is empty, and so are those of all nodes it was told to "
+                f"join ({', '.join(sorted(self._told))}): nobody there holds the catalog, each "
+                "waits to be let in. To have what the cluster had, put a data folder back from a "
+                "backup on a majority of its nodes; to begin anew, start one node with --form"
+            )
+        said = "; ".join(f"{address}: {reason}" for address, (reason, _) in self._told.items())
+        return f"the node waits to be let into its cluster ({said})"
+
+    @property
+    def _is_nobody(self) -> bool:
+        """Whether it is certain that nobody who was asked will ever let anybody in."""
+        return self._since is not None and _now() - self._since >= NOBODY_S
+
+    def refused(self, address: str, refusal: AngariumError) -> None:
+        """Hear why an address does not let us in, or does not answer."""
+        self._waiting.discard(address)
+        self._hear(address, str(refusal))
+
+    def waits_too(self, address: str) -> None:
+        """Hear that whoever answers there has no data either, and waits itself."""
+        self._waiting.add(address)
+        self._hear(address, "that node has no data either, and waits itself to be let in")
+
+    def _hear(self, address: str, reason: str) -> None:
+        now = _now()
+        before, at = self._told.get(address, ("", 0.0))
+        is_news = before != reason or now - at >= REMIND_S
+        self._told[address] = reason, now if is_news else at
+        if is_news:
+            _log.warning(
+                "%s does not let us into its cluster yet: %s; asking again until somebody does",
+                address,
+                reason,
+            )
+
+    def look(self, addresses: Sequence[str]) -> None:
+        """Look, after a round, whether anybody can let anybody in."""
+        now = _now()
+        if not self._waiting.issuperset(addresses):
+            self._since = None
+        elif self._since is None:
+            self._since = now
+        if self._is_nobody and (self._nobody_at is None or now - self._nobody_at >= REMIND_S):
+            self._nobody_at = now
+            _log.error("%s", self.sentence)
+
+
+async def ask_to_join(
+    config: NodeConfig, addresses: dict[str, str], asking: Asking
+) -> tuple[Identity, JoinAnswer]:
     """Ask the nodes named in the configuration, one after the other, to be let in.
 
     They are asked again for as long as it takes: whoever starts all machines at once starts this
     one before the first has formed its cluster, and a cluster that lives may be electing a leader,
     not least because this node, before its data were lost, was it. Only a refusal that will not
     change ends it. Asking twice does no harm, for the incarnation is the same. Returns who this
-    node is from now on, and what else it was told.
+    node is from now on, and what else it was told; `asking` hears why that takes so long.
     """
     incarnation = draw_incarnation(secrets.randbits)
     request = JoinHeader(
@@ -65,52 +141,41 @@ async def ask_to_join(config: NodeConfig, addresses: dict[str, str]) -> tuple[Id
     )
     if not config.join:
         raise Unreachable("nobody to ask")
-    told = _Told()
-    pause_s = PAUSE_S
-    for turn, address in enumerate(cycle(config.join), start=1):
-        try:
-            answer = await _ask(address, request, config)
-        except AngariumError as error:
-            if not error.retriable:
-                raise
-            told.tell(address, error)
-        else:
+    tries = Tries(PAUSES)
+    while True:
+        for address in config.join:
+            try:
+                answer = await _ask(address, request, config)
+            except AngariumError as error:
+                if not error.retriable:
+                    raise
+                asking.refused(address, error)
+                continue
+            if answer is None:
+                asking.waits_too(address)
+                continue
             identity = Identity(
                 cluster_id=int(answer.cluster_id, 16), node_id=answer.node, incarnation=incarnation
             )
             return identity, answer
-        if turn % len(config.join) == 0:
-            await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, PAUSE_S_MAX)
-    raise AssertionError("there is no end to asking")
+        asking.look(config.join)
+        await tries.pause()
 
 
-class _Told:
-    """Says why nobody lets us in: once for each reason, and again after a while."""
-
-    def __init__(self) -> None:
-        self._last: dict[str, tuple[str, float]] = {}
-
-    def tell(self, address: str, refusal: AngariumError) -> None:
-        """Log a refusal, unless the log has just said the same."""
-        now = asyncio.get_running_loop().time()
-        reason, at = self._last.get(address, ("", 0.0))
-        if reason != str(refusal) or now - at >= REMIND_S:
-            self._last[address] = str(refusal), now
-            _log.warning(
-                "%s does not let us into its cluster yet: %s; asking again until somebody does",
-                address,
-                refusal,
-            )
-
-
-async def _ask(address: str, request: JoinHeader, config: NodeConfig) -> JoinAnswer:
+async def _ask(address: str, request: JoinHeader, config: NodeConfig) -> JoinAnswer | None:
+    """Ask one node; None if it has no data either, and so is no member of anything."""
     host, _, port = address.rpartition(":")
     timeout_s = config.request_timeout_s
     hello = config.release.introduced(Hello(role=Role.CLIENT))
     connection = await dial(host=host, port=int(port), hello=hello)
     try:
+        if not connection.peer.hello.node:
+            return None
         frame = await connection.request(Operation.JOIN, request, timeout_s=timeout_s)
         return frame.read(JoinAnswer)
     finally:
         await connection.close()
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

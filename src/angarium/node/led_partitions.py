@@ -21,10 +21,17 @@ _log = logging.getLogger(__name__)
 
 def led_partitions(node: Node) -> Iterator[tuple[PartitionReplica, TopicSettings]]:
     """Yield each of them with the settings of its topic."""
+    return (one for one in hosted_partitions(node) if one[0].may_serve)
+
+
+def hosted_partitions(node: Node) -> Iterator[tuple[PartitionReplica, TopicSettings]]:
+    """Yield the same of every partition that this node has a replica of."""
+    if node.host.catalog is None:
+        return
     topics = node.catalog.machine.topics
     for group, replica in list(node.host.replicas.items()):
         place = topics.partitions.get(group)
-        if place is not None and replica.may_serve:
+        if place is not None:
             yield replica, topics.by_id[place.topic].settings
 
 

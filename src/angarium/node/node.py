@@ -9,32 +9,52 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import secrets
+from functools import partial
 from typing import TYPE_CHECKING
 
-from angarium.errors import NotFound, StorageError
+import msgspec
+
+from angarium.errors import InvalidArgument, NewerRelease, NotFound, StorageError
 from angarium.ids import CATALOG_GROUP, node_of, replica_id
 from angarium.log import identity as identities
+from angarium.log.folder_lock import FolderInUse, FolderLock, lock_folder
 from angarium.log.os_disk import OsDisk
+from angarium.node.admission import Admission
 from angarium.node.catalog import CatalogDesk
 from angarium.node.compaction import Compaction
-from angarium.node.driving import Driver, wall_clock
-from angarium.node.joining import ask_to_join, cluster_name, new_cluster
+from angarium.node.driving import Driver
+from angarium.node.healing import Healing
+from angarium.node.joining import Asking, ask_to_join, cluster_name, new_cluster
+from angarium.node.lacking import lacks, told
 from angarium.node.lag import LoopLag
 from angarium.node.levels import Levels
+from angarium.node.marks import Marks
 from angarium.node.peers import Peers
 from angarium.node.placement import Placement
+from angarium.node.ports import PATIENCE_S, listening
+from angarium.node.quorum import Quorum
+from angarium.node.readiness import Readiness
+from angarium.node.refusal_log import RefusalLog
+from angarium.node.replicas import Replicas
 from angarium.node.retention import Retention
+from angarium.node.rivals import Rivals
 from angarium.node.scrubbing import Scrubbing
-from angarium.node.steering import CAUGHT_UP_ENTRIES
+from angarium.node.steering import in_sync
+from angarium.node.timekeeping import Timekeeping
 from angarium.replica.host import Host
 from angarium.replica.peers import decode_peer_message
+from angarium.replica.scrutiny import Objection
 from angarium.wire import Hello, Role, Server, Unreachable
+from angarium.wire.errors import NodeIsAlive, NodeRemoved, RolledBack
 from angarium.wire.raft_codec import unpacked_messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
+    from pathlib import Path
 
-    from angarium.ids import GroupId, Micros, NodeId
+    from angarium.errors import AngariumError
+    from angarium.ids import GroupId, Micros, NodeId, ReplicaId
     from angarium.node.config import NodeConfig
     from angarium.replica.acks import Publishing
     from angarium.replica.partition_replica import PartitionReplica
@@ -42,9 +62,13 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-CONF_HEARD_TICKS = 4
-"""Ticks after which everybody has heard that a change of membership is done: a heartbeat says it,
-and goes out with every tick."""
+_FINAL = (NodeRemoved, NodeIsAlive, NewerRelease, RolledBack)
+"""What another node says that will not change: this one has no place in the cluster."""
+
+LOCK_PATIENCE_S = 2.0
+LOCK_PAUSE_S = 0.05
+"""How long, and how often, a node tries to have its data folder: its predecessor may have been
+killed and not be quite gone yet."""
 
 
 class Node:
@@ -54,32 +78,56 @@ class Node:
         self.config = config
         self.welcome: Welcome | None = None
         """Decides what whoever connects to the wire port may do; set before `start`."""
-        self.peers = Peers(self._greeting, on_change=self._link_changed)
+        self.process = secrets.randbits(48)
+        """Tells this process from any other that says it is this node."""
+        self.peers = Peers(
+            self.greeting, on_change=self._link_changed, on_refused=self._link_refused
+        )
+        self.admission = Admission(self)
         self.catalog = CatalogDesk(self)
+        self.replicas = Replicas(self)
+        self.readiness = Readiness(self)
+        """Why this node should not be relied on, if there is a reason."""
+        self.readiness.sources.append(lambda: told(lacks(self)))
         self.on_visible: Callable[[GroupId], None] = _ignore
         """Told which partitions have new records to read, once per turn of the loop; set before
         `start`."""
         self.on_stir: Callable[[GroupId], None] = _ignore
         """Told once per turn in which partitions somebody else leads, or groups have changed; set
         before `start`."""
+        self.on_link: Callable[[NodeId], None] = _ignore
+        """Told which node's link went up or down; set before `start`."""
         self.background: list[Callable[[], Coroutine[None, None, None]]] = []
         """What else runs as long as the node does; set before `start`."""
         self.failure: BaseException | None = None
         """Why the node had to stop, if it had to."""
         self.stopped = asyncio.Event()
+        self.healing = Healing(self)
+        """What becomes of replicas that damage has taken."""
+        self.quorum = Quorum(self)
+        """Why partitions have no leader."""
+        self.readiness.sources += [self.healing.reasons, self.quorum.reasons]
         self._disk = OsDisk(config.data_directory)
+        self._lock: FolderLock | None = None
+        self.asking = Asking()
+        """What became of the wish to be let in, while it has no data."""
         self.levels = Levels(config.release, self._disk)
+        self.marks = Marks(self, self._disk)
+        self.rivals = Rivals(self, self._disk)
+        self.readiness.sources.append(self.rivals.reasons)
         self._identity: identities.Identity | None = None
         self._host: Host | None = None
         self._server: Server | None = None
         self._driver: Driver | None = None
+        self.time = Timekeeping(self)
+        self.readiness.sources.append(self.time.reasons)
         self._placement = Placement(self)
         self._retention = Retention(self)
         self._compaction = Compaction(self)
         self._scrubbing = Scrubbing(bytes_per_s=config.scrub_bytes_per_s)
         election_ticks = config.host_config.replica.election_ticks
         self.lag = LoopLag(election_timeout_s=election_ticks * config.tick_ms / 1_000)
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
 
     # --- what is known ----------------------------------------------------------------------
 
@@ -98,13 +146,29 @@ class Node:
     def host(self) -> Host:
         """The replicas of this node; raises `Unreachable` while it is coming up."""
         if self._host is None:
-            raise Unreachable("the node is starting and serves nobody yet")
+            raise Unreachable(self.asking.sentence)
         return self._host
+
+    @property
+    def durable_end(self) -> int:
+        """How far this node's log is on disk, over all groups."""
+        return self.host.wal.durable_end
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its data are open; before that it can say nothing."""
+        return self._host is not None
+
+    @property
+    def is_member(self) -> bool:
+        """Whether the catalog, as far as it is known here, has this node in it."""
+        catalog = self.host.catalog
+        return catalog is not None and self.id in catalog.catalog.machine.nodes.by_id
 
     @property
     def _driven(self) -> Driver:
         if self._driver is None:
-            raise Unreachable("the node is starting and serves nobody yet")
+            raise Unreachable(self.asking.sentence)
         return self._driver
 
     @property
@@ -119,8 +183,8 @@ class Node:
         return {"wire": f"{self.config.wire_host}:{self.wire_port}", **self.config.advertised}
 
     def now(self) -> Micros:
-        """Return the wall clock's time."""
-        return wall_clock()
+        """Return the time this node goes by: its clock's, as far as a majority believes it."""
+        return self.time.now()
 
     def leader_of(self, group: GroupId) -> NodeId | None:
         """Return who leads `group`, as far as this node's own replica knows."""
@@ -130,43 +194,57 @@ class Node:
         return node_of(replica.raft.leader)
 
     def in_sync(self, group: GroupId) -> tuple[NodeId, ...] | None:
-        """Return who votes in `group`, can be reached and has nearly everything.
+        """Return who votes in `group`, can be reached and has everything but the very newest.
 
         Only its leader knows; None elsewhere. A node whose data were wiped counts once its new
-        incarnation votes. While the membership changes nobody counts: until everybody has heard
-        that the change is done, those who leave are needed for a majority, too.
+        incarnation votes, and not as what it was.
         """
         replica = self.host.catalog if group == CATALOG_GROUP else self.host.replicas.get(group)
         if replica is None or not replica.may_serve:
             return None
-        if replica.raft.conf_state.voters_outgoing or replica.conf_ticks < CONF_HEARD_TICKS:
-            return ()
-        members = self.catalog.machine.nodes.by_id
-        found = []
-        for voter in replica.raft.conf_state.voters:
-            member = members.get(node_of(voter))
-            if member is None or voter != replica_id(member.id, member.incarnation):
-                continue
-            match = replica.raft.match(voter) or 0
-            is_here = member.id == self.id or self.peers.is_up(member.id)
-            if is_here and match + CAUGHT_UP_ENTRIES >= replica.raft.last_index:
-                found.append(member.id)
-        return tuple(sorted(found))
+        members = self.catalog.machine.nodes.by_id.values()
+        wanted = {one.replica_in(group) for one in members}
+        is_here = partial(self.is_here, group)
+        return in_sync(replica, is_wanted=wanted.__contains__, is_here=is_here)
+
+    def is_here(self, group: GroupId, replica: ReplicaId) -> bool:
+        """Tell whether a replica can be reached now, and its node still has the disk it lives on.
+
+        A node that came back with an empty disk greets with another incarnation.
+        """
+        member = self.catalog.machine.nodes.by_id.get(node_of(replica))
+        if member is None or member.replica_in(group) != replica:
+            return False
+        return self.peers.is_up_as(replica_id(member.id, member.incarnation))
 
     # --- life -------------------------------------------------------------------------------
+
+    async def listen(self) -> None:
+        """Have the data directory to itself and the port open, so that it can be asked how it is.
+
+        It serves nobody before it has started.
+        """
+        config = self.config
+        assert self.welcome is not None, "a node without a door serves nobody"
+        config.data_directory.mkdir(parents=True, exist_ok=True)
+        self._lock = await self._locked(config.data_directory)
+        self._identity = identities.load(self._disk)
+        self._server = await listening(
+            partial(
+                Server.listen,
+                host=config.wire_host,
+                port=config.wire_port,
+                greeting=self._hello,
+                welcome=self.welcome,
+            ),
+            patience_s=0.0 if self._identity is None else PATIENCE_S,
+        )
 
     async def start(self) -> None:
         """Come up on what the data directory holds, or form or join a cluster with an empty one."""
         config = self.config
-        assert self.welcome is not None, "a node without a door serves nobody"
-        config.data_directory.mkdir(parents=True, exist_ok=True)
-        self._identity = identities.load(self._disk)
-        self._server = await Server.listen(
-            host=config.wire_host,
-            port=config.wire_port,
-            greeting=self._hello,
-            welcome=self.welcome,
-        )
+        if self._server is None:
+            await self.listen()
         if self._identity is not None:
             self._open()
         elif config.form:
@@ -174,7 +252,7 @@ class Node:
             self.host.form_group(CATALOG_GROUP, [self.host.id])
             self.campaign(CATALOG_GROUP)
         elif config.join:
-            identity, joined = await ask_to_join(config, self.addresses)
+            identity, joined = await ask_to_join(config, self.addresses, self.asking)
             self._become(identity, level=joined.level)
             self.host.join_group(CATALOG_GROUP)
             for peer, address in joined.peers:
@@ -186,29 +264,39 @@ class Node:
                 "one by itself"
             )
         self._attach_catalog()
-        self.levels.note(self.catalog.machine)
+        if self.host.catalog is not None:
+            self.levels.note(self.catalog.machine)
         for run in (
             self._driven.tick,
             self._driven.keep_house,
+            self.time.run,
             self._placement.run,
             self.catalog.run,
+            self.readiness.run,
+            self.marks.run,
+            self.healing.run,
             self._retention.run,
             self._compaction.run,
             lambda: self._scrubbing.run(self.host.replicas),
             *self.background,
         ):
-            task = asyncio.create_task(run())
-            task.add_done_callback(self._ended)
-            self._tasks.append(task)
+            self.run_beside(run)
         self.wake()
+
+    def run_beside(self, run: Callable[[], Coroutine[None, None, None]]) -> None:
+        """Let something run beside everything else, until it is done or the node stops."""
+        task = asyncio.create_task(run())
+        task.add_done_callback(self._ended)
+        self._tasks.add(task)
 
     async def stop(self) -> None:
         """Hand leadership over, finish what is under way, and close everything."""
         if self._host is not None and self.failure is None:
             await self._placement.hand_over()
-        for task in self._tasks:
+        tasks = list(self._tasks)  # whoever ends leaves it
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         if self._driver is not None:
             await self._driver.finish_chores()
         if self._server is not None:
@@ -217,30 +305,67 @@ class Node:
         if self._driver is not None:
             await self._driver.stop()
         if self._host is not None and self.failure is None:
+            await self.marks.save()
             await asyncio.to_thread(self._host.close)
+        if self._lock is not None:
+            self._lock.release()
         self.stopped.set()
+
+    async def _locked(self, folder: Path) -> FolderLock:
+        """Have the folder to ourselves before anything in it is looked at."""
+        deadline = asyncio.get_running_loop().time() + LOCK_PATIENCE_S
+        while True:
+            try:
+                lock = lock_folder(folder)
+            except FolderInUse:
+                if asyncio.get_running_loop().time() >= deadline:
+                    raise
+                await asyncio.sleep(LOCK_PAUSE_S)
+                continue
+            if not lock.is_kept:
+                _log.warning(
+                    "the file system of %s has no locks: nothing keeps a second process from "
+                    "destroying these data",
+                    folder,
+                )
+            return lock
 
     def fail(self, failure: BaseException) -> None:
         """Stop at once: going on would break a promise."""
         if self.failure is None:
             self.failure = failure
-            _log.critical("the node stops: %s", failure, exc_info=failure)
+            # What the others say needs no traceback, and no mistake of ours is in it.
+            trace = None if isinstance(failure, _FINAL) else failure
+            _log.critical("the node stops: %s", failure, exc_info=trace)
             if self._driver is not None:
                 self._driver.halt()
-            for task in self._tasks:
+            for task in list(self._tasks):
                 task.cancel()
             self.stopped.set()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
         # A node without one of its tasks would limp on, and nobody would know.
         failure = None if task.cancelled() else task.exception()
         if failure is not None:
             self.fail(failure)
 
     def _link_changed(self, node: NodeId) -> None:
+        if self.peers.is_up(node):
+            self.rivals.let_in()
+        self.quorum.link_changed(node)
         if self._host is not None and self.failure is None:
             self._host.link_changed(node)
+            self.on_link(node)
             self.wake()
+
+    def _link_refused(self, error: AngariumError) -> None:
+        if self._host is None:
+            return
+        if isinstance(error, NodeIsAlive):
+            self.rivals.hear(error)
+        elif isinstance(error, _FINAL):
+            self.fail(error)
 
     def _become(self, identity: identities.Identity, *, level: int) -> None:
         identities.create(self._disk, identity)
@@ -251,18 +376,22 @@ class Node:
     def _open(self) -> None:
         identity = self.identity
         self.levels.check_data()
+        self.marks.load()
+        self.rivals.load()
         self._host = Host(
             self._disk,
             node=identity.node_id,
             incarnation=identity.incarnation,
             config=self.config.host_config,
             jitter=random.randrange,
+            on_damage=self.healing.hear,
         )
         self._driver = Driver(
             self._host,
             self.peers,
             config=self.config,
             lag=self.lag,
+            now=self.now,
             on_visible=self.on_visible,
             on_stir=self.on_stir,
             fail=self.fail,
@@ -270,6 +399,8 @@ class Node:
         for group in self._host.replicas:
             self._driver.watch(group)
         self._host.on_started = self._attach
+        self._host.name_of = self.catalog.name_of
+        self._host.outbox.refusals.on_refused = RefusalLog(asyncio.get_running_loop().time).tell
         self._driver.start()
 
     def _attach_catalog(self) -> None:
@@ -292,7 +423,8 @@ class Node:
         else:
             self._driven.watch(group)
 
-    def _greeting(self, role: Role) -> Hello:
+    def greeting(self, role: Role) -> Hello:
+        """Return how this node introduces itself."""
         identity = self._identity
         hello = Hello(role=role)
         if identity is not None:
@@ -301,21 +433,33 @@ class Node:
                 cluster=cluster_name(identity),
                 node=identity.node_id,
                 incarnation=identity.incarnation,
+                process=self.process,
+                log_end=msgspec.UNSET if self._host is None else self._host.wal.end,
+                address=msgspec.UNSET if self._server is None else self.addresses["wire"],
             )
         return self.config.release.introduced(hello)
 
     def _hello(self) -> Hello:
-        return self._greeting(Role.PEER)
+        return self.greeting(Role.PEER)
 
     # --- inputs -----------------------------------------------------------------------------
 
-    def take_raft(self, _: Connection, frame: Frame) -> None:
+    def take_raft(self, connection: Connection, frame: Frame) -> None:
         """Take Raft messages of many groups from another node."""
-        self._driven.take_raft(unpacked_messages(bytes(frame.header), frame.payload))
+        messages = unpacked_messages(bytes(frame.header), frame.payload)
+        if not self.admission.is_member(connection.peer.hello):
+            messages = [one for one in messages if one[0] == CATALOG_GROUP]
+        self._driven.take_raft(messages, self.admission.voice(connection))
 
-    def take_peer_message(self, _: Connection, frame: Frame) -> None:
+    def take_peer_message(self, connection: Connection, frame: Frame) -> None:
         """Take a message outside of Raft."""
-        self._driven.take_peer_message(decode_peer_message(frame.payload))
+        try:
+            message = decode_peer_message(frame.payload)
+        except InvalidArgument as unreadable:
+            self.host.outbox.refusals.note(Objection.CONTENT, str(unreadable))
+            return
+        if message.group == CATALOG_GROUP or self.admission.is_member(connection.peer.hello):
+            self._driven.take_peer_message(message, self.admission.voice(connection))
 
     def publish(self, group: GroupId, publishing: Publishing) -> None:
         """Store batches in a partition this node leads."""
@@ -329,9 +473,10 @@ class Node:
         """Return this node's replica of a partition; raises `NotFound`."""
         replica = self.host.replicas.get(group)
         if replica is None:
-            raise NotFound(f"node {self.id} has no replica of group {group}")
+            name = self.catalog.name_of(group)
+            raise NotFound(f"node {self.id} has no replica of {name}")
         return replica
 
 
-def _ignore(_: GroupId) -> None:
+def _ignore(_: int) -> None:
     """Nobody reads here."""

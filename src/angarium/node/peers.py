@@ -12,8 +12,8 @@ from collections import defaultdict
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from angarium.errors import LimitExceeded, NewerRelease
-from angarium.ids import node_of
+from angarium.errors import AngariumError, LimitExceeded
+from angarium.ids import Incarnation, NodeId, node_of, replica_id
 from angarium.replica.peers import encode_peer_message
 from angarium.wire import Hello, Link, Role, Unreachable, WireLimits
 from angarium.wire.operations import Operation
@@ -22,10 +22,10 @@ from angarium.wire.raft_codec import RAFT_OPERATION, packed_messages
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from angarium.ids import Buffer, GroupId, NodeId
+    from angarium.ids import Buffer, GroupId, ReplicaId
     from angarium.raft.messages import Message
     from angarium.replica.peers import PeerMessage
-    from angarium.wire import Frame, Header
+    from angarium.wire import Connection, Frame, Header
 
 _log = logging.getLogger(__name__)
 
@@ -41,6 +41,7 @@ class _Peer:
         greeting: Callable[[Role], Hello],
         node: NodeId,
         on_change: Callable[[NodeId], None],
+        on_refused: Callable[[AngariumError], None],
     ) -> None:
         host, _, port = address.rpartition(":")
         self.address = address
@@ -51,6 +52,7 @@ class _Peer:
             expected_node=node,
             limits=_LIMITS,
             on_change=lambda _: on_change(node),
+            on_refused=on_refused,
         )
         self.bulk = Link(
             host=host,
@@ -75,13 +77,23 @@ class Peers:
     """Links to every other node of the cluster."""
 
     def __init__(
-        self, greeting: Callable[[Role], Hello], *, on_change: Callable[[NodeId], None]
+        self,
+        greeting: Callable[[Role], Hello],
+        *,
+        on_change: Callable[[NodeId], None],
+        on_refused: Callable[[AngariumError], None],
     ) -> None:
-        """Greet others with `greeting`; `on_change` hears which node's link went up or down."""
+        """Greet others with `greeting`; `on_change` hears which node's link went up or down, and
+        `on_refused` why one did not come up, or ended."""
         self._greeting = greeting
+        self._on_refused = on_refused
         self._on_change = on_change
         self._peers: dict[NodeId, _Peer] = {}
         self._leaving: set[asyncio.Task[None]] = set()
+        self._told: dict[NodeId, str] = {}
+        """Where the catalog last said that each node is."""
+        self._met: dict[NodeId, str] = {}
+        """Where nodes were found that the catalog still believes elsewhere."""
 
     @property
     def ids(self) -> list[NodeId]:
@@ -93,27 +105,78 @@ class Peers:
         peer = self._peers.get(node)
         return peer is not None and peer.control.is_up
 
-    @property
-    def outgrown(self) -> NewerRelease | None:
-        """What a node said that hung up because this release does not know the cluster's level."""
-        for peer in self._peers.values():
-            error = peer.control.last_error
-            if isinstance(error, NewerRelease):
-                return error
-        return None
+    def is_up_as(self, replica: ReplicaId) -> bool:
+        """Tell whether a node can be reached now, and still has the disk that `replica` lives on.
+
+        A node that came back with an empty one greets with another incarnation.
+        """
+        return self.replica_at(node_of(replica)) == replica
+
+    def replica_at(self, node: NodeId) -> ReplicaId | None:
+        """Return who answers as `node`; None while nobody does."""
+        connection = self.connection(node)
+        if connection is None:
+            return None
+        hello = connection.peer.hello
+        return replica_id(NodeId(hello.node), Incarnation(hello.incarnation))
+
+    def connection(self, node: NodeId) -> Connection | None:
+        """Return the connection to `node`, while there is one."""
+        peer = self._peers.get(node)
+        return None if peer is None else peer.control.connection
+
+    def address_of(self, node: NodeId) -> str:
+        """Return where `node` is looked for."""
+        peer = self._peers.get(node)
+        return "" if peer is None else peer.address
+
+    def meet(self, node: NodeId, address: str) -> None:
+        """Keep a link to `node` at `address`, where somebody has just answered as that node.
+
+        This holds until the catalog says something new: it may be old, and links need a moment to
+        come up. What it has said all along would else tear down each link before it is there.
+        """
+        self._met[node] = address
+        self._keep(node, address)
 
     def know(self, node: NodeId, address: str) -> None:
-        """Keep a link to `node` at `address`."""
+        """Keep a link to `node` at `address`, as the catalog says."""
+        before = self._told.get(node)
+        self._told[node] = address
+        # The first word after a start is what the catalog knew before it.
+        if before is not None and before != address:
+            self._met.pop(node, None)
+        if node not in self._met:
+            self._keep(node, address)
+
+    def _keep(self, node: NodeId, address: str) -> None:
         known = self._peers.get(node)
         if known is not None:
             # Whoever answers was checked to be `node`: where it is beats where it is said to be.
             if known.address == address or known.control.is_up:
                 return
-            self.forget(node)
-        self._peers[node] = _Peer(address, self._greeting, node, self._on_change)
+            self._drop(node)
+        self._peers[node] = _Peer(address, self._greeting, node, self._on_change, self._on_refused)
+
+    def look_at_home(self, node: NodeId) -> None:
+        """Keep the link to `node` where the catalog says it is, whoever answers elsewhere."""
+        self._met.pop(node, None)
+        told = self._told.get(node)
+        if told is not None and self.address_of(node) not in ("", told):
+            self._drop(node)
+            self._keep(node, told)
+
+    def home_of(self, node: NodeId) -> str:
+        """Return where the catalog says that `node` is; empty if it does not."""
+        return self._told.get(node, "")
 
     def forget(self, node: NodeId) -> None:
-        """Close the link to a node that is no longer a member, or has moved."""
+        """Close the link to a node that is no longer a member."""
+        self._told.pop(node, None)
+        self._met.pop(node, None)
+        self._drop(node)
+
+    def _drop(self, node: NodeId) -> None:
         peer = self._peers.pop(node, None)
         if peer is not None:
             task = asyncio.create_task(peer.stop())

@@ -14,9 +14,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from angarium.errors import AngariumError
-from angarium.ids import CATALOG_GROUP, GroupId, Index, NodeId, ReplicaId, node_of, replica_id
+from angarium.ids import CATALOG_GROUP, GroupId, Index, NodeId, ReplicaId, node_of
 from angarium.machine.catalog import Reassign, Reassigned
-from angarium.node.steering import electors, next_change
+from angarium.node.steering import catalog_voters, needs_steering, next_change
 
 if TYPE_CHECKING:
     from angarium.machine.catalog import CatalogApplied, CatalogMachine
@@ -37,6 +37,9 @@ founders may not have heard of the partition yet."""
 FULL_ROUNDS = 8
 """Every so many rounds everything is looked at, even if the catalog has not changed."""
 
+NEAR_ENTRIES = 64
+"""Whoever lacks no more than so many entries may be handed a leadership: it takes no time."""
+
 LEAD_ROUNDS_MIN = 8
 """Rounds a leader keeps a partition before it hands it to the preferred one."""
 
@@ -56,6 +59,7 @@ class Placement:
     async def run(self) -> None:
         """Look after this node's replicas until cancelled."""
         self._node.catalog.watchers.append(self._wake)
+        self._node.catalog.watchers.append(self._node.admission.look_again)
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(ROUND_S):
@@ -86,20 +90,42 @@ class Placement:
         """Let another voter lead: this node stops, or its disk is full."""
         target = self._successor(replica)
         if target is not None:
-            replica.raft.transfer_leader(target)
-            replica.process()
-            self._node.wake()
+            self._transfer(replica, target)
+
+    def _give_away_for_time(self, replica: Replica) -> bool:
+        """Let another voter lead whose clock is right, if this node's is wrong; False if not."""
+        if not self._node.time.is_wrong:
+            return False
+        target = self._successor(replica)
+        # Nobody has to wait for one that is behind: what this leader stamps is bounded.
+        if (
+            target is None
+            or not self._node.time.clocks.trusts(node_of(target))
+            or (replica.raft.match(target) or 0) + NEAR_ENTRIES < replica.raft.last_index
+        ):
+            return False
+        self._transfer(replica, target)
+        return True
+
+    def _transfer(self, replica: Replica, target: ReplicaId) -> None:
+        replica.raft.transfer_leader(target)
+        replica.process()
+        self._node.wake()
 
     def _successor(self, replica: Replica) -> ReplicaId | None:
-        """Return another voter that is reachable and has nearly everything."""
-        best: tuple[int, ReplicaId] | None = None
+        """Return another voter that is reachable and has nearly everything.
+
+        Rather one that is further behind than one whose clock is wrong.
+        """
+        best: tuple[bool, int, ReplicaId] | None = None
         for voter in replica.raft.conf_state.voters:
-            if voter == replica.id or not self._node.peers.is_up(node_of(voter)):
+            if voter == replica.id or not self._node.is_here(replica.group, voter):
                 continue
-            match = replica.raft.match(voter) or 0
-            if best is None or match > best[0]:
-                best = (match, voter)
-        return best[1] if best is not None else None
+            is_right = self._node.time.clocks.trusts(node_of(voter))
+            rank = (is_right, replica.raft.match(voter) or 0, voter)
+            if best is None or rank[:2] > best[:2]:
+                best = rank
+        return best[2] if best is not None else None
 
     # --- one round --------------------------------------------------------------------------
 
@@ -112,15 +138,18 @@ class Placement:
             # know yet is not what it does not want. Nothing is made, removed or steered by it.
             return
         # Nothing to keep or know anew while the catalog stands still; look all the same at times.
-        if machine.applied_index != self._seen or self._rounds % FULL_ROUNDS == 0:
+        looks_at_all = machine.applied_index != self._seen or self._rounds % FULL_ROUNDS == 0
+        if looks_at_all:
             self._seen = machine.applied_index
             await self._keep_all(machine)
         self._elect_first_leaders(machine)
         self._steer_catalog(machine)
         for group, replica in list(self._node.host.replicas.items()):
             partition = machine.topics.partitions.get(group)
-            # A group that rests has the membership it should have, until the catalog changes.
-            if partition is not None and (not replica.is_resting or partition.target):
+            # Whether a group that rests has the members it should have changes with the catalog;
+            # whether it has the right leader, with the clock.
+            is_due = looks_at_all or not replica.is_resting or self._node.time.is_wrong
+            if partition is not None and (is_due or partition.target):
                 await self._steer(machine, partition)
         await self._drain(machine)
 
@@ -128,8 +157,9 @@ class Placement:
         host = self._node.host
         for partition in list(machine.topics.partitions.values()):
             await self._keep(partition)
-        for group in [one for one in host.replicas if one not in machine.topics.partitions]:
-            self._remove(group)
+        for group in {*host.replicas, *host.repairs, *host.lost} - {CATALOG_GROUP}:
+            if group not in machine.topics.partitions:
+                self._remove(group)
 
     def _know_nodes(self, machine: CatalogMachine) -> None:
         node = self._node
@@ -144,12 +174,12 @@ class Placement:
     async def _keep(self, partition: Partition) -> None:
         """Have a replica of `partition` if and only if the catalog says so."""
         host, me = self._node.host, self._node.id
-        has = partition.group in host.replicas or partition.group in host.repairs
+        has = any(partition.group in one for one in (host.replicas, host.repairs, host.lost))
         wanted = me in partition.replicas or me in partition.target
         if wanted and not has:
             if host.is_leaving(partition.group) or host.wal.is_full:
                 return  # the files of its predecessor go first; and files need room
-            if host.id in partition.founders:
+            if host.identities.in_group(partition.group) in partition.founders:
                 # Many partitions at once must not keep the loop from its heartbeats.
                 await asyncio.to_thread(host.save_origin, partition.group, partition.founders)
                 host.start_formed(partition.group)
@@ -161,7 +191,7 @@ class Placement:
         elif has and not wanted:
             replica = host.replicas.get(partition.group)
             # It may still be needed as a voter until its leader has let it go.
-            if replica is not None and host.id not in replica.raft.conf_state.voters:
+            if replica is not None and replica.id not in replica.raft.conf_state.voters:
                 self._remove(partition.group)
 
     def _remove(self, group: GroupId) -> None:
@@ -177,7 +207,7 @@ class Placement:
             leader = self._node.leader_of(group)
             if partition is None or leader is not None or rounds <= 0:
                 del self._fresh[group]
-            elif partition.replicas[0] == self._node.id:
+            elif partition.replicas[0] == self._node.id and not self._node.time.is_wrong:
                 self._node.campaign(group)
                 self._changed_soon()
 
@@ -186,9 +216,9 @@ class Placement:
 
     # --- membership -------------------------------------------------------------------------
 
-    def _id_of(self, machine: CatalogMachine, node: NodeId) -> ReplicaId | None:
+    def _id_of(self, machine: CatalogMachine, node: NodeId, group: GroupId) -> ReplicaId | None:
         known = machine.nodes.by_id.get(node)
-        return None if known is None else replica_id(node, known.incarnation)
+        return None if known is None else known.replica_in(group)
 
     async def _steer(self, machine: CatalogMachine, partition: Partition) -> None:
         replica = self._node.host.replicas.get(partition.group)
@@ -198,12 +228,19 @@ class Placement:
         if self._node.host.wal.is_full:
             self._give_away(replica)
             return
-        self._led[partition.group] = self._led.get(partition.group, 0) + 1
-        target = partition.target or partition.replicas
-        wanted = [self._id_of(machine, one) for one in target]
-        voters = {one for one in wanted if one is not None}
-        if len(voters) < len(target):
+        if self._give_away_for_time(replica):
             return
+        target = partition.target or partition.replicas
+        wanted = [self._id_of(machine, one, partition.group) for one in target]
+        voters = {one for one in wanted if one is not None}
+        if len(voters) < len(target) or not needs_steering(
+            replica.raft.conf_state,
+            voters=voters,
+            is_resting=replica.is_resting,
+            is_moving=bool(partition.target),
+        ):
+            return
+        self._led[partition.group] = self._led.get(partition.group, 0) + 1
         if self._propose(replica, voters, frozenset()):
             return
         state = replica.raft.conf_state
@@ -212,18 +249,23 @@ class Placement:
                 Reassigned(group=partition.group, replicas=partition.target)
             )
         elif not partition.target:
-            self._prefer(replica, target[0], wanted[0])
+            self._prefer(replica, wanted[0])
 
-    def _prefer(self, replica: Replica, node: NodeId, preferred: ReplicaId | None) -> None:
+    def _prefer(self, replica: Replica, preferred: ReplicaId | None) -> None:
         """Hand over to the preferred leader once it is there and up to date."""
-        if preferred is None or preferred == replica.id or not self._node.peers.is_up(node):
+        if preferred is None or preferred == replica.id:
+            return
+        if not self._node.is_here(replica.group, preferred):
+            return
+        if not self._node.time.clocks.trusts(node_of(preferred)):
             return
         match = replica.raft.match(preferred) or 0
-        if self._led[replica.group] >= LEAD_ROUNDS_MIN and match + 64 >= replica.raft.last_index:
+        if (
+            self._led[replica.group] >= LEAD_ROUNDS_MIN
+            and match + NEAR_ENTRIES >= replica.raft.last_index
+        ):
             self._led[replica.group] = 0
-            replica.raft.transfer_leader(preferred)
-            replica.process()
-            self._node.wake()
+            self._transfer(replica, preferred)
 
     def _steer_catalog(self, machine: CatalogMachine) -> None:
         """Let a few nodes, of different hosts, vote on the catalog, and all others listen."""
@@ -233,11 +275,13 @@ class Placement:
         if self._node.host.wal.is_full:
             self._give_away(replica)
             return
-        nodes = electors(machine.nodes.by_id.values())
-        count = min(self._node.config.catalog_voters, len(nodes))
-        count -= 1 - count % 2  # an even number of voters only costs availability
-        ids = [replica_id(one.id, one.incarnation) for one in nodes]
-        self._propose(replica, set(ids[: max(count, 1)]), frozenset(ids[max(count, 1) :]))
+        if self._give_away_for_time(replica):
+            return
+        nodes = machine.nodes.by_id.values()
+        few = catalog_voters(nodes, voters_max=self._node.config.catalog_voters)
+        voters = {one.replica_in(CATALOG_GROUP) for one in few}
+        others = frozenset(one.replica_in(CATALOG_GROUP) for one in nodes) - voters
+        self._propose(replica, voters, others)
 
     def _propose(
         self, replica: Replica, voters: set[ReplicaId], learners: frozenset[ReplicaId]
@@ -248,7 +292,7 @@ class Placement:
             state,
             voters=voters,
             learners=learners,
-            last_index=replica.raft.last_index,
+            settled_index=replica.settled_index,
             match=replica.raft.match,
         )
         if change is None:

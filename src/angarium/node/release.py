@@ -18,8 +18,12 @@ if TYPE_CHECKING:
     from angarium.wire import Hello
 
 LEVEL_MIN: Final = 1
-LEVEL_MAX: Final = 1
+LEVEL_MAX: Final = 2
 """The feature levels this software can work at."""
+
+STAGES_BESIDE_LEVEL: Final = 2
+"""From here on open stages are copied as files beside snapshots: more may be staged than fits one.
+"""
 
 FEATURE: Final = "machine"
 """Under this name a node tells its highest level in the handshake."""

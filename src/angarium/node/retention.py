@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING
 
 from angarium.ids import Micros, Offset
 from angarium.machine import Trim
-from angarium.node.led_partitions import led_partitions, propose
+from angarium.node.arrivals import Arrivals
+from angarium.node.led_partitions import hosted_partitions, propose
+from angarium.node.timekeeping import steady_clock
 
 if TYPE_CHECKING:
+    from angarium.ids import GroupId
     from angarium.log.segments import PartitionLog
     from angarium.machine.catalog import TopicSettings
     from angarium.node.node import Node
@@ -27,6 +30,7 @@ class Retention:
 
     def __init__(self, node: Node) -> None:
         self._node = node
+        self._arrivals: dict[GroupId, Arrivals] = {}
 
     async def run(self) -> None:
         """Trim until cancelled."""
@@ -36,13 +40,22 @@ class Retention:
 
     def round(self) -> None:
         """Propose a trim wherever one is due."""
-        node = self._node
-        for replica, settings in led_partitions(node):
+        node, steady = self._node, steady_clock()
+        arrivals, self._arrivals = self._arrivals, {}
+        for replica, settings in hosted_partitions(node):
             if not limits_anything(settings):
                 continue
-            log = replica.partition.log
+            log, age, now, young = replica.partition.log, settings.retention_micros, None, None
+            if age is not None:
+                seen = self._arrivals[replica.group] = arrivals.get(replica.group) or Arrivals()
+                is_full = not replica.shortfall()
+                seen.note(log.end_offset, is_full=is_full, steady=steady, age=age)
+                young = seen.young_from(steady=steady, age=age)
+                now = node.time.trimming_now(age)
+            if not replica.may_serve:
+                continue
             settled = replica.partition.machine.groups.lowest_floor()
-            start = retained_from(log, settings, now=node.now(), settled=settled)
+            start = retained_from(log, settings, now=now, young=young, settled=settled)
             if start > log.start_offset:
                 propose(node, replica, Trim(start_offset=start))
 
@@ -54,17 +67,24 @@ def limits_anything(settings: TopicSettings) -> bool:
 
 
 def retained_from(
-    log: PartitionLog, settings: TopicSettings, *, now: Micros, settled: int | None = None
+    log: PartitionLog,
+    settings: TopicSettings,
+    *,
+    now: Micros | None,
+    young: Offset | None = None,
+    settled: int | None = None,
 ) -> Offset:
     """Return the first offset that the settings keep; the current start if all is kept.
 
-    `settled` is where the group furthest behind stands; None if there is no group.
+    `settled` is where the group furthest behind stands; None if there is no group. Without a `now`
+    that can be trusted nothing is too old, nor is what lies from `young` on.
     """
     start = log.start_offset
     if settings.until_consumed and settled is not None:
         start = max(start, Offset(min(settled, log.end_offset)))
-    if settings.retention_micros is not None:
-        start = max(start, log.offset_at(Micros(now - settings.retention_micros)))
+    if settings.retention_micros is not None and now is not None:
+        old = log.offset_at(Micros(now - settings.retention_micros))
+        start = max(start, old if young is None else min(old, young))
     if settings.retention_bytes is not None:
         start = max(start, _within_bytes(log, settings.retention_bytes))
     return start

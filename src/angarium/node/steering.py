@@ -1,22 +1,26 @@
-"""The next step from one membership to another. Pure: what is, what should be, what to propose."""
+"""The next step from one membership to another. Pure: what is, what should be, what to propose.
+
+The node's placement and the simulator's operator both decide by this, so that what is simulated is
+what runs.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from angarium.ids import node_of
 from angarium.machine.catalog.placement import host_of
 from angarium.raft import Change, ChangeKind, ConfChange
+from angarium.replica.fullness import CONF_HEARD_TICKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from angarium.ids import Index, ReplicaId
+    from angarium.ids import Index, NodeId, ReplicaId
     from angarium.machine.catalog.values import Node
     from angarium.raft.messages import ConfState
-
-CAUGHT_UP_ENTRIES = 64
-"""A learner this close to the end of the log may vote."""
+    from angarium.replica.replica import Replica
 
 
 def electors(nodes: Iterable[Node]) -> list[Node]:
@@ -33,17 +37,79 @@ def electors(nodes: Iterable[Node]) -> list[Node]:
     return [node for *_, node in sorted(ranked, key=lambda one: one[:3])]
 
 
+def catalog_voters(nodes: Iterable[Node], *, voters_max: int) -> list[Node]:
+    """Return the few nodes, of different hosts, that vote on the catalog; all others listen."""
+    ranked = electors(nodes)
+    return ranked[: voter_count(len(ranked), voters_max=voters_max)]
+
+
+def voter_count(nodes: int, *, voters_max: int) -> int:
+    """Return how many of so many nodes vote on the catalog."""
+    count = min(voters_max, nodes)
+    count -= 1 - count % 2  # an even number of voters only costs availability
+    return max(count, 1)
+
+
+def needs_steering(
+    state: ConfState,
+    *,
+    voters: Collection[ReplicaId],
+    is_resting: bool,
+    is_moving: bool = False,
+) -> bool:
+    """Tell whether a leader has to look after its group's membership now.
+
+    A group that rests has the members it should have, until somebody says that it should have
+    others: a partition moves, or a node came back with another disk and so as another replica.
+    """
+    is_astray = bool(state.voters_outgoing) or set(state.voters) != set(voters)
+    return not is_resting or is_moving or is_astray
+
+
+def has_caught_up(match: Index | None, settled_index: Index) -> bool:
+    """Tell whether a replica that has `match` may be relied upon.
+
+    It has everything that was committed a while ago; how many entries came since does not matter.
+    """
+    return match is not None and match > 0 and match >= settled_index
+
+
+def in_sync(
+    replica: Replica,
+    *,
+    is_wanted: Callable[[ReplicaId], bool],
+    is_here: Callable[[ReplicaId], bool],
+) -> tuple[NodeId, ...]:
+    """Return whose replicas this leader can vouch for: wanted, there, and full.
+
+    While the membership changes nobody counts: until everybody has heard that the change is done,
+    those who leave are needed for a majority, too.
+    """
+    state = replica.raft.conf_state
+    if state.voters_outgoing or replica.conf_ticks < CONF_HEARD_TICKS:
+        return ()
+    found = (
+        node_of(one)
+        for one in state.voters
+        if is_wanted(one)
+        and (one == replica.id or is_here(one))
+        and has_caught_up(replica.raft.match(one), replica.settled_index)
+    )
+    return tuple(sorted(found))
+
+
 def next_change(
     state: ConfState,
     *,
     voters: Collection[ReplicaId],
     learners: Collection[ReplicaId],
-    last_index: Index,
+    settled_index: Index,
     match: Callable[[ReplicaId], Index | None],
 ) -> ConfChange | None:
     """Return what to propose next so that `voters` vote and `learners` listen, or None.
 
-    Newcomers listen first. Nobody stops voting before whoever takes the place has caught up.
+    Newcomers listen first. Nobody stops voting before whoever takes the place has caught up with
+    what was committed when the leader last set a mark, at `settled_index`.
     """
     if state.voters_outgoing:
         return None  # a joint change is under way and ends by itself
@@ -52,11 +118,9 @@ def next_change(
     if newcomers:
         return ConfChange((Change(ChangeKind.ADD_LEARNER, newcomers[0]),))
 
-    def is_ready(replica: ReplicaId) -> bool:
-        known = match(replica)
-        return known is not None and known > 0 and known + CAUGHT_UP_ENTRIES >= last_index
-
-    promoted = [one for one in state.learners if one in voters and is_ready(one)]
+    promoted = [
+        one for one in state.learners if one in voters and has_caught_up(match(one), settled_index)
+    ]
     demoted = [one for one in state.voters if one in learners]
     leaving = [one for one in sorted(present) if one not in voters and one not in learners]
     missing = len(voters) - len([one for one in state.voters if one in voters]) - len(promoted)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from angarium.spark.contents import ends_in
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -36,8 +38,13 @@ class CheckpointFolder:
             entry.getPath().getName().isdigit() for entry in self._files.listStatus(offsets)
         )
 
+    def read_up_to(self, batch: int) -> str | None:
+        """Return up to where a micro-batch reads, as Spark has written down before it began."""
+        written = self.read(f"{_OFFSETS}/{batch}")
+        return None if written is None else ends_in(written.decode())
+
     def read(self, name: str) -> bytes | None:
-        """Return what a file of ours in it says; None if there is none."""
+        """Return what a file in it says; None if there is none."""
         if not self._has(name):
             return None
         opened = self._files.open(self._below(name))

@@ -10,6 +10,7 @@
 
     [sink]
     topic = "loud-orders"
+    createTopic = true
 
 or, instead of the last three, one of the jobs that are built in: `[archive]`, `[replay]`,
 `[mirror]`, `[analytics]`, `[quality]`, with what each of them is told. Whatever is unknown, missing

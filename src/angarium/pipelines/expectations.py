@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from angarium.errors import InvalidArgument
+from angarium.pipelines.intervals import interval_s
 from angarium.spark.options import Given, read_options
 from angarium.spark.values.codec import refuse_unusable
 from angarium.spark.values.options import READ_NAMES, ValueFormat, value_options
@@ -41,8 +42,6 @@ EXPECTATIONS_MAX: Final = 100
 """For one topic. More are refused: each is counted apart."""
 
 _FIELD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
-_DURATION: Final = re.compile(r"(\d+) (second|minute|hour|day)s?")
-_SECONDS: Final = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
 _VALUES: Final = ("valueFormat", "valueSchema", "valueSchemaFile", "valueMessage")
 _KEYS: Final = ("schema", *_VALUES, "not_null", "range", "one_of", "matches", "rule", "fresh")
 
@@ -153,7 +152,7 @@ def topic_quality(topic: str, table: Any) -> TopicQuality:
         schema=schema,
         values=values,
         expectations=tuple(found),
-        fresh_s=None if fresh is None else _seconds(fresh, where),
+        fresh_s=None if fresh is None else math.ceil(interval_s(f"{where}: fresh", fresh)),
     )
 
 
@@ -271,13 +270,6 @@ def _literal(value: Any, where: str) -> str:
             # A text without escapes: whatever is in it means itself.
             return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
     raise InvalidArgument(f"{where}: {value!r} is neither a text nor a number")
-
-
-def _seconds(text: Any, where: str) -> int:
-    found = _DURATION.fullmatch(text) if isinstance(text, str) else None
-    if found is None:
-        raise InvalidArgument(f"{where}: fresh: {text!r} is not like '10 minutes'")
-    return int(found[1]) * _SECONDS[found[2]]
 
 
 def _option(name: str, value: Any) -> str:

@@ -5,9 +5,10 @@ Needs the extra `angarium[lake]`.
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
-from angarium.errors import InvalidArgument
+from angarium.errors import InvalidArgument, PreconditionFailed
 from angarium.spark.lake import folder
 
 if TYPE_CHECKING:
@@ -17,26 +18,55 @@ if TYPE_CHECKING:
 ROWS_MAX: Final = 1_000_000
 """Rows that a job hands over at once. More are refused: a result is for people to look at."""
 
+COMMITS_MAX: Final = 1_000
+"""How far back in a table's history a writer's last commit is looked for."""
 
-def add_rows(path: str, rows: pa.Table, *, writer: str, version: int) -> bool:
+
+def add_rows(
+    path: str, rows: pa.Table, *, writer: str, version: int, of: str | None = None
+) -> bool:
     """Add rows to the table at `path`, unless `writer` has added this or a later version before.
 
-    Returns whether anything was added. The table is made if there is none.
+    Returns whether anything was added. The table is made if there is none. `of` says what the rows
+    were made from: `PreconditionFailed` if that version was made from something else.
     """
     delta = _delta()
     where = str(folder(path))
     if delta.DeltaTable.is_deltatable(where):
         last = delta.DeltaTable(where).transaction_version(writer)
         if last is not None and last >= version:
+            _refuse_other(delta.DeltaTable(where), writer, version, last, of)
             return False
+    if not rows.num_rows:
+        return False
     mark = delta.Transaction(app_id=writer, version=version)
     delta.write_deltalake(
         where,
         rows,
         mode="append",
-        commit_properties=delta.CommitProperties(app_transactions=[mark]),
+        commit_properties=delta.CommitProperties(
+            app_transactions=[mark],
+            custom_metadata=None if of is None else {writer: f"{version} {_digest(of)}"},
+        ),
     )
     return True
+
+
+def _refuse_other(table: Any, writer: str, version: int, last: int, of: str | None) -> None:
+    """Raise `PreconditionFailed` unless the newest version that was added is this one."""
+    said = (commit.get(writer) for commit in table.history(COMMITS_MAX))
+    before = next((one for one in said if one is not None), None)
+    if of is None or before is None or before == f"{version} {_digest(of)}":
+        return
+    raise PreconditionFailed(
+        f"batch {version} of {writer} is not what was added to the table before (up to batch "
+        f"{last}): its checkpoint is an older copy, or another query has used it as well. Nothing "
+        "was added; start with a new checkpoint behind what the table has"
+    )
+
+
+def _digest(of: str) -> str:
+    return hashlib.blake2b(of.encode(), digest_size=16).hexdigest()
 
 
 def collected(rows: DataFrame) -> pa.Table:

@@ -17,6 +17,7 @@ from angarium.raft.core import Role
 from angarium.raft.errors import (
     Compacted,
     ConfChangeFault,
+    Contradicted,
     InvalidConfChange,
     LocalMessage,
     LogContradiction,
@@ -57,6 +58,7 @@ __all__ = [
     "ConfChangeFault",
     "ConfState",
     "Config",
+    "Contradicted",
     "Entry",
     "EntryKind",
     "HardState",

@@ -59,6 +59,7 @@ class Core:
         "leader",
         "log",
         "messages",
+        "patience",
         "pending_conf_index",
         "postponed_reads",
         "read_states",
@@ -105,6 +106,8 @@ class Core:
         self.heartbeat_elapsed = 0
         self.election_timeout = 0
         """`election_ticks` and this term's jitter."""
+        self.patience = 1
+        """After so many election timeouts without a leader we campaign."""
 
         # What only a leader uses; `_reset` clears it.
         self.transferee = NO_REPLICA

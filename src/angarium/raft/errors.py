@@ -58,6 +58,21 @@ class LocalMessage(RaftError):
     fault = Fault.CALLER
 
 
+class Contradicted(RaftError):
+    """A follower acknowledged entries that this leader does not have. A disk has gone back in time:
+    this leader's own, or that of a replica whose vote elected it."""
+
+    code = "CONTRADICTED"
+    fault = Fault.DATA
+
+    def __init__(self, replica: int, *, acknowledged: int, last_index: int) -> None:
+        super().__init__(
+            f"replica {replica} says that it has entry {acknowledged}, and this leader's log ends "
+            f"at {last_index}"
+        )
+        self.replica = replica
+
+
 class ConfChangeFault(Enum):
     """Why a change of membership cannot be made."""
 

@@ -29,7 +29,7 @@ _CAMPAIGN_NOW = Message(kind=MessageKind.HUP)
 def tick(core: Core) -> None:
     """Count one tick; campaign when nobody has led for too long."""
     core.election_elapsed += 1
-    if core.election_elapsed >= core.election_timeout and core.is_promotable:
+    if core.election_elapsed >= core.election_timeout * core.patience and core.is_promotable:
         core.election_elapsed = 0
         on_campaign_now(core, _CAMPAIGN_NOW)
 
@@ -38,9 +38,10 @@ def on_append(core: Core, m: Message) -> None:
     """Take the leader's entries, or say where our log may meet its own."""
     _follow(core, m)
     log = core.log
+    log.check_against(m.entries, prev_index=m.index, prev_term=m.log_term)
     if m.index < log.committed:
-        # Old news: everything up to our commit index is the leader's as well.
-        _answer(core, m, acknowledged=log.committed)
+        # Old news. Acknowledge no more than was compared, though all we committed is the leader's.
+        _answer(core, m, acknowledged=min(m.index + len(m.entries), log.committed))
     elif log.accept(m.entries, prev_index=m.index, prev_term=m.log_term, commit=m.commit):
         _answer(core, m, acknowledged=m.index + len(m.entries))
     else:
@@ -149,6 +150,7 @@ def _answer(core: Core, m: Message, *, acknowledged: int) -> None:
 def _restore(core: Core, snapshot: Snapshot) -> bool:
     log = core.log
     if snapshot.index <= log.committed:
+        log.check_against((), prev_index=snapshot.index, prev_term=snapshot.term)
         return False
     state = snapshot.conf_state
     if core.id not in (*state.voters, *state.learners, *state.voters_outgoing):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from angarium.ids import NO_REPLICA, Index
 from angarium.raft.core import LEADER
-from angarium.raft.errors import ProposalDropped
+from angarium.raft.errors import Contradicted, ProposalDropped
 from angarium.raft.messages import Entry, Message, MessageKind
 from angarium.raft.progress import PROBE, REPLICATE, SNAPSHOT
 from angarium.raft.reading import acknowledge, release_postponed
@@ -72,6 +72,7 @@ def on_append_response(core: Core, m: Message) -> None:
     progress = core.tracker.progress.get(sender)
     if progress is None:
         return
+    _check_possible(core, m)
     progress.recently_active = True
     if m.reject:
         _step_back(core, m, progress)
@@ -153,6 +154,15 @@ def on_transfer(core: Core, m: Message) -> None:
         _send_timeout_now(core, target)
     else:
         send_append(core, target, progress)
+
+
+def _check_possible(core: Core, m: Message) -> None:
+    """Raise `Contradicted` for what nobody can have: more of our log than we have ourselves.
+
+    It counts for nothing: not towards a commit, nor as a sign of life.
+    """
+    if not m.reject and m.index > core.log.last_index:
+        raise Contradicted(m.sender, acknowledged=m.index, last_index=core.log.last_index)
 
 
 def _check_open_for_proposals(core: Core) -> None:

@@ -222,6 +222,30 @@ class RaftLog:
         self.commit_to(commit if commit < last_new else Index(last_new))
         return True
 
+    def check_against(
+        self, entries: Sequence[Entry], *, prev_index: Index, prev_term: Term
+    ) -> None:
+        """Raise `LogContradiction` if a leader has other entries where ours are committed.
+
+        Whoever leads has everything that is committed (paper, section 5.4.3). If this one has not,
+        a disk has gone back in time: its own, this replica's, or one whose vote elected it.
+        """
+        if prev_index > self.committed:
+            return
+        self._check_term(prev_index, prev_term)
+        for entry in entries:
+            if entry.index > self.committed:
+                return
+            self._check_term(entry.index, entry.term)
+
+    def _check_term(self, index: Index, term: Term) -> None:
+        own = self.term_at(index)
+        if own is not None and own != term:
+            raise LogContradiction(
+                f"entry {index} is committed here with term {own}, and the leader has another one "
+                f"there, of term {term}"
+            )
+
     def _beyond_agreement(self, entries: Sequence[Entry]) -> Sequence[Entry]:
         for position, entry in enumerate(entries):
             if self.term_at(entry.index) != entry.term:

@@ -99,6 +99,42 @@ class MessageKind(IntEnum):
     """Local: time to send heartbeats."""
 
 
+OF_LEADERS: Final = frozenset(
+    {
+        MessageKind.APPEND,
+        MessageKind.HEARTBEAT,
+        MessageKind.SNAPSHOT,
+        MessageKind.TIMEOUT_NOW,
+    }
+)
+"""What only a leader says."""
+
+OF_PEERS: Final = OF_LEADERS | {
+    MessageKind.APPEND_RESPONSE,
+    MessageKind.HEARTBEAT_RESPONSE,
+    MessageKind.VOTE,
+    MessageKind.VOTE_RESPONSE,
+    MessageKind.PRE_VOTE,
+    MessageKind.PRE_VOTE_RESPONSE,
+}
+"""What replicas say to each other to agree."""
+
+FORWARDED: Final = frozenset(
+    {
+        MessageKind.PROPOSE,
+        MessageKind.TRANSFER_LEADER,
+        MessageKind.READ_INDEX,
+        MessageKind.READ_INDEX_RESPONSE,
+    }
+)
+"""What a follower may pass on to its leader, and what comes back. All other kinds are local."""
+
+
+def by_number(kinds: frozenset[MessageKind]) -> tuple[bool, ...]:
+    """Return the same by number: asking a set would hash the enum's member, which is dear."""
+    return tuple(kind in kinds for kind in sorted(MessageKind))
+
+
 class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One message. Which fields mean something depends on `kind`.
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from angarium.ids import NO_REPLICA, Index, Term
+from angarium.ids import NO_REPLICA, Index, Term, node_of
 from angarium.raft import leading, stepping
 from angarium.raft.conf_change import Change, ConfChange, encode_conf_change
 from angarium.raft.config import NO_LIMIT
@@ -37,7 +37,7 @@ from angarium.raft.status import status_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from angarium.ids import Buffer, ReplicaId
+    from angarium.ids import Buffer, NodeId, ReplicaId
     from angarium.raft.config import Config
     from angarium.raft.core import Role
     from angarium.raft.messages import ConfState
@@ -126,6 +126,10 @@ class RaftNode:
     def campaign(self) -> None:
         """Try to become leader now; nothing happens if this replica may not."""
         stepping.step(self._core, Message(kind=MessageKind.HUP))
+
+    def be_patient(self, timeouts: int) -> None:
+        """Campaign only after so many election timeouts: somebody else had better lead."""
+        self._core.patience = timeouts
 
     def propose(self, data: Sequence[Buffer]) -> None:
         """Propose entries with these `data`, in this order and next to each other, all or none.
@@ -304,6 +308,12 @@ class RaftNode:
         return self._core.log.committed
 
     @property
+    def is_commit_current(self) -> bool:
+        """Whether what is known to be committed ends with an entry of the current term."""
+        log = self._core.log
+        return log.term_at(log.committed) == self._core.term
+
+    @property
     def applied(self) -> Index:
         """The highest index reported as applied."""
         return self._core.log.applied
@@ -332,6 +342,20 @@ class RaftNode:
         """Return up to where a member's log is known to equal ours; None if it is no member."""
         progress = self._core.tracker.progress.get(replica)
         return None if progress is None else progress.match
+
+    def members_on(self, node: NodeId) -> list[ReplicaId]:
+        """Return the other members that live on `node`: what it is, and what it was before."""
+        own = self._core.id
+        return [one for one in self._core.tracker.progress if one != own and node_of(one) == node]
+
+    def doubt(self, replica: ReplicaId) -> None:
+        """As a leader, let a member confirm anew what it has confirmed before.
+
+        Always safe: entries that are committed stay so, and others wait for its answer.
+        """
+        progress = self._core.tracker.progress.get(replica)
+        if self._core.role is LEADER and progress is not None:
+            progress.doubt()
 
     def snapshot_receivers(self) -> tuple[ReplicaId, ...]:
         """Return the members that this leader has sent a snapshot and not heard from since."""

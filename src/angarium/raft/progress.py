@@ -84,7 +84,8 @@ class Progress:
 
     def __init__(self, *, next_index: Index, window: Window, is_learner: bool = False) -> None:
         self.match = Index(0)
-        """Up to here the follower's log is known to equal the leader's. Never goes back."""
+        """Up to here the follower's log is known to equal the leader's. Never goes back, unless it
+        is doubted as a whole (`doubt`)."""
         self.next_index = next_index
         """What is sent next. Everything between `match` and here is in flight."""
         self.sent_commit = Index(0)
@@ -115,6 +116,12 @@ class Progress:
         """Stream from what is known to match."""
         self._enter(REPLICATE)
         self.next_index = Index(self.match + 1)
+
+    def doubt(self) -> None:
+        """Forget what it has confirmed, but guess that it still has it."""
+        if self.state is not SNAPSHOT:
+            self.become_probe()
+            self.match = Index(0)
 
     def become_snapshot(self, index: Index) -> None:
         """Wait for the snapshot at `index` to arrive."""

@@ -69,8 +69,11 @@ class PendingReads:
 
     def acknowledge(self, voter: ReplicaId, context: bytes) -> None:
         """Note that `voter` echoed a heartbeat; anything but our own numbers is ignored."""
-        if len(context) == _NUMBER_BYTES:
-            number = Index(int.from_bytes(context, "little"))
+        if len(context) != _NUMBER_BYTES:
+            return
+        number = Index(int.from_bytes(context, "little"))
+        # One that was never sent would confirm reads that are still to come.
+        if number <= self._confirmed + len(self._waiting):
             self._acked[voter] = max(self._acked.get(voter, Index(0)), number)
 
     def confirmed(self, tracker: Tracker) -> list[tuple[Message, Index]]:

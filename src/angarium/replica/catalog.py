@@ -6,7 +6,7 @@ there, and where do they live" from its own memory. Whoever needs to know about 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 class Catalog:
     """The state of group 0 on one node."""
+
+    is_occupied: Final = False
+    is_concluded: Final = True
 
     def __init__(self, *, saved: Buffer) -> None:
         self.machine = CatalogMachine()

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from angarium.errors import CorruptData
+from angarium.machine.catalog import CatalogMachine
 from angarium.raft.messages import MessageKind
 from angarium.replica.replica import Replica
+from angarium.replica.scrutiny import Objection
 
 if TYPE_CHECKING:
     from angarium.ids import Micros, ReplicaId
@@ -38,6 +41,13 @@ class CatalogReplica(Replica):
         """Take a Raft message; no snapshot while one of our own is being written."""
         if message.kind is MessageKind.SNAPSHOT and self.is_busy:
             return  # as if it had been lost on the way
+        if message.snapshot is not None:
+            try:
+                CatalogMachine().restore(message.snapshot.data)
+            except CorruptData as unreadable:
+                what = f"a snapshot of the catalog: {unreadable}"
+                self._outbox.refusals.note(Objection.CONTENT, what)
+                return
         super().receive(message)
 
     def submit(self, command: CatalogCommand, *, now: Micros, reply: CatalogReply) -> None:

@@ -1,19 +1,22 @@
-"""Catching up by a snapshot: first the segments it lists, then the snapshot itself.
+"""Catching up by a snapshot: first the files it lists, then the snapshot itself.
 
 A leader offers a snapshot to a replica that has fallen behind the start of its log. The offer waits
-here while its segments are copied from the leader (`SegmentCopy`), a few chunks per tick; only then
-does the core hear of it. A copy that gets no answer for long is given up, and a later offer begins
-another, which finds on disk what is there already.
+here while its open stages (`StageCopy`) and its segments (`SegmentCopy`) are copied from the
+leader, a few chunks per tick; only then does the core hear of it. A copy that gets no answer for
+long is given up, and a later offer begins another, which finds on disk what is there already.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from angarium.errors import CorruptData, DiskFull
 from angarium.log.segments import SegmentImport
-from angarium.replica.partition_snapshot import manifest_in
+from angarium.replica.partition_snapshot import check_readable, manifest_in, stages_beside
+from angarium.replica.peers import PartRequest
+from angarium.replica.scrutiny import Objection
+from angarium.replica.stage_copy import StageCopy
 from angarium.replica.transfer import SegmentCopy
 
 if TYPE_CHECKING:
@@ -23,8 +26,11 @@ if TYPE_CHECKING:
     from angarium.raft.messages import Message, Snapshot
     from angarium.replica.partition_files import PartitionFiles
     from angarium.replica.parts import Parts
-    from angarium.replica.peers import ChunkReply
+    from angarium.replica.peers import ChunkReply, PartReply
     from angarium.replica.work import Work
+
+STAGED_BYTES_MAX: Final = 16 << 20
+"""Bytes of copied stages in memory. Above it no more is asked for until they have been written."""
 
 
 class Receiver(Protocol):
@@ -33,6 +39,10 @@ class Receiver(Protocol):
     @property
     def is_busy(self) -> bool:
         """True while files are written that nothing else may touch meanwhile."""
+
+    @property
+    def is_applying(self) -> bool:
+        """True while what is committed here is not all applied."""
 
     def step(self, message: Message) -> None:
         """Let the core take a message."""
@@ -54,6 +64,7 @@ class CatchingUp:
         self._disk = disk
         self._segments = segments
         self._copy: SegmentCopy | None = None
+        self._stages = StageCopy(files.stages, {})
         self._is_opening = False
         self._chunks_left = parts.config.transfer_chunks_per_tick
 
@@ -89,12 +100,18 @@ class CatchingUp:
             yield lambda: opened.append(self._opened(offer, snapshot))
         except DiskFull:
             return
+        except CorruptData as unreadable:
+            what = f"a snapshot of group {self._parts.group}: {unreadable}"
+            self._parts.outbox.refusals.note(Objection.CONTENT, what)
+            return
         finally:
             self._is_opening = False
         self._copy = opened[0]
+        self._stages = StageCopy(self._files.stages, stages_beside(snapshot.data))
         self._go_on(self._copy)
 
     def _opened(self, offer: Message, snapshot: Snapshot) -> SegmentCopy:
+        check_readable(snapshot.data)
         importing = SegmentImport.begin(
             self._disk,
             self._segments,
@@ -115,13 +132,48 @@ class CatchingUp:
     def take(self, reply: ChunkReply) -> None:
         """Take a chunk, if it is the one that was asked for."""
         copy = self._copy
-        if copy is None or reply.snapshot_index != copy.index:
+        if copy is None or reply.snapshot_index != copy.index or reply.sender != copy.source:
             return
         if reply.gone:
             # The source has trimmed it away; its next snapshot will not list it.
             self._copy = None
         elif copy.expects(reply):
             self._parts.outbox.chores.append(self._write(copy, reply))
+
+    def take_part(self, reply: PartReply) -> None:
+        """Take a piece of a stage, if it is the one that was asked for."""
+        copy = self._copy
+        if copy is None or reply.snapshot_index != copy.index or reply.sender != copy.source:
+            return
+        if reply.gone:
+            self._copy = None  # decided since: the next snapshot has it in its segments, or not
+        elif self._stages.take(reply):
+            copy.progressed()
+            self._parts.outbox.touched.add(self._parts.group)  # to write it
+            self._go_on(copy)
+
+    def _ask_for_stages(self, copy: SegmentCopy) -> bool:
+        """Ask for what is missing of the stages; False if nothing is."""
+        wanted = self._stages.missing()
+        if wanted is None:
+            return False
+        is_written = self._files.stages.waiting_bytes <= STAGED_BYTES_MAX
+        if self._chunks_left > 0 and is_written:
+            self._chunks_left -= 1
+            slot, part, position = wanted
+            self._parts.outbox.tell(
+                PartRequest(
+                    self._parts.group,
+                    self._parts.raft.id,
+                    copy.source,
+                    copy.index,
+                    slot,
+                    part,
+                    position,
+                    self._parts.config.transfer_chunk_bytes,
+                )
+            )
+        return True
 
     def _write(self, copy: SegmentCopy, reply: ChunkReply) -> Generator[Work, None, None]:
         if not copy.expects(reply):
@@ -139,7 +191,8 @@ class CatchingUp:
             self._go_on(copy)
 
     def _go_on(self, copy: SegmentCopy) -> None:
-        if copy.is_writing:
+        # Stages first: they go when they are decided, which is sooner than segments do.
+        if copy.is_writing or self._ask_for_stages(copy):
             return
         request = copy.request()
         if request is not None:
@@ -147,13 +200,19 @@ class CatchingUp:
                 self._chunks_left -= 1
                 self._parts.outbox.tell(request)
             return
-        if self._receiver.is_busy or self._parts.wal.is_full:
+        if self._receiver.is_busy or self._receiver.is_applying or self._parts.wal.is_full:
             return  # the log is being written, or has no room; the next tick comes back to this
-        self._copy = None
         if copy.index <= self._parts.raft.commit:
             # The log caught up by itself meanwhile, and is ahead of what was copied.
+            self._copy = None
             copy.importing.discard()
             return
+        try:
+            # Only the rest of the last part: the others have been written as they came.
+            self._files.stages.sync()
+        except DiskFull:
+            return
+        self._copy = None
         self._files.adopt(copy.importing)
         self._receiver.step(copy.offer)
         self._receiver.process()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from angarium.log.segments import SegmentConfig
+from angarium.log.wal import WalConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +46,10 @@ class ReplicaConfig:
     """Entries kept at most for a member that is still copying what a snapshot lists, or catching
     up behind it. One that is further behind has to start over with a newer snapshot."""
 
+    commit_step_bytes: int = 4 << 20
+    """Bytes of stages that a commit brings into the segments at a time, and that wait in memory
+    before they are written to files. Nothing else is applied until a commit is through."""
+
     transfer_chunk_bytes: int = 1 << 20
     """Segment bytes a catching-up replica asks for at a time."""
 
@@ -71,8 +78,19 @@ class ReplicaConfig:
             raise ValueError("a snapshot replaces at least one entry and keeps none or more")
         if self.snapshot_wait_entries < self.snapshot_keep_entries:
             raise ValueError("nobody is waited for with fewer entries than are kept anyway")
+        if self.commit_step_bytes < 0:
+            raise ValueError("a step of a commit is not negative")
         if (
             min(self.transfer_chunk_bytes, self.transfer_chunks_per_tick) < 1
             or self.transfer_patience_ticks < 1
         ):
             raise ValueError("a segment copy needs a chunk and some patience")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostConfig:
+    """Settings of a host and of the files under it."""
+
+    replica: ReplicaConfig = field(default_factory=ReplicaConfig)
+    wal: WalConfig = field(default_factory=WalConfig)
+    segments: SegmentConfig = field(default_factory=SegmentConfig)

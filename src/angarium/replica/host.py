@@ -9,46 +9,30 @@ tests; both run the same code from here down.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import partial
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from angarium.errors import CorruptData, DiskFull, NotFound
-from angarium.ids import CATALOG_GROUP, Index, Term, replica_id
-from angarium.log.segments import SegmentConfig
-from angarium.log.snapshots import SnapshotStore
-from angarium.log.wal import Wal, WalConfig
-from angarium.raft.messages import ConfState, MessageKind, Snapshot
-from angarium.replica.catalog import empty_catalog
-from angarium.replica.catalog_replica import CatalogReplica
-from angarium.replica.config import ReplicaConfig
-from angarium.replica.opening import Opener, partition_folder
-from angarium.replica.outbox import Outbox
-from angarium.replica.partition_files import folders_in
-from angarium.replica.partition_snapshot import empty_partition
-from angarium.replica.peers import EntriesReply, Rest, Vouch
-from angarium.replica.repair import IdentityLost, Repair, entries_to_refetch
-from angarium.replica.sleeping import Sleepers
+from angarium.errors import CorruptData, DiskFull
+from angarium.ids import node_of
+from angarium.raft.messages import Message, MessageKind
+from angarium.replica.peers import EntriesReply, PeerMessage, Rest, Vouch
+from angarium.replica.roster import Roster
+from angarium.replica.scrutiny import Objection, objection_to
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator
 
     from angarium.ids import GroupId, Incarnation, NodeId, ReplicaId
     from angarium.log.disk import Disk
     from angarium.log.wal import SyncGroup
-    from angarium.raft.messages import Message
-    from angarium.replica.partition_replica import PartitionReplica
-    from angarium.replica.peers import PeerMessage
+    from angarium.raft.messages import Snapshot
+    from angarium.replica.config import HostConfig
+    from angarium.replica.damage import Fate
     from angarium.replica.replica import Replica
     from angarium.replica.work import Work
 
-
 _LOOKS_FOR_A_LEADER: Final = (MessageKind.PRE_VOTE, MessageKind.VOTE)
-
-ORIGIN: Final = Index(1)
-"""Where the log of a new group begins: before its first leader's own entry."""
-
-_ORIGIN_TERM: Final = Term(1)
 
 SHORTENED_MAX: Final = 32
 """Groups that save their state for the sake of the WAL in one round of housekeeping; the others
@@ -57,15 +41,6 @@ follow in the next."""
 SNAPSHOT_ROOM_BYTES: Final = 64 << 10
 """Room on disk, beside its own, that a snapshot from a leader needs to be let in. Without it the
 snapshot counts as lost on the way."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostConfig:
-    """Settings of a host and of the files under it."""
-
-    replica: ReplicaConfig = field(default_factory=ReplicaConfig)
-    wal: WalConfig = field(default_factory=WalConfig)
-    segments: SegmentConfig = field(default_factory=SegmentConfig)
 
 
 @dataclass(slots=True)
@@ -78,8 +53,8 @@ class Sync:
     """Groups whose files may go when this is done."""
 
 
-class Host:
-    """The replicas of one node."""
+class Host(Roster):
+    """The replicas of one node, driven."""
 
     def __init__(
         self,
@@ -89,169 +64,18 @@ class Host:
         incarnation: Incarnation,
         config: HostConfig,
         jitter: Callable[[int], int],
+        on_damage: Callable[[Fate, GroupId, str], None] | None = None,
     ) -> None:
-        self.id: ReplicaId = replica_id(node, incarnation)
-        self.replicas: dict[GroupId, PartitionReplica] = {}
-        """Replicas of partitions."""
-        self.catalog: CatalogReplica | None = None
-        """The replica of group 0, on a node that has one."""
-        self.repairs: dict[GroupId, Repair] = {}
-        self.outbox = Outbox()
-        self.wal = Wal.open(disk, incarnation=incarnation, config=config.wal)
-        self._wal_config = config.wal
-        self._disk = disk
-        self._snapshots = SnapshotStore(disk)
-        self._opener = Opener(
-            disk=disk,
-            replica=self.id,
-            wal=self.wal,
-            snapshots=self._snapshots,
-            outbox=self.outbox,
-            config=config.replica,
-            segments=config.segments,
+        super().__init__(
+            disk,
+            node=node,
+            incarnation=incarnation,
+            config=config,
             jitter=jitter,
+            on_damage=on_damage,
         )
-        self.on_started: Callable[[GroupId], None] = _ignore
-        """Told whenever a replica begins to work: at once, or after a repair."""
-        self._awake: dict[GroupId, PartitionReplica | CatalogReplica] = {}
-        self._sleepers = Sleepers(self.id, self.outbox, config.replica)
+        self._wal_config = config.wal
         self._sync: Sync | None = None
-        self._leaving: list[GroupId] = []
-        """Groups whose files go once the log has durably forgotten them."""
-        self._deleting: set[GroupId] = set()
-        """Groups that the log has forgotten and whose files are being deleted."""
-        self._forget_unformed()
-        for group in sorted(self.wal.recovered.groups):
-            self._reopen(group)
-
-    # --- groups -----------------------------------------------------------------------------
-
-    def form_group(self, group: GroupId, voters: Sequence[ReplicaId]) -> None:
-        """Create a replica of a new group whose first members are `voters`.
-
-        Every first member forms the group alike, once; whoever comes later joins.
-        """
-        self.save_origin(group, voters)
-        self.start_formed(group)
-
-    def save_origin(self, group: GroupId, voters: Sequence[ReplicaId]) -> None:
-        """Make the first membership of a new group durable. Blocks; may run in a thread."""
-        # It is the content of a snapshot at index 1 that nobody has to send.
-        conf_state = ConfState(voters=tuple(sorted(voters)))
-        nothing = empty_catalog() if group == CATALOG_GROUP else empty_partition()
-        self._snapshots.save(group, Snapshot(ORIGIN, _ORIGIN_TERM, conf_state, nothing))
-        self.make_folders(group)
-
-    def make_folders(self, group: GroupId) -> None:
-        """Make the folders of a group, so that opening it need not. Blocks; may run in a thread."""
-        if group != CATALOG_GROUP:
-            for folder in folders_in(partition_folder(group)):
-                self._disk.make_folder(folder)
-
-    def start_formed(self, group: GroupId) -> None:
-        """Begin to work in a new group whose origin is saved."""
-        self.wal.add_group(group)
-        self.wal.compact(group, ORIGIN, _ORIGIN_TERM)
-        self._start(group)
-
-    def join_group(self, group: GroupId) -> None:
-        """Create an empty replica that waits to be added by the group's leader."""
-        self.wal.add_group(group)
-        self._start(group)
-
-    def remove_group(self, group: GroupId) -> None:
-        """Give up this node's replica of `group`, with everything it holds.
-
-        Does nothing while its files are being written, or while there is no room to write down
-        that it goes; ask again then.
-        """
-        replica = self.replicas.get(group)
-        if self.wal.is_exhausted or (replica is not None and replica.is_in_use):
-            return
-        self.repairs.pop(group, None)
-        if replica is not None:
-            self._sleepers.wake(group)
-            del self.replicas[group]
-            self._awake.pop(group, None)  # one that rested is not there
-            replica.close()
-        if group in self.wal.groups:
-            self.wal.remove_group(group)
-            self._leaving.append(group)
-
-    def is_leaving(self, group: GroupId) -> bool:
-        """Tell whether files of a removed replica are still there; wait before it comes back."""
-        under_way = self._sync.leaving if self._sync is not None else []
-        return group in self._leaving or group in under_way or group in self._deleting
-
-    @property
-    def resting(self) -> int:
-        """How many groups rest."""
-        return len(self._sleepers)
-
-    def close(self) -> None:
-        """Let go of every file. What is not synced is lost, and nobody was told it was not."""
-        for replica in self._all():
-            replica.close()
-        self.wal.close()
-
-    def replica(self, group: GroupId) -> PartitionReplica:
-        """Return this node's replica of `group`; raises `NotFound`."""
-        try:
-            return self.replicas[group]
-        except KeyError:
-            raise NotFound(f"this node has no replica of group {group}") from None
-
-    def _forget_unformed(self) -> None:
-        """Deal with snapshots whose group the log does not know."""
-        for group in sorted(set(self._snapshots.list()) - set(self.wal.recovered.groups)):
-            if self.wal.recovered.unknown_groups:
-                raise IdentityLost(f"the log has lost all it knew about group {group}")
-            # A crash fell into the forming of the group: nobody has heard of this replica yet.
-            self._snapshots.remove(group)
-
-    def _reopen(self, group: GroupId) -> None:
-        try:
-            snapshot = self._snapshots.load(group) or Snapshot()
-        except CorruptData as damaged:
-            raise IdentityLost(str(damaged)) from damaged
-        log = self.wal.log(group)
-        if log.damaged is not None:
-            # Entries that the snapshot stands for need no repair.
-            self.wal.compact(group, snapshot.index, snapshot.term)
-        known_commit = Index(max(log.hard_state.commit, snapshot.index))
-        missing = entries_to_refetch(log.damaged, known_commit=known_commit)
-        if missing is None:
-            self._start(group)
-            return
-        conf_state = snapshot.conf_state
-        self.repairs[group] = Repair(
-            group=group,
-            replica=self.id,
-            low=missing[0],
-            high=missing[1],
-            peers=(*conf_state.voters, *conf_state.voters_outgoing, *conf_state.learners),
-        )
-
-    def _start(self, group: GroupId) -> None:
-        assert not self.is_leaving(group), "the old files go first"
-        try:
-            opened = self._opener.open(group)
-        except CorruptData as damaged:
-            raise IdentityLost(str(damaged)) from damaged
-        self._awake[group] = opened
-        if isinstance(opened, CatalogReplica):
-            self.catalog = opened
-        else:
-            self.replicas[group] = opened
-        self.on_started(group)
-
-    def _replica(self, group: GroupId) -> PartitionReplica | CatalogReplica | None:
-        return self.catalog if group == CATALOG_GROUP else self.replicas.get(group)
-
-    def _all(self) -> Iterator[PartitionReplica | CatalogReplica]:
-        if self.catalog is not None:
-            yield self.catalog
-        yield from list(self.replicas.values())
 
     # --- inputs -----------------------------------------------------------------------------
 
@@ -273,19 +97,20 @@ class Host:
             # be told from a write that never finished.
             self.wal.mark()
         self._mend_resting()
-        for group, repair in list(self.repairs.items()):
-            if repair.is_complete:
-                self._finish_repair(group, repair)
-            elif (request := repair.request()) is not None:
-                self.outbox.tell(request)
+        self._bury()
+        self._go_on_with_repairs()
 
     def _tick_awake(self) -> None:
         rested = []
         for group, replica in list(self._awake.items()):
             if self.wal.is_exhausted:
                 break
-            replica.tick()
-            replica.process()
+            try:
+                replica.tick()
+                replica.process()
+            except CorruptData as damaged:
+                self._stop(group, damaged)
+                continue
             if self._sleepers.consider(replica):
                 rested.append(group)
         for group in rested:
@@ -314,16 +139,23 @@ class Host:
         """Hear that the way to a node was lost, or is there again."""
         self._sleepers.wake_shared_with(node)
         self._wake()
+        for replica in self._all():
+            replica.doubt(node)
 
-    def deliver(self, group: GroupId, message: Message) -> None:
-        """Take a Raft message from another node."""
-        # A message to an earlier incarnation of this node is not for us.
-        if message.to != self.id or self.wal.is_exhausted:
+    def deliver(self, group: GroupId, message: Message, *, via: ReplicaId) -> None:
+        """Take a Raft message that came from the node known as `via`; see `scrutiny`."""
+        if not self._is_for_us(group, message, via) or self.wal.is_exhausted:
             return
         replica = self._replica(group)
         if replica is None:
             if group in self.repairs:
                 self.repairs[group].heard_from(message.sender)
+            return
+        if replica.halted:
+            return
+        objection = objection_to(message, replica.raft)
+        if objection is not None:
+            self._refuse(objection, group, message)
             return
         # Whoever looks for a leader is told by the next heartbeat, and a group at rest has none.
         # The core alone would not wake: a vote is not even considered while the leader is known.
@@ -334,53 +166,72 @@ class Host:
             return
         if message.snapshot is not None and not self._has_room_for(message.snapshot):
             return
-        replica.receive(message)
-        replica.process()
+        try:
+            replica.receive(message)
+            replica.process()
+        except CorruptData as damaged:
+            self._stop(group, damaged)
 
     def _has_room_for(self, snapshot: Snapshot) -> bool:
         # Twice: what it replaces stays until the new one is on disk, and files have headers.
         return self._disk.free_bytes() >= 2 * len(snapshot.data) + SNAPSHOT_ROOM_BYTES
 
-    def deliver_from_peer(self, message: PeerMessage) -> None:
-        """Take a message outside of Raft from another node."""
-        if message.to != self.id or self.wal.is_exhausted:
+    def _is_for_us(self, group: GroupId, message: Message | PeerMessage, via: ReplicaId) -> bool:
+        """Tell whether somebody speaks for themselves, and to us.
+
+        A node has another incarnation in groups whose replica it lost to damage.
+        """
+        is_honest = node_of(message.sender) == node_of(via)
+        if is_honest and message.to == self.identities.in_group(group):
+            return True
+        if is_honest and isinstance(message, Vouch) and self.identities.is_own(message.to):
+            return True
+        # What was meant for an earlier incarnation of this node is late, and no lie.
+        if not is_honest or node_of(message.to) != node_of(self.id):
+            self._refuse(Objection.SENDER, group, message, via)
+        return False
+
+    def _refuse(
+        self,
+        objection: Objection,
+        group: GroupId | None,
+        message: Message | PeerMessage,
+        via: ReplicaId | None = None,
+    ) -> None:
+        kind = message.kind.name if isinstance(message, Message) else type(message).__name__
+        where = "" if group is None else f" about {self.name_of(group)}"
+        what = f"{kind}{where} from node {node_of(message.sender)}"
+        if via is not None:
+            what += f" to node {node_of(message.to)}, said by node {node_of(via)}"
+        elif isinstance(message, Message):
+            what += f", term {message.term}, index {message.index}, commit {message.commit}"
+        self.outbox.refusals.note(objection, what)
+
+    def deliver_from_peer(self, message: PeerMessage, *, via: ReplicaId) -> None:
+        """Take a message outside of Raft that came from the node known as `via`."""
+        if not self._is_for_us(message.group, message, via) or self.wal.is_exhausted:
+            return
+        if isinstance(message, Vouch):
+            self._sleepers.hear_vouch(message)
             return
         repair = self.repairs.get(message.group)
         if repair is not None:
             if isinstance(message, EntriesReply):
                 self._take_repair(message, repair)
             return
-        if isinstance(message, Vouch):
-            self._sleepers.hear_vouch(message)
-            return
         replica = self._replica(message.group)
-        if replica is None:
+        if replica is None or replica.halted:
             return
         if isinstance(message, Rest):
             self._sleepers.hear_rest(message, replica)
             if replica.is_resting:
                 self._awake.pop(message.group, None)
             return
-        replica.receive_from_peer(message)
-        replica.process()
-
-    def _take_repair(self, reply: EntriesReply, repair: Repair) -> None:
-        repair.receive(reply)
-        if repair.is_complete:
-            self._finish_repair(reply.group, repair)
-            return
-        request = repair.request()
-        if request is not None:
-            self.outbox.tell(request)
-
-    def _finish_repair(self, group: GroupId, repair: Repair) -> None:
         try:
-            self.wal.repair(group, repair.entries)
-        except DiskFull:
-            return  # again with the next tick
-        del self.repairs[group]
-        # Whatever this replica promises from now on is synced after what it repaired.
-        self._start(group)
+            replica.receive_from_peer(message)
+            replica.process()
+        except CorruptData as damaged:
+            self._stop(message.group, damaged)
 
     # --- what the driver does after each input ----------------------------------------------
 
@@ -394,6 +245,7 @@ class Host:
         if self._sync is not None or not (self.outbox.waiting_for_sync or self._leaving):
             return None
         leaving, self._leaving = self._leaving, []
+        self._deleting.update(leaving)
         self._sync = Sync(self.wal.seal(), self.outbox.take_waiting(), leaving)
         return self._sync
 
@@ -410,19 +262,18 @@ class Host:
         if sync.group is not None:
             self.wal.synced(sync.group)
         if sync.leaving:
-            self._deleting.update(sync.leaving)
             self.outbox.chores.append(self._delete_files(sync.leaving))
-        for replica, responses in sync.answers:
-            replica.persisted(responses)
-        for replica, _ in sync.answers:
-            replica.process()
-
-    def _delete_files(self, groups: Sequence[GroupId]) -> Generator[Work, None, None]:
-        """Delete what groups have left behind; many files, so beside everything else."""
-        for group in groups:
-            yield partial(self._snapshots.remove, group)
-            yield partial(self._disk.remove_folder, partition_folder(group))
-            self._deleting.discard(group)
+        for step in (0, 1):
+            for replica, responses in sync.answers:
+                if self._replica(replica.group) is not replica:
+                    continue  # it was removed, or lost: nothing of it is said any more
+                try:
+                    if step == 0:
+                        replica.persisted(responses)
+                    else:
+                        replica.process()
+                except CorruptData as damaged:
+                    self._stop(replica.group, damaged)
 
     # --- housekeeping -----------------------------------------------------------------------
 
@@ -435,11 +286,20 @@ class Host:
         touched, self.outbox.touched = self.outbox.touched, set()
         for group in sorted(touched):
             replica = self._replica(group)
-            if replica is None or not replica.needs_care():
+            if replica is None or replica.halted or not replica.needs_care():
                 continue
             self.outbox.touched.add(group)  # look again: it may not have been all
             if not urgent_only or replica.is_care_urgent():
-                yield from replica.maintain()
+                try:
+                    yield from replica.maintain()
+                except CorruptData as damaged:
+                    if self._replica(group) is replica:
+                        self._lose(group, damaged)
+        if self._halts.are_unsaved:
+            yield self._halts.save
+        if self.wal.wants_mark:
+            with suppress(DiskFull):
+                yield self.wal.mark_begun
         self.wal.release()
         yield from self._shorten_logs()
 
@@ -456,7 +316,3 @@ class Host:
             replica = self._replica(group)
             if replica is not None:
                 yield from replica.shorten_log(is_patient=is_patient)
-
-
-def _ignore(_: GroupId) -> None:
-    """Nobody wants to know."""

@@ -1,7 +1,10 @@
 """Mending damaged segments with good copies of their batches from a peer.
 
 Committed batches are the same bytes on every replica. What a replica finds damaged it never serves
-(readers get an error); it asks its peers, in turn, and puts their copies in place.
+(readers get an error); it asks its peers, one after the other, and puts their copies in place.
+
+Where topics are compacted peers may have gone further, each in its own time. So one peer is asked
+for all of a stretch before the next one is, and only what it sent itself says that it cannot help.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from typing import TYPE_CHECKING
 from angarium.errors import CorruptData, DiskFull, InvalidArgument
 from angarium.log.segments.compacted_mark import Stage
 from angarium.log.segments.frames import frame_at
+from angarium.replica.damage import Fate
 from angarium.replica.peers import FramesRequest
 from angarium.replica.repair import IdentityLost
 
@@ -22,25 +26,45 @@ if TYPE_CHECKING:
     from angarium.replica.peers import FramesReply
 
 ASK_AGAIN_TICKS = 4
-"""Ticks after which a request without an answer goes to the next peer."""
+"""Ticks after which a request without an answer is made again."""
+
+ASK_AGAIN_MAX = 3
+"""Requests without an answer after which a peer that has sent something is left for the next one;
+a peer that has sent nothing is left after one."""
 
 
 class Mending:
     """One damaged stretch, being replaced. At most a segment's worth of frames is held."""
 
-    __slots__ = ("_next", "_quiet", "_turn", "damage", "frames", "gone_at", "stage")
+    __slots__ = (
+        "_next",
+        "_quiet",
+        "_turn",
+        "_unanswered",
+        "damage",
+        "frames",
+        "givers",
+        "gone_at",
+        "stage",
+    )
 
     def __init__(self, damage: SegmentDamage) -> None:
         self.damage = damage
-        self.frames: list[Buffer] = []
-        """What has come so far, without a hole from the beginning of the damage."""
         self.gone_at: set[ReplicaId] = set()
         """Peers that no longer have what is damaged here."""
-        self.stage = Stage()
-        """How far the segments are compacted from which the frames come."""
-        self._next: Offset = damage.from_offset
         self._turn = 0
         self._quiet = 0
+        self._unanswered = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self.frames: list[Buffer] = []
+        """What has come so far, without a hole from the beginning of the damage."""
+        self.givers: set[ReplicaId] = set()
+        """Peers the frames come from; more than one only where one fell silent."""
+        self.stage = Stage()
+        """How far the segments are compacted from which the frames come."""
+        self._next: Offset = self.damage.from_offset
 
     @property
     def is_complete(self) -> bool:
@@ -50,25 +74,31 @@ class Mending:
     def is_due(self) -> bool:
         """Let a tick pass; tell whether it is time to ask, again or for the first time."""
         self._quiet += 1
-        return self._quiet % ASK_AGAIN_TICKS == 1
+        if self._quiet % ASK_AGAIN_TICKS != 1:
+            return False
+        if self._unanswered >= (ASK_AGAIN_MAX if self.frames else 1):
+            self._turn += 1
+            self._unanswered = 0
+        return True
 
     def request(
         self, *, group: GroupId, replica: ReplicaId, peers: list[ReplicaId], bytes_max: int
     ) -> FramesRequest:
-        """Return the next question, put to each peer in turn."""
+        """Return the next question, put to the peer whose turn it is."""
         peer = peers[self._turn % len(peers)]
-        self._turn += 1
+        self._unanswered += 1
         return FramesRequest(group, replica, peer, self._next, bytes_max)
 
     def receive(self, reply: FramesReply) -> bool:
-        """Take frames that continue what is here; False if they do not, and nothing changed."""
+        """Take frames that continue what is here; False if they do not, and nothing is added."""
         if reply.offset != self._next or not reply.frames:
             return False
         if self.frames and reply.stage != self.stage:
-            # Frames of two stages do not belong together.
-            self.frames, self._next = [], self.damage.from_offset
+            # Frames of two stages do not belong together: begin anew, with whoever answers now.
+            self._begin()
+            self._heard()
             return False
-        self.stage = reply.stage
+        taken = 0
         for data in reply.frames:
             frame = frame_at(data, 0)
             if frame is None or self.is_complete:
@@ -80,14 +110,24 @@ class Mending:
                 break
             self.frames.append(data)
             self._next = frame.next_offset
-        self._quiet = 0
+            taken += 1
+        if not taken:
+            return False
+        self.stage = reply.stage
+        self.givers.add(reply.sender)
+        self._heard()
         return True
 
-    def again(self) -> Mending:
-        """Return a new attempt at the same damage, to begin with the next peer."""
-        other = Mending(self.damage)
-        other.gone_at, other._turn = self.gone_at, self._turn
-        return other
+    def _heard(self) -> None:
+        self._quiet = 0
+        self._unanswered = 0
+
+    def next_peer(self) -> None:
+        """Begin anew with the next peer, after a pause: this one could not help."""
+        self._begin()
+        self._turn += 1
+        self._quiet = 1
+        self._unanswered = 0
 
 
 class Mender:
@@ -130,29 +170,49 @@ class Mender:
         if mending is None:
             return
         if reply.gone and reply.offset == mending.damage.from_offset:
+            mending.next_peer()
             self._note_gone(mending, reply.sender)
             return
         if not mending.receive(reply):
             return
-        if not mending.is_complete:
-            self._ask(mending)
-            return
-        self._mending = None
         log = self._files.log
-        try:
-            log.repair(mending.damage, mending.frames, stage=mending.stage)
-        except DiskFull:
-            return
-        except (CorruptData, InvalidArgument):
-            # A peer whose copy is no better than ours is found out by the checksums; ask the
-            # next. One whose records were compacted further cannot help any more.
-            self._mending = mending.again()
-            if mending.stage.done > log.compactor.stage.done:
-                self._note_gone(self._mending, reply.sender)
+        if mending.is_complete or not log.is_comparable(mending.damage, mending.stage):
+            self._put_in_place(mending)
+        else:
+            self._ask(mending)
 
-    def _note_gone(self, mending: Mending, peer: ReplicaId) -> None:
+    def _put_in_place(self, mending: Mending) -> None:
+        log, damage = self._files.log, mending.damage
+        try:
+            if log.repair(damage, mending.frames, stage=mending.stage):
+                what = f"records {damage.from_offset} to {damage.to_offset - 1}"
+                self._parts.outbox.damage.note(Fate.MENDED, self._parts.group, what)
+            self._mending = None
+        except DiskFull:
+            self._mending = None
+        except InvalidArgument:
+            mending.next_peer()  # frames that are not whole: a copy no better than ours
+        except CorruptData:
+            if damage in log.damage:
+                self._refuse(mending)
+            else:
+                self._mending = None  # more is damaged than was known
+
+    def _refuse(self, mending: Mending) -> None:
+        """Ask the next peer: the frames are whole, and not those that were here.
+
+        Who has compacted its records further has nothing to mend these segments with any more, nor
+        has who is as far and has cut the gaps otherwise. Who is behind will be as far some day.
+        """
+        here, there, givers = self._files.log.compactor.stage, mending.stage, mending.givers
+        is_as_far = there == here and not here.is_between
+        mending.next_peer()
+        if there.done > here.done or (is_as_far and mending.damage.from_offset < here.done.until):
+            self._note_gone(mending, *givers)
+
+    def _note_gone(self, mending: Mending, *peers: ReplicaId) -> None:
         """Give up this replica if nobody has what would make its segments whole again."""
-        mending.gone_at.add(peer)
+        mending.gone_at.update(peers)
         if mending.gone_at.issuperset(self._others()):
             raise IdentityLost(
                 f"segment {mending.damage.segment} is damaged, and the others have trimmed or "

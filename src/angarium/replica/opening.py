@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from angarium.ids import CATALOG_GROUP
+from angarium.ids import CATALOG_GROUP, GroupId
 from angarium.raft import Config, RaftNode
 from angarium.raft.messages import HardState, Snapshot
 from angarium.replica.catalog import Catalog
@@ -13,18 +13,21 @@ from angarium.replica.catalog_replica import CatalogReplica
 from angarium.replica.partition import Partition
 from angarium.replica.partition_replica import PartitionReplica
 from angarium.replica.parts import Parts
+from angarium.replica.repair import IdentityLost
 from angarium.replica.storage import ReplicaStorage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from angarium.ids import GroupId, ReplicaId
     from angarium.log.disk import Disk
     from angarium.log.segments import SegmentConfig
     from angarium.log.snapshots import SnapshotStore
     from angarium.log.wal import Wal
     from angarium.replica.config import ReplicaConfig
+    from angarium.replica.identities import Identities
     from angarium.replica.outbox import Outbox
+
+_FOLDERS: Final = "groups"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +35,7 @@ class Opener:
     """Opens the replicas of one host."""
 
     disk: Disk
-    replica: ReplicaId
+    identities: Identities
     wal: Wal
     snapshots: SnapshotStore
     outbox: Outbox
@@ -64,18 +67,18 @@ class Opener:
     def _parts(self, group: GroupId, storage: ReplicaStorage) -> Parts:
         return Parts(
             group=group,
-            raft=self._core(storage),
+            raft=self._core(group, storage),
             storage=storage,
             wal=self.wal,
             outbox=self.outbox,
             config=self.config,
         )
 
-    def _core(self, storage: ReplicaStorage) -> RaftNode:
+    def _core(self, group: GroupId, storage: ReplicaStorage) -> RaftNode:
         config = self.config
         return RaftNode(
             Config(
-                id=self.replica,
+                id=self.identities.in_group(group),
                 election_ticks=config.election_ticks,
                 heartbeat_ticks=config.heartbeat_ticks,
                 applied=storage.newest.index,
@@ -91,7 +94,12 @@ class Opener:
 
 def partition_folder(group: GroupId) -> str:
     """Return where a partition's files lie: under its id, which is never used again."""
-    return f"groups/{group}"
+    return f"{_FOLDERS}/{group}"
+
+
+def groups_with_folders(disk: Disk) -> list[GroupId]:
+    """Return the groups that have a folder, whatever is in it."""
+    return [GroupId(int(name)) for name in disk.list(_FOLDERS) if name.isdecimal()]
 
 
 def _agreed_hard_state(wal: Wal, group: GroupId, snapshot: Snapshot) -> HardState:
@@ -100,7 +108,13 @@ def _agreed_hard_state(wal: Wal, group: GroupId, snapshot: Snapshot) -> HardStat
     A snapshot is durable before the log learns of it, so after a crash the log may be behind.
     """
     log = wal.log(group)
-    if snapshot.index > log.last_index() or snapshot.index < log.first_index() - 1:
+    if snapshot.index < log.first_index() - 1:
+        # The log forgets nothing before a snapshot of it is durable: this one is an older copy.
+        raise IdentityLost(
+            f"its snapshot ends at entry {snapshot.index}, and its log goes on from "
+            f"{log.first_index()}: what lies between is lost"
+        )
+    if snapshot.index > log.last_index():
         wal.compact(group, snapshot.index, snapshot.term)
     remembered = log.hard_state
     term, vote = remembered.term, remembered.vote

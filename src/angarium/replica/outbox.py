@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from angarium.replica.damage import DamageBook
+from angarium.replica.scrutiny import Refusals
+
 if TYPE_CHECKING:
     from collections.abc import Generator
 
@@ -26,9 +29,11 @@ class Outbox:
         "_under_way",
         "chores",
         "commit_news",
+        "damage",
         "hurt",
         "peer_messages",
         "raft_messages",
+        "refusals",
         "touched",
         "waiting_for_sync",
         "woken",
@@ -40,12 +45,16 @@ class Outbox:
         """Appends without entries, by whom they are for: they only tell how far is committed, and
         the next append with entries tells the same. They may wait for it a moment, no longer."""
         self.peer_messages: list[PeerMessage] = []
+        self.refusals = Refusals()
+        """What came in and was not believed."""
         self.waiting_for_sync: list[tuple[Replica, tuple[Message, ...]]] = []
         self._under_way: list[tuple[Replica, tuple[Message, ...]]] = []
         self._syncs_begun = 0
         self._syncs_done = 0
         self.chores: list[Generator[Work, None, None]] = []
         """Work that blocks and that somebody waits for: to be done soon, each in its own time."""
+        self.damage = DamageBook()
+        """What was found damaged, mended or lost in any of the groups."""
         self.hurt: set[GroupId] = set()
         """Groups in whose segments damage was found. It is mended even while they rest."""
         self.touched: set[GroupId] = set()

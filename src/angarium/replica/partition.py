@@ -24,7 +24,7 @@ import msgspec
 from angarium.errors import AngariumError, LimitExceeded, NotLeader
 from angarium.ids import Index, Micros, Term
 from angarium.machine import Appended, PartitionMachine, Projection, knows
-from angarium.machine.commands import APPEND
+from angarium.machine.commands import APPEND, Stage
 from angarium.modes import DeliveryMode
 from angarium.raft.messages import EntryKind
 from angarium.replica.acks import Acks, Published
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from angarium.ids import Buffer, Offset
     from angarium.log.disk import Disk
     from angarium.log.segments import PartitionLog, SegmentConfig
-    from angarium.machine import Command, Outcome, Prepared
+    from angarium.machine import Applied, Command, Outcome, Prepared
     from angarium.raft.messages import Entry
     from angarium.replica.acks import Publishing, Reply
     from angarium.replica.config import ReplicaConfig
@@ -48,8 +48,12 @@ SAVED_BYTES_AT_ONCE: Final = 64 << 10
 """How much of a state is encoded before others get their turn: a few milliseconds' worth."""
 
 UNFLUSHED_BYTES_MAX: Final = 32 << 20
-"""Batches in memory that no segment has yet. Above it publishes are refused, retriably, and a
-follower takes no more entries, until the disk has caught up."""
+"""Batches in memory that no segment has yet, and as much that no stage's file has. Above it
+publishes are refused, retriably, and a follower takes no more entries, until the disk has caught
+up."""
+
+APPLIED_BYTES_MAX: Final = 40 << 20
+"""Batches in memory that no segment has yet. Above it entries that are committed wait as well."""
 
 
 class LogEntries(Protocol):
@@ -83,7 +87,9 @@ class Partition:
         """What the applied entries have come to."""
         if saved:
             self.machine.restore(decoded(saved).machine)
-        self.files = PartitionFiles(disk, folder, self.machine, segments)
+        self.files = PartitionFiles(
+            disk, folder, self.machine, segments, step_bytes=config.commit_step_bytes
+        )
         self.acks = Acks()
         self.on_visible: Callable[[], None] = _ignore
         """Told whenever there are new records to read."""
@@ -98,6 +104,8 @@ class Partition:
         """The term in which this replica leads; 0 while it does not."""
         self._applied = Index(0)
         """The last entry taken since opening, a change of membership included."""
+        self._held: tuple[Entry, Applied] | None = None
+        """A large commit that the machine has carried out and that is still being brought in."""
 
     def attach(self, entries: LogEntries) -> None:
         """Say where new entries go, and where those not yet applied are read from."""
@@ -133,6 +141,11 @@ class Partition:
                 if entry.kind is EntryKind.NORMAL:
                     self._projection.replay(entry.term, entry.data)
         return self._projection
+
+    def time(self, now: Micros) -> Micros:
+        """Return what time it is in this partition, when it is `now` for its leader."""
+        projection = self._leading_projection()
+        return now if projection is None else projection.time(now)
 
     # --- admitting: from a publish to an entry ----------------------------------------------
 
@@ -173,6 +186,9 @@ class Partition:
         if projection is None:
             reply(NotLeader())
             return
+        if isinstance(command, Stage) and self.is_congested:
+            reply(_congestion())
+            return
         prepared = projection.submit(command, term=self._term, now=now)
         index = self._proposed(prepared, now)
         if isinstance(index, AngariumError):
@@ -209,8 +225,9 @@ class Partition:
 
     @property
     def is_congested(self) -> bool:
-        """True while segments are written more slowly than batches come."""
-        return self.files.log.unflushed_bytes > UNFLUSHED_BYTES_MAX
+        """True while segments or stages are written more slowly than batches come."""
+        waiting = self.files.stages.waiting_bytes
+        return max(self.files.log.unflushed_bytes, waiting) > UNFLUSHED_BYTES_MAX
 
     # --- applying: from a committed entry to readers and answers ----------------------------
 
@@ -219,22 +236,56 @@ class Partition:
         return knows(data)
 
     def apply(self, entry: Entry) -> None:
-        """Take a committed entry: into the machine, the segments, and to whoever waits for it."""
+        """Take a committed entry: into the machine, the segments, and to whoever waits for it.
+
+        Nothing more may come while the partition `is_occupied` afterwards.
+        """
+        if entry.kind is not EntryKind.NORMAL:
+            self._applied = entry.index
+            self.acks.applied(entry.index, entry.term, ())
+            return
+        applied = self.machine.apply(entry.index, entry.term, entry.data)
+        if self._projection is not None and entry.data:
+            self._projection.confirm(entry.index, applied)
+        if applied.outcomes:
+            self.files.append(applied)
+        if self.files.is_publishing:
+            self._held = entry, applied
+        else:
+            self._conclude(entry, applied)
+
+    def _conclude(self, entry: Entry, applied: Applied) -> None:
+        """Let readers and whoever waits hear of an entry whose batches are all in the segments."""
         self._applied = entry.index
-        outcomes: tuple[Outcome, ...] = ()
-        if entry.kind is EntryKind.NORMAL:
-            applied = self.machine.apply(entry.index, entry.term, entry.data)
-            outcomes = applied.outcomes
-            if self._projection is not None and entry.data:
-                self._projection.confirm(entry.index, applied)
-            if outcomes:
-                self.files.append(applied)
-                if applied.visible or applied.reserved:
-                    self.on_visible()
-                self.files.let_go(applied)
-                if entry.data[0] != APPEND:
-                    self.on_stir()
-        self.acks.applied(entry.index, entry.term, outcomes)
+        if applied.outcomes:
+            self.files.show()
+            if applied.visible or applied.reserved:
+                self.on_visible()
+            self.files.let_go(applied)
+            if entry.data[0] != APPEND:
+                self.on_stir()
+        self.acks.applied(entry.index, entry.term, applied.outcomes)
+
+    @property
+    def is_concluded(self) -> bool:
+        """False while the last entry's batches are being brought in: nobody has heard of it yet."""
+        return self._held is None
+
+    @property
+    def is_occupied(self) -> bool:
+        """True while no entry can be taken: a large commit is brought in, or memory is full."""
+        return self._held is not None or self.files.log.unflushed_bytes > APPLIED_BYTES_MAX
+
+    def publish_stages(self) -> Generator[Work, None, None]:
+        """Yield the work of bringing in what a large commit publishes."""
+        yield from self.files.publish()
+
+    def conclude(self) -> None:
+        """Bring a large commit to light, if all of it is in the segments by now."""
+        if self._held is not None and not self.files.is_publishing:
+            entry, applied = self._held
+            self._held = None
+            self._conclude(entry, applied)
 
     def fetch(self, offset: Offset, *, bytes_max: int) -> list[memoryview]:
         """Return committed batches from the one that holds `offset` on."""
@@ -248,10 +299,16 @@ class Partition:
         The state is that of the moment this is called. Entries may be applied while the work is
         done; they are not part of it.
         """
-        manifest, stages = self.files.begin_save()
+        manifest = self.files.begin_save().encode()
+        inside: dict[int, list[bytes]] = {}
+        beside: dict[int, int] | None = None
+        if self.machine.limits.stages_beside:
+            beside = self.machine.open_stages()
+        else:
+            inside = self.files.open_contents()
         machine = yield from _joined(self.machine.snapshot_slices())
         yield from self.files.make_durable()
-        return PartitionSnapshot(machine, manifest.encode(), stages).encode()
+        return PartitionSnapshot(machine, manifest, inside, beside).encode()
 
     def saved(self, index: Index) -> None:
         """Hear that the state as of `index` is durable."""
@@ -261,7 +318,8 @@ class Partition:
         """Become what another replica saved; its segments have been copied and adopted before."""
         snapshot = decoded(data)
         self.machine.restore(snapshot.machine)
-        self.files.restore(snapshot.stages)
+        self.files.restore(snapshot.stages if snapshot.beside is None else None)
+        self._held = None
         self.acks.superseded(index)
         self._applied = index
         self.on_visible()

@@ -11,12 +11,20 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from angarium.errors import DiskFull
+from angarium.errors import CorruptData, DiskFull
 from angarium.raft.messages import MessageKind
 from angarium.replica.catching_up import CatchingUp
+from angarium.replica.damage import Fate
 from angarium.replica.mending import Mender
 from angarium.replica.partition_files import folders_in
-from angarium.replica.peers import ChunkReply, ChunkRequest, FramesReply, FramesRequest
+from angarium.replica.peers import (
+    ChunkReply,
+    ChunkRequest,
+    FramesReply,
+    FramesRequest,
+    PartReply,
+    PartRequest,
+)
 from angarium.replica.replica import Replica
 from angarium.replica.serving import SegmentServer
 
@@ -25,6 +33,7 @@ if TYPE_CHECKING:
 
     from angarium.ids import Micros, Offset
     from angarium.log.disk import Disk
+    from angarium.log.segments import SegmentDamage
     from angarium.raft.messages import Message
     from angarium.replica.acks import Publishing
     from angarium.replica.partition import Partition
@@ -49,23 +58,39 @@ class PartitionReplica(Replica):
         self._catching_up = CatchingUp(self, parts, files, disk=disk, segments=segments)
         self._mender = Mender(parts, files)
         self._server = SegmentServer(parts, files)
+        self._spoiled: CorruptData | None = None
+        """What was found wrong while a large commit was brought in."""
         partition.attach(self)
         files.on_damage = self._note_damage
-        if self.is_mending:
-            self._note_damage()
+        for damage in partition.log.damage:
+            self._note_damage(damage)
 
     @property
     def is_in_use(self) -> bool:
         """True while a thread may be writing its files, so that they cannot be closed."""
-        return self.is_busy or self._catching_up.is_writing
+        return super().is_in_use or self._catching_up.is_writing
 
     @property
     def is_mending(self) -> bool:
         """True while some of this replica's segments are known to be damaged."""
         return bool(self.partition.log.damage)
 
-    def _note_damage(self) -> None:
+    def unready(self) -> str:
+        """Say in words why this replica does not fill its place yet; empty if it does.
+
+        One that has everything and only listens can be read, but the group still counts on whoever
+        it is to replace: no other disk may go before it votes.
+        """
+        if words := self.shortfall():
+            return words
+        if not self._fullness.is_seated(is_resting=self.is_resting):
+            return "has everything, and has not taken its place among the voters yet"
+        return ""
+
+    def _note_damage(self, damage: SegmentDamage) -> None:
         self._outbox.hurt.add(self.group)
+        what = f"records {damage.from_offset} to {damage.to_offset - 1}: {damage.reason}"
+        self._outbox.damage.note(Fate.FOUND, self.group, what)
 
     # --- clients ----------------------------------------------------------------------------
 
@@ -77,7 +102,7 @@ class PartitionReplica(Replica):
     @property
     def has_room(self) -> bool:
         """Tell whether more entries may come: on disk, and in memory before the segments."""
-        return super().has_room and not self.partition.is_congested
+        return super().has_room and not self.partition.is_congested and not self.is_applying
 
     def publish(self, requests: Sequence[Publishing], *, now: Micros) -> None:
         """Store batches and answer as each request asks; see `Partition.publish`."""
@@ -96,20 +121,24 @@ class PartitionReplica(Replica):
     def tick(self) -> None:
         """Let one tick pass, for the core and for what travels beside it."""
         super().tick()
+        if self.halted:
+            return
         self._catching_up.tick()
         self._mender.tick()
         self._server.tick()
 
     def mend(self) -> None:
         """Let one tick pass for mending alone: segments are mended even while their group rests."""
-        self._mender.tick()
+        if not self.halted:
+            self._mender.tick()
 
     def receive(self, message: Message) -> None:
         """Take a Raft message; a snapshot waits until its segments have been copied."""
         if message.kind is MessageKind.SNAPSHOT and message.snapshot is not None:
+            self._fullness.hear(message, self.raft)
             self._catching_up.consider(message, message.snapshot)
         else:
-            self.step(message)
+            super().receive(message)
 
     def receive_from_peer(self, message: PeerMessage) -> None:
         """Take a message outside of Raft."""
@@ -118,12 +147,43 @@ class PartitionReplica(Replica):
                 self._server.give_chunk(message)
             case ChunkReply():
                 self._catching_up.take(message)
+            case PartRequest():
+                self._server.give_part(message)
+            case PartReply():
+                self._catching_up.take_part(message)
             case FramesRequest():
                 self._server.give_frames(message)
             case FramesReply():
                 self._mender.take(message)
             case _:
                 super().receive_from_peer(message)
+
+    def process(self) -> None:
+        """Carry out what the core has decided, and go on with a large commit."""
+        if self.is_applying and not self.is_closed and not self.halted:
+            self._go_on_applying()
+        super().process()
+
+    def _go_on_applying(self) -> None:
+        self._outbox.touched.add(self.group)
+        if self._spoiled is not None:
+            raise self._spoiled
+        if self.is_busy:
+            return  # the same files are being written
+        self.partition.conclude()
+        if not self.partition.is_concluded:
+            self.is_busy = True
+            self._outbox.chores.append(self._publish_stages())
+
+    def _publish_stages(self) -> Generator[Work, None, None]:
+        """Bring in what a large commit publishes; the next tick goes on from there."""
+        try:
+            with suppress(DiskFull):
+                yield from self.partition.publish_stages()
+        except CorruptData as damaged:
+            self._spoiled = damaged
+        finally:
+            self.is_busy = False
 
     def close(self) -> None:
         """Let go of everything, the segments' files included."""
@@ -132,13 +192,21 @@ class PartitionReplica(Replica):
 
     # --- housekeeping -----------------------------------------------------------------------
 
+    def wants_snapshot(self) -> bool:
+        """Tell whether one is due, if only to be rid of large stages that are decided."""
+        spent = self.partition.files.spent_bytes
+        is_behind = self.applied > self.snapshot_index
+        return super().wants_snapshot() or (is_behind and spent >= self._config.snapshot_bytes)
+
     def needs_care(self) -> bool:
         """Tell whether there is something to write or remove, or a snapshot is due."""
         return self.partition.files.needs_care() or super().needs_care()
 
     def is_care_urgent(self) -> bool:
         """Tell whether much is to be written, or a snapshot is due."""
-        return self.partition.log.unflushed_bytes >= URGENT_BYTES or super().is_care_urgent()
+        files = self.partition.files
+        is_much = files.log.unflushed_bytes >= URGENT_BYTES or files.are_stages_due
+        return is_much or super().is_care_urgent()
 
     def shorten_log(self, *, is_patient: bool) -> Generator[Work, None, None]:
         """Do as any replica does, but not while segments are being mended."""
@@ -148,6 +216,8 @@ class PartitionReplica(Replica):
     def maintain(self) -> Generator[Work, None, None]:
         """Do what may wait: write behind, and take a snapshot when it is due."""
         files = self.partition.files
+        if self.is_busy:
+            return  # a large commit is being brought in
         # On a full disk everything stays as it was, and is tried again next time.
         with suppress(DiskFull):
             self.is_busy = True

@@ -23,6 +23,9 @@ class PartitionSnapshot(msgspec.Struct, frozen=True):
     """The encoded manifest of the segments as of the snapshot's index."""
     stages: dict[int, list[bytes]]
     """Batches of open transactions, by slot: they are in no segment yet."""
+    beside: dict[int, int] | None = None
+    """How many parts each open stage has, by slot, where stages are not inside but have to be
+    copied as segments are."""
 
     def encode(self) -> bytes:
         """Return the bytes that a snapshot file holds and that travel to a peer."""
@@ -44,6 +47,18 @@ def decoded(data: Buffer) -> PartitionSnapshot:
 def manifest_in(data: Buffer) -> Manifest:
     """Return the segments that a partition's snapshot stands on."""
     return Manifest.decode(decoded(data).segments)
+
+
+def stages_beside(data: Buffer) -> dict[int, int]:
+    """Return how many parts each stage has that is to be copied before the snapshot counts."""
+    return decoded(data).beside or {}
+
+
+def check_readable(data: Buffer) -> None:
+    """Raise `CorruptData` unless a replica could become what a snapshot says."""
+    content = decoded(data)
+    Manifest.decode(content.segments)
+    PartitionMachine().restore(content.machine)
 
 
 def empty_partition() -> bytes:

@@ -42,6 +42,14 @@ class State(Protocol):
     def apply(self, entry: Entry) -> None:
         """Take one committed entry, in order, exactly once."""
 
+    @property
+    def is_occupied(self) -> bool:
+        """True while it takes no entry, because of the last one or of all before."""
+
+    @property
+    def is_concluded(self) -> bool:
+        """False while what the last entry brought is not to be seen yet."""
+
     def lead(self, term: Term) -> None:
         """This replica leads, and an entry of its own term is applied: it may serve."""
 

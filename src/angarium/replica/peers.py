@@ -6,12 +6,17 @@ reordering them costs time and nothing else.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Annotated, Final, Self
 
 import msgspec
 
 from angarium.errors import InvalidArgument
-from angarium.ids import CATALOG_GROUP, GroupId, Index, Offset, ReplicaId, Term
+from angarium.ids import CATALOG_GROUP
+from angarium.ids import GroupId as _GroupId
+from angarium.ids import Index as _Index
+from angarium.ids import Offset as _Offset
+from angarium.ids import ReplicaId as _ReplicaId
+from angarium.ids import Term as _Term
 from angarium.log.segments.compacted_mark import Stage
 from angarium.raft.messages import Entry, EntryKind
 
@@ -19,6 +24,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from angarium.ids import Buffer
+
+
+_NATURAL: Final = msgspec.Meta(ge=0, le=1 << 62)
+"""Whatever counts something. What is below or above was never counted."""
+
+GroupId = Annotated[_GroupId, _NATURAL]
+Index = Annotated[_Index, _NATURAL]
+Offset = Annotated[_Offset, _NATURAL]
+Term = Annotated[_Term, _NATURAL]
+Size = Annotated[int, _NATURAL]
+ReplicaId = Annotated[_ReplicaId, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 
 
 class _Told(msgspec.Struct, frozen=True, tag=True):
@@ -34,8 +50,8 @@ class ChunkRequest(_Told, frozen=True, tag=True):
 
     snapshot_index: Index
     segment: Offset
-    position: int
-    length: int
+    position: Size
+    length: Size
     doubt: bool = False
     """The last copy of this segment was not what the manifest says: look for damage in it."""
 
@@ -45,8 +61,33 @@ class ChunkReply(_Told, frozen=True, tag=True):
 
     snapshot_index: Index
     segment: Offset
-    position: int
+    position: Size
     data: bytes
+    gone: bool = False
+
+
+class PartRequest(_Told, frozen=True, tag=True):
+    """Asks for bytes of a part of a stage that was open as of the snapshot at `snapshot_index`."""
+
+    snapshot_index: Index
+    slot: Size
+    part: Size
+    position: Size
+    length: Size
+
+
+class PartReply(_Told, frozen=True, tag=True):
+    """Brings the bytes, or says that the stage is no longer there."""
+
+    snapshot_index: Index
+    slot: Size
+    part: Size
+    position: Size
+    data: bytes
+    size: Size = 0
+    """How long the whole part is."""
+    crc: Size = 0
+    """The checksum of the whole part."""
     gone: bool = False
 
 
@@ -95,7 +136,7 @@ class FramesRequest(_Told, frozen=True, tag=True):
     """Asks for committed batches and declared gaps from `offset` on, to mend damaged segments."""
 
     offset: Offset
-    bytes_max: int
+    bytes_max: Size
 
 
 class FramesReply(_Told, frozen=True, tag=True):
@@ -112,6 +153,8 @@ class FramesReply(_Told, frozen=True, tag=True):
 PeerMessage = (
     ChunkRequest
     | ChunkReply
+    | PartRequest
+    | PartReply
     | EntriesRequest
     | EntriesReply
     | FramesRequest

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from angarium.errors import CorruptData
-from angarium.ids import Index
+from angarium.ids import Index, Term
 from angarium.replica.peers import EntriesReply, EntriesRequest
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def entries_to_refetch(damage: Damage | None, *, known_commit: Index) -> tuple[I
 class Repair:
     """One group's missing entries, being fetched. Stands where the replica will stand."""
 
-    __slots__ = ("_collected", "_group", "_high", "_id", "_next", "_peers", "_turn")
+    __slots__ = ("_collected", "_group", "_high", "_id", "_next", "_peers", "_term_max", "_turn")
 
     def __init__(
         self,
@@ -57,12 +57,14 @@ class Repair:
         replica: ReplicaId,
         low: Index,
         high: Index,
+        term_max: Term,
         peers: tuple[ReplicaId, ...],
     ) -> None:
         self._group = group
         self._id = replica
         self._next = low
         self._high = high
+        self._term_max = term_max
         self._peers = [peer for peer in peers if peer != replica]
         self._turn = 0
         self._collected: list[Entry] = []
@@ -92,9 +94,14 @@ class Repair:
 
     def receive(self, reply: EntriesReply) -> None:
         """Take entries; raises `IdentityLost` if they are gone from the peer's log for good."""
+        if reply.sender not in self._peers:
+            return  # nobody asked it
         if reply.compacted and reply.low == self._next:
             raise IdentityLost("the damaged entries have left the peers' logs")
         for entry in reply.entries:
+            before = self._collected[-1].term if self._collected else Term(1)
+            if not before <= entry.term <= self._term_max:
+                return  # terms only grow along a log, up to the newest that this replica knew
             if entry.index == self._next and entry.index <= self._high:
                 self._collected.append(entry)
                 self._next = Index(entry.index + 1)

@@ -10,6 +10,7 @@ No clock and no threads here: the host calls, and looks into the outbox afterwar
 
 from __future__ import annotations
 
+from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +25,7 @@ from angarium.errors import (
 from angarium.ids import NO_REPLICA, Index
 from angarium.raft import (
     Compacted,
+    Contradicted,
     InvalidConfChange,
     ProposalDropped,
     RaftError,
@@ -38,20 +40,28 @@ from angarium.raft.messages import (
     MessageKind,
     Snapshot,
 )
+from angarium.replica.damage import Fate
+from angarium.replica.fullness import Fullness
 from angarium.replica.peers import EntriesReply, EntriesRequest
 from angarium.replica.reads import Reads
+from angarium.replica.scrutiny import Objection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
-    from angarium.ids import Buffer, ReplicaId, Term
-    from angarium.raft import ConfChange
+    from angarium.ids import Buffer, NodeId, ReplicaId, Term
+    from angarium.raft import ConfChange, LogContradiction
     from angarium.raft.messages import ConfState, Entry, Message
     from angarium.replica.parts import Parts, State
     from angarium.replica.peers import PeerMessage
     from angarium.replica.work import Work
 
 _APPEND = MessageKind.APPEND
+
+WHAT_TO_DO: Final = (
+    "a data folder of this partition was replaced by an older copy. Find out which; to keep what "
+    "the others have, stop the node, empty its folder and start it with --join and its id"
+)
 
 VITAL_ENTRY_BYTES_MAX: Final = 32 << 10
 """How large an entry may be that a leader with a full disk still takes, out of the reserve: trims,
@@ -76,6 +86,11 @@ class Replica:
         self.is_closed = False
         self._quiet_index = Index(0)
         self._quiet_ticks = 0
+        self._fullness = Fullness(parts.raft)
+        self.halted = ""
+        """Why this replica has stopped for good, in words: its log and its group's contradict each
+        other. It says and takes nothing more, and its files stay as they are."""
+        self._contradicted: set[int] = set()
         self.conf_ticks = 0
         """Ticks since the membership last changed here."""
         self.is_busy = False
@@ -91,6 +106,8 @@ class Replica:
         self._reads = Reads()
         self._unsaved_bytes = 0
         """Bytes of the entries applied since the newest snapshot."""
+        self._unapplied: deque[tuple[Sequence[Entry], tuple[Message, ...]]] = deque()
+        """Committed entries that the state has no time for yet, and what the core is told then."""
 
     @property
     def id(self) -> ReplicaId:
@@ -107,19 +124,53 @@ class Replica:
         """True while this replica leads and an entry of its own term has been applied."""
         return self._leading is not None
 
+    @property
+    def settled_index(self) -> Index:
+        """Up to here everything was committed a while ago: a member that lacks it lags behind."""
+        return self._fullness.settled_index
+
+    def shortfall(self) -> str:
+        """Say in words why this replica cannot stand for its group's records; empty if it can."""
+        if self.halted or self.may_serve:
+            return self.halted
+        return self._fullness.shortfall(self.raft, self.seen_index)
+
+    @property
+    def is_in_use(self) -> bool:
+        """True while a thread may be writing its files, so that they cannot be closed."""
+        return self.is_busy
+
     # --- inputs -----------------------------------------------------------------------------
+
+    def found(self) -> None:
+        """Hear that its group has only just been formed."""
+        self._fullness.found()
 
     def tick(self) -> None:
         """Let one tick pass."""
+        if self.halted:
+            return
         self.raft.tick()
         self.conf_ticks += 1
+        self._fullness.tick(self.raft)
         if self.raft.last_index == self._quiet_index:
             self._quiet_ticks += 1
         else:
             self._quiet_index, self._quiet_ticks = self.raft.last_index, 0
+            self._fullness.heard.clear()
+
+    def woken(self) -> None:
+        """Hear that it does not rest any more: whoever was there before may be gone."""
+        self.is_resting = False
+        self._quiet_ticks = 0
+        self._fullness.begin_anew(self.raft.commit)
 
     def may_rest(self) -> bool:
-        """Tell whether this leader has nothing to do: everybody has everything, nobody waits."""
+        """Tell whether this leader has nothing to do: everybody has everything, nobody waits.
+
+        Everybody means: whoever has been heard in the same quiet. What a member acknowledged
+        before says nothing about one that is gone, or came back with another disk.
+        """
         raft = self.raft
         if self._quiet_ticks < self._config.rest_after_ticks or self._leading is None:
             return False
@@ -131,18 +182,50 @@ class Replica:
             # Only the clock ends a handover that the other side never heard of.
             and not raft.transferee
             and not self._reads.are_waiting
-            and all(raft.match(one) == last for one in (*state.voters, *state.learners))
+            and not self.is_applying
+            and all(
+                raft.match(one) == last and (one == raft.id or one in self._fullness.heard)
+                for one in (*state.voters, *state.learners)
+            )
         )
 
     def step(self, message: Message) -> None:
         """Take a message from a peer; one that the core refuses has changed nothing."""
         try:  # rather than `suppress`, for this is done for every message
             self.raft.step(message)
+        except Contradicted as contradiction:
+            self._outbox.refusals.note(Objection.INDEX, str(contradiction))
+            if contradiction.replica not in self._contradicted:
+                self._contradicted.add(contradiction.replica)
+                said = f"{contradiction}; {WHAT_TO_DO}"
+                self._outbox.damage.note(Fate.CONTRADICTED, self.group, said)
         except RaftError:
             return
 
+    def halt(self, contradiction: LogContradiction) -> str:
+        """Stop for good: what this replica has and what its leader has cannot both be true.
+
+        Returns why, in words, so that whoever opens its files again can say so.
+        """
+        self.halted = f"has stopped, for {contradiction}; {WHAT_TO_DO}"
+        said = f"this node's replica {self.halted}"
+        self._outbox.damage.note(Fate.CONTRADICTED, self.group, said)
+        self._leading = None
+        self._state.follow()
+        self._reads.abandon(self.raft.leader)
+        return self.halted
+
+    def doubt(self, node: NodeId) -> None:
+        """Let whoever lives on `node` confirm anew what it has: it may have been another process.
+
+        A disk that went back in time would be counted for entries it has lost.
+        """
+        for member in self.raft.members_on(node):
+            self.raft.doubt(member)
+
     def receive(self, message: Message) -> None:
         """Take a Raft message from another node."""
+        self._fullness.hear(message, self.raft)
         self.step(message)
 
     def receive_from_peer(self, message: PeerMessage) -> None:
@@ -198,8 +281,11 @@ class Replica:
     def process(self) -> None:
         """Carry out everything the core has decided since the last call."""
         raft = self.raft
-        if self.is_closed:
+        if self.is_closed or self.halted:
             return
+        if self._unapplied:
+            self._apply_committed()
+            self._watch_leadership()
         is_ready = raft.has_ready()
         if not is_ready and not self._reads.are_confirmed:
             return
@@ -222,7 +308,7 @@ class Replica:
             self._watch_leadership()
             is_ready = raft.has_ready()
         if self._reads.are_confirmed:
-            self._reads.answer(self.applied)
+            self._reads.answer(self.seen_index)
 
     def _append(self, message: Message) -> None:
         """Hand what the core wants remembered to the WAL; its answers wait for the sync."""
@@ -252,21 +338,51 @@ class Replica:
 
     def persisted(self, responses: tuple[Message, ...]) -> None:
         """Let answers out whose promises are on disk now."""
+        if self.halted:
+            return
         for response in responses:
             if response.to == self.raft.id:
                 self.step(response)
             else:
                 self._outbox.send(self.group, response)
 
+    @property
+    def is_applying(self) -> bool:
+        """True while committed entries wait, or the last one is not to be seen yet."""
+        return bool(self._unapplied) or not self._state.is_concluded
+
+    @property
+    def seen_index(self) -> Index:
+        """Up to here readers see what was applied."""
+        return self.applied if self._state.is_concluded else Index(self.applied - 1)
+
     def _apply(self, message: Message) -> None:
+        self._unapplied.append((message.entries, message.responses))
+        self._apply_committed()
+
+    def _apply_committed(self) -> None:
+        """Hand committed entries to the state for as long as it takes them."""
+        waiting = self._unapplied
+        while waiting and not self._state.is_occupied:
+            entries, responses = waiting.popleft()
+            done = self._apply_entries(entries)
+            if done < len(entries) or not self._state.is_concluded:
+                waiting.appendleft((entries[done:], responses))
+                return
+            for response in responses:
+                self.raft.step(response)
+
+    def _apply_entries(self, entries: Sequence[Entry]) -> int:
+        """Apply entries until the state is occupied; return how many that were."""
         state = self._state
         is_changed = False
-        for entry in message.entries:
+        done = 0
+        for entry in entries:
             if entry.kind is EntryKind.NORMAL and not state.understands(entry.data):
                 # The replicas of a newer release make something of it. Passing over it would make
                 # another state out of the same log, so this is as far as this release goes.
                 raise NewerRelease(
-                    f"entry {entry.index} of group {self.group} was written by a newer release; "
+                    f"entry {entry.index} of groups/{self.group} was written by a newer release; "
                     "start that one on this data directory"
                 )
             self.applied, self._applied_term = entry.index, entry.term
@@ -279,10 +395,12 @@ class Replica:
                 self.conf_ticks = 0
                 is_changed = True
             state.apply(entry)
+            done += 1
+            if state.is_occupied:
+                break
         if is_changed:
             self._remember_membership()
-        for response in message.responses:
-            self.raft.step(response)
+        return done
 
     def _remember_membership(self) -> None:
         """Write down soon how far is committed: here this is more than a hint.
@@ -304,11 +422,12 @@ class Replica:
         # (section 8 of the paper), so it neither numbers nor serves anything before.
         if self._leading is None and raft.is_leader and self._applied_term == raft.term:
             self._leading = raft.term
+            self._fullness.begin_anew(raft.commit)
             self._state.lead(raft.term)
 
     def _serve_entries(self, request: EntriesRequest) -> None:
         """Give committed entries to a peer whose log is damaged."""
-        if self.raft.commit < request.high:
+        if not 0 < request.low <= request.high <= self.raft.commit:
             return
         entries: tuple[Entry, ...] = ()
         compacted = False
@@ -344,7 +463,7 @@ class Replica:
         as_of = self._storage.outdated_count
         saved_bytes = self._unsaved_bytes
         is_newest = applied == self.snapshot_index and self._storage.is_fresh
-        if applied < self.snapshot_index or is_newest:
+        if applied < self.snapshot_index or is_newest or not self._state.is_concluded:
             return
         self.is_busy = True
         try:
@@ -363,7 +482,7 @@ class Replica:
 
         Unless `is_patient`, a member that is catching up will need a snapshot.
         """
-        if self.is_busy:
+        if self.is_busy or self.halted:
             return
         waited_for = self.raft.slowest_index() if is_patient else None
         with suppress(DiskFull):
@@ -384,6 +503,7 @@ class Replica:
 
     def _install(self, snapshot: Snapshot) -> None:
         """Replace log and state by a leader's snapshot, whose segments are here already."""
+        assert not self.is_applying, "a core hands out no snapshot before its entries are applied"
         self._storage.write(snapshot)
         self._storage.adopt(snapshot, as_of=self._storage.outdated_count)
         self._unsaved_bytes = 0

@@ -1,4 +1,4 @@
-"""What a replica gives its peers of its own segments: chunks to copy, and batches to mend with.
+"""What a replica gives its peers of its own files: chunks and stages to copy, batches to mend with.
 
 A copy takes many requests, so a leader watches for peers that have ceased to ask: the core is told,
 and offers them a new snapshot later.
@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from angarium.batch.checksum import crc32c
 from angarium.errors import AngariumError, CorruptData, NotFound, OffsetOutOfRange
 from angarium.log.segments.compacted_mark import Stage
-from angarium.replica.peers import ChunkReply, FramesReply
+from angarium.replica.peers import ChunkReply, FramesReply, PartReply
 
 if TYPE_CHECKING:
     from angarium.ids import ReplicaId
     from angarium.replica.partition_files import PartitionFiles
     from angarium.replica.parts import Parts
-    from angarium.replica.peers import ChunkRequest, FramesRequest
+    from angarium.replica.peers import ChunkRequest, FramesRequest, PartRequest
 
 
 class SegmentServer:
@@ -63,13 +64,48 @@ class SegmentServer:
             )
         )
 
+    def give_part(self, request: PartRequest) -> None:
+        """Give a peer that catches up a piece of a stage."""
+        self._served[request.sender] = 0
+        stages = self._files.stages
+        whole = b""
+        # One that the newest snapshot lists is here until the next snapshot does without it.
+        gone = request.part >= stages.parts(request.slot)
+        if not gone:
+            self._files.are_stages_lent = True
+            try:
+                whole = stages.part(request.slot, request.part)
+            except CorruptData:
+                if self._files.is_open(request.slot):
+                    return  # nobody can have it before it is decided
+                # A snapshot of today does without it.
+                gone = True
+                self._parts.storage.outdate()
+        length = min(request.length, self._parts.config.transfer_chunk_bytes)
+        self._parts.outbox.tell(
+            PartReply(
+                group=self._parts.group,
+                sender=self._parts.raft.id,
+                to=request.sender,
+                snapshot_index=request.snapshot_index,
+                slot=request.slot,
+                part=request.part,
+                position=request.position,
+                data=whole[request.position : request.position + length],
+                size=len(whole),
+                crc=crc32c(whole),
+                gone=gone,
+            )
+        )
+
     def give_frames(self, request: FramesRequest) -> None:
         """Give a peer good copies of batches that are damaged there."""
         log = self._files.log
         frames: list[memoryview] = []
         gone = False
         try:
-            frames = log.read(request.offset, request.bytes_max, gaps=True)
+            most = min(request.bytes_max, self._parts.config.message_bytes_max)
+            frames = log.read(request.offset, most, gaps=True)
         except OffsetOutOfRange as out:
             gone = out.offset < out.start
         except AngariumError:
@@ -89,6 +125,9 @@ class SegmentServer:
     def tick(self) -> None:
         """Let one tick pass; tell the core about peers that stopped fetching its snapshot."""
         raft = self._parts.raft
+        patience = self._parts.config.transfer_patience_ticks
+        if all(quiet > patience for quiet in self._served.values()):
+            self._files.are_stages_lent = False
         if not raft.is_leader:
             self._served.clear()
             return

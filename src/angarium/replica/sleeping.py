@@ -36,15 +36,14 @@ class _Resting(NamedTuple):
 class Sleepers:
     """The groups of one host that rest, and who vouches for them."""
 
-    def __init__(self, me: ReplicaId, outbox: Outbox, config: ReplicaConfig) -> None:
-        self._me = me
+    def __init__(self, outbox: Outbox, config: ReplicaConfig) -> None:
         self._outbox = outbox
         self._config = config
         self._resting: dict[GroupId, _Resting] = {}
         self._silence: dict[ReplicaId, int] = {}
         """Ticks since each leader under whom a group rests here was heard."""
-        self._led: Counter[ReplicaId] = Counter()
-        """How many groups rest under this host's leadership at each peer."""
+        self._led: Counter[tuple[ReplicaId, ReplicaId]] = Counter()
+        """How many groups rest under each leader of this host at each peer."""
         self._ticks = 0
 
     def __len__(self) -> int:
@@ -61,13 +60,14 @@ class Sleepers:
         if not replica.may_rest():
             return False
         state = replica.raft.conf_state
-        peers = [one for one in (*state.voters, *state.learners) if one != self._me]
+        me = replica.id
+        peers = [one for one in (*state.voters, *state.learners) if one != me]
         for peer in peers:
             self._outbox.tell(
-                Rest(replica.group, self._me, peer, replica.raft.term, replica.raft.last_index)
+                Rest(replica.group, me, peer, replica.raft.term, replica.raft.last_index)
             )
-            self._led[peer] += 1
-        self._add(replica, leader=self._me, peers=peers)
+            self._led[me, peer] += 1
+        self._add(replica, leader=me, peers=peers)
         return True
 
     def hear_rest(self, message: Rest, replica: Replica) -> None:
@@ -77,6 +77,7 @@ class Sleepers:
             raft.term == message.term
             and raft.leader == message.sender
             and raft.last_index == raft.commit == message.index
+            and not replica.is_applying
         ):
             self._silence[message.sender] = 0
             self._add(replica, leader=message.sender, peers=[])
@@ -93,11 +94,12 @@ class Sleepers:
         resting = self._resting.pop(group, None)
         if resting is None:
             return
-        resting.replica.is_resting = False
+        resting.replica.woken()
         for peer in resting.peers:
-            self._led[peer] -= 1
-            if not self._led[peer]:
-                del self._led[peer]
+            pair = resting.leader, peer
+            self._led[pair] -= 1
+            if not self._led[pair]:
+                del self._led[pair]
 
     def hear_vouch(self, message: Vouch) -> None:
         """Hear that a leader elsewhere is alive."""
@@ -108,8 +110,8 @@ class Sleepers:
         """Vouch for the groups that rest under this host, and wake those nobody vouches for."""
         self._ticks += 1
         if self._ticks % self._config.vouch_ticks == 0:
-            for peer in self._led:
-                self._outbox.tell(Vouch(self._me, peer))
+            for leader, peer in self._led:
+                self._outbox.tell(Vouch(leader, peer))
         for leader in list(self._silence):
             self._silence[leader] += 1
             if self._silence[leader] > self._config.vouch_patience_ticks:

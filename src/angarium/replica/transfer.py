@@ -63,6 +63,11 @@ class SegmentCopy:
         return self._index
 
     @property
+    def source(self) -> ReplicaId:
+        """Whom it copies from."""
+        return self._source
+
+    @property
     def importing(self) -> SegmentImport:
         """The files being filled."""
         return self._importing
@@ -95,6 +100,8 @@ class SegmentCopy:
             and not self.is_writing
             and reply.snapshot_index == self._index
             and (reply.segment, reply.position) == (wanted.segment, wanted.position)
+            and reply.sender == self._source
+            and 0 < len(reply.data) <= wanted.length
         )
 
     def write(self, reply: ChunkReply) -> None:
@@ -112,6 +119,10 @@ class SegmentCopy:
             raise
         finally:
             self.look()
+
+    def progressed(self) -> None:
+        """Hear that something else came that belongs to the same snapshot."""
+        self._quiet = 0
 
     def tick(self) -> int:
         """Let a tick pass; return how many have passed since the last progress."""

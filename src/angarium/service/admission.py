@@ -1,6 +1,7 @@
-"""Whether batches fit the topic they are published to.
+"""Whether a topic takes what is published to it at all, and whether batches fit it.
 
-Told from headers alone. A batch without delays, for a topic that is not compacted, costs one look.
+The latter is told from headers alone. A batch without delays, for a topic that is not compacted,
+costs one look.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
+from angarium.api.transactions import HOMES_TOPIC
 from angarium.batch.layout import KEY_NULLS, KEYS
 from angarium.errors import InvalidArgument
 from angarium.machine.catalog.values import Cleanup
@@ -22,6 +24,17 @@ _LOOK: Final = Struct("<44xI80xq").unpack_from
 """A batch's flags, and the latest time of delivery that it asks for."""
 
 _SECOND_MICROS: Final = 1_000_000
+
+
+def check_writable(topic: str) -> None:
+    """Raise `InvalidArgument` for a topic of the cluster's own, in which nobody else writes.
+
+    Dead letters are not meant: others may add theirs.
+    """
+    if topic == HOMES_TOPIC:
+        raise InvalidArgument(
+            f"{topic} is the cluster's own, where transactions are decided: nobody publishes to it"
+        )
 
 
 def check_fit(batches: Iterable[Buffer], settings: TopicSettings, *, now: Micros) -> None:

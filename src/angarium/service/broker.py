@@ -7,19 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from angarium.api import ClusterStatus, FetchResult, NodeInfo, Producer
-from angarium.errors import InvalidArgument, NotFound
-from angarium.ids import CATALOG_GROUP, Epoch, NodeId, Offset, ProducerId
+from angarium.api import ClusterStatus, FetchResult, Producer
+from angarium.ids import Epoch, NodeId, Offset, ProducerId
 from angarium.machine.catalog import (
-    LevelRaise,
-    LevelRaised,
-    NodeDrain,
-    NodeRemove,
     ProducerBlock,
     ProducerOpen,
     ProducerOpened,
     ProducersIssued,
 )
+from angarium.service.cluster import ClusterDesk
 from angarium.service.dispatching import Dispatcher
 from angarium.service.groups.desk import GroupDesk
 from angarium.service.publishing import PublishDesk
@@ -29,7 +25,6 @@ from angarium.service.subscribing import SubscribeDesk
 from angarium.service.topics import TopicDesk
 from angarium.service.transactions.desk import TransactionDesk
 from angarium.service.transactions.tending import Tending
-from angarium.wire.operations import Operation, TransferLeaderHeader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -53,9 +48,9 @@ if TYPE_CHECKING:
         TopicInfo,
     )
     from angarium.ids import GroupId
-    from angarium.node.node import Node
+    from angarium.service.own_node import ServedNode
     from angarium.service.publishing import Answer
-    from angarium.wire.operations import PartitionSeen
+    from angarium.wire.operations import JoinAnswer, JoinHeader, PartitionSeen
 
 PRODUCER_BLOCK = 1_000
 """Producer ids a node takes from the catalog at a time, to hand out one by one."""
@@ -64,11 +59,12 @@ PRODUCER_BLOCK = 1_000
 class Service:
     """Implements `api.Broker` on a node."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ServedNode) -> None:
         self._node = node
         self.dispatcher = Dispatcher(node)
         self.topics = TopicDesk(node, self.dispatcher)
         self.publishing = PublishDesk(node, self.topics, self.dispatcher)
+        self.cluster = ClusterDesk(node, self.topics)
         self.reading = ReadDesk(node, self.topics)
         self.reserving = ReserveDesk(node, self.topics)
         self.subscribing = SubscribeDesk(node, self.topics, self.reading, self.dispatcher)
@@ -110,7 +106,7 @@ class Service:
 
     async def subscribe_passing(self, topic: str, partitions: Sequence[int]) -> Subscription:
         """Begin to deliver what passes in PERFORMANCE mode, and nothing that is stored."""
-        return self.subscribing.passing(topic, partitions)
+        return await self.subscribing.passing(topic, partitions)
 
     async def reserve(self, topic: str, partition: int, count: int) -> Offset:
         """Leave the next `count` offsets of a partition empty; return the first."""
@@ -143,7 +139,7 @@ class Service:
         return await self.groups.settle(group, member, settlements)
 
     async def list_groups(self) -> tuple[GroupInfo, ...]:
-        """Return all groups, by name, without their positions."""
+        """Return all groups, by name, with their lag and without their positions."""
         return await self.groups.list_groups()
 
     async def describe_group(self, group: str) -> GroupInfo:
@@ -204,6 +200,11 @@ class Service:
         """Return one topic."""
         return await self.topics.describe(await self.topics.find(name))
 
+    def partition_count(self, topic: str) -> int:
+        """Return how many partitions a topic has, as far as this node knows; 0 if there is none."""
+        known = self._node.catalog.find(topic)
+        return 0 if known is None else len(known.groups)
+
     def partitions_here(self, groups: Iterable[GroupId]) -> tuple[PartitionSeen, ...]:
         """Return what this node's own replicas know, for a node that has none."""
         return self.topics.partitions.seen_here(groups)
@@ -212,80 +213,24 @@ class Service:
 
     async def cluster_status(self) -> ClusterStatus:
         """Return the cluster as this node sees it."""
-        node = self._node
-        machine = node.catalog.machine
-        loads = machine.topics.loads
-        leads: dict[NodeId, int] = {}
-        for group in machine.topics.partitions:
-            leader = node.leader_of(group)
-            if leader is not None:
-                leads[leader] = leads.get(leader, 0) + 1
-        nodes = tuple(
-            NodeInfo(
-                id=one.id,
-                addresses=dict(one.addresses),
-                region=one.labels.region,
-                zone=one.labels.zone,
-                host=one.labels.host,
-                draining=one.draining,
-                alive=one.id == node.id or node.peers.is_up(one.id),
-                leads=leads.get(one.id, 0),
-                replicas=loads.replicas.get(one.id, 0),
-                level_max=one.level_max,
-            )
-            for one in sorted(machine.nodes.by_id.values(), key=lambda one: one.id)
-        )
-        return ClusterStatus(
-            cluster_id=machine.cluster,
-            node=node.id,
-            catalog_leader=node.leader_of(CATALOG_GROUP),
-            catalog_index=node.catalog.applied,
-            nodes=nodes,
-            topics=len(machine.topics.by_id),
-            partitions=len(machine.topics.partitions),
-            feature_level=machine.nodes.level,
-            version=node.config.release.software,
-            catalog_in_sync=node.in_sync(CATALOG_GROUP),
-        )
+        return await self.cluster.status()
+
+    async def join(self, wish: JoinHeader) -> JoinAnswer:
+        """Take a node into the cluster; return whom it will meet there."""
+        return await self.cluster.join(wish)
 
     async def drain_node(self, node: NodeId, *, draining: bool) -> None:
         """Move everything away from a node, or let it have replicas again."""
-        await self._node.catalog.submit(NodeDrain(node=node, draining=draining))
+        await self.cluster.drain(node, draining=draining)
 
     async def remove_node(self, node: NodeId) -> None:
         """Forget a node that holds nothing any more; one that is forgotten already stays so."""
-        catalog = self._node.catalog
-        await catalog.catch_up()
-        if node >= catalog.machine.nodes.next_id:
-            raise NotFound(f"there is no node {node}, and never was")
-        await catalog.submit(NodeRemove(node=node))
+        await self.cluster.remove(node)
 
     async def raise_level(self, level: int | None = None) -> int:
         """Let the cluster use what a newer release brings; there is no way back."""
-        if level is None:
-            await self._node.catalog.catch_up()
-            level = self._node.catalog.machine.nodes.level_possible
-        raised = await self._node.catalog.submit(LevelRaise(level=level))
-        assert isinstance(raised, LevelRaised)
-        return raised.level
+        return await self.cluster.raise_level(level)
 
     async def transfer_leader(self, topic: str, partition: int, to: NodeId) -> None:
         """Ask a partition's leader to hand over."""
-        place = await self.topics.partition(topic, partition)
-        if to not in place.replicas:
-            raise InvalidArgument(f"node {to} has no replica of {topic!r} partition {partition}")
-        replica = self._node.host.replicas.get(place.group)
-        if replica is None or not replica.may_serve:
-            leader = await self.topics.leader(place)
-            await self._node.peers.request(
-                leader,
-                Operation.TRANSFER_LEADER,
-                TransferLeaderHeader(topic, partition, to),
-                timeout_s=self._node.config.request_timeout_s,
-            )
-            return
-        for voter in replica.raft.conf_state.voters:
-            if voter >> 48 == to:
-                replica.raft.transfer_leader(voter)
-                replica.process()
-                self._node.wake()
+        await self.cluster.transfer_leader(topic, partition, to)

@@ -9,26 +9,32 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from angarium.api import Ack, Delivery
 from angarium.batch import Batch, split
+from angarium.errors import AngariumError
 from angarium.ids import NodeId
 from angarium.modes import DeliveryMode
-from angarium.wire.operations import Operation
+from angarium.wire.operations import Operation, PartitionsHeader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from angarium.api import PublishRequest
     from angarium.ids import Buffer, GroupId, Term
-    from angarium.node.node import Node
+    from angarium.service.own_node import ServedNode
     from angarium.wire import Connection, Frame
 
 TELL_EVERY_S = 1.0
 """How often a node repeats what its subscribers want, for peers that were away."""
+
+KNOWN_S_MAX = 0.5
+"""How long a subscription waits for a node to say that it knows. One that says nothing for so long
+is stuck, or cut off, and hands out nothing either; it is told again when it is back."""
 
 
 class _Dispatch(msgspec.Struct, frozen=True, array_like=True):
@@ -54,7 +60,7 @@ class LiveReader(Protocol):
 class Dispatcher:
     """Hands batches to subscribers here and elsewhere."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ServedNode) -> None:
         self._node = node
         self._here: defaultdict[tuple[str, int], set[LiveReader]] = defaultdict(set)
         self._elsewhere: dict[NodeId, dict[tuple[str, int], int]] = {}
@@ -62,6 +68,10 @@ class Dispatcher:
         self.handed_on: Counter[GroupId] = Counter()
         """Records that this node handed on as the leader of a partition, since it was started."""
         self._is_telling = False
+        self._round: asyncio.Task[None] | None = None
+        """Telling all nodes, about to begin: whoever wants to know waits for the same one."""
+        self._last_round: asyncio.Task[None] | None = None
+        node.on_link = self._tell_one
 
     # --- who listens ------------------------------------------------------------------------
 
@@ -78,6 +88,17 @@ class Dispatcher:
             if not readers:
                 del self._here[topic, partition]
             self._tell_soon()
+
+    async def known(self) -> None:
+        """Return when all nodes that can be reached know what is wanted here by now."""
+        if self._round is None:
+            self._round = self._last_round = asyncio.create_task(self._tell_and_hear())
+        await asyncio.shield(self._round)
+
+    async def settled(self) -> None:
+        """Return when everybody knows who had begun to wait for it; mostly at once."""
+        if self._last_round is not None:
+            await asyncio.shield(self._last_round)
 
     async def run(self) -> None:
         """Repeat what this node's subscribers want, until cancelled."""
@@ -99,9 +120,32 @@ class Dispatcher:
 
     def _tell(self) -> None:
         self._is_telling = False
-        wanted = tuple((*place, len(readers)) for place, readers in sorted(self._here.items()))
+        told = self._interests()
         for peer in self._node.peers.ids:
-            self._node.peers.send(peer, Operation.INTERESTS, _Interests(wanted))
+            self._node.peers.send(peer, Operation.INTERESTS, told)
+
+    def _tell_one(self, peer: NodeId) -> None:
+        """Tell a node that may just have come up."""
+        self._node.peers.send(peer, Operation.INTERESTS, self._interests())
+
+    def _interests(self) -> _Interests:
+        return _Interests(
+            tuple((*place, len(readers)) for place, readers in sorted(self._here.items()))
+        )
+
+    async def _tell_and_hear(self) -> None:
+        self._round = None  # whoever listens from here on is told in the next one
+        self._tell()
+        peers = self._node.peers
+        await asyncio.gather(*(self._hear(one) for one in peers.ids if peers.is_up(one)))
+
+    async def _hear(self, peer: NodeId) -> None:
+        # A node takes what comes over one connection in turn: its answer to anything at all says
+        # that it has heard what was told before.
+        with suppress(AngariumError):
+            await self._node.peers.request(
+                peer, Operation.PARTITIONS, PartitionsHeader(()), timeout_s=KNOWN_S_MAX
+            )
 
     # --- what they get ----------------------------------------------------------------------
 

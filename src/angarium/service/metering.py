@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from angarium.api import Ack, PublishRequest, Subscription
-    from angarium.node.node import Node
+    from angarium.service.own_node import ServedNode
     from angarium.service.publishing import Answer
 
 
@@ -24,7 +24,7 @@ class MeteredService(Counting, Service):
     one that leads the partition: what each had to do with it.
     """
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ServedNode) -> None:
         super().__init__(node)
         self.meters = Meters()
         self.transactions.count = self.meters.decided

@@ -11,16 +11,17 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from angarium.api import PartitionInfo
-from angarium.errors import AngariumError
+from angarium.errors import AngariumError, NotLeader
+from angarium.ids import NodeId, ReplicaId, node_of
 from angarium.wire.operations import Operation, PartitionsAnswer, PartitionSeen, PartitionsHeader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from angarium.ids import GroupId, NodeId
+    from angarium.ids import GroupId
     from angarium.machine.catalog import Partition
-    from angarium.node.node import Node
     from angarium.service.dispatching import Dispatcher
+    from angarium.service.own_node import OwnNode
 
 ASKED_AT_ONCE_MAX = 1_000
 """Partitions in one question to another node; more are asked for one after the other."""
@@ -32,29 +33,59 @@ ANSWER_S_MAX = 1.0
 class PartitionDesk:
     """Says who leads partitions, and what they hold."""
 
-    def __init__(self, node: Node, dispatcher: Dispatcher) -> None:
+    def __init__(self, node: OwnNode, dispatcher: Dispatcher) -> None:
         self._node = node
         self._dispatcher = dispatcher
 
     def seen_here(self, groups: Iterable[GroupId]) -> tuple[PartitionSeen, ...]:
         """Return what this node's own replicas know; groups without one here are left out."""
-        replicas = self._node.host.replicas
-        return tuple(self._seen(group) for group in groups if group in replicas)
+        here = self._node.replicas.here
+        return tuple(self._seen(group) for group in groups if group in here)
 
     async def describe(self, places: Sequence[Partition]) -> list[PartitionInfo]:
         """Return partitions as this node sees them, and where it has no share in one, others."""
-        here = {one.group: one for one in self.seen_here(place.group for place in places)}
+        replicas = self._node.replicas
+        here = {
+            one.group: one
+            for one in self.seen_here(place.group for place in places)
+            if replicas.full(one.group) is not None
+        }
         elsewhere = [
-            # Where this node ought to have a replica and has not, it says so.
+            # Where this node ought to have a replica and has not, it says so; where it has one
+            # that lacks records, others know better.
             place
             for place in places
-            if place.group not in here and self._node.id not in place.replicas
+            if place.group not in here
+            and (place.group in replicas.here or self._node.id not in place.replicas)
         ]
         seen = here | await self._ask(elsewhere) if elsewhere else here
-        return [_info(place, seen) for place in places]
+        return [self._info(place, seen.get(place.group)) for place in places]
+
+    async def in_sync(self, places: Sequence[Partition]) -> dict[GroupId, tuple[NodeId, ...]]:
+        """Return the full replicas of partitions, as their leaders say; without one, nothing."""
+        here = self.seen_here(place.group for place in places)
+        seen = [*here, *await self._ask_all(places)]
+        return {one.group: one.in_sync for one in seen if one.in_sync is not None}
+
+    async def leader_elsewhere(self, place: Partition) -> NodeId | None:
+        """Return who leads a partition, as the other nodes that hold it say."""
+        for one in await self._ask_all([place]):
+            if one.leader is not None:
+                return one.leader
+        return None
+
+    async def _ask_all(self, places: Iterable[Partition]) -> list[PartitionSeen]:
+        """Ask every other node that has a replica of one of these."""
+        by_node: defaultdict[NodeId, list[GroupId]] = defaultdict(list)
+        for place in places:
+            for one in place.replicas:
+                if one != self._node.id and self._node.peers.is_up(one):
+                    by_node[one].append(place.group)
+        answers = await asyncio.gather(*(self._ask_one(*asked) for asked in by_node.items()))
+        return [one for answer in answers for one in answer]
 
     def _seen(self, group: GroupId) -> PartitionSeen:
-        replica = self._node.host.replicas[group]
+        replica = self._node.replicas.here[group]
         return PartitionSeen(
             group=group,
             leader=self._node.leader_of(group),
@@ -62,6 +93,22 @@ class PartitionDesk:
             end_offset=replica.end_offset,
             in_sync=self._node.in_sync(group),
             handed_on=self._dispatcher.handed_on[group],
+        )
+
+    def _info(self, place: Partition, known: PartitionSeen | None) -> PartitionInfo:
+        leader = None if known is None else known.leader
+        trouble = "" if leader is not None else self._node.quorum.lasting(place.group)
+        if known is None:
+            return PartitionInfo(number=place.number, replicas=place.replicas, trouble=trouble)
+        return PartitionInfo(
+            number=place.number,
+            replicas=place.replicas,
+            leader=leader,
+            start_offset=known.start_offset,
+            end_offset=known.end_offset,
+            in_sync=known.in_sync,
+            handed_on=known.handed_on,
+            trouble=trouble,
         )
 
     async def _ask(self, places: Iterable[Partition]) -> dict[GroupId, PartitionSeen]:
@@ -88,16 +135,9 @@ class PartitionDesk:
         return seen
 
 
-def _info(place: Partition, seen: Mapping[GroupId, PartitionSeen]) -> PartitionInfo:
-    known = seen.get(place.group)
-    if known is None:
-        return PartitionInfo(number=place.number, replicas=place.replicas)
-    return PartitionInfo(
-        number=place.number,
-        replicas=place.replicas,
-        leader=known.leader,
-        start_offset=known.start_offset,
-        end_offset=known.end_offset,
-        in_sync=known.in_sync,
-        handed_on=known.handed_on,
-    )
+def named_leader(error: AngariumError) -> NodeId | None:
+    """Return who leads, as a node says that does not; it may name the node or its replica."""
+    leader = error.leader if isinstance(error, NotLeader) else None
+    if not leader:
+        return None
+    return NodeId(leader) if leader < 1 << 15 else node_of(ReplicaId(leader))

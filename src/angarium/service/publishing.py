@@ -11,14 +11,13 @@ from angarium.batch.plain import is_plain_and_sound
 from angarium.errors import (
     AngariumError,
     InvalidArgument,
-    NotLeader,
     TooLarge,
     no_partition,
 )
 from angarium.machine.outcomes import Appended, Duplicate, Refused
 from angarium.modes import DeliveryMode
 from angarium.replica.acks import Publishing
-from angarium.service.admission import check_fit
+from angarium.service.admission import check_fit, check_writable
 from angarium.wire.operations import Operation, PublishAnswer, PublishHeader
 
 if TYPE_CHECKING:
@@ -28,9 +27,9 @@ if TYPE_CHECKING:
     from angarium.ids import Buffer
     from angarium.machine.catalog import Partition
     from angarium.machine.outcomes import Outcome
-    from angarium.node.node import Node
     from angarium.replica.acks import Published
     from angarium.service.dispatching import Dispatcher
+    from angarium.service.own_node import OwnNode
     from angarium.service.topics import TopicDesk
 
 Answer: TypeAlias = "Callable[[tuple[Ack, ...] | AngariumError], None]"
@@ -40,7 +39,7 @@ Answer: TypeAlias = "Callable[[tuple[Ack, ...] | AngariumError], None]"
 class PublishDesk:
     """Takes publishes for any partition of the cluster."""
 
-    def __init__(self, node: Node, topics: TopicDesk, dispatcher: Dispatcher) -> None:
+    def __init__(self, node: OwnNode, topics: TopicDesk, dispatcher: Dispatcher) -> None:
         self._node = node
         self._topics = topics
         self._dispatcher = dispatcher
@@ -70,18 +69,17 @@ class PublishDesk:
         False, with nothing done, where somebody else has to be asked first. Raises what is wrong
         with the request. No task is made on this way, for most publishes take it.
         """
-        topics = self._node.catalog.machine.topics
-        known = topics.by_name.get(request.topic)
-        if known is None:
+        check_writable(request.topic)
+        topic = self._node.catalog.find(request.topic)
+        if topic is None:
             return False
-        topic = topics.by_id[known]
         if not 0 <= request.partition < len(topic.groups):
             raise no_partition(topic.name, len(topic.groups), request.partition)
         if not request.batches:
             raise InvalidArgument("a publish carries at least one batch")
         group = topic.groups[request.partition]
-        replica = self._node.host.replicas.get(group)
-        if replica is None or not replica.may_serve:
+        replica = self._node.replicas.leading(group)
+        if replica is None:
             return False
         settings = topic.settings
         mode = settings.mode if request.mode is None else request.mode
@@ -103,7 +101,7 @@ class PublishDesk:
     async def _forward(self, request: PublishRequest, place: Partition) -> tuple[Ack, ...]:
         leader = await self._topics.leader(place)
         if leader == self._node.id:
-            raise NotLeader(f"group {place.group} is between two leaders")
+            raise self._node.quorum.no_leader(place.group)
         frame = await self._node.peers.request(
             leader,
             Operation.PUBLISH,

@@ -8,11 +8,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from angarium.api import FETCH_BYTES_MAX, FETCH_WAIT_MS_MAX, FetchResult, Place
+from angarium.api.reading import check_start
 from angarium.batch import Batch, split
 from angarium.batch.deadlines import expired_among
 from angarium.errors import AngariumError, CorruptData, InvalidArgument
-from angarium.ids import Micros, Offset
 from angarium.node.deadlines import in_time
+from angarium.replica.starts import offset_of
 from angarium.wire.operations import (
     FetchAnswer,
     FetchHeader,
@@ -25,17 +26,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from angarium.api import FetchRequest, Start
-    from angarium.ids import Buffer, GroupId
+    from angarium.ids import Buffer, GroupId, Offset
     from angarium.machine.catalog import Partition
-    from angarium.node.node import Node
     from angarium.replica.partition_replica import PartitionReplica
+    from angarium.service.own_node import OwnNode
     from angarium.service.topics import TopicDesk
 
 
 class ReadDesk:
     """Reads partitions, and tells whoever waits when there is more to read."""
 
-    def __init__(self, node: Node, topics: TopicDesk) -> None:
+    def __init__(self, node: OwnNode, topics: TopicDesk) -> None:
         self._node = node
         self._topics = topics
         self._waiting: defaultdict[GroupId, set[Callable[[], None]]] = defaultdict(set)
@@ -66,7 +67,7 @@ class ReadDesk:
                 f"{request.offset}, {request.bytes_max} and {request.wait_ms}"
             )
         place = await self._topics.partition(request.topic, request.partition)
-        replica = self._node.host.replicas.get(place.group)
+        replica = self._node.replicas.full(place.group)
         # Who asks for more than a follower has yet has heard of it elsewhere.
         is_behind = replica is not None and request.offset > replica.end_offset
         if replica is None or ((request.fresh or is_behind) and not replica.may_serve):
@@ -86,9 +87,8 @@ class ReadDesk:
 
     def expired(self, topic: str, batches: Sequence[Buffer]) -> tuple[int, ...]:
         """Return which offsets of these batches have expired, by this node's clock."""
-        topics = self._node.catalog.machine.topics
-        known = topics.by_name.get(topic)
-        lifetime = None if known is None else topics.by_id[known].settings.expiry_micros
+        known = self._node.catalog.find(topic)
+        lifetime = None if known is None else known.settings.expiry_micros
         return expired_among(batches, now=self._node.now(), lifetime=lifetime)
 
     async def _confirm(self, replica: PartitionReplica) -> None:
@@ -145,10 +145,17 @@ class ReadDesk:
 
     async def find_offset(self, topic: str, partition: int, start: Start) -> Offset:
         """Return the offset that `start` stands for."""
+        check_start(start)
         place = await self._topics.partition(topic, partition)
-        replica = self._node.host.replicas.get(place.group)
-        if replica is not None and (start.place is not Place.LATEST or replica.may_serve):
-            return offset_of(replica, start)
+        replica = self._node.replicas.full(place.group)
+        if replica is not None:
+            log = replica.partition.log
+            offset = offset_of(log, start)
+            # What a follower lacks yet lies at its end, and may have been appended before the time
+            # that is asked for.
+            is_sure = replica.may_serve or start.place in {Place.EARLIEST, Place.OFFSET}
+            if is_sure or offset < log.end_offset:
+                return offset
         frame = await self._node.peers.request(
             await self._topics.leader(place),
             Operation.FIND_OFFSET,
@@ -179,17 +186,3 @@ def page_of(replica: PartitionReplica, offset: Offset, *, bytes_max: int) -> lis
         batches += more
         room -= sum(map(len, more))
     return batches
-
-
-def offset_of(replica: PartitionReplica, start: Start) -> Offset:
-    """Return where `start` lies in a replica's log."""
-    log = replica.partition.log
-    match start.place:
-        case Place.EARLIEST:
-            return log.start_offset
-        case Place.LATEST:
-            return log.end_offset
-        case Place.OFFSET:
-            return Offset(start.value)
-        case Place.TIMESTAMP:
-            return log.offset_at(Micros(start.value))

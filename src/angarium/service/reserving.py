@@ -10,41 +10,45 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from angarium.errors import AngariumError, NotFound, NotLeader
+from angarium.errors import AngariumError, InvalidArgument, no_partition
 from angarium.machine import Reserve
 from angarium.machine.outcomes import Refused, Reserved
 from angarium.node.deadlines import in_time
+from angarium.service.admission import check_writable
 from angarium.wire.error_codec import Failure, error_of
 from angarium.wire.operations import Operation, ReserveAnswer, ReserveHeader
 
 if TYPE_CHECKING:
     from angarium.ids import Offset
-    from angarium.node.node import Node
     from angarium.replica.acks import Published
     from angarium.replica.partition_replica import PartitionReplica
+    from angarium.service.own_node import OwnNode
     from angarium.service.topics import TopicDesk
 
 
 class ReserveDesk:
     """Reserves offsets of any partition of the cluster."""
 
-    def __init__(self, node: Node, topics: TopicDesk) -> None:
+    def __init__(self, node: OwnNode, topics: TopicDesk) -> None:
         self._node = node
         self._topics = topics
 
     async def reserve(self, topic: str, partition: int, count: int) -> Offset:
         """Reserve here if this node leads the partition, else through its leader."""
+        check_writable(topic)
+        if count < 1:
+            raise InvalidArgument(f"at least one offset is reserved, not {count}")
         node = self._node
         found = await self._topics.find_or_make(topic)
         if not 0 <= partition < len(found.groups):
-            raise NotFound(f"topic {topic!r} has no partition {partition}")
+            raise no_partition(topic, len(found.groups), partition)
         place = node.catalog.partition(topic, partition)
-        replica = node.host.replicas.get(place.group)
-        if replica is not None and replica.may_serve:
+        replica = node.replicas.leading(place.group)
+        if replica is not None:
             return await self._submit(replica, count)
         leader = await self._topics.leader(place)
         if leader == node.id:
-            raise NotLeader(f"group {place.group} is between two leaders")
+            raise node.quorum.no_leader(place.group)
         frame = await node.peers.request(
             leader,
             Operation.RESERVE,

@@ -11,19 +11,22 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING
 
-from angarium.api import Delivery, FetchRequest, Place
+from msgspec.structs import replace
+
+from angarium.api import Delivery, FetchRequest, FetchResult, Place
+from angarium.api.reading import check_start
 from angarium.batch import Batch
-from angarium.errors import AngariumError
-from angarium.service.reading import offset_of
+from angarium.errors import AngariumError, OffsetOutOfRange
+from angarium.ids import Offset
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from angarium.api import Interest
-    from angarium.ids import GroupId, Offset
-    from angarium.node.node import Node
+    from angarium.ids import GroupId
     from angarium.replica.partition_replica import PartitionReplica
     from angarium.service.dispatching import Dispatcher
+    from angarium.service.own_node import OwnNode
     from angarium.service.reading import ReadDesk
     from angarium.service.topics import TopicDesk
 
@@ -41,7 +44,7 @@ class SubscribeDesk:
     """Makes subscriptions."""
 
     def __init__(
-        self, node: Node, topics: TopicDesk, reading: ReadDesk, dispatcher: Dispatcher
+        self, node: OwnNode, topics: TopicDesk, reading: ReadDesk, dispatcher: Dispatcher
     ) -> None:
         self._node = node
         self._topics = topics
@@ -51,14 +54,26 @@ class SubscribeDesk:
     async def subscribe(self, interests: Sequence[Interest]) -> LocalSubscription:
         """Begin to deliver partitions."""
         subscription = LocalSubscription(self._node, self._topics, self._reading, self._dispatcher)
-        await subscription.add(interests)
+        try:
+            await subscription.add(interests)
+        except BaseException:
+            await subscription.close()
+            raise
         return subscription
 
-    def passing(self, topic: str, partitions: Sequence[int]) -> LocalSubscription:
-        """Begin to deliver what passes in PERFORMANCE mode, and nothing that is stored."""
+    async def passing(self, topic: str, partitions: Sequence[int]) -> LocalSubscription:
+        """Begin to deliver what passes in PERFORMANCE mode, and nothing that is stored.
+
+        The topic need not be there yet.
+        """
         subscription = LocalSubscription(self._node, self._topics, self._reading, self._dispatcher)
-        for partition in partitions:
-            subscription.listen(topic, partition)
+        try:
+            for partition in partitions:
+                subscription.listen(topic, partition)
+            await self._dispatcher.known()
+        except BaseException:
+            await subscription.close()
+            raise
         return subscription
 
 
@@ -79,7 +94,7 @@ class LocalSubscription:
     """One subscriber's partitions. Its user iterates; nothing is read before it asks."""
 
     def __init__(
-        self, node: Node, topics: TopicDesk, reading: ReadDesk, dispatcher: Dispatcher
+        self, node: OwnNode, topics: TopicDesk, reading: ReadDesk, dispatcher: Dispatcher
     ) -> None:
         self.live_dropped = 0
         """Deliveries from memory that were not taken in time."""
@@ -101,25 +116,46 @@ class LocalSubscription:
         self._closed = False
 
     async def add(self, interests: Sequence[Interest]) -> None:
-        """Deliver these partitions, too; each from its own start."""
+        """Deliver these partitions, too; each from its own start. Raises if one is not there.
+
+        Returns when nothing more can be missed, neither of what is stored nor of what passes:
+        every node knows by then.
+        """
+        places = []
         for interest in interests:
-            place = await self._topics.partition(interest.topic, interest.partition)
-            replica = self._node.host.replicas.get(place.group)
-            if replica is not None and interest.start.place is not Place.LATEST:
-                start = offset_of(replica, interest.start)
-            else:
-                start = await self._reading.find_offset(
-                    interest.topic, interest.partition, interest.start
-                )
+            check_start(interest.start)
+            places.append(await self._topics.partition(interest.topic, interest.partition))
+        for interest, place in zip(interests, places, strict=True):
+            start = await self._begin(interest)
+            if self._closed:
+                self._dispatcher.leave(interest.topic, interest.partition, self)
+                return
             await self.drop(interest.topic, interest.partition)
             cursor = _Cursor(interest, place.group, start)
             self._cursors[interest.topic, interest.partition] = cursor
             self._dispatcher.listen(interest.topic, interest.partition, self)
-            if replica is None:
+            if self._node.replicas.full(place.group) is None:
                 cursor.task = asyncio.create_task(self._follow(cursor))
             else:
                 cursor.wake = lambda one=cursor: self._wake(one)  # type: ignore[misc]
                 self._wake(cursor)
+        await self._dispatcher.known()
+
+    async def _begin(self, interest: Interest) -> Offset:
+        """Listen to what passes, and return where what is stored begins.
+
+        In this order: finding that out may take a while, in which something may pass.
+        """
+        place = (interest.topic, interest.partition)
+        self._dispatcher.listen(*place, self)
+        try:
+            if interest.start.place is Place.OFFSET:
+                return Offset(interest.start.value)
+            return await self._reading.find_offset(*place, interest.start)
+        except BaseException:
+            if place not in self._cursors and place not in self._listening:
+                self._dispatcher.leave(*place, self)
+            raise
 
     def listen(self, topic: str, partition: int) -> None:
         """Deliver what passes in a partition, and nothing that is stored there."""
@@ -182,7 +218,7 @@ class LocalSubscription:
             cursor = self._ready.popleft()
             if self._cursors.get((cursor.interest.topic, cursor.interest.partition)) is not cursor:
                 continue
-            replica = self._node.host.replicas.get(cursor.group)
+            replica = self._node.replicas.get(cursor.group)
             if replica is None:
                 cursor.task = asyncio.create_task(self._follow(cursor))
                 continue
@@ -222,15 +258,7 @@ class LocalSubscription:
         interest = cursor.interest
         try:
             while True:
-                result = await self._reading.fetch(
-                    FetchRequest(
-                        topic=interest.topic,
-                        partition=interest.partition,
-                        offset=cursor.next,
-                        bytes_max=DELIVERY_BYTES_MAX,
-                        wait_ms=REMOTE_WAIT_MS,
-                    )
-                )
+                result = await self._page(interest, cursor.next)
                 if result.batches:
                     start, cursor.next = cursor.next, Batch.trusted(result.batches[-1]).next_offset
                     self._arrived.append(
@@ -248,3 +276,21 @@ class LocalSubscription:
         except AngariumError as error:
             self._error = error
             self._something.set()
+
+    async def _page(self, interest: Interest, offset: Offset) -> FetchResult:
+        """Return what a node with a replica has from `offset` on, waiting for it a while."""
+        request = FetchRequest(
+            topic=interest.topic,
+            partition=interest.partition,
+            offset=offset,
+            bytes_max=DELIVERY_BYTES_MAX,
+            wait_ms=REMOTE_WAIT_MS,
+        )
+        try:
+            return await self._reading.fetch(request)
+        except OffsetOutOfRange as error:
+            if offset <= error.end:
+                raise
+            # Not there yet: a node with a replica waits, too. Something has to come first.
+            await self._reading.fetch(replace(request, offset=Offset(error.end)))
+            return FetchResult(start_offset=Offset(error.start), end_offset=Offset(error.end))

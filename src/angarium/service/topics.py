@@ -7,13 +7,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from angarium.api import TopicConfig, TopicInfo
+from angarium.api.settings import check, kept, told, word_of
 from angarium.api.transactions import HOMES_TOPIC
-from angarium.errors import AlreadyExists, InvalidArgument, NotFound, NotLeader
+from angarium.errors import AlreadyExists, InvalidArgument, NotFound, PreconditionFailed
 from angarium.machine.catalog import TopicAlter, TopicCreate, TopicDelete, TopicSettings
-from angarium.machine.catalog.placement import host_of
 from angarium.machine.catalog.topics import PARTITIONS_MAX
 from angarium.machine.catalog.values import Cleanup
-from angarium.replica.host import ORIGIN
 from angarium.service.partitions import PartitionDesk
 
 if TYPE_CHECKING:
@@ -21,12 +20,14 @@ if TYPE_CHECKING:
 
     from angarium.ids import NodeId
     from angarium.machine.catalog import Partition, Topic
-    from angarium.node.node import Node
     from angarium.service.dispatching import Dispatcher
+    from angarium.service.own_node import OwnNode
 
-MILLISECOND_MICROS = 1_000
 REPLICATION = 3
 """Replicas of a topic whose maker did not say how many, if there are hosts enough."""
+
+SETTLE_S_MAX = 2.0
+"""How long whoever makes a topic waits for it to be ready. Then the topic is there all the same."""
 
 SETTLE_POLL_S = 0.005
 """How often to look whether a new topic is ready."""
@@ -35,7 +36,7 @@ SETTLE_POLL_S = 0.005
 class TopicDesk:
     """Looks topics up in this node's catalog, and has them made, altered and deleted."""
 
-    def __init__(self, node: Node, dispatcher: Dispatcher) -> None:
+    def __init__(self, node: OwnNode, dispatcher: Dispatcher) -> None:
         self._node = node
         self.partitions = PartitionDesk(node, dispatcher)
 
@@ -65,17 +66,26 @@ class TopicDesk:
         await self.find(name)
         return self._node.catalog.partition(name, number)
 
-    async def leader(self, partition: Partition) -> NodeId:
-        """Return the node to ask for `partition`: its leader, or a replica that may know it."""
+    async def leader(self, partition: Partition, *, named: NodeId | None = None) -> NodeId:
+        """Return the node to ask for `partition`: its leader, or a replica that may know it.
+
+        `named` is who leads as the one asked last has said: a node without a replica learns it so.
+        """
         node = self._node
         leader = node.leader_of(partition.group)
         if leader is not None and leader != node.id:
             return leader
-        if partition.group not in node.host.replicas:
-            for replica in partition.replicas:
+        if partition.group not in node.replicas.here:
+            # The one that was named first; sorting is stable.
+            for replica in sorted(partition.replicas, key=lambda one: one != named):
                 if node.peers.is_up(replica):
                     return replica
-        raise NotLeader(f"group {partition.group} has no leader at the moment")
+        elif node.replicas.full(partition.group) is None:
+            # One that was not taken in yet has not heard of a leader; the others have.
+            leader = await self.partitions.leader_elsewhere(partition)
+            if leader is not None and leader != node.id:
+                return leader
+        raise node.quorum.no_leader(partition.group)
 
     # --- changing ---------------------------------------------------------------------------
 
@@ -84,11 +94,20 @@ class TopicDesk:
         if not 0 < partitions <= PARTITIONS_MAX:
             what = f"a topic has 1 to {PARTITIONS_MAX} partitions, not {partitions}"
             raise InvalidArgument(what)
-        settings = self.settings(config)
-        await self._node.catalog.submit(
-            TopicCreate(name=name, partitions=partitions, settings=settings)
-        )
-        topic = self._node.catalog.topic(name)
+        catalog = self._node.catalog
+
+        def wish() -> TopicCreate:
+            return TopicCreate(name=name, partitions=partitions, settings=self.settings(config))
+
+        try:
+            await catalog.submit(wish())
+        except PreconditionFailed:
+            if config.replication is not None:
+                raise
+            # As many replicas as there can be: this node had not heard yet who has been drained.
+            await catalog.catch_up()
+            await catalog.submit(wish())
+        topic = catalog.topic(name)
         await self._settle(topic)
         return await self.describe(topic)
 
@@ -115,28 +134,27 @@ class TopicDesk:
     async def _settle(self, topic: Topic) -> None:
         """Give the partitions of a new topic a moment to elect leaders that may serve.
 
-        The first entry that a partition commits is its leader's own, and from then on it serves:
-        a leader known by name would still send whoever comes at once away.
+        A leader known by name would still send whoever comes at once away. Where this node has no
+        replica, the leaders themselves say so.
         """
-        node = self._node
-        deadline = asyncio.get_running_loop().time() + 2.0
-        mine = [
-            group
-            for group in topic.groups
-            if node.id in node.catalog.machine.topics.partitions[group].replicas
-        ]
-        while asyncio.get_running_loop().time() < deadline:
-            replicas = [node.host.replicas.get(group) for group in mine]
-            if all(one is not None and one.applied > ORIGIN for one in replicas):
-                return
+        node, loop = self._node, asyncio.get_running_loop()
+        deadline = loop.time() + SETTLE_S_MAX
+        places = node.catalog.partitions_of(topic)
+        mine = [one.group for one in places if node.id in one.replicas]
+        others = [one for one in places if node.id not in one.replicas]
+        while loop.time() < deadline:
+            if all(map(node.replicas.has_begun, mine)):
+                serving = await self.partitions.in_sync(others) if others else {}
+                others = [one for one in others if one.group not in serving]
+                if not others:
+                    return
             await asyncio.sleep(SETTLE_POLL_S)
 
     # --- showing ----------------------------------------------------------------------------
 
     async def all(self) -> tuple[TopicInfo, ...]:
         """Return every topic, by name."""
-        topics = self._node.catalog.machine.topics
-        return await self._described([topics.by_id[topics.by_name[one]] for one in topics.by_name])
+        return await self._described(list(self._node.catalog.topics()))
 
     async def describe(self, topic: Topic) -> TopicInfo:
         """Return a topic as this node sees it."""
@@ -145,10 +163,9 @@ class TopicDesk:
 
     async def _described(self, topics: Sequence[Topic]) -> tuple[TopicInfo, ...]:
         """Return topics, by name; whoever else has to be asked is asked once for all of them."""
-        places = self._node.catalog.machine.topics.partitions
-        groups = [group for topic in topics for group in topic.groups]
-        infos = await self.partitions.describe([places[group] for group in groups])
-        known = dict(zip(groups, infos, strict=True))
+        places = [one for topic in topics for one in self._node.catalog.partitions_of(topic)]
+        infos = await self.partitions.describe(places)
+        known = {one.group: info for one, info in zip(places, infos, strict=True)}
         return tuple(
             TopicInfo(
                 id=topic.id,
@@ -161,43 +178,16 @@ class TopicDesk:
         )
 
     def settings(self, config: TopicConfig) -> TopicSettings:
-        """Return the catalog's form of a topic's settings."""
+        """Return the catalog's form of a topic's settings; raises `InvalidArgument`."""
+        check(config)
         replication = config.replication
         if replication is None:
-            nodes = self._node.catalog.machine.nodes.placeable()
-            replication = max(1, min(REPLICATION, len(set(map(host_of, nodes)))))
-        return TopicSettings(
-            replication=replication,
-            mode=config.mode,
-            retention_micros=_times(config.retention_ms, MILLISECOND_MICROS),
-            retention_bytes=config.retention_bytes,
-            until_consumed=config.retention_groups,
-            expiry_micros=_times(config.expiry_ms, MILLISECOND_MICROS),
-            cleanup=Cleanup[config.cleanup.upper()],
-            tombstone_micros=config.tombstone_ms * MILLISECOND_MICROS,
-            dirty_percent=config.dirty_percent,
-            batch_bytes_max=config.batch_bytes_max,
-        )
+            replication = max(1, min(REPLICATION, self._node.catalog.hosts()))
+        cleanup = Cleanup[config.cleanup.upper()]
+        columns = {**kept(config), "replication": replication, "cleanup": cleanup}
+        return TopicSettings(**columns)
 
 
 def _config(settings: TopicSettings) -> TopicConfig:
-    return TopicConfig(
-        replication=settings.replication,
-        mode=settings.mode,
-        retention_ms=_per(settings.retention_micros, MILLISECOND_MICROS),
-        retention_bytes=settings.retention_bytes,
-        retention_groups=settings.until_consumed,
-        batch_bytes_max=settings.batch_bytes_max,
-        expiry_ms=_per(settings.expiry_micros, MILLISECOND_MICROS),
-        cleanup="compact" if settings.cleanup is Cleanup.COMPACT else "delete",
-        tombstone_ms=settings.tombstone_micros // MILLISECOND_MICROS,
-        dirty_percent=settings.dirty_percent,
-    )
-
-
-def _per(value: int | None, factor: int) -> int | None:
-    return None if value is None else value // factor
-
-
-def _times(value: int | None, factor: int) -> int | None:
-    return None if value is None else value * factor
+    """Return the same the other way."""
+    return TopicConfig(**{**told(TopicConfig, settings), "cleanup": word_of(settings.cleanup)})

@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from angarium.api import Checkpoint, Place, Start
+from angarium.api import Checkpoint, FetchRequest, Place, Start
+from angarium.batch import Batch
 from angarium.client import Client
-from angarium.client.addresses import bootstrap_addresses
+from angarium.client.contract import RemoteBroker
 from angarium.client.loop_thread import LoopThread
-from angarium.client.reach import Reach
-from angarium.client.reading.fetching import fetched, offset_in
 from angarium.client.settings import ClientSettings
 from angarium.errors import NotFound
 from angarium.ids import Offset
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from angarium.api import TopicConfig, TopicInfo
-    from angarium.client.records import ReceivedBatch
+    from angarium.client.reading.face import FetchedBatches
+    from angarium.client.transactions.staged import StagedWrite
 
     T = TypeVar("T")
 
@@ -55,11 +56,9 @@ class Link:
 
     def __init__(self, servers: tuple[str, ...]) -> None:
         self._thread = LoopThread("angarium-spark")
-        self._loop = self._thread.call(_running_loop())
         settings = ClientSettings(request_timeout_s=REQUEST_TIMEOUT_S, fetch_bytes=FETCH_BYTES)
         self._client = Client(*servers, settings=settings)
-        self.reach = Reach(bootstrap_addresses(servers), settings)
-        """For what the client has no word for: the fetch that says where to go on."""
+        self._is_connected = False
 
     # --- planning -----------------------------------------------------------------------------
 
@@ -73,8 +72,10 @@ class Link:
 
     def record_bytes(self, topic: str, partition: int, offset: int) -> float | None:
         """Return the mean size of the records in the batch at `offset`; None if none is there."""
-        batches, _ = self._thread.call(fetched(self.reach, topic, partition, offset, bytes_max=1))
-        return batches[0].batch.length / batches[0].batch.count if batches else None
+        wanted = FetchRequest(topic=topic, partition=partition, offset=Offset(offset), bytes_max=1)
+        found = self._thread.call(RemoteBroker(self._client).fetch(wanted)).batches
+        batch = Batch.parse(found[0], compacted=True, contents=False) if found else None
+        return batch.length / batch.count if batch is not None and batch.count else None
 
     def group_floors(self, group: str) -> Mapping[tuple[str, int], int]:
         """Return where a group stands, by topic and partition."""
@@ -98,17 +99,16 @@ class Link:
 
     def begin_fetch(
         self, topic: str, partition: int, offset: int, *, fresh: bool = False
-    ) -> Future[tuple[list[ReceivedBatch], int]]:
+    ) -> Future[FetchedBatches]:
         """Begin to fetch from `offset` on: the batches, and where to go on."""
-        return self.begin(
-            fetched(self.reach, topic, partition, offset, bytes_max=FETCH_BYTES, fresh=fresh)
-        )
+        return self.begin(self._client.fetch_batches(topic, partition, offset, fresh=fresh))
 
     # --- writing ------------------------------------------------------------------------------
 
-    def partition_count(self, topic: str) -> int:
-        """Return how many partitions a topic has by now; one that does not exist yet is made."""
-        return len(self._thread.call(self._topic_by_now(topic)).partitions)
+    def partition_count(self, topic: str, *, creates: bool) -> int:
+        """Return how many partitions a topic has by now; one that is not there is made or
+        refused."""
+        return len(self._thread.call(self._topic_by_now(topic, creates=creates)).partitions)
 
     def create_topic(self, name: str, *, partitions: int, config: TopicConfig) -> None:
         """Make a topic; `AlreadyExists`."""
@@ -118,40 +118,51 @@ class Link:
         """Publish one record, and wait until it is safe."""
         self._thread.call(self._client.publish(topic, value, key=key))
 
+    def staged(self, name: str, *, epoch: int, sequence: int) -> StagedWrite:
+        """Return one transaction of a series, which every process makes for itself."""
+        return self._thread.call(self._staged(name, epoch, sequence))
+
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Have something done, and wait for it."""
         return self._thread.call(work)
 
     def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Have something done in the background."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
+        return self._thread.submit(work)
 
     # --- in the other thread --------------------------------------------------------------------
 
     async def _topics(self) -> Mapping[str, TopicInfo]:
-        topics = {info.name: info for info in await self.reach.metadata.topics()}
-        if not self.reach.routes.nodes:
-            await self.reach.metadata.status()
+        topics = {info.name: info for info in await self._client.list_topics()}
+        if not self._is_connected:
+            # From then on it knows all nodes, should those it was told of be gone.
+            await self._client.connect()
+            self._is_connected = True
         return topics
 
     async def _offsets(self, wanted: Sequence[tuple[str, int, Start]]) -> list[int]:
         found = await asyncio.gather(
-            *(offset_in(self.reach, topic, number, start) for topic, number, start in wanted)
+            *(self._client.find_offset(topic, number, start) for topic, number, start in wanted)
         )
         return [int(offset) for offset in found]
 
-    async def _topic_by_now(self, topic: str) -> TopicInfo:
+    async def _topic_by_now(self, topic: str, *, creates: bool) -> TopicInfo:
         try:
-            return await self.reach.metadata.refresh(topic)
+            return await self._client.describe_topic(topic, or_new=creates)
         except NotFound:
-            return await self.reach.metadata.topic_or_new(topic)
+            if creates:
+                raise
+            near = get_close_matches(topic, await self._topics(), n=1)
+            raise NotFound(
+                f"there is no topic {topic}{f'; did you mean {near[0]}?' if near else ''} "
+                f"(`angarium topic create {topic}` makes one, and so does createTopic=true)"
+            ) from None
 
     async def _topic_id(self, topic: str, *, from_nearest: bool) -> int:
         if not from_nearest:
-            return int((await self.reach.metadata.refresh(topic)).id)
+            return int((await self._client.describe_topic(topic)).id)
         info = (await self._topics()).get(topic)
         return -1 if info is None else int(info.id)
 
-
-async def _running_loop() -> asyncio.AbstractEventLoop:
-    return asyncio.get_running_loop()
+    async def _staged(self, name: str, epoch: int, sequence: int) -> StagedWrite:
+        return self._client.staged(name, epoch=epoch, sequence=sequence)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from angarium.client.reading.face import FetchedBatches
 from angarium.errors import NotFound, OffsetOutOfRange
 from angarium.ids import Offset
 
@@ -35,19 +36,19 @@ def range_batches(
     try:
         while offset < wanted.stop:
             try:
-                batches, after = coming.result()
+                batches = coming.result()
             except OffsetOutOfRange as outside:
-                batches, after = [], _behind_the_trimmed(wanted, offset, outside, policy)
+                batches = FetchedBatches(after=_behind_the_trimmed(wanted, offset, outside, policy))
             except NotFound:
                 policy.meet(f"the topic {topic} was deleted")
                 return
-            if after == offset and is_sure:
+            if batches.after == offset and is_sure:
                 _meet_the_end(link, wanted, offset, policy)
                 return
             # Nothing came: a replica may lag, or only gaps are left. A leader that makes sure that
             # it leads knows which.
-            is_sure = after == offset
-            offset = after
+            is_sure = batches.after == offset
+            offset = batches.after
             if offset < wanted.stop:
                 coming = link.begin_fetch(topic, partition, offset, fresh=is_sure)
             yield from _within(batches, wanted.stop)

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from angarium.api import TopicConfig
-from angarium.client.transactions.staged import StagedWrite
 from angarium.errors import AlreadyExists
 
 if TYPE_CHECKING:
+    from angarium.client.transactions.staged import StagedWrite
     from angarium.spark.link import Link
 
 RUNS_TOPIC: Final = "angarium-spark-runs"
@@ -62,17 +62,15 @@ class Runs:
     def _read(self) -> None:
         """Take over the claims that are new, all that were acknowledged before this call."""
         while True:
-            batches, after = self._link.begin_fetch(
-                RUNS_TOPIC, 0, self._read_to, fresh=True
-            ).result()
+            batches = self._link.begin_fetch(RUNS_TOPIC, 0, self._read_to, fresh=True).result()
             for batch in batches:
                 for offset, value in zip(batch.offsets(), batch.values(), strict=True):
                     claim = msgspec.json.decode(value or b"", type=Claim)
                     # Counted from 1: 0 is the epoch of writes that are no stream's.
                     self._epochs.setdefault(claim, offset + 1)
-            if after == self._read_to:
+            if batches.after == self._read_to:
                 return
-            self._read_to = after
+            self._read_to = batches.after
 
 
 def batch_write(link: Link, query: str, epoch: int, batch: int) -> StagedWrite:
@@ -80,7 +78,7 @@ def batch_write(link: Link, query: str, epoch: int, batch: int) -> StagedWrite:
 
     Batches have odd sequences; the even one before each is for `fence`.
     """
-    return StagedWrite(link.reach, _series(query), epoch=epoch, sequence=2 * batch + 1)
+    return link.staged(_series(query), epoch=epoch, sequence=2 * batch + 1)
 
 
 def fence(link: Link, query: str, epoch: int, batch: int) -> None:
@@ -89,7 +87,7 @@ def fence(link: Link, query: str, epoch: int, batch: int) -> None:
     A commit would do that, too, but only when it comes: until then an older run that plans other
     batches than ours could get ahead of us. Aborting a transaction that nobody uses is enough.
     """
-    link.call(StagedWrite(link.reach, _series(query), epoch=epoch, sequence=2 * batch).abort())
+    link.call(link.staged(_series(query), epoch=epoch, sequence=2 * batch).abort())
 
 
 def _series(query: str) -> str:

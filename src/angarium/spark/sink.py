@@ -4,7 +4,8 @@ Tasks stage what they write; nobody sees it. The driver commits once, naming the
 attempts that count: what retried and speculative attempts left behind is dropped. For a stream the
 commit is that of (query id, batch id), so that a batch repeated after a crash is recognised, and
 runs are numbered, so that a driver thought dead is refused (`runs`). A batch write has an id of its
-own, or the one in the option `writeId`: then a second run changes nothing.
+own, or the one in the option `writeId`: then a second run changes nothing. Each commit says what it
+is of, and something else under a number that was committed is refused (`contents`, `repeats`).
 """
 
 from __future__ import annotations
@@ -12,18 +13,19 @@ from __future__ import annotations
 import logging
 import uuid
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyspark
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from angarium.client.transactions.staged import StagedWrite, Ticket
-from angarium.errors import InvalidArgument, PreconditionFailed
+from angarium.errors import InvalidArgument, LimitExceeded, PreconditionFailed
 from angarium.spark.arrow_types import arrow_columns
+from angarium.spark.contents import Tally, contents, local_folder, read_up_to, tally
 from angarium.spark.dealing import Dealer, check_columns
 from angarium.spark.link import Link, link_to
+from angarium.spark.repeats import check_batch, check_write
 from angarium.spark.runs import Runs, batch_write, fence
 from angarium.spark.values.writing import check_structs, with_values
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+    from angarium.client.transactions.staged import Stage, StagedWrite, Ticket
     from angarium.spark.write_options import WriteOptions
 
 try:
@@ -63,6 +66,7 @@ class TaskWrote(WriterCommitMessage):
     """What a task tells the driver."""
 
     ticket: Ticket
+    tally: Tally
     query: str = ""
     epoch: int = 0
 
@@ -78,18 +82,29 @@ class AngariumWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskWrote:
         """Stage the rows of one task."""
         link = link_to(self._options.servers)
-        return TaskWrote(staged(link, self._options, self._write(link), iterator))
+        is_named = self._options.write_id is not None and self._options.write_of is None
+        return TaskWrote(*staged(link, self._options, self._write(link), iterator, hashes=is_named))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make everything visible at once, unless a run with the same id has done so before."""
         link = link_to(self._options.servers)
-        tickets = [message.ticket for message in wrote(messages)]
+        told = wrote(messages)
+        tickets = [message.ticket for message in told]
         write = self._write(link)
-        if link.call(write.commit(tickets)).repeated:
-            _log.warning("the write %s was done before; nothing was written", self._id)
-        elif self._options.write_id is None:
+        own = contents(
+            (message.tally for message in told),
+            into=self._options.topic,
+            read=self._options.write_of,
+        )
+        committed = link.call(write.commit(tickets, content=own.encode()))
+        if self._options.write_id is None:
+            # Nobody else has this id: if it had been committed, then by this call, asked again.
             topics = {stage.topic for ticket in tickets for stage in ticket.stages}
             link.call(write.forget(*sorted(topics)))
+        elif committed.repeated:
+            if self._options.check_repeats:
+                check_write(self._id, self._options.write_version, own, committed)
+            _log.warning("the write %s is there and was committed once; not again", self._id)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Drop what the tasks that got that far have staged."""
@@ -100,7 +115,7 @@ class AngariumWriter(DataSourceArrowWriter):
         # An id is one of its topic: a job may write several under the id of its run.
         topic = self._options.topic if self._options.write_id is not None else None
         name = f"spark-write-{self._id}" if topic is None else f"spark-write-{topic}/{self._id}"
-        return StagedWrite(link.reach, name, epoch=0, sequence=self._options.write_version)
+        return link.staged(name, epoch=0, sequence=self._options.write_version)
 
 
 class AngariumStreamWriter(DataSourceStreamArrowWriter):
@@ -125,7 +140,10 @@ class AngariumStreamWriter(DataSourceStreamArrowWriter):
             fence(link, query, epoch, int(batch))
             _fenced.add((query, epoch))
         write = batch_write(link, query, epoch, int(batch))
-        return TaskWrote(staged(link, self._options, write, iterator), query, epoch)
+        # The driver looks up what was read; rows are hashed where it cannot.
+        hashes = local_folder(self._options.checkpoint) is None
+        wrote = staged(link, self._options, write, iterator, hashes=hashes)
+        return TaskWrote(*wrote, query, epoch)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Make the micro-batch visible at once, unless that was done before."""
@@ -135,11 +153,19 @@ class AngariumStreamWriter(DataSourceStreamArrowWriter):
         link = link_to(self._options.servers)
         query, epoch = told[0].query, told[0].epoch
         write = batch_write(link, query, epoch, batchId)
-        committed = link.call(write.commit([message.ticket for message in told]))
+        own = contents(
+            (message.tally for message in told),
+            into=self._options.topic,
+            read=read_up_to(local_folder(self._options.checkpoint), query, batchId),
+        )
+        tickets = [message.ticket for message in told]
+        committed = link.call(write.commit(tickets, content=own.encode()))
         if committed.repeated:
             # Nothing of ours has reached the transaction's home, so older runs are fenced there
             # only now.
             fence(link, query, epoch, batchId + 1)
+            if self._options.check_repeats:
+                check_batch(query, batchId, own, committed)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Leave the micro-batch open: Spark repeats it, in this run or the next.
@@ -150,26 +176,68 @@ class AngariumStreamWriter(DataSourceStreamArrowWriter):
 
 
 def staged(
-    link: Link, options: WriteOptions, write: StagedWrite, rows: Iterable[pa.RecordBatch]
-) -> Ticket:
-    """Stage all rows under a name that no other attempt has; return what to commit."""
+    link: Link,
+    options: WriteOptions,
+    write: StagedWrite,
+    rows: Iterable[pa.RecordBatch],
+    *,
+    hashes: bool,
+) -> tuple[Ticket, Tally]:
+    """Stage all rows under a name that no other attempt has; return what to commit, and what it is.
+
+    With `hashes` the rows are recognised if they come again.
+    """
     context = TaskContext.get()
     turn = 0 if context is None else context.partitionId()
     # Asked once in each task: a topic may have grown since the last one.
-    dealer = Dealer(options.topic, cache(link.partition_count), codec=options.codec, turn=turn)
+    partitions_of = cache(partial(link.partition_count, creates=options.creates_topic))
+    dealer = Dealer(options.topic, partitions_of, codec=options.codec, turn=turn)
     stage = write.stage(uuid.uuid4().hex)
+    try:
+        counted = _filled(link, stage, dealer, rows, options, hashes=hashes)
+        return link.call(stage.close()), counted
+    except LimitExceeded as error:
+        raise _told_what_to_do(error) from None
+
+
+def _filled(
+    link: Link,
+    stage: Stage,
+    dealer: Dealer,
+    rows: Iterable[pa.RecordBatch],
+    options: WriteOptions,
+    *,
+    hashes: bool,
+) -> Tally:
+    """Put rows into a stage, and count them."""
+    counted = Tally()
     going: Future[None] | None = None
     for some in rows:
         if not some.num_rows:
             continue
-        for one in dealer.packed(with_values(some, options.values)):
+        encoded = with_values(some, options.values)
+        counted = counted.plus(tally(encoded, hashes=hashes))
+        for one in dealer.packed(encoded):
             # One batch is on its way to the stage while Spark's next rows are packed.
             if going is not None:
                 going.result()
             going = link.begin(stage.put_batch(one.topic, one.partition, one.batch))
     if going is not None:
         going.result()
-    return link.call(stage.close())
+    return counted
+
+
+def _told_what_to_do(error: LimitExceeded) -> LimitExceeded:
+    """Return the error with what helps, where a partition has no room for what is not committed."""
+    if "staged_bytes_max" not in str(error):
+        return error
+    return LimitExceeded(
+        "staged_bytes_max",
+        "a write, or a micro-batch, has more for one partition than can wait there for its commit "
+        "(as packed; 16 GiB unless node.toml says otherwise, [cluster] staged_bytes_max); raise "
+        "that, or write with compression=zstd, to a topic of more partitions, in smaller "
+        "micro-batches (maxOffsetsPerTrigger), or in several writes",
+    )
 
 
 def wrote(messages: Iterable[WriterCommitMessage | None]) -> list[TaskWrote]:

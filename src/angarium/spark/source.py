@@ -126,7 +126,12 @@ class AngariumSource(DataSource):
         from angarium.spark.sink import AngariumWriter, refuse_overwrite  # noqa: PLC0415 (only here)
 
         refuse_overwrite(overwrite=overwrite)
-        return AngariumWriter(write_options(self.options, is_stream=False), schema)
+        options = write_options(self.options, is_stream=False)
+        writer = AngariumWriter(options, schema)
+        if options.topic is not None and not options.creates_topic:
+            # Tasks would find that out as well, after everything has been computed.
+            link_to(options.servers).partition_count(options.topic, creates=False)
+        return writer
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Return a writer of micro-batches."""

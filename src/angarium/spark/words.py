@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from angarium.durations import duration_ms
 from angarium.errors import InvalidArgument
 
 T = TypeVar("T")
@@ -22,10 +23,6 @@ MILLIS_MAX: Final = 253_402_300_799_999
 """The last millisecond of the year 9999, where calendars end."""
 
 _YES_NO: Final = {"true": True, "false": False}
-_UNITS_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_DURATION: Final = re.compile(
-    r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|millisecond|second|min|minute|hour|day)(?:(?<=[a-z]{3})s)?"
-)
 _BYTE_UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _BYTES: Final = re.compile(r"(\d+)\s*([kmg]?)(?:i?b)?")
 
@@ -48,11 +45,10 @@ def yes_or_no(option: str, text: str) -> bool:
 
 def duration_s(option: str, text: str) -> float:
     """Return the seconds in "15m", "30s", "500ms", and in "15 minutes", as pipelines say it."""
-    found = _DURATION.fullmatch(text.strip().lower())
+    found = duration_ms(text.lower())
     if found is None:
         raise InvalidArgument(f"option {option}: {text!r} is no duration; write 15m, 30s or 500ms")
-    unit = "ms" if found[2] == "millisecond" else found[2]
-    return float(found[1]) * _UNITS_S[unit if unit in _UNITS_S else unit[0]]
+    return found / 1_000
 
 
 def size_bytes(option: str, text: str) -> int:

@@ -13,8 +13,16 @@ from angarium.spark.values.options import WRITE_NAMES, ValueOptions, value_optio
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-BOTH: Final = ("servers", "path", "topic", "compression", *WRITE_NAMES)
-BATCH_ONLY: Final = ("writeId", "writeVersion")
+BOTH: Final = (
+    "servers",
+    "path",
+    "topic",
+    "createTopic",
+    "compression",
+    "checkRepeats",
+    *WRITE_NAMES,
+)
+BATCH_ONLY: Final = ("writeId", "writeVersion", "writeOf")
 SPARKS_OWN: Final = ("checkpointLocation", "queryName", "outputMode")
 """What Spark hands on to the sink of a stream although it is meant for itself."""
 
@@ -32,6 +40,14 @@ class WriteOptions:
     codec: Codec
     write_id: str | None = None
     write_version: int = 0
+    write_of: str | None = None
+    """What the rows were made from: with it a repetition may come out as other rows."""
+    check_repeats: bool = True
+    """Whether what comes again under its number has to be the same."""
+    creates_topic: bool = False
+    """Whether a topic that is not there is made."""
+    checkpoint: str | None = None
+    """A stream's, as far as Spark says where that is."""
     values: ValueOptions | None = None
     """How a column of structs becomes values; None: they are bytes or text already."""
 
@@ -48,8 +64,9 @@ def write_options(given: Mapping[str, str], *, is_stream: bool) -> WriteOptions:
     topic = None if which is None else options[which].strip()
     if which is not None and topic is not None and (not topic or "," in topic):
         raise InvalidArgument(f"option {which}: {options[which]!r} is not one topic")
-    if "writeVersion" in options and "writeId" not in options:
-        raise InvalidArgument("option writeVersion means nothing without writeId")
+    for name in ("writeVersion", "writeOf"):
+        if name in options and "writeId" not in options:
+            raise InvalidArgument(f"option {name} means nothing without writeId")
     write_id = options["writeId"].strip() if "writeId" in options else None
     if write_id == "":
         raise InvalidArgument("option writeId is empty")
@@ -59,6 +76,10 @@ def write_options(given: Mapping[str, str], *, is_stream: bool) -> WriteOptions:
         codec=_CODECS[options.word("compression", tuple(_CODECS))],
         write_id=write_id,
         write_version=_version(options),
+        write_of=options.text("writeOf"),
+        check_repeats=options.flag("checkRepeats", default=True),
+        creates_topic=options.flag("createTopic", default=False),
+        checkpoint=options.text("checkpointLocation"),
         values=value_options(options),
     )
 

@@ -9,7 +9,7 @@ from typing import Final
 TOPICS_MAX: Final = 10_000
 """Topics counted one by one. What goes to further ones is counted in the totals only."""
 
-VERBS: Final = ("ack", "nack", "release", "extend")
+VERBS: Final = ("ack", "nack", "release", "extend", "reject")
 """What members say about records."""
 
 DECISIONS: Final = ("committed", "aborted", "sequenced", "sequenced_duplicate")

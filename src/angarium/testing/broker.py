@@ -167,6 +167,4 @@ async def in_process_broker(
 
 def _is_member(node: Node) -> bool:
     """Tell whether a node knows who leads the catalog and finds itself in it."""
-    return node.leader_of(CATALOG_GROUP) is not None and (
-        node.id in node.catalog.machine.nodes.by_id
-    )
+    return node.leader_of(CATALOG_GROUP) is not None and node.is_member

@@ -1,9 +1,10 @@
-"""The checks C1 to C6, C9 and C10 on a history, and what EVENTUAL may lose (C8).
+"""The checks C1 to C6 and C9 to C11 on a history, and what EVENTUAL may lose (C8).
 
-C9 and C10 are looked at while a run lasts; what was noticed comes with the history as incidents.
+C9, C10 and C11 (no append time is ahead of what a majority of clocks says) are looked at while a
+run lasts; what was noticed comes with the history as incidents.
 
 Those of transactions are in `transaction_checkers`, those of consumer groups (C7, and their part of
-C8) in `group_checkers`; `CHECKS` lists them all.
+C8) in `group_checkers`, what reads may not miss (C4) in `read_checkers`; `CHECKS` lists them all.
 
 Each walks the history once or sorts it, so that a run of a million records can be checked too.
 A checker is only trusted while it finds the planted bugs of `tests/simulation`.
@@ -15,7 +16,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from angarium.modes import DeliveryMode
-from angarium.testing import group_checkers, transaction_checkers
+from angarium.testing import group_checkers, read_checkers, transaction_checkers
 from angarium.testing.history import Result
 
 if TYPE_CHECKING:
@@ -93,6 +94,24 @@ def c1_only_what_was_trimmed_is_gone(history: History) -> Iterator[str]:
                 f"node {log.node} group {log.group}: it begins at {log.start}, and nobody "
                 "wanted that"
             )
+
+
+def c1_nothing_young_is_trimmed(history: History) -> Iterator[str]:
+    """What is trimmed by age was published long ago, by the real time."""
+    for wish in history.trims:
+        if wish.age_min is None:
+            continue
+        for publish in history.publishes:
+            is_there = publish.group == wish.group and publish.result is Result.OK
+            if not is_there or not 0 <= publish.base_offset < wish.start:
+                continue
+            age = wish.invoked - publish.invoked
+            if age < wish.age_min and publish.values[0] not in history.unsure:
+                yield (
+                    f"group {wish.group}: {publish.values[0]!r} at {publish.base_offset} was to be "
+                    f"trimmed {age / 1e6:.3f} s after it was sent, not {wish.age_min / 1e6:.3f}"
+                )
+                break
 
 
 def c1_nothing_is_invented(history: History) -> Iterator[str]:
@@ -220,29 +239,6 @@ def c3_reads_are_dense(history: History) -> Iterator[str]:
             expected = max(offset + 1, expected)
 
 
-def c4_high_water_is_never_stale(history: History) -> Iterator[str]:
-    """A read-index read sees what was acknowledged, or seen by another one, before it began."""
-    by_group: dict[GroupId, list[tuple[int, int, int]]] = defaultdict(list)
-    for publish in history.publishes:
-        consistent = publish.mode is DeliveryMode.CONSISTENT
-        if publish.result is Result.OK and consistent and publish.completed is not None:
-            end = publish.base_offset + len(publish.values)
-            by_group[publish.group].append((publish.completed, 0, end))
-    for one in history.transactions:
-        for group, (_, end, told) in one.placed.items():
-            by_group[group].append((told, 0, end))
-    for read in history.high_waters:
-        by_group[read.group].append((read.completed, 0, read.end))
-        by_group[read.group].append((read.invoked, 1, read.end))
-    for group, timeline in by_group.items():
-        known = 0
-        for time, kind, end in sorted(timeline, key=lambda moment: (moment[0], -moment[1])):
-            if kind == 0:
-                known = max(known, end)
-            elif end < known:
-                yield f"group {group}: a read begun at {time} saw the end {end}, known was {known}"
-
-
 def c5_nothing_failed_is_delivered(history: History) -> Iterator[str]:
     """What was definitely refused is in no log."""
     failed: dict[GroupId, set[bytes]] = defaultdict(set)
@@ -308,13 +304,17 @@ CHECKS: tuple[Callable[[History], Iterator[str]], ...] = (
     c1_nothing_acknowledged_is_lost,
     c1_nothing_known_to_be_stored_is_lost,
     c1_only_what_was_trimmed_is_gone,
+    c1_nothing_young_is_trimmed,
     transaction_checkers.c1_transactions_are_whole,
+    transaction_checkers.c1_transactions_come_to_light_at_once,
     c1_nothing_is_invented,
     c2_one_value_per_offset,
     c3_offsets_grow_with_time,
     c3_order_of_each_producer,
     c3_reads_are_dense,
-    c4_high_water_is_never_stale,
+    read_checkers.c4_high_water_is_never_stale,
+    read_checkers.c4_a_node_does_not_go_back,
+    read_checkers.c4_what_is_there_is_found,
     c5_nothing_failed_is_delivered,
     c6_each_sequence_once,
     transaction_checkers.c6_each_letter_is_sent_back_once,
@@ -322,6 +322,7 @@ CHECKS: tuple[Callable[[History], Iterator[str]], ...] = (
     group_checkers.c7_a_floor_passes_only_what_was_settled,
     group_checkers.c7_what_was_acknowledged_stays_so,
     group_checkers.c7_attempts_are_not_forgotten,
+    group_checkers.c7_what_was_rejected_is_not_tried_again,
     group_checkers.c7_each_record_is_buried_once_with_the_right_count,
     group_checkers.c8_one_holder_at_a_time,
     group_checkers.c8_streams_keep_their_order,
@@ -334,7 +335,7 @@ def _noticed(incident: str) -> Violation:
     check, colon, sentence = incident.partition(": ")
     return (
         Violation(check, sentence)
-        if colon and check in {"C7", "C10"}
+        if colon and check in {"C7", "C10", "C11"}
         else Violation("C9", incident)
     )
 

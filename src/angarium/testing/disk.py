@@ -20,7 +20,7 @@ from angarium.log.memory_disk import ROOMY, Content, MemoryDisk, MemoryFile, fol
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from angarium.ids import Buffer
 
@@ -198,6 +198,25 @@ class SimulatedDisk(MemoryDisk):
         """Kill the process: the system still has every byte, but every open file is dead."""
         self.life += 1
 
+    def copied(self) -> dict[str, tuple[bytes, int]]:
+        """Return a copy of every file as it is now: its bytes and its length."""
+        return {name: (bytes(one.data), one.length) for name, one in self._files.items()}
+
+    def roll_back(self, copy: Mapping[str, tuple[bytes, int]], part: str = "") -> None:
+        """Put an older copy in the place of all files, or of those whose name begins with `part`.
+
+        Only while nothing runs on the disk.
+        """
+        self.life += 1
+        self._unsynced_names.clear()
+        files = {name: one for name, one in self._files.items() if not name.startswith(part)}
+        for name, (data, length) in copy.items():
+            if name.startswith(part):
+                content = files[name] = SimulatedContent()
+                content.data, content.length = bytearray(data), length
+        self._files = files
+        self._durable_files, self._durable_folders = dict(files), set(self._folders)
+
     def fail_syncs(self, count: int) -> None:
         """Let the next `count` syncs fail; the bytes they should have covered may be gone."""
         self._failing_syncs = count
@@ -283,10 +302,15 @@ class SimulatedDisk(MemoryDisk):
         return SimulatedFile(self, self._simulated(name), name)
 
     def make_folder(self, folder: str) -> None:
-        super().make_folder(folder)
-        while folder:
-            self._durable_folders.add(folder)
+        missing = []
+        while folder and folder not in self._folders:
+            missing.append(folder)
             folder = folder_of(folder)
+        for one in reversed(missing):
+            super().make_folder(one)
+            # The port makes the name durable, and with it whatever was removed under that name.
+            self._make_names_durable(folder_of(one))
+            self._durable_folders.add(one)
 
     def rename(self, old: str, new: str) -> None:
         self.settle()
@@ -310,6 +334,9 @@ class SimulatedDisk(MemoryDisk):
         super().sync_directory(folder)
         self.settle()
         self.check_sync(None, folder)
+        self._make_names_durable(folder)
+
+    def _make_names_durable(self, folder: str) -> None:
         waiting: list[_NameChange] = []
         for change in self._unsynced_names:
             if not change.is_in(folder):

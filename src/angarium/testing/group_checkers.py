@@ -104,6 +104,27 @@ def c7_attempts_are_not_forgotten(history: History) -> Iterator[str]:
                 last[offset] = event.attempt
 
 
+def c7_what_was_rejected_is_not_tried_again(history: History) -> Iterator[str]:
+    """A leader that took a rejection does not lend the record again, nor do those after it."""
+    lent, deposed = _lent_times(history), _deposed(history)
+    for tenure in history.groups.tenures:
+        who = f"{tenure.name} of partition {tenure.partition}"
+        for offset, at in _rejections(tenure):
+            for event in tenure.events[at:]:
+                if isinstance(event, Lent) and offset in event.offsets:
+                    yield f"{who}: {offset} was lent at {event.time}, after it was rejected"
+    for settle in history.groups.settles:
+        if settle.verb != "reject" or settle.result is not Result.OK or settle.completed is None:
+            continue
+        place = (settle.partition, settle.name, settle.generation, settle.offsets[0])
+        for tenure, time in lent.get(place, ()):
+            if tenure.began > settle.completed and tenure not in deposed:
+                yield (
+                    f"{settle.name} of partition {settle.partition}: {settle.offsets[0]} was lent "
+                    f"at {time} in term {tenure.term}, though it had been rejected"
+                )
+
+
 def c7_each_record_is_buried_once_with_the_right_count(history: History) -> Iterator[str]:
     """There is one letter for a record and a generation, after as many attempts as it says."""
     limits = {(one.partition, one.name): one.max_attempts for one in history.groups.final}
@@ -114,12 +135,18 @@ def c7_each_record_is_buried_once_with_the_right_count(history: History) -> Iter
                 for offset in event.offsets:
                     lent[tenure.partition, tenure.name, offset].add(event.attempt)
     seen: set[tuple[GroupId, str, int, int]] = set()
+    rejected = {
+        (tenure.partition, tenure.name, offset)
+        for tenure in history.groups.tenures
+        for offset, _ in _rejections(tenure)
+    }
     for partition, name, offset, generation, attempts in _stored(history):
         if (partition, name, offset, generation) in seen:
             yield f"{name} of partition {partition}: {offset} was buried twice"
         seen.add((partition, name, offset, generation))
         limit = limits.get((partition, name), attempts)
-        if attempts not in (limit, 0):  # 0: forgotten with everything else, by a seek
+        may_be_early = (partition, name, offset) in rejected
+        if attempts not in (limit, 0) and not may_be_early:  # 0: forgotten by a seek, with all else
             yield f"{name} of partition {partition}: {offset} was buried after {attempts} attempts"
         missing = set(range(1, attempts + 1)) - lent[partition, name, offset]
         if missing:
@@ -257,6 +284,16 @@ def _taken_acks(history: History) -> dict[tuple[GroupId, str, int], set[int]]:
                 found[place].update(books.settled_by(event))
             books.take(event)
     return found
+
+
+def _rejections(tenure: Tenure) -> Iterator[tuple[int, int]]:
+    """Yield what a leader took as rejected and did not take back, and how many events led there."""
+    undone = {event.ticket for event in tenure.events if isinstance(event, Undone)}
+    for at, event in enumerate(tenure.events):
+        if not isinstance(event, Judged) or event.verb != "reject" or not event.is_taken:
+            continue
+        if event.ticket not in undone:
+            yield event.offsets[0], at
 
 
 def _stored(history: History) -> Iterator[tuple[GroupId, str, int, int, int]]:

@@ -67,6 +67,15 @@ class Promised(NamedTuple):
 GroupEvent: TypeAlias = Lent | Taken | Kept | Left | Judged | Undone | Promised
 
 
+def offsets_in(ranges: tuple[int, ...]) -> tuple[int, ...]:
+    """Return every offset in ranges: first, past the last, first, past the last."""
+    return tuple(
+        offset
+        for start, end in zip(ranges[::2], ranges[1::2], strict=True)
+        for offset in range(start, end)
+    )
+
+
 @dataclass(slots=True)
 class Tenure:
     """What one leader did for one group, from one state of it on and within one generation."""

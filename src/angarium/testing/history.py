@@ -7,6 +7,7 @@ said "unknown". The final logs are what every replica holds after everything has
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -63,6 +64,10 @@ class Fetch:
     completed: int
     from_offset: int
     records: tuple[tuple[int, bytes], ...]
+    end: int | None = None
+    """Where the log ends, as the answer says; None if it does not."""
+    is_empty: bool = False
+    """Whether it brought no batch at all."""
 
 
 @dataclass(slots=True)
@@ -84,6 +89,8 @@ class Trim:
     start: int
     invoked: int
     result: Result = Result.INFO
+    age_min: int | None = None
+    """By age: nothing that goes is younger than this (µs) when it is asked for."""
 
 
 @dataclass(slots=True)
@@ -138,6 +145,8 @@ class History:
     fetches: list[Fetch] = field(default_factory=list)
     high_waters: list[HighWater] = field(default_factory=list)
     trims: list[Trim] = field(default_factory=list)
+    unsure: set[bytes] = field(default_factory=set)
+    """What came to a leader that had not yet compared its clock with those of a majority."""
     transactions: list[Transaction] = field(default_factory=list)
     final: list[FinalLog] = field(default_factory=list)
     ended_tenures: set[tuple[GroupId, NodeId, int]] = field(default_factory=set)
@@ -145,5 +154,7 @@ class History:
     in EVENTUAL mode may be missing."""
     incidents: list[str] = field(default_factory=list)
     """What the run itself noticed: two leaders in a term, replicas whose hashes differ, …"""
+    ends: dict[GroupId, set[int]] = field(default_factory=lambda: defaultdict(set))
+    """Where readers of any replica could ever see each partition end."""
     groups: GroupHistory = field(default_factory=GroupHistory)
     eventual_lost: int = 0

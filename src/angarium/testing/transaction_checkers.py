@@ -34,6 +34,14 @@ def c1_transactions_are_whole(history: History) -> Iterator[str]:
                     yield f"node {log.node} group {log.group}: {one.values[log.group][0]!r} {fault}"
 
 
+def c1_transactions_come_to_light_at_once(history: History) -> Iterator[str]:
+    """Nowhere and never does a partition end, for its readers, in the middle of a transaction."""
+    for one in history.transactions:
+        for group, (base, past, _) in one.placed.items():
+            if inside := [end for end in history.ends[group] if base < end < past]:
+                yield f"group {group}: {one.name} {one.sequence} could be read up to {inside[0]}"
+
+
 def c6_each_letter_is_sent_back_once(history: History) -> Iterator[str]:
     """Of all transactions that send the same dead letter back, one at most is committed."""
     committed: dict[bytes, set[bytes]] = defaultdict(set)

@@ -16,6 +16,7 @@ from angarium.api import Verb
 from angarium.client.groups.desk import Desk
 from angarium.client.groups.loans import Loan
 from angarium.client.groups.records import GroupRecord
+from angarium.client.headers import RecordHeaders
 from angarium.errors import NotFound
 from angarium.ids import Offset
 
@@ -81,7 +82,7 @@ class Trial:
                 Offset(offset),
                 _bytes(key),
                 _bytes(value),
-                tuple((name, _bytes(content)) for name, content in (headers or {}).items()),
+                RecordHeaders((name, _bytes(one)) for name, one in (headers or {}).items()),
                 attempt=attempt,
                 loan=loan,
             )

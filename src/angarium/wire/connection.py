@@ -30,7 +30,15 @@ from angarium.wire.errors import (
 )
 from angarium.wire.frames import Frame, FrameKind
 from angarium.wire.handlers import Handlers
-from angarium.wire.handshake import MAGIC, Hello, Peer, completed, greeting_in, negotiated
+from angarium.wire.handshake import (
+    MAGIC,
+    Hello,
+    Peer,
+    answer_to,
+    completed,
+    greeting_in,
+    negotiated,
+)
 from angarium.wire.serving import Serving
 from angarium.wire.stream_table import StreamTable
 
@@ -255,7 +263,7 @@ class Connection(Channel):
             header_bytes_max=self._limits.header_bytes_max,
         )
         if not self.is_dialled:
-            self.put(FrameKind.HELLO, 0, MAGIC, self._hello, ())
+            self.put(FrameKind.HELLO, 0, MAGIC, answer_to(self._peer.hello, self._hello), ())
         self._state = _State.OPEN
         self._stop_deadline()
         self._keepalive.start()

@@ -1,20 +1,17 @@
 """Errors that travel: as (code, message, details) there, as the same class again here.
 
-The registry is the error tree itself: every class that names a code of its own. Where two classes
-share a code, the one nearer to the root stands for it. An exception from outside the tree is a
-mistake in our own code: its text stays in the log of the node it happened on, and the peer is told
-`INTERNAL` and no more.
+An exception from outside the tree is a mistake in our own code: its text stays in the log of the
+node it happened on, and the peer is told `INTERNAL` and no more.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import deque
 from typing import Final
 
 import msgspec
 
-from angarium.errors import AngariumError, Fault
+from angarium.errors import AngariumError, Fault, rebuilt
 from angarium.wire.errors import RemoteError
 
 MESSAGE_CHARACTERS_MAX: Final = 4_096
@@ -29,7 +26,6 @@ DETAIL_CHARACTERS_MAX: Final = 256
 Detail = bool | int | float | str | None
 
 _log = logging.getLogger(__name__)
-_classes: dict[str, type[AngariumError]] = {}
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -61,20 +57,17 @@ def failure_of(error: BaseException) -> Failure:
 
 def error_of(failure: Failure) -> AngariumError:
     """Return the error that `failure` describes, of the same class where this version has it."""
-    error_class = _class_of(failure.code)
-    if error_class is None:
+    error = rebuilt(failure.code, failure.message)
+    if error is None:
         return RemoteError(
             failure.message,
             code=failure.code,
             retriable=failure.retriable,
             fault=_fault_of(failure.fault),
         )
-    # Constructors build messages from parts; the message is there already, so they are passed by.
-    error = error_class.__new__(error_class, failure.message)
-    error.args = (failure.message,)
     for name, value in failure.details.items():
         # A peer may fill what the class leaves open, never replace what the class itself says.
-        if name.isidentifier() and not name.startswith("_") and not hasattr(error_class, name):
+        if name.isidentifier() and not name.startswith("_") and not hasattr(type(error), name):
             error.__dict__[name] = value
     return error
 
@@ -97,23 +90,6 @@ def _may_travel(value: object) -> bool:
     if isinstance(value, int):
         return -(1 << 63) <= value < 1 << 64
     return isinstance(value, str) and len(value) <= DETAIL_CHARACTERS_MAX
-
-
-def _class_of(code: str) -> type[AngariumError] | None:
-    if code not in _classes:
-        # Somebody may have imported a room with errors of its own since we last looked.
-        _collect_classes()
-    return _classes.get(code)
-
-
-def _collect_classes() -> None:
-    # Breadth first: of two classes with one code, the one nearer to the root is met first.
-    waiting = deque(AngariumError.__subclasses__())
-    while waiting:
-        error_class = waiting.popleft()
-        if "code" in vars(error_class):
-            _classes.setdefault(error_class.code, error_class)
-        waiting.extend(error_class.__subclasses__())
 
 
 def _fault_of(name: str) -> Fault:

@@ -7,13 +7,34 @@ here can know, so they are `OutcomeUnknown`.
 
 from __future__ import annotations
 
-from angarium.errors import AngariumError, Fault, OutcomeUnknown
+from angarium.errors import (
+    AngariumError,
+    ConnectionLost,
+    DeadlineExceeded,
+    Fault,
+    Unreachable,
+    WireError,
+)
 
-
-class WireError(AngariumError):
-    """Something about the connection itself, not about what was asked over it."""
-
-    code = "WIRE"
+__all__ = [
+    "ConnectionLost",
+    "DeadlineExceeded",
+    "FrameTooLarge",
+    "HandshakeRefused",
+    "InvalidFrame",
+    "NodeIsAlive",
+    "NodeRemoved",
+    "NotRegistered",
+    "RemoteError",
+    "StillJoining",
+    "StreamCancelled",
+    "Unreachable",
+    "UnsupportedOperation",
+    "VersionMismatch",
+    "WireError",
+    "WrongCluster",
+    "WrongNode",
+]
 
 
 class InvalidFrame(WireError):
@@ -57,6 +78,28 @@ class WrongNode(HandshakeRefused):
     code = "WRONG_NODE"
 
 
+class NodeRemoved(HandshakeRefused):
+    """The node does not belong to its cluster any more, or not with these data; it must end."""
+
+    code = "NODE_REMOVED"
+
+
+class RolledBack(HandshakeRefused):
+    """The node's log ends before where it was durable: its data are an older copy; it must end."""
+
+    code = "ROLLED_BACK"
+
+
+class NodeIsAlive(HandshakeRefused):
+    """Somebody would stand in the place of a node that is there; `address` says where, if known."""
+
+    code = "NODE_IS_ALIVE"
+
+    def __init__(self, message: str, *, address: str = "") -> None:
+        super().__init__(message)
+        self.address = address
+
+
 class UnsupportedOperation(WireError):
     """The peer does not serve this operation, or not to somebody in our role."""
 
@@ -64,27 +107,14 @@ class UnsupportedOperation(WireError):
     fault = Fault.CALLER
 
 
-class Unreachable(WireError):
-    """There is no open connection to the peer. Nothing was sent; trying again is safe."""
+class NotRegistered(Unreachable):
+    """Who answers does not know the caller as a node of its cluster, or not yet."""
 
-    code = "UNREACHABLE"
-    retriable = True
+    code = "NOT_REGISTERED"
 
 
 class StillJoining(Unreachable):
     """Who answers has asked to be let into the cluster and waits to hear under which id."""
-
-
-class ConnectionLost(OutcomeUnknown):
-    """The connection ended while something was under way on it."""
-
-    code = "CONNECTION_LOST"
-
-
-class DeadlineExceeded(OutcomeUnknown):
-    """The answer did not come in time."""
-
-    code = "DEADLINE_EXCEEDED"
 
 
 class StreamCancelled(WireError):

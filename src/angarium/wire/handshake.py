@@ -68,6 +68,14 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
     """The node's id; 0 for a client."""
     incarnation: _Natural = 0
     """Of the node's data directory; together with `node` it is the replica id."""
+    process: _Natural | msgspec.UnsetType = msgspec.UNSET
+    """Drawn when the node's process starts: two processes of one node give themselves away by it.
+    Clients do not say it."""
+    log_end: _Natural | msgspec.UnsetType = msgspec.UNSET
+    """Where the node's write-ahead log ends; left out by who does not say."""
+    address: _Name | msgspec.UnsetType = msgspec.UNSET
+    """Where the node's wire port is reached: who was found by somebody can find them, too, whatever
+    the catalog says. Clients do not say it."""
     features: dict[_Name, _Natural] = {}
     """Highest level understood of whatever else has to agree, for instance `machine`."""
     auth: Annotated[bytes, msgspec.Meta(max_length=AUTH_BYTES_MAX)] = b""
@@ -110,6 +118,18 @@ def negotiated(ours: Hello, theirs: Hello) -> Peer:
     shared = sorted(ours.features.keys() & theirs.features.keys())
     features = {name: min(ours.features[name], theirs.features[name]) for name in shared}
     return Peer(hello=theirs, version=version, features=features)
+
+
+def answer_to(theirs: Hello, ours: Hello) -> Hello:
+    """Return what the accepting side says of itself to whoever greeted.
+
+    By its incarnation a node is known to the others. Clients have no use for it, and could speak in
+    the node's name once it is down.
+    """
+    if theirs.role in (Role.PEER, Role.PEER_BULK):
+        return ours
+    unset = msgspec.UNSET
+    return msgspec.structs.replace(ours, incarnation=0, process=unset, log_end=unset, address=unset)
 
 
 def check_node(theirs: Hello, expected: int | None) -> None:

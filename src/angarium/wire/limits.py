@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from angarium.bounds import Bounds
+
 FRAME_BYTES_LEAST: Final = 64 * 1024
 """Every side takes frames and headers of this size, so that a failure can always be told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WireLimits:
+class WireLimits(Bounds):
     """What one side of a connection takes, keeps and waits for."""
 
     frame_bytes_max: int = 64 * 1024 * 1024
@@ -61,16 +63,8 @@ class WireLimits:
     as many it is cut without a word."""
 
     def __post_init__(self) -> None:
+        Bounds.__post_init__(self)
         assert FRAME_BYTES_LEAST <= self.frame_bytes_max < 1 << 32
         assert FRAME_BYTES_LEAST <= self.header_bytes_max <= self.frame_bytes_max
         assert 1024 <= self.handshake_bytes_max <= FRAME_BYTES_LEAST
-        assert self.outgoing_bytes_max > 0
-        assert self.write_buffer_bytes > 0
-        assert self.requests_in_flight_max > 0
-        assert self.streams_max > 0
-        assert 0 < self.stream_window_bytes < 1 << 32
-        assert self.ping_interval_s > 0
-        assert self.silent_intervals_max > 0
-        assert self.handshake_timeout_s > 0
-        assert self.farewell_timeout_s > 0
-        assert self.connections_max > 0
+        assert self.stream_window_bytes < 1 << 32

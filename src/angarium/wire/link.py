@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from angarium.errors import AngariumError
+from angarium.retrying import Backoff
 from angarium.wire.dial import dial
-from angarium.wire.errors import StillJoining, Unreachable
+from angarium.wire.errors import NotRegistered, StillJoining, Unreachable
 from angarium.wire.limits import WireLimits
 
 if TYPE_CHECKING:
@@ -29,30 +29,6 @@ if TYPE_CHECKING:
     from angarium.wire.handshake import Hello
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backoff:
-    """How long to wait before dialling again."""
-
-    first_s: float = 0.05
-    """The pause after a connection that had been of use."""
-    factor: float = 2.0
-    longest_s: float = 2.0
-    """Pauses grow up to this: it bounds how late a returning peer is noticed."""
-    jitter: float = 0.5
-    """The share of a pause that is left to chance, so that a cluster does not dial in step."""
-
-    def __post_init__(self) -> None:
-        assert 0 < self.first_s <= self.longest_s
-        assert self.factor >= 1
-        assert 0 <= self.jitter <= 1
-
-    def pause_s(self, attempt: int, chance: float) -> float:
-        """Return the pause after `attempt` failures (0 for the first), for `chance` in [0, 1)."""
-        # 2**64 pauses would overflow nothing but patience; the exponent is bounded all the same.
-        grown = min(self.longest_s, self.first_s * self.factor ** min(attempt, 64))
-        return grown * (1 - self.jitter * chance)
 
 
 class Link:
@@ -72,6 +48,7 @@ class Link:
         ssl: tls.SSLContext | None = None,
         chance: Callable[[], float] = random.random,
         on_change: Callable[[Link], None] | None = None,
+        on_refused: Callable[[AngariumError], None] | None = None,
     ) -> None:
         self.host, self.port = host, port
         self.last_error: AngariumError | None = None
@@ -87,6 +64,7 @@ class Link:
         self._ssl = ssl
         self._chance = chance
         self._on_change = on_change
+        self._on_refused = on_refused
         self._connection: Connection | None = None
         self._stopping = asyncio.Event()
 
@@ -163,9 +141,10 @@ class Link:
             )
         except AngariumError as error:
             if str(error) != str(self.last_error):
-                level = logging.DEBUG if isinstance(error, StillJoining) else logging.WARNING
+                is_usual = isinstance(error, StillJoining | NotRegistered)
+                level = logging.DEBUG if is_usual else logging.WARNING
                 _log.log(level, "%s:%s: %s", self.host, self.port, error)
-            self.last_error = error
+            self._ended(error)
             return 0.0
         started = loop.time()
         self._connection = connection
@@ -175,12 +154,17 @@ class Link:
                 connection.fail(Unreachable("the node is stopping"))
             await connection.wait_closed()
         finally:
-            self.last_error = connection.error
+            self._ended(connection.error)
             self._dropped_before += connection.messages_dropped
             self._connection = None
             connection.fail(Unreachable("the link is no longer needed"))
             self._changed()
         return loop.time() - started
+
+    def _ended(self, error: AngariumError | None) -> None:
+        self.last_error = error
+        if error is not None and self._on_refused is not None:
+            self._on_refused(error)
 
     async def _pause(self, pause_s: float) -> None:
         try:

@@ -120,10 +120,15 @@ class Outgoing:
             self._bytes_written += size
             self._handed += size
             # May call `pause` before it returns.
-            if size <= _JOIN_BYTES_MAX:
-                self._transport.write(b"".join(buffers))
-            else:
-                self._transport.writelines(buffers)
+            try:
+                if size <= _JOIN_BYTES_MAX:
+                    self._transport.write(b"".join(buffers))
+                else:
+                    self._transport.writelines(buffers)
+            except RuntimeError:
+                # uvloop closes the transport of a dial that was called off, and tells nobody.
+                self.detach()
+                return
             if not self._paused:
                 self._handed = 0
             self._weigh()

@@ -18,7 +18,17 @@ import msgspec
 
 from angarium.errors import TooLarge
 from angarium.ids import GroupId, Index, ReplicaId, Term
-from angarium.raft.messages import ConfState, Entry, EntryKind, Message, MessageKind, Snapshot
+from angarium.raft.messages import (
+    FORWARDED,
+    OF_PEERS,
+    ConfState,
+    Entry,
+    EntryKind,
+    Message,
+    MessageKind,
+    Snapshot,
+    by_number,
+)
 from angarium.wire.errors import InvalidFrame
 from angarium.wire.limits import FRAME_BYTES_LEAST
 
@@ -41,28 +51,10 @@ has at most 65,536 entries, which need half of this."""
 FRAME_BYTES_AIM: Final = 1024 * 1024
 """A frame this large takes no further message, so that its receiver gets to work early."""
 
-TRAVELLING: Final = frozenset(
-    {
-        MessageKind.PROPOSE,
-        MessageKind.APPEND,
-        MessageKind.APPEND_RESPONSE,
-        MessageKind.HEARTBEAT,
-        MessageKind.HEARTBEAT_RESPONSE,
-        MessageKind.VOTE,
-        MessageKind.VOTE_RESPONSE,
-        MessageKind.PRE_VOTE,
-        MessageKind.PRE_VOTE_RESPONSE,
-        MessageKind.SNAPSHOT,
-        MessageKind.TRANSFER_LEADER,
-        MessageKind.TIMEOUT_NOW,
-        MessageKind.READ_INDEX,
-        MessageKind.READ_INDEX_RESPONSE,
-    }
-)
+TRAVELLING: Final = OF_PEERS | FORWARDED
 """What replicas say to each other; everything else a replica says only to itself."""
 
-# The same by number: asking a set would hash the enum's member, which is dear.
-_TRAVELS: Final = tuple(kind in TRAVELLING for kind in sorted(MessageKind))
+_TRAVELS: Final = by_number(TRAVELLING)
 
 _RECORDS_LENGTH: Final = Struct("<I")
 _NOTHING: Final[list[Any]] = []

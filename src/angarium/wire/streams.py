@@ -119,10 +119,6 @@ class Stream:
                 self._receiver = None
         return self._take()
 
-    def receive_nowait(self) -> Frame | None:
-        """Return the next frame if it is here already."""
-        return self._take() if self._incoming else None
-
     def __aiter__(self) -> Stream:
         return self
 

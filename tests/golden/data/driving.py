@@ -11,8 +11,8 @@ from angarium.log.wal import WalConfig
 from angarium.machine.outcomes import Refused
 from angarium.modes import DeliveryMode
 from angarium.replica.acks import Publishing
-from angarium.replica.config import ReplicaConfig
-from angarium.replica.host import Host, HostConfig
+from angarium.replica.config import HostConfig, ReplicaConfig
+from angarium.replica.host import Host
 from angarium.replica.work import do_now
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Driver:
     def deliver(self, group: GroupId, *messages: Message) -> None:
         """Hear from other replicas of a group."""
         for message in messages:
-            self.host.deliver(group, message)
+            self.host.deliver(group, message, via=message.sender)
             self.settle()
 
     def keep_house(self) -> None:

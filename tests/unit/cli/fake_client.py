@@ -22,7 +22,7 @@ from angarium.api import (
     TopicConfig,
     TopicInfo,
 )
-from angarium.client import Record
+from angarium.client import Record, RecordHeaders
 from angarium.errors import AlreadyExists, Expired, NotFound, OffsetOutOfRange
 from angarium.ids import Index, Micros, NodeId, Offset, Term, TopicId
 from angarium.kinds import GroupKind
@@ -43,8 +43,9 @@ class FakeCluster:
         self.servers: tuple[str, ...] = ()
         self.groups: dict[str, GroupInfo] = {}
 
-    def client(self, *servers: str, settings: Any) -> FakeClient:
+    def client(self, *servers: str, settings: Any, on_wait: Any) -> FakeClient:
         self.servers = servers
+        self.tell_what_is_waited_for = on_wait
         return FakeClient(self)
 
 
@@ -158,7 +159,7 @@ class FakeClient:
                     offset=Offset(base + place),
                     key=keys[place] if keys else None,
                     value=value,
-                    headers=tuple(headers[place]) if headers else (),
+                    headers=RecordHeaders(headers[place] if headers else ()),
                     append_time=Micros(1_700_000_000_000_000 + base),
                     deliver_at=Micros(deliver_at),
                     expires_at=Micros(expires_at),
@@ -202,7 +203,10 @@ class FakeClient:
     # --- groups -------------------------------------------------------------------------------
 
     async def list_groups(self) -> tuple[GroupInfo, ...]:
-        return tuple(msgspec.structs.replace(one, positions=()) for one in self._groups.values())
+        return tuple(
+            msgspec.structs.replace(one, positions=(), listed_lag=one.lag)
+            for one in self._groups.values()
+        )
 
     async def describe_group(self, group: str) -> GroupInfo:
         if group not in self._groups:

@@ -34,7 +34,7 @@ def test_groups_are_listed(cluster: FakeCluster, shell: Shell) -> None:
     cluster.groups["workers"] = a_group()
     cluster.groups["lake"] = a_group("lake", paused=True)
     lines = shell("group", "list").splitlines()
-    assert lines[1].split() == ["workers", "queue", "active", "1", "5", "30s", "angarium.dlq"]
+    assert lines[1].split() == ["workers", "queue", "active", "1", "25", "5", "30s", "angarium.dlq"]
     assert lines[2].split()[:3] == ["lake", "queue", "paused"]
     (first, _) = json.loads(shell("group", "list", "--format", "json"))
     assert first["kind"] == "queue"
@@ -50,7 +50,7 @@ def test_a_group_is_described_with_its_lag_in_records_and_time(
     assert "t/0" in said
     (described,) = [json.loads(shell("group", "describe", "workers", "--format", "json"))]
     assert (described["lag"], described["lag_ms"]) == (25, 95_500)
-    assert described["config"]["poison"] == "dead_letter"
+    assert described["config"]["poison"] == "dead-letter"
 
 
 @pytest.mark.parametrize(
@@ -71,6 +71,10 @@ def test_ages_are_told_in_the_same_way_whatever_they_are(ms: int, said: str) -> 
 def test_an_unknown_group_is_an_error(cluster: FakeCluster, shell: Shell) -> None:
     shell("group", "describe", "nobody", status=3)
     assert "angarium group list" in shell.err
+    assert "Did you mean" not in shell.err
+    cluster.groups["workers"] = a_group()
+    shell("group", "describe", "wrokers", status=3)
+    assert "Did you mean workers?" in shell.err
 
 
 def test_settings_are_changed_one_by_one(cluster: FakeCluster, shell: Shell) -> None:
@@ -175,7 +179,8 @@ def test_an_app_is_found_by_module_and_name(
         ("shop_workers", "MODULE:APP"),
         ("shop_nowhere:app", "no module"),
         ("shop_workers:other", "no angarium.App"),
-        ("shop_workers:missing", "no angarium.App"),
+        ("shop_workers:missing", "no angarium.App; did you mean shop_workers:app"),
+        ("shop_workers.py:app", "write shop_workers:app"),
     ):
         with pytest.raises(Refusal, match=complaint):
             found_app(written)
@@ -187,5 +192,60 @@ def test_a_module_that_lacks_something_says_what(
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "shop_broken.py").write_text("import no_such_library\n")
-    with pytest.raises(ModuleNotFoundError, match="no_such_library"):
+    with pytest.raises(Refusal, match="no_such_library"):
         found_app("shop_broken:app")
+
+
+def test_a_handler_that_is_refused_is_told_from_its_own_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "shop_refused.py").write_text(
+        "from angarium import App\napp = App()\n"
+        "@app.subscriber('t', group='g')\ndef work(value):\n    yield 1\n"
+    )
+    with pytest.raises(Refusal) as refused:
+        found_app("shop_refused:app")
+    said = str(refused.value)
+    assert 'shop_refused.py", line 3' in said
+    assert "work: it yields" in said
+    assert "binding.py" not in said
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("def price():\n    return 1 / 0\n\nprice()\n", "ZeroDivisionError: division by zero"),
+        ("app = (\n", "SyntaxError"),
+    ],
+)
+def test_a_mistake_in_the_users_module_is_told_with_its_file_and_line(
+    code: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    name = f"shop_{said[:6].lower()}"
+    (tmp_path / f"{name}.py").write_text(code)
+    shell("run", f"{name}:app", status=2)
+    assert said in shell.err
+    assert f'{name}.py", line ' in shell.err
+    assert "a mistake in this program" not in shell.err
+    assert "importlib" not in shell.err
+
+
+def test_a_mistake_in_a_function_for_the_start_is_told_with_its_file_and_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "shop_hooked.py").write_text(
+        "from angarium import App\n"
+        "class Hooked(App):\n"
+        "    def run(self):\n"
+        "        return {}['price']\n"
+        "app = Hooked()\n"
+    )
+    shell("run", "shop_hooked:app", status=2)
+    assert 'shop_hooked.py", line 4' in shell.err
+    assert "KeyError: 'price'" in shell.err

@@ -14,7 +14,7 @@ from tests.unit.cli.fake_client import FakeCluster
 from angarium.api import Place, Start, TopicConfig
 from angarium.cli.main import BROKEN_PIPE, INTERRUPTED, main
 from angarium.cli.probe import Probe
-from angarium.errors import LimitExceeded, OutcomeUnknown, TooLarge
+from angarium.errors import LimitExceeded, NotLeader, OutcomeUnknown, TooLarge
 from angarium.modes import DeliveryMode
 from angarium.wire import Unreachable
 
@@ -56,7 +56,10 @@ class Shell:
 
 
 @pytest.fixture
-def shell(capsys: pytest.CaptureFixture[str]) -> Shell:
+def shell(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    # `run` sets it for its app; set and taken away here, it is gone again after the test.
+    monkeypatch.setenv("ANGARIUM_SERVERS", "")
+    monkeypatch.delenv("ANGARIUM_SERVERS")
     return Shell(capsys)
 
 
@@ -88,7 +91,7 @@ def test_creating_twice_is_an_error_unless_told_otherwise(
     shell("topic", "create", "t")
     shell("topic", "create", "t", status=4)
     assert "--if-not-exists" in shell.err
-    assert "topic           t" in shell("topic", "create", "t", "--if-not-exists")
+    assert "topic             t" in shell("topic", "create", "t", "--if-not-exists")
 
 
 def test_topics_are_printed_as_tables_and_as_json(cluster: FakeCluster, shell: Shell) -> None:
@@ -332,14 +335,57 @@ def test_joining_is_explained_with_the_addresses_of_living_members(
 def test_nodes_are_drained_removed_and_handed_to(cluster: FakeCluster, shell: Shell) -> None:
     assert "cluster remove 2" in shell("cluster", "drain", "2", "--wait")
     shell("cluster", "drain", "2", "--undo")
-    shell("cluster", "remove", "2")
+    said = shell("cluster", "remove", "2")
+    assert said == "node 2 is no longer a member; its process hears of it and ends\n"
+    assert json.loads(shell("cluster", "remove", "2", "--format", "json"))["removed"]
     shell("cluster", "transfer", "t", "0", "1", "--format", "json")
     assert [call for call in cluster.calls if call != ("closed",)] == [
         ("drain", 2, True),
         ("drain", 2, False),
         ("remove", 2),
+        ("remove", 2),
         ("transfer", "t", 0, 1),
     ]
+
+
+def test_a_lost_majority_is_told_with_what_to_do(cluster: FakeCluster, shell: Shell) -> None:
+    cluster.failure = NotLeader("the catalog has 1 of 3 voters: …; missing: node 2, node 3")
+    shell("cluster", "remove", "2", status=5)
+    assert shell.err.splitlines() == [
+        "angarium: the catalog has 1 of 3 voters: …; missing: node 2, node 3",
+        "An election passes in a moment; nodes that are missing have to come back: `angarium"
+        " cluster status` shows them, `angarium up --restart` starts local ones.",
+    ]
+
+
+def test_partitions_without_a_majority_are_described_with_their_numbers(
+    cluster: FakeCluster, shell: Shell
+) -> None:
+    shell("topic", "create", "t", "--partitions", "5")
+    topic = cluster.topics["t"]
+    troubles = [f"partition {number} of t has 1 of 3 replicas: …" for number in range(5)]
+    cluster.topics["t"] = msgspec.structs.replace(
+        topic,
+        partitions=tuple(
+            msgspec.structs.replace(one, leader=None, trouble=trouble)
+            for one, trouble in zip(topic.partitions, troubles, strict=True)
+        ),
+    )
+    said = shell("topic", "describe", "t").splitlines()
+    assert [line for line in said[-7:] if line] == [
+        *troubles[:3],
+        "2 more partitions have no leader either; --format json says why of each.",
+    ]
+    shown = json.loads(shell("topic", "describe", "t", "--format", "json"))
+    assert [one["trouble"] for one in shown["partitions"]] == troubles
+
+
+def test_what_a_command_waits_for_is_told_on_standard_error(
+    cluster: FakeCluster, shell: Shell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell("topic", "list")
+    cluster.tell_what_is_waited_for(NotLeader("nobody\x1b[2J"))
+    assert capsys.readouterr().err == "angarium: waiting: nobody\\x1b[2J\n"
 
 
 def test_draining_a_node_that_cannot_be_emptied_is_not_waited_for(
@@ -348,8 +394,8 @@ def test_draining_a_node_that_cannot_be_emptied_is_not_waited_for(
     shell("topic", "create", "t")  # the fake cluster has two nodes, and two replicas of everything
     ask = cluster.client
 
-    def draining(*servers: str, settings: Any) -> Any:
-        client = ask(*servers, settings=settings)
+    def draining(*servers: str, **chosen: Any) -> Any:
+        client = ask(*servers, **chosen)
         look = client.cluster_status
 
         async def status() -> Any:
@@ -375,6 +421,15 @@ def test_a_misspelt_dead_letter_topic_is_not_taken_for_an_empty_one(
 ) -> None:
     shell("dlq", "list", "--topic", "nope", status=3)
     assert "there is no topic 'nope'" in shell.err
+
+
+@pytest.mark.parametrize("words", [("topic", "describe"), ("dlq", "list", "--topic")])
+def test_a_topic_that_was_perhaps_meant_is_asked_about(
+    cluster: FakeCluster, shell: Shell, words: tuple[str, ...]
+) -> None:
+    shell("topic", "create", "orders")
+    shell(*words, "oders", status=3)
+    assert "there is no topic 'oders'\nDid you mean orders?" in shell.err
 
 
 # --- when it goes wrong --------------------------------------------------------------------------

@@ -15,9 +15,10 @@ from angarium.app.sources import load_settings
 from angarium.cli.complaints import Refusal
 from angarium.cli.local.cluster import LocalCluster
 from angarium.cli.local.folder import Folder, LocalNode, State
+from angarium.cli.local.node_file import is_edited
 from angarium.cli.local.ports import check_ports
+from angarium.cli.local.processes import Child
 from angarium.ids import NodeId
-from angarium.node.catalog import _REMOVED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,15 +102,15 @@ def test_a_node_that_was_removed_is_named_with_the_folder_to_take_away(tmp_path:
     cluster: Any = LocalCluster.__new__(LocalCluster)
     cluster._folder = Folder(tmp_path)
     cluster._folder.write_state(State(pid=1, nodes=()))
-    for said in (f"angarium: {_REMOVED.format(7)}", "angarium: there is no node 7"):
-        cluster._nodes = {2: LocalNode(number=2, wire_port=7410, id=NodeId(7))}
-        cluster._children = {2: SimpleNamespace(ending="ended", pid=1, last_lines=lambda _: [said])}  # noqa: B023
-        hint = re.escape(f"`rm -r {tmp_path / 'node-2'}` and start again")
-        with pytest.raises(Refusal, match=hint):
-            cluster._check_children()
-        state = cluster._folder.read_state()
-        assert state is not None
-        assert [one.id for one in state.nodes] == [None], "its next start asks for a new id"
+    cluster._nodes = {2: LocalNode(number=2, wire_port=7410, id=NodeId(7))}
+    child = SimpleNamespace(ending="ended", status=9, pid=1, last_lines=lambda _: ["goodbye"])
+    cluster._children = {2: child}
+    hint = re.escape(f"`rm -r {tmp_path / 'node-2'}` and start again")
+    with pytest.raises(Refusal, match=hint):
+        cluster._check_children()
+    state = cluster._folder.read_state()
+    assert state is not None
+    assert [one.id for one in state.nodes] == [None], "its next start asks for a new id"
 
 
 def test_members_are_started_before_those_that_they_are_to_let_in() -> None:
@@ -141,3 +142,122 @@ def test_beside_nodes_with_data_no_node_forms_a_second_cluster(tmp_path: Path) -
     written = folder.write_settings(first, others).read_text(encoding="utf-8")
     assert "form = true" not in written
     assert "127.0.0.1:7410" in written
+
+
+# --- settings that somebody edited ----------------------------------------------------------------
+
+
+def edited(path: Path, old: str, new: str) -> str:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    return path.read_text(encoding="utf-8")
+
+
+def test_settings_are_written_anew_until_somebody_edits_them(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    node, *others = folder.planned(3, 9000)
+    path = folder.write_settings(node, others)
+    assert not is_edited(path)
+    more = "\n[compat]\nbale_grpc_port = 8081\n"
+    folder.write_settings(node, others, more=more)
+    assert load_settings(file=path).compat.bale_grpc_port == 8081
+    kept = edited(path, "[listen]", '[http]\norigins = ["*"]\n\n[listen]')
+    assert is_edited(path)
+    (tmp_path / "node-1").mkdir()
+    (tmp_path / "node-1" / "identity").touch()
+    folder.write_settings(node, others, more=more)
+    folder.write_settings(node, others)
+    assert path.read_text(encoding="utf-8") == kept
+    path.unlink()
+    folder.write_settings(node, others)
+    assert not is_edited(path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "more", "sentence"),
+    [
+        ("= 9000", "= 9100", "", "listen.wire_port is 9100, and has to be 9000"),
+        ("[listen]", "[users]\n[listen]", "[compat]\ngeo_grpc_port = 8070\n", "8070"),
+        ("form = true", 'join = ["127.0.0.1:1"]', "", "node.form is not there, and has to be true"),
+        ("[listen]", "[listen", "", "cannot be read any more"),
+    ],
+)
+def test_edited_settings_that_a_node_cannot_start_with_are_named_and_kept(
+    tmp_path: Path, old: str, new: str, more: str, sentence: str
+) -> None:
+    folder = Folder(tmp_path)
+    node, *others = folder.planned(3, 9000)
+    kept = edited(folder.write_settings(node, others), old, new)
+    with pytest.raises(Refusal, match=sentence):
+        folder.write_settings(node, others, more=more)
+    assert folder.settings(1).read_text(encoding="utf-8") == kept
+
+
+def test_a_wiped_node_with_edited_settings_does_not_form_a_second_cluster(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    node, *others = folder.planned(3, 9000)
+    edited(folder.write_settings(node, others), "[listen]", "[log]\n[listen]")
+    known = LocalNode(number=1, wire_port=9000, id=1)
+    with pytest.raises(Refusal, match=r"node\.form is true, and has to be not there; node\.id"):
+        folder.write_settings(known, others)
+
+
+def test_edited_settings_without_an_account_are_told_the_line_that_makes_one(
+    tmp_path: Path,
+) -> None:
+    # Whoever wrote the port that was asked for met a node that ended for want of an account.
+    folder = Folder(tmp_path)
+    first, *others = folder.planned(3, 7400)
+    path = folder.write_settings(first, others)
+    edited = path.read_text(encoding="utf-8") + "[compat]\ngeo_grpc_port = 7407\n"
+    path.write_text(edited, encoding="utf-8")
+    more = '[compat]\ngeo_grpc_port = 7407\n\n[users]\nadmin = "$scrypt$a$b$c"\n'
+    line = 'admin = "$scrypt$a$b$c"'
+    with pytest.raises(Refusal, match=rf"\[users\] has nobody.* {re.escape(line)}\."):
+        folder.write_settings(first, others, more=more)
+    own = f'{edited}\n[users]\nsomebody = "$scrypt$d$e$f"\n'
+    path.write_text(own, encoding="utf-8")
+    assert folder.write_settings(first, others, more=more).read_text(encoding="utf-8") == own
+
+
+def test_of_a_nodes_log_only_its_latest_start_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "node-1.log"
+    log.write_text("what was yesterday\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    child = Child(settings=tmp_path / "node-1.toml", log=log)  # there is no such file
+    child.start()
+    assert child._process is not None
+    child._process.wait(timeout=60)
+    lines = child.last_lines(5)
+    assert "node-1.toml" in lines[0]
+    assert "what was yesterday" not in lines
+
+
+def test_a_start_that_takes_long_says_what_it_waits_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("angarium.cli.local.cluster.PATIENCE_SECONDS", 0.0)
+    said: list[str] = []
+    answers = iter([None] * 3)
+
+    async def view() -> object:
+        return next(answers, object())
+
+    cluster: Any = LocalCluster.__new__(LocalCluster)
+    cluster._nodes = {2: LocalNode(number=2, wire_port=7410)}
+    cluster._children = {}
+    cluster._probes = {2: SimpleNamespace(view=view)}
+    cluster._dashboard = SimpleNamespace(say=said.append)
+    cluster._last = None
+
+    async def story() -> None:
+        told = asyncio.create_task(cluster._tell_what_is_waited_for())
+        await cluster._answer_of(2)
+        told.cancel()
+
+    asyncio.run(story())
+    assert said[0] == "still starting: node 2 does not answer at 127.0.0.1:7410 yet"
+    assert cluster._waited_for() == "not every partition has a leader"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from angarium.api import ClusterStatus, PartitionInfo, TopicConfig, TopicInfo
-from angarium.cli.dashboard import lines
+from angarium.cli.dashboard import REASONS_MAX, lines
 from angarium.cli.overview import Overview, Seen, changes, leaders_text, overview
 from angarium.cli.probe import View
 from angarium.ids import Index, Micros, NodeId, Offset, TopicId
@@ -163,3 +165,13 @@ def test_on_a_low_terminal_resting_topics_give_way_and_the_footer_stays() -> Non
     assert block[-2:] == ["a", "b"]
     assert block[7].startswith("t9 ")
     assert "more: angarium topic list" in block[-4]
+
+
+def test_very_many_reasons_leave_room_for_the_topics() -> None:
+    now = three()
+    first = replace(now.nodes[0], unready=tuple(f"reason {number}" for number in range(20)))
+    now = replace(now, nodes=(first, *now.nodes[1:]))
+    text = [line.text for line in lines(now, title="Angarium", up_seconds=0, footer=["bye"])]
+    assert sum("reason " in one for one in text) == REASONS_MAX
+    assert "  node 1: 16 more: angarium cluster status" in text
+    assert any(one.startswith("demo") for one in text)

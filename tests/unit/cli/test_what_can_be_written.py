@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ from angarium.cli.grammar.quantities import (
     size_bytes,
     start,
 )
+from angarium.cli.grammar.words import Parser
 from angarium.cli.main import command, main
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def every_parser(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    if isinstance(parser, Parser):
+        parser.complete()
     yield parser
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -77,7 +81,7 @@ def test_connection_options_may_stand_in_front_of_the_word_or_behind_it() -> Non
         (["pub", "t", "--key", "a", "--key-separator", ":"], "not allowed with"),
         (["sub", "t", "--from", "yesterday"], "no place to begin"),
         (["topic", "create", "t", "--partitions", "x"], "whole number"),
-        (["topic", "create", "t", "--retention", "7 days"], "no duration"),
+        (["topic", "create", "t", "--retention", "7 moons"], "no duration"),
         (["topic", "list", "--serv", "a:1"], "--serv"),
         (["serve", "--form", "--join", "a:1"], "not allowed with"),
         (["serve", "--wire-port", "70000"], "65535"),
@@ -252,3 +256,23 @@ def test_an_origin_of_a_gateway_that_is_none_is_refused(
 ) -> None:
     assert main(["gateway", "--servers", "127.0.0.1:1", "--origin", "example.org"]) == 2
     assert "write https://example.org" in capsys.readouterr().err
+
+
+def test_a_host_of_a_gateway_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gateway", "--servers", "127.0.0.1:1", "--allow-host", "example.org:80"]) == 2
+    assert "--allow-host" in capsys.readouterr().err
+
+
+def test_a_door_is_closed_with_a_flag_as_in_the_file(capsys: pytest.CaptureFixture[str]) -> None:
+    said = ["serve", "--check", "--form", "--grpc-port", "off", "--http-port", "off"]
+    assert main(said) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"listen.grpc_port +None", shown)
+    with pytest.raises(SystemExit):
+        main(["serve", "--check", "--wire-port", "off"])
+
+
+def test_what_becomes_of_poison_may_be_written_both_ways() -> None:
+    for word in ("dead-letter", "dead_letter"):
+        options = grammar().parse_args(["group", "alter", "g", "--poison", word])
+        assert options.poison == "dead-letter"

@@ -1,7 +1,7 @@
 """A broker in memory, spoken to over real sockets: a few nodes that share one state, and faults.
 
-What a partition takes is judged by the machine's own rules for producers (`fake_partition`), so a
-client that gets exactly-once wrong is found out here. Faults (`fake_faults`) are planned one by one
+What a partition takes is judged by the rules of a real one (`memory_log`), so a client that gets
+exactly-once wrong is found out here. Faults (`fake_faults`) are planned one by one
 with `Cluster.plan`.
 """
 
@@ -10,14 +10,17 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from contextlib import asynccontextmanager
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
+from tests.memory_log import check_alteration, check_batches, check_producer, check_topic
 from tests.unit.client.fake_partition import Partition, Topic
 
 from angarium.api import (
     Ack,
     ClusterStatus,
+    FetchRequest,
     NodeInfo,
     PartitionInfo,
     Producer,
@@ -25,16 +28,13 @@ from angarium.api import (
     TopicInfo,
 )
 from angarium.batch import Batch, split
-from angarium.errors import (
-    AlreadyExists,
-    InvalidArgument,
-    NotFound,
-    NotLeader,
-    OffsetOutOfRange,
-)
-from angarium.ids import Epoch, Index, Micros, NodeId, Offset, ProducerId, TopicId
+from angarium.batch.deadlines import expired_among
+from angarium.errors import AlreadyExists, NotFound, NotLeader, no_partition
+from angarium.ids import Epoch, Index, Micros, NodeId, Offset, ProducerId, Term, TopicId
 from angarium.machine.producers import NAMED_FROM
 from angarium.modes import DeliveryMode
+from angarium.node.timekeeping import wall_clock
+from angarium.service.admission import check_writable
 from angarium.wire import Handlers, Hello, Role, Server, roomy
 from angarium.wire.operations import (
     AlterTopicHeader,
@@ -57,10 +57,11 @@ from angarium.wire.operations import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 
     from tests.unit.client.fake_faults import Fault
 
+    from angarium.ids import Buffer
     from angarium.wire import Request, Stream
 
 LOCALHOST = "127.0.0.1"
@@ -131,45 +132,45 @@ class Node:
 
     async def _publish(self, request: Request) -> None:
         header = request.read(PublishHeader)
+        check_writable(header.topic)
         if self.cluster.auto_create and header.topic not in self.cluster.topics:
             self.cluster.add_topic(header.topic)
         topic = self.cluster.topic(header.topic)
-        batches = [bytes(one) for one in split(request.payload)]
-        if not batches:
-            raise InvalidArgument("a publish carries at least one batch")
-        partition = topic.partitions[header.partition]
+        partition = self.cluster.partition(header.topic, header.partition)
         if partition.leader is None or (partition.leader != self.id and not self.cluster.forwards):
             raise NotLeader(leader=partition.leader)
+        batches = check_batches(topic.name, split(request.payload), topic.config)
         self.cluster.batches_published += len(batches)
         if self.cluster.latency_s:
             await asyncio.sleep(self.cluster.latency_s)
         mode = topic.config.mode if header.mode is None else header.mode
-        request.answer(PublishAnswer(await self.cluster.store(topic, header, batches, mode)))
+        acks = await self.cluster.store(topic, header, batches, mode)
+        request.answer(PublishAnswer(acks, len(topic.partitions)))
 
     async def _fetch(self, request: Request) -> None:
         header = request.read(FetchHeader)
-        partition = self.cluster.topic(header.topic).partitions[header.partition]
+        partition = self.cluster.partition(header.topic, header.partition)
         if header.fresh and partition.leader != self.id:
             raise NotLeader(leader=partition.leader)
-        if header.offset > partition.end:
-            raise OffsetOutOfRange(offset=header.offset, start=partition.start, end=partition.end)
-        found = partition.read(header.offset, header.bytes_max)
-        if not found and header.wait_ms:
-            try:
-                async with asyncio.timeout(header.wait_ms / 1000):
-                    await partition.changed.wait()
-            except TimeoutError:
-                pass
-            found = partition.read(header.offset, header.bytes_max)
-        request.answer(FetchAnswer(Offset(partition.start), Offset(partition.end)), found)
+        asked = FetchRequest(
+            topic=header.topic,
+            partition=header.partition,
+            offset=header.offset,
+            bytes_max=header.bytes_max,
+            wait_ms=header.wait_ms,
+        )
+        found = await partition.fetch(asked, now=wall_clock())
+        answer = FetchAnswer(found.start_offset, found.end_offset, found.expired)
+        request.answer(answer, found.batches)
 
     async def _find_offset(self, request: Request) -> None:
         header = request.read(FindOffsetHeader)
-        partition = self.cluster.topic(header.topic).partitions[header.partition]
-        request.answer(FindOffsetAnswer(Offset(partition.offset_of(header.start))))
+        partition = self.cluster.partition(header.topic, header.partition)
+        request.answer(FindOffsetAnswer(partition.offset_of(header.start)))
 
     async def _open_producer(self, request: Request) -> None:
         name = request.read(OpenProducerHeader).name
+        check_producer(name)
         request.answer(self.cluster.open_producer(name))
 
     async def _subscribe(self, stream: Stream) -> None:
@@ -178,7 +179,7 @@ class Node:
         placed: dict[int, Partition] = {}
 
         def want(one: Want) -> None:
-            partition = self.cluster.topic(one.topic).partitions[one.partition]
+            partition = self.cluster.partition(one.topic, one.partition)
             offset = partition.offset_of(one.start)
             placed[one.number] = partition
             partition.listeners.append((stream, one.number))
@@ -213,34 +214,41 @@ class Node:
                 await changed.wait()
                 continue
             # As a node that goes back to a batch's start would: the first may begin below.
-            await stream.send(Delivered(number, Offset(offset)), found)
+            expired = expired_among(found, now=wall_clock())
+            await stream.send(Delivered(number, Offset(offset), False, expired), found)
             offset = Batch.trusted(found[-1]).next_offset
 
     # --- topics and nodes -------------------------------------------------------------------------
 
     async def _create_topic(self, request: Request) -> None:
         header = request.read(CreateTopicHeader)
-        if header.name in self.cluster.topics:
+        check_topic(header.name, header.partitions, header.config)
+        topic = self.cluster.topics.get(header.name)
+        if topic is None:
+            topic = self.cluster.add_topic(
+                header.name, partitions=header.partitions, config=header.config
+            )
+        elif (len(topic.partitions), topic.config) != (header.partitions, header.config):
             raise AlreadyExists(f"there is a topic {header.name!r}")
-        topic = self.cluster.add_topic(
-            header.name, partitions=header.partitions, config=header.config
-        )
         request.answer(self.cluster.describe(topic))
 
     async def _alter_topic(self, request: Request) -> None:
         header = request.read(AlterTopicHeader)
         topic = self.cluster.topic(header.name)
+        check_alteration(len(topic.partitions), header.partitions, header.config)
         for _ in range(len(topic.partitions), header.partitions or 0):
             topic.partitions.append(Partition(leader=self.cluster.next_leader()))
+        topic.config = header.config or topic.config
         request.answer(self.cluster.describe(topic))
 
     async def _delete_topic(self, request: Request) -> None:
         name = request.read(TopicHeader).name
+        check_writable(name)
         self.cluster.topic(name)
         del self.cluster.topics[name]
 
     async def _list_topics(self, request: Request) -> None:
-        topics = map(self.cluster.describe, self.cluster.topics.values())
+        topics = [self.cluster.describe(one) for _, one in sorted(self.cluster.topics.items())]
         request.answer(*roomy(TopicsAnswer(tuple(topics))))
 
     async def _describe_topic(self, request: Request) -> None:
@@ -266,6 +274,7 @@ class Cluster:
         self.streams: list[Stream] = []
         self.stream_handlers: dict[int, Callable[[Stream], Coroutine[Any, Any, None]]] = {}
         """Further streams that the nodes serve; to be set before they start."""
+        self._passed = count(1)
         self._producer = 0
         self._names: dict[str, Producer] = {}
         self._topics_made = 0
@@ -299,6 +308,12 @@ class Cluster:
             raise NotFound(f"there is no topic {name!r}")
         return self.topics[name]
 
+    def partition(self, name: str, number: int) -> Partition:
+        partitions = self.topic(name).partitions
+        if not 0 <= number < len(partitions):
+            raise no_partition(name, len(partitions), number)
+        return partitions[number]
+
     def open_producer(self, name: str | None) -> Producer:
         if name is not None and name in self._names:
             known = self._names[name]
@@ -312,7 +327,7 @@ class Cluster:
         return again
 
     async def store(
-        self, topic: Topic, header: PublishHeader, batches: list[bytes], mode: DeliveryMode
+        self, topic: Topic, header: PublishHeader, batches: Sequence[Buffer], mode: DeliveryMode
     ) -> tuple[Ack, ...]:
         partition = topic.partitions[header.partition]
         place: Any = {"mode": mode, "topic": topic.name, "partition": header.partition}
@@ -320,8 +335,10 @@ class Cluster:
             for stream, number in list(partition.listeners):
                 await stream.send(Delivered(number, live=True), batches)
             reached = len(partition.listeners)
+            term = Term(partition.term)
             return tuple(
-                Ack(**place, id=f"1-{at}", subscribers=reached) for at in range(len(batches))
+                Ack(**place, term=term, id=f"{term}.{next(self._passed)}", subscribers=reached)
+                for _ in batches
             )
         acks = []
         for one in batches:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tests.unit.client.fake_broker import fake_cluster
 
 from angarium.client import Client, ClientSettings
-from angarium.wire import Backoff
+from angarium.retrying import Backoff
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -175,7 +175,7 @@ def test_values_that_are_no_bytes_are_refused_and_hold_up_nobody(run: Runner) ->
             with pytest.raises(TypeError):
                 await client.publish("t", 7)  # type: ignore[arg-type]
             with pytest.raises(TypeError):
-                await client.publish_batch("t", ["text"])  # type: ignore[list-item]
+                await client.publish_batch("t", [7])  # type: ignore[list-item]
             await client.publish("t", b"fine")
             assert cluster.topics["t"].partitions[0].values() == [b"fine"]
             assert client.buffered_bytes == 0
@@ -274,9 +274,14 @@ def test_a_cluster_may_make_the_topic_on_the_first_publish(run: Runner) -> None:
         async with talking() as (cluster, client):
             with pytest.raises(NotFound):
                 await client.publish("new", b"")
+            with pytest.raises(NotFound):
+                await client.describe_topic("newer", or_new=True)
             cluster.auto_create = True
             assert (await client.publish("new", b"x")).offset == 0
             assert cluster.topics["new"].partitions[0].values() == [b"x"]
+            with pytest.raises(NotFound):
+                await client.describe_topic("newer")
+            assert (await client.describe_topic("newer", or_new=True)).name == "newer"
 
     run(main())
 

@@ -4,14 +4,34 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from inspect import signature
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.unit.client.fake_broker import Cluster, fake_cluster
 from tests.unit.client.harness import settings
 
-from angarium import DeliveryMode, SyncClient
+from angarium import DeliveryMode
+from angarium.client import (
+    Client,
+    Consumer,
+    DeadLetters,
+    Group,
+    GroupBatch,
+    GroupRecord,
+    Subscription,
+    SyncClient,
+    SyncConsumer,
+    SyncGroup,
+    SyncGroupBatch,
+    SyncGroupRecord,
+    SyncSubscription,
+)
+from angarium.client.groups.sync import SyncDeadLetters
 from angarium.client.loop_thread import LoopThread
+from angarium.client.transactions.staged import Stage, StagedWrite
+from angarium.client.transactions.sync import SyncStage, SyncStagedWrite, SyncTransaction
+from angarium.client.transactions.transaction import Transaction
 from angarium.errors import LimitExceeded, NotFound
 from angarium.wire import DeadlineExceeded, Unreachable
 
@@ -49,6 +69,49 @@ def test_everything_works_without_an_event_loop(cluster: Cluster) -> None:
         assert len(client.cluster_status().nodes) == 2
         with pytest.raises(NotFound):
             client.publish("nowhere", b"")
+
+
+@pytest.mark.parametrize(
+    ("asynchronous", "without_asyncio", "left_out"),
+    [
+        # `open_producer` and `settle` are the contract's: whoever numbers or settles by hand.
+        (Client, SyncClient, "buffered_bytes connect open_producer settle take_unattended"),
+        (Subscription, SyncSubscription, "begin partitions"),
+        (Group, SyncGroup, ""),
+        (Consumer, SyncConsumer, "begin stop_reading vanish"),
+        (GroupRecord, SyncGroupRecord, ""),
+        (GroupBatch, SyncGroupBatch, ""),
+        (DeadLetters, SyncDeadLetters, "dealt_with"),
+        (Transaction, SyncTransaction, "acknowledge id"),
+        (StagedWrite, SyncStagedWrite, ""),
+        (Stage, SyncStage, "acknowledge"),
+    ],
+)
+def test_every_word_is_there_without_asyncio(
+    asynchronous: type, without_asyncio: type, left_out: str
+) -> None:
+    words = {word for word in dir(asynchronous) if not word.startswith("_")}
+    assert words - set(dir(without_asyncio)) == set(left_out.split())
+    for word in words - set(left_out.split()):
+        there, here = getattr(asynchronous, word), getattr(without_asyncio, word)
+        if callable(there):
+            assert signature(here).parameters == signature(there).parameters, word
+            assert here.__doc__, f"{word} says nothing"
+
+
+def test_words_say_what_they_return_and_what_they_are_about() -> None:
+    assert signature(SyncClient.group).return_annotation == "SyncGroup"
+    assert signature(SyncClient.read_batches).return_annotation == "Iterator[ReceivedBatch]"
+    assert SyncClient.publish.__doc__ == Client.publish.__doc__
+
+
+def test_a_client_that_is_closed_says_so(cluster: Cluster) -> None:
+    client = SyncClient(*cluster.addresses, settings=settings())
+    group = client.group("g")
+    client.close()
+    for use in (client.list_topics, client.flush, client.transaction, lambda: group.consume("t")):
+        with pytest.raises(Unreachable, match="closed"):
+            use()
 
 
 def test_records_are_iterated_as_they_come(cluster: Cluster) -> None:

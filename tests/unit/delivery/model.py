@@ -212,10 +212,17 @@ class Leader:
                     self.acking.setdefault(member, {})[offset] = held.pop(offset)
         return done
 
-    def nack(self, member: str, *offsets: int, delay: int | None = None) -> Accepted | Refused:
-        """Report a failure."""
+    def nack(
+        self, member: str, *offsets: int, delay: int | None = None, is_final: bool = False
+    ) -> Accepted | Refused:
+        """Report a failure; one that is final allows no other attempt."""
         done = self.delivery.fail(
-            member, ranges_of(offsets), now=self.now, delay=delay, reason="because"
+            member,
+            ranges_of(offsets),
+            now=self.now,
+            delay=delay,
+            reason="because",
+            is_final=is_final,
         )
         if isinstance(done, Accepted):
             for offset in offsets:

@@ -109,6 +109,12 @@ class GroupUnderLoad(RuleBasedStateMachine):
             self._judge(member, self.leader.nack(member, *offsets, delay=delay))
 
     @rule(member=st.sampled_from(MEMBERS), data=st.data())
+    def reject(self, member: str, data: Any) -> None:
+        offsets = self._some(member, data)[:3]
+        if offsets:
+            self._judge(member, self.leader.nack(member, *offsets, is_final=True))
+
+    @rule(member=st.sampled_from(MEMBERS), data=st.data())
     def release(self, member: str, data: Any) -> None:
         offsets = self._some(member, data)
         if offsets:

@@ -156,6 +156,23 @@ def test_after_the_last_attempt_a_record_becomes_a_dead_letter_once(leader: Lead
     assert leader.group.floor == 1
 
 
+def test_a_rejected_record_becomes_a_dead_letter_once_even_if_the_leader_fails(
+    leader: Leader,
+) -> None:
+    leader.attach("a", 200)
+    leader.settle_down()
+    leader.nack("a", 0, is_final=True)
+    leader.settle_down()
+    assert [(one.offset, one.attempts) for one in leader.letters.values()] == [(0, 1)]
+    assert leader.group.floor == 0, "not before the letter is stored"
+    leader.fail_over()
+    leader.held.clear()
+    leader.settle_down()
+    assert list(leader.letters) == [0], "the new leader has the same letter stored"
+    leader.bury()
+    assert leader.group.floor == 1
+
+
 def test_a_lease_that_ends_counts_as_an_attempt(leader: Leader) -> None:
     leader.attach("a", 2)
     leader.settle_down()
@@ -325,6 +342,19 @@ def test_a_group_that_fell_behind_is_told_once_or_jumps(leader: Leader) -> None:
     leader.settle_down()
     assert leader.group.floor == 50
     assert sorted(leader.held["a"]) == [50, 51]
+
+
+def test_a_group_that_fell_behind_is_not_woken_for_what_it_may_not_lend(leader: Leader) -> None:
+    leader.attach("a", 1_000)
+    leader.settle_down()
+    leader.nack("a", 1, delay=SECOND)
+    leader.settle_down()
+    leader.records.trim(1)
+    leader.now = Micros(leader.now + 2 * SECOND)
+    leader.settle_down()
+    assert leader.behind == ["a"]
+    # The retry is due and stays due: waking for it would never end.
+    assert leader.wake_at is None or leader.wake_at > leader.now
 
 
 def test_an_acknowledgement_that_finds_no_room_leaves_the_record_on_loan(leader: Leader) -> None:

@@ -140,6 +140,19 @@ def test_a_poison_record_goes_to_the_dead_letters(leader: Leader) -> None:
     assert leader.group.floor == 1
 
 
+def test_a_rejected_record_goes_to_the_dead_letters_whatever_the_group_wants(
+    leader: Leader,
+) -> None:
+    leader.commit(Set("g", GroupSettings(max_attempts=9, poison=Poison.RETRY)))
+    leader.nack("a", 0, is_final=True)
+    leader.settle_down()
+    assert [one.offset for one in leader.letters.values()] == [0]
+    leader.bury()
+    leader.settle_down()
+    assert leader.group.floor == 1
+    assert min(leader.held["a"]) == 1, "what lies behind it comes next"
+
+
 def test_a_poison_record_stops_the_stream_if_the_group_wants_that(leader: Leader) -> None:
     leader.commit(Set("g", GroupSettings(max_attempts=1, poison=Poison.STOP)))
     leader.nack("a", 0)

@@ -8,8 +8,8 @@ from tests.unit.doors.grpc.memory_broker import MemoryBroker
 
 from angarium.api import TopicConfig
 from angarium.batch import key_hash
-from angarium.doors import partitions
-from angarium.doors.partitions import AGE_MAX_S, TopicShape, TopicShapes
+from angarium.doors.intake import partitions
+from angarium.doors.intake.partitions import AGE_MAX_S, TopicShape, TopicShapes
 
 
 class Clock:

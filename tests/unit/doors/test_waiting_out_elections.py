@@ -9,6 +9,7 @@ import pytest
 from angarium.doors import patience
 from angarium.doors.patience import patiently
 from angarium.errors import AngariumError, InvalidArgument, NotLeader, OutcomeUnknown
+from angarium.retrying import Backoff
 
 
 class Attempts:
@@ -27,8 +28,7 @@ class Attempts:
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "PAUSE_S", 0.0)
-    monkeypatch.setattr(patience, "PAUSE_S_MAX", 0.0)
+    monkeypatch.setattr(patience, "PAUSES", Backoff(first_s=1e-6, longest_s=1e-6))
 
 
 def test_what_changed_nothing_is_repeated_until_there_is_a_leader() -> None:

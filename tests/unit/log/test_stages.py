@@ -10,7 +10,7 @@ from tests.unit.log.cutting_disk import Cut, CuttingDisk
 from tests.unit.log.disk_images import cut, disk_with, flipped, image_of
 from tests.unit.log.stamped_batches import unstamped
 
-from angarium.errors import CorruptData, DiskFull, LimitExceeded
+from angarium.errors import CorruptData, DiskFull
 from angarium.log.memory_disk import MemoryDisk
 from angarium.log.stages import StageStore
 from angarium.testing.disk import SimulatedDisk
@@ -69,7 +69,7 @@ def test_a_stage_decided_before_the_next_flush_never_touches_a_file(disk: Simula
     store.append(1, 0, A)
     store.drop(1)
     store.drop(99)
-    assert (store.take(), store.held_bytes) == (None, 0)
+    assert (store.take(), store.waiting_bytes, store.take_dropped()) == (None, 0, [])
     assert disk.list(FOLDER) == []
 
 
@@ -78,6 +78,7 @@ def test_a_dropped_stage_is_gone(disk: SimulatedDisk) -> None:
     store.append(1, 0, A)
     store.sync()
     store.drop(1)
+    store.remove(store.take_dropped())
     assert disk.list(FOLDER) == []
     with pytest.raises(CorruptData, match="not here"):
         store.read(1)
@@ -92,6 +93,7 @@ def test_a_stage_dropped_while_it_is_being_written_leaves_no_file(disk: Simulate
     store.drop(1)
     store.write(flush)
     store.flushed(flush)
+    store.remove(store.take_dropped())
     assert disk.list(FOLDER) == []
 
 
@@ -131,14 +133,18 @@ def test_a_peer_takes_over_all_stages(disk: SimulatedDisk) -> None:
     assert again.parts(5) == 0
 
 
-def test_stages_are_bounded(disk: SimulatedDisk) -> None:
-    store = StageStore(disk, FOLDER, bytes_max=2 * len(A) + 100)
-    store.append(1, 0, A)
-    store.append(2, 0, A)
-    with pytest.raises(LimitExceeded):
-        store.append(3, 0, A)
-    store.drop(1)
-    store.append(3, 0, A)
+def test_a_stage_is_read_part_by_part_wherever_its_parts_are(disk: SimulatedDisk) -> None:
+    store = StageStore(disk, FOLDER)
+    store.append(1, 0, A + B)
+    store.append(1, 1, C)
+    store.sync()
+    store.append(1, 2, B)
+    assert store.waiting_bytes == store.size(1) - len(A + B + C) - 2 * 40
+    again = [store.part(1, part) for part in range(store.parts(1))]
+    assert again == [A + B, C, B]
+    for part in (-1, 3):
+        with pytest.raises(CorruptData, match="not here"):
+            store.part(1, part)
 
 
 def test_a_full_disk_keeps_everything_in_memory_until_there_is_room() -> None:

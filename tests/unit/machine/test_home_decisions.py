@@ -70,6 +70,35 @@ def test_whatever_is_decided_first_holds() -> None:
     assert_refused(decide(other, True), "TRANSACTION_ABORTED")
 
 
+def test_what_a_commit_was_of_is_told_until_the_next_commit() -> None:
+    leader = Leader()
+
+    def said() -> str:
+        record = leader.machine.numbering.decisions.records.get("t")
+        assert record is not None
+        return record.content
+
+    def commit(content: str, *, epoch: int = 1, sequence: int = 0) -> Outcome:
+        number = Sequence(sequence)
+        command = Decide(
+            name="t", epoch=Epoch(epoch), sequence=number, commit=True, content=content
+        )
+        return leader.do(command)
+
+    assert commit("offsets up to 7") == Decided(True)
+    # The same number with something else in it changes nothing, in whichever epoch.
+    assert commit("offsets up to 9") == Decided(True, repeated=True)
+    assert commit("offsets up to 9", epoch=2) == Decided(True, repeated=True)
+    assert said() == "offsets up to 7"
+    finish(leader)
+    begin(leader, P, epoch=2, sequence=1)
+    decide(leader, False, epoch=2, sequence=1)
+    assert said() == "offsets up to 7"
+    assert_refused(commit("x" * 1_025, epoch=2, sequence=2), "TOO_LARGE")
+    assert commit("", epoch=2, sequence=2) == Decided(True)
+    assert said() == ""
+
+
 def test_asking_about_an_unknown_transaction_aborts_it() -> None:
     leader = Leader()
     assert decide(leader, False) == Decided(False)
@@ -152,3 +181,26 @@ def test_the_number_of_names_is_bounded() -> None:
     leader = Leader(Limits(series_max=0))
     assert_refused(begin(leader, P), "RESOURCE_EXHAUSTED")
     assert_refused(decide(leader, False), "RESOURCE_EXHAUSTED")
+
+
+def test_a_name_unused_for_long_makes_room_and_no_other_does() -> None:
+    leader = Leader(Limits(series_max=2, decisions_micros_min=1_000_000))
+
+    def commit(name: str) -> Outcome:
+        named = {"name": name, "epoch": Epoch(0), "sequence": Sequence(1)}
+        outcome = leader.do(Decide(**named, commit=True))  # type: ignore[arg-type]
+        if isinstance(outcome, Decided) and name != "unfinished":
+            leader.do(Finish(**named))  # type: ignore[arg-type]
+        return outcome
+
+    commit("unfinished")
+    commit("old")
+    assert_refused(commit("new"), "RESOURCE_EXHAUSTED")
+    leader.now += 1_000_100
+    assert commit("new") == Decided(True)
+    # Forgotten: what would be repeated is new. What is under way is never forgotten.
+    assert leader.machine.numbering.decisions.records.get("old") is None
+    assert leader.machine.numbering.decisions.records.get("unfinished") is not None
+    assert_refused(commit("old"), "RESOURCE_EXHAUSTED")
+    assert commit("new") == Decided(True, repeated=True)
+    assert leader.machine.numbering.decisions.count == 2

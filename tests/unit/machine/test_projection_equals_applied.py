@@ -187,3 +187,21 @@ def test_a_projection_holds_no_more_than_the_uncommitted_tail() -> None:
         pipeline.request([(1, producer, 0, 0)])
         pipeline.commit(1 if producer % 2 else 2)
         assert pipeline.projection.rows() <= 2
+
+
+def test_behind_a_time_from_the_future_time_goes_on_half_as_fast() -> None:
+    projection = Projection(PartitionMachine(LIMITS))
+    future, now = 10_000, 1_000
+
+    def appended(at: int) -> int:
+        (outcome,) = projection.append([batch()], term=TERM, now=Micros(at)).outcomes
+        assert isinstance(outcome, Appended)
+        return outcome.append_time
+
+    assert appended(future) == future
+    first = appended(now)
+    assert first == future + 1, "a new leader, or a clock that was set back, begins where it is"
+    assert appended(now + 100) == first + 50
+    assert projection.time(Micros(now + 300)) == first + 50 + 100
+    assert appended(now + 100) == first + 51, "strictly increasing, even while time stands still"
+    assert appended(future + 2_000) == future + 2_000

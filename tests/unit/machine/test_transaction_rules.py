@@ -251,6 +251,25 @@ def test_limits_are_named_and_change_nothing() -> None:
     assert commit(leader, "a", "b") == Decided(True, Offset(0), Offset(4))
 
 
+def test_a_partition_forgets_names_that_their_home_remembers_and_no_other() -> None:
+    leader = Leader(Limits(series_max=3, series_micros_min=1_000_000))
+    series = leader.machine.numbering.transactions.series
+    for name, home in (("own", None), ("at home", HOME), ("open", HOME)):
+        stage(leader, name=name, home=home)
+    for name in ("own", "at home"):
+        assert isinstance(commit(leader, "a", name=name), Decided)
+    assert_refused(stage(leader, name="new", home=HOME), "RESOURCE_EXHAUSTED")
+    leader.now += 1_000_100
+    assert stage(leader, name="new", home=HOME) == Staged(1)
+    assert [name for name in ("own", "at home", "open", "new") if series.get(name)] == [
+        "own",
+        "open",
+        "new",
+    ]
+    assert commit(leader, "a", name="own") == Decided(True, Offset(0), Offset(2), repeated=True)
+    assert_refused(stage(leader, name="newer", home=HOME), "RESOURCE_EXHAUSTED")
+
+
 def test_staged_acknowledgements_count_when_the_commit_applies() -> None:
     leader = Leader()
     leader.publish(batch(10))

@@ -20,7 +20,7 @@ from angarium.node.levels import Levels
 from angarium.node.release import Release
 from angarium.wire import Hello, Role
 
-THIS = Release(software="1.0")
+THIS = Release(software="1.0", level_max=1)
 NEXT = Release(software="2.0", wire_max=2, level_max=2)
 LATER = Release(software="3.0", wire_max=3, level_min=2, level_max=3)
 
@@ -98,7 +98,7 @@ def test_a_release_introduces_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"wire_min": 2}, {"wire_min": 0}, {"level_min": 2}, {"level_min": 0}]
+    "wrong", [{"wire_min": 2}, {"wire_min": 0}, {"level_min": 9}, {"level_min": 0}]
 )
 def test_versions_go_upward_from_one(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="go upward"):

@@ -76,3 +76,9 @@ def test_a_topic_that_does_not_look_at_groups_keeps_what_they_have_settled(
     assert limits_anything(TopicSettings(until_consumed=True))
     settings = TopicSettings(retention_micros=100 * SECOND)
     assert retained_from(log, settings, now=Micros(10 * SECOND), settled=7) == 0
+
+
+def test_what_was_seen_to_come_lately_stays_however_old_it_looks(log: PartitionLog) -> None:
+    settings = TopicSettings(retention_micros=5 * SECOND)
+    assert retained_from(log, settings, now=Micros(100 * SECOND), young=Offset(3)) == 3
+    assert retained_from(log, settings, now=Micros(10 * SECOND), young=Offset(9)) == 4

@@ -24,7 +24,7 @@ def step(
         state,
         voters=voters,
         learners=learners,
-        last_index=Index(1_000),
+        settled_index=Index(990),
         match=lambda replica: Index(matches[replica]) if replica in matches else None,
     )
 

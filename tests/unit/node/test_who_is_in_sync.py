@@ -9,8 +9,11 @@ import pytest
 from tests.unit.replica.several_hosts import SeveralHosts
 
 from angarium.ids import GroupId, Incarnation, NodeId
-from angarium.node.node import CONF_HEARD_TICKS, Node
+from angarium.machine.catalog import Labels
+from angarium.machine.catalog.values import Node as Member
+from angarium.node.node import Node
 from angarium.raft import Change, ChangeKind, ConfChange
+from angarium.replica.fullness import CONF_HEARD_TICKS
 
 GROUP = GroupId(1)
 NODES = [NodeId(1), NodeId(2), NodeId(3)]
@@ -30,16 +33,15 @@ def leading() -> tuple[SeveralHosts, NodeId]:
 
 
 def in_sync(hosts: SeveralHosts, node: NodeId) -> tuple[NodeId, ...] | None:
-    members = {
-        one: SimpleNamespace(id=one, incarnation=Incarnation(7)) for one in (*NODES, NodeId(4))
-    }
+    members = {one: Member(one, Incarnation(7), (), Labels(), 1, 1) for one in (*NODES, NodeId(4))}
     machine = SimpleNamespace(nodes=SimpleNamespace(by_id=members))
     seen_from: Any = SimpleNamespace(
         id=node,
         host=hosts.hosts[node],
-        peers=SimpleNamespace(is_up=lambda _: True),
+        peers=SimpleNamespace(is_up_as=lambda _: True),
         catalog=SimpleNamespace(machine=machine),
     )
+    seen_from.is_here = lambda group, replica: Node.is_here(seen_from, group, replica)
     return Node.in_sync(seen_from, GROUP)
 
 

@@ -18,7 +18,7 @@ def test_a_newer_term_makes_everybody_a_follower(role: Role) -> None:
     elif role is Role.CANDIDATE:
         cluster[1].campaign()
     message = Message(
-        kind=MessageKind.APPEND, to=ReplicaId(1), sender=ReplicaId(2), term=Term(9), index=Index(1)
+        kind=MessageKind.HEARTBEAT, to=ReplicaId(1), sender=ReplicaId(2), term=Term(9)
     )
     cluster[1].step(message)
     assert (cluster[1].role, cluster[1].term, cluster[1].leader) == (Role.FOLLOWER, 9, 2)

@@ -12,8 +12,8 @@ from angarium.log.segments import SegmentConfig
 from angarium.log.wal import WalConfig
 from angarium.modes import DeliveryMode
 from angarium.replica.acks import Published, Publishing
-from angarium.replica.config import ReplicaConfig
-from angarium.replica.host import Host, HostConfig
+from angarium.replica.config import HostConfig, ReplicaConfig
+from angarium.replica.host import Host
 from angarium.replica.work import do_now
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ CONFIG = HostConfig(
 class Hosts:
     """The hosts of a small cluster; `cut` holds the nodes nobody hears."""
 
-    def __init__(self, count: int = 3) -> None:
+    def __init__(self, count: int = 3, config: HostConfig = CONFIG) -> None:
+        self._config = config
         self.disks = {NodeId(number): MemoryDisk() for number in range(1, count + 1)}
         self.cut: set[NodeId] = set()
         self.hosts: dict[NodeId, Host] = {}
@@ -51,7 +52,7 @@ class Hosts:
             self.disks[node],
             node=node,
             incarnation=Incarnation(node),
-            config=CONFIG,
+            config=self._config,
             jitter=dice.randrange,
         )
         return self.hosts[node]
@@ -83,10 +84,10 @@ class Hosts:
         raft, peer = host.outbox.take_raft_messages(), host.outbox.take_peer_messages()
         for group, message in raft:
             if self._reaches(node, node_of(message.to)):
-                self.hosts[node_of(message.to)].deliver(group, message)
+                self.hosts[node_of(message.to)].deliver(group, message, via=host.id)
         for told in peer:
             if self._reaches(node, node_of(told.to)):
-                self.hosts[node_of(told.to)].deliver_from_peer(told)
+                self.hosts[node_of(told.to)].deliver_from_peer(told, via=host.id)
         return bool(raft or peer)
 
     def _reaches(self, source: NodeId, target: NodeId) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from angarium.ids import GroupId, Incarnation, NodeId
-from angarium.replica.config import ReplicaConfig
-from angarium.replica.host import Host, HostConfig
+from angarium.replica.config import HostConfig, ReplicaConfig
+from angarium.replica.host import Host
 
 if TYPE_CHECKING:
     from angarium.testing.disk import SimulatedDisk

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from angarium.ids import GroupId, Incarnation, NodeId, node_of
 from angarium.log.memory_disk import MemoryDisk
 from angarium.log.wal import WalConfig
-from angarium.replica.config import ReplicaConfig
-from angarium.replica.host import Host, HostConfig
+from angarium.replica.config import HostConfig, ReplicaConfig
+from angarium.replica.host import Host
 from angarium.replica.work import do_now
 
 if TYPE_CHECKING:
@@ -86,11 +86,11 @@ class SeveralHosts:
             for group, message in host.outbox.take_raft_messages():
                 carried = True
                 if node_of(message.to) not in self.deaf and not self.is_lost(message):
-                    self.hosts[node_of(message.to)].deliver(group, message)
+                    self.hosts[node_of(message.to)].deliver(group, message, via=host.id)
             for told in host.outbox.take_peer_messages():
                 carried = True
                 if node_of(told.to) not in self.deaf:
-                    self.hosts[node_of(told.to)].deliver_from_peer(told)
+                    self.hosts[node_of(told.to)].deliver_from_peer(told, via=host.id)
             for chore in host.outbox.take_chores():
                 do_now(chore)
         return carried

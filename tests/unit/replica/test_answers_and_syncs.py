@@ -58,7 +58,7 @@ def test_an_answer_to_an_empty_append_waits_for_the_entries_before_it() -> None:
         commit=leader.applied,
         entries=entries,
     )
-    follower.deliver(GROUP, append)
+    follower.deliver(GROUP, append, via=append.sender)
     sync = follower.begin_sync()
     assert sync is not None
     # Nothing new, but the answer speaks of entries whose sync is under way.
@@ -71,7 +71,7 @@ def test_an_answer_to_an_empty_append_waits_for_the_entries_before_it() -> None:
         log_term=leader.raft.term,
         commit=replica.last_index,
     )
-    follower.deliver(GROUP, last)
+    follower.deliver(GROUP, last, via=last.sender)
     assert follower.outbox.take_raft_messages() == []
     follower.write(sync)
     follower.finish_sync(sync)

@@ -27,7 +27,7 @@ def exchange(hosts: Hosts) -> int:
                 appends += message.kind is MessageKind.APPEND
                 busy = True
                 for other in hosts.hosts.values():
-                    other.deliver(group, message)
+                    other.deliver(group, message, via=message.sender)
             sync = host.begin_sync()
             if sync is not None:
                 host.write(sync)

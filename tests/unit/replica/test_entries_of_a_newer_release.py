@@ -13,8 +13,8 @@ from angarium.machine.catalog import Form
 from angarium.machine.forms import VERSION
 from angarium.modes import DeliveryMode
 from angarium.replica.acks import Publishing
-from angarium.replica.config import ReplicaConfig
-from angarium.replica.host import Host, HostConfig
+from angarium.replica.config import HostConfig, ReplicaConfig
+from angarium.replica.host import Host
 from angarium.replica.work import do_now
 from angarium.testing.disk import SimulatedDisk
 
@@ -66,7 +66,7 @@ def test_a_partition_goes_as_far_as_its_release_and_no_further(data: bytes) -> N
     # As a leader of a newer release would have written it.
     replica.propose(data)
     replica.process()
-    with pytest.raises(NewerRelease, match=r"entry \d+ of group 1 .* newer release"):
+    with pytest.raises(NewerRelease, match=r"entry \d+ of groups/1 .* newer release"):
         settle(host)
     assert replica.applied == applied
     assert replica.partition.machine.applied_index == applied
@@ -88,7 +88,7 @@ def test_the_catalog_too() -> None:
     catalog.submit(Form(cluster="c"), now=Micros(1), reply=lambda _: None)
     catalog.propose(UNKNOWN_KIND)
     catalog.process()
-    with pytest.raises(NewerRelease, match="group 0"):
+    with pytest.raises(NewerRelease, match="groups/0"):
         settle(host)
     assert catalog.catalog.machine.cluster == "c"
 

@@ -17,12 +17,12 @@ from angarium.replica.work import do_now
 from angarium.testing.disk import SimulatedDisk
 
 
-def opened(disk: SimulatedDisk) -> Partition:
+def opened(disk: SimulatedDisk, config: ReplicaConfig | None = None) -> Partition:
     return Partition(
         disk,
         "groups/1",
         saved=empty_partition(),
-        config=ReplicaConfig(),
+        config=config or ReplicaConfig(),
         segments=SegmentConfig(),
     )
 
@@ -67,7 +67,9 @@ def test_a_commit_of_which_the_segments_hold_only_a_part_is_completed_when_it_co
     disk.truncate(segment, first)
 
     partition = opened(disk)
-    assert values(partition) == [b"one"]
+    assert partition.log.next_offset == 1
+    assert values(partition) == [], "half of a commit is not to be seen"
     partition.apply(entry(2, stage))
+    assert values(partition) == []
     partition.apply(entry(3, commit))
     assert values(partition) == [b"one", b"two", b"three"]

@@ -46,13 +46,22 @@ def test_what_may_have_been_promised_costs_the_identity(lost: Damage) -> None:
 
 
 def test_a_repair_asks_each_peer_in_turn_and_never_itself() -> None:
-    repair = Repair(group=GroupId(1), replica=ME, low=Index(5), high=Index(7), peers=(ME, A, B))
+    repair = Repair(
+        group=GroupId(1),
+        replica=ME,
+        low=Index(5),
+        high=Index(7),
+        term_max=Term(9),
+        peers=(ME, A, B),
+    )
     asked = [request.to for _ in range(3) if (request := repair.request()) is not None]
     assert asked == [A, B, A]
 
 
 def test_a_repair_without_peers_waits_until_somebody_is_heard() -> None:
-    repair = Repair(group=GroupId(1), replica=ME, low=Index(5), high=Index(7), peers=())
+    repair = Repair(
+        group=GroupId(1), replica=ME, low=Index(5), high=Index(7), term_max=Term(9), peers=()
+    )
     assert repair.request() is None
     repair.heard_from(B)
     request = repair.request()
@@ -61,7 +70,9 @@ def test_a_repair_without_peers_waits_until_somebody_is_heard() -> None:
 
 
 def test_a_repair_takes_entries_in_order_and_none_twice() -> None:
-    repair = Repair(group=GroupId(1), replica=ME, low=Index(5), high=Index(7), peers=(A,))
+    repair = Repair(
+        group=GroupId(1), replica=ME, low=Index(5), high=Index(7), term_max=Term(9), peers=(A,)
+    )
     completed = []
     for answer in (reply(5, 5, 6), reply(5, 5, 6), reply(7, 7, 8)):
         repair.receive(answer)
@@ -71,6 +82,8 @@ def test_a_repair_takes_entries_in_order_and_none_twice() -> None:
 
 
 def test_entries_that_are_gone_everywhere_cost_the_identity() -> None:
-    repair = Repair(group=GroupId(1), replica=ME, low=Index(5), high=Index(7), peers=(A,))
+    repair = Repair(
+        group=GroupId(1), replica=ME, low=Index(5), high=Index(7), term_max=Term(9), peers=(A,)
+    )
     with pytest.raises(IdentityLost):
         repair.receive(reply(5, compacted=True))

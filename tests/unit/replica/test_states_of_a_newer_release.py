@@ -21,7 +21,8 @@ from angarium.machine import PartitionMachine
 from angarium.machine.catalog import CatalogMachine
 from angarium.machine.snapshots import FORMAT
 from angarium.raft.messages import Snapshot
-from angarium.replica.host import Host, HostConfig
+from angarium.replica.config import HostConfig
+from angarium.replica.host import Host
 from angarium.testing.disk import SimulatedDisk
 
 FORMAT_PLACE = 6

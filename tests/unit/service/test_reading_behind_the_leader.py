@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from angarium.api import FetchRequest
+from angarium.api import FetchRequest, Place, Start
 from angarium.errors import NotLeader, OffsetOutOfRange
 from angarium.ids import GroupId, Offset
+from angarium.node.replicas import Replicas
 from angarium.service.reading import ReadDesk
 
 if TYPE_CHECKING:
@@ -24,10 +25,17 @@ END = Offset(10)
 class OneReplica:
     """Ten records, on a leader or a follower."""
 
-    def __init__(self, *, leads: bool) -> None:
+    def __init__(self, *, leads: bool, lacks: str = "") -> None:
         self.may_serve = leads
+        self.shortfall = lambda: lacks
         self.end_offset = END
-        self.partition = SimpleNamespace(log=SimpleNamespace(start_offset=Offset(0)))
+        self.partition = SimpleNamespace(
+            log=SimpleNamespace(start_offset=Offset(0), end_offset=END, offset_at=self._offset_at)
+        )
+
+    def _offset_at(self, time: int) -> Offset:
+        """Each record has its offset for its time."""
+        return min(Offset(time), END)
 
     def fetch(self, offset: Offset, *, bytes_max: int) -> list[memoryview]:
         if offset > END:
@@ -35,12 +43,12 @@ class OneReplica:
         return []
 
 
-def a_desk(*, leads: bool) -> ReadDesk:
+def a_desk(*, leads: bool, lacks: str = "") -> ReadDesk:
     """Return the desk of a node from which no other one can be asked."""
-    topics = SimpleNamespace(by_name={}, by_id={})
+    host = SimpleNamespace(replicas={GROUP: OneReplica(leads=leads, lacks=lacks)})
     node: Any = SimpleNamespace(
-        host=SimpleNamespace(replicas={GROUP: OneReplica(leads=leads)}),
-        catalog=SimpleNamespace(machine=SimpleNamespace(topics=topics)),
+        replicas=Replicas(cast("Node", SimpleNamespace(host=host))),
+        catalog=SimpleNamespace(find=lambda _: None),
         config=SimpleNamespace(request_timeout_s=1.0),
         peers=SimpleNamespace(request=None),
         now=lambda: 0,
@@ -72,3 +80,27 @@ def test_a_follower_answers_for_itself_up_to_its_end() -> None:
 def test_a_leader_says_what_has_never_been() -> None:
     with pytest.raises(OffsetOutOfRange):
         asyncio.run(a_desk(leads=True).fetch(fetched_at(11)))
+
+
+def test_a_replica_that_lacks_records_answers_nobody() -> None:
+    # It would say that there is nothing where ten records are.
+    with pytest.raises(NotLeader):
+        asyncio.run(a_desk(leads=False, lacks="is empty").fetch(fetched_at(0)))
+
+
+def found_at(desk: ReadDesk, start: Start) -> Offset:
+    return asyncio.run(desk.find_offset("orders", 0, start))
+
+
+def test_a_follower_finds_times_that_it_has_records_of() -> None:
+    follower = a_desk(leads=False)
+    assert found_at(follower, Start(Place.TIMESTAMP, 7)) == 7
+    assert found_at(follower, Start(Place.EARLIEST)) == 0
+
+
+@pytest.mark.parametrize("start", [Start(Place.TIMESTAMP, 11), Start(Place.LATEST)])
+def test_a_follower_does_not_know_what_lies_at_the_end(start: Start) -> None:
+    # What it lacks yet may have been appended before that time.
+    with pytest.raises(NotLeader):
+        found_at(a_desk(leads=False), start)
+    assert found_at(a_desk(leads=True), start) == END

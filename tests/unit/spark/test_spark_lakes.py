@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import uuid
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,9 +15,7 @@ from angarium.errors import InvalidArgument, NotFound, PreconditionFailed
 from angarium.spark.lake import PARTITIONED_BY, SCHEMA, ArchivedFile, Lake, LakeForm, Stretch
 from angarium.spark.lakes import manifest, parquet
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "pipelines.md"
 DAY = "2026-11-15"
 NOON = dt.datetime(2026, 11, 15, 12, tzinfo=dt.UTC)
 FIRST = Stretch("orders", 7, 0)
@@ -193,3 +192,17 @@ def test_a_manifest_stays_small(plain: Lake) -> None:
     left = [path.name for path in (plain.path / parquet.OWN).iterdir() if path.is_file()]
     assert len(left) <= manifest.ENTRIES_PER_WHOLE + 15
     assert sum(name.endswith(".whole") for name in left) == 2
+
+
+def test_an_iceberg_table_is_found_as_the_guide_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql = pytest.importorskip("pyiceberg.catalog.sql", reason="an extra is not installed")
+    monkeypatch.chdir(tmp_path)
+    lake = Lake("lake", LakeForm.ICEBERG)
+    lake.create()
+    lake.add([written(lake, FIRST, 0, 3)], {FIRST: 3})
+    printed = re.search(r"`(SqlCatalog\(.*?\)\.load_table\(.*?\))`", GUIDE.read_text("utf-8"))
+    assert printed is not None
+    table = eval(printed[1], {"SqlCatalog": sql.SqlCatalog})
+    assert table.scan().to_arrow().num_rows == 3

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from angarium.batch import encode, stamp
+from angarium.client.reading.face import FetchedBatches
 from angarium.client.records import received
 from angarium.errors import NotFound, OffsetOutOfRange
 from angarium.ids import Micros, Offset, Term
@@ -16,7 +17,6 @@ from angarium.spark.ranges import OffsetRange
 from angarium.spark.reading import range_batches
 
 if TYPE_CHECKING:
-    from angarium.client.records import ReceivedBatch
     from angarium.spark.link import Link
 
 STRICT, LENIENT = LossPolicy(must_fail=True), LossPolicy(must_fail=False)
@@ -45,31 +45,32 @@ class LogBehindALink:
 
     def begin_fetch(
         self, topic: str, partition: int, offset: int, *, fresh: bool = False
-    ) -> Future[tuple[list[ReceivedBatch], int]]:
-        future: Future[tuple[list[ReceivedBatch], int]] = Future()
+    ) -> Future[FetchedBatches]:
+        future: Future[FetchedBatches] = Future()
         try:
             future.set_result(self._fetched(offset, fresh=fresh))
         except (NotFound, OffsetOutOfRange) as error:
             future.set_exception(error)
         return future
 
-    def _fetched(self, offset: int, *, fresh: bool) -> tuple[list[ReceivedBatch], int]:
+    def _fetched(self, offset: int, *, fresh: bool) -> FetchedBatches:
         self.fetches += 1
         if self.id is None:
             raise NotFound("orders")
         if self.lagging and not fresh:
             self.lagging -= 1
-            return [], offset
+            return FetchedBatches(after=offset)
         if not self.start <= offset <= self.end:
             raise OffsetOutOfRange(offset=offset, start=self.start, end=self.end)
         base = offset // BATCH * BATCH
         while base in self.gaps and base < self.end:
             base += BATCH
         if base >= self.end:
-            return [], offset
+            return FetchedBatches(after=offset)
         data = encode([b"%d" % (base + at) for at in range(BATCH)])
         stamp(data, base_offset=Offset(base), term=Term(1), append_time=Micros(1))
-        return [received("orders", 0, data, from_offset=offset)], base + BATCH
+        batch = received("orders", 0, data, from_offset=offset)
+        return FetchedBatches([batch], after=base + BATCH)
 
 
 def values(log: LogBehindALink, start: int, stop: int, policy: LossPolicy = STRICT) -> list[int]:

@@ -58,7 +58,13 @@ def test_a_member_counts_while_it_is_there_and_what_it_says() -> None:
         assert (meters.total.delivered, meters.redelivered) == (4, 4)
         wishes = [Settlement("t", 0, verb, (0, 1)) for verb in (Verb.ACK, Verb.ACK, Verb.NACK)]
         await member.settle(wishes)
-        assert meters.settled_by_verb == {"ack": 2, "nack": 2, "release": 0, "extend": 0}
+        assert meters.settled_by_verb == {
+            "ack": 2,
+            "nack": 2,
+            "release": 0,
+            "extend": 0,
+            "reject": 0,
+        }
         await member.close()
         await member.close()
         assert meters.members == meters.total.subscribers == 0

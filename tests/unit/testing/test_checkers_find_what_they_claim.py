@@ -236,6 +236,51 @@ def test_a_high_water_that_overlaps_the_ack_may_miss_it() -> None:
     assert broken(history) == set()
 
 
+def fetched(
+    *records: tuple[int, bytes], at: int, end: int, from_offset: int = 0, node: int = 1
+) -> Fetch:
+    return Fetch(
+        GROUP, NodeId(node), at, at + 2, from_offset, records, end=end, is_empty=not records
+    )
+
+
+def test_a_node_that_has_forgotten_what_it_acknowledged_is_found() -> None:
+    history = History(
+        publishes=[published(0, at=0, offset=0), published(1, at=10, offset=1)],
+        fetches=[fetched((0, b"0"), at=20, end=1)],
+        final=[log_of(0, 1)],
+    )
+    assert broken(history) == {"C4"}
+    # Another node may not have heard of it yet, nor this one when it was asked.
+    history.fetches = [fetched((0, b"0"), at=20, end=1, node=2), fetched((0, b"0"), at=14, end=1)]
+    assert broken(history) == set()
+
+
+def test_a_node_that_shows_less_than_before_is_found() -> None:
+    whole = fetched((0, b"0"), (1, b"1"), at=20, end=2, node=2)
+    history = History(
+        publishes=[published(0, at=0, offset=0), published(1, at=10, offset=1)],
+        fetches=[whole, fetched((0, b"0"), at=30, end=1, node=2)],
+        final=[log_of(0, 1)],
+    )
+    assert broken(history) == {"C4"}
+    history.fetches = [whole, fetched((0, b"0"), at=21, end=1, node=2)]
+    assert broken(history) == set(), "they were under way at the same time"
+
+
+def test_a_fetch_that_finds_nothing_where_something_is_is_found() -> None:
+    history = History(
+        publishes=[published(0, at=0, offset=0), published(1, at=10, offset=1)],
+        fetches=[fetched(at=20, end=2, from_offset=1)],
+        final=[log_of(0, 1)],
+    )
+    assert broken(history) == {"C4"}
+    history.fetches = [fetched(at=20, end=2, from_offset=2)]
+    assert broken(history) == set(), "there is the end"
+    history.fetches = [fetched(at=2, end=1, from_offset=1)]
+    assert broken(history) == set(), "it was not committed then"
+
+
 def test_a_refused_record_that_is_stored_is_found() -> None:
     history = History(
         publishes=[published(0, at=0, offset=-1, result=Result.FAIL)], final=[log_of(0)]

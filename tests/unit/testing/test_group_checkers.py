@@ -90,6 +90,27 @@ def test_a_foreign_acknowledgement_that_was_taken_is_found() -> None:
     assert said(history(*events)) == ""
 
 
+def test_a_rejected_record_that_is_lent_again_is_found() -> None:
+    lent, rejected = Lent(3, "a", (0,), 1), Judged("a", "reject", (0,), True, ticket=7)
+    again = Lent(4, "a", (0,), 2)
+    assert "0 was lent at 4, after it was rejected" in said(history(lent, rejected, again))
+    # The log had no room for it, or it was not believed: then it may come again.
+    assert said(history(lent, rejected, Undone(7), Taken("a", (0,)), again)) == ""
+    refused = Judged("a", "reject", (0,), False)
+    assert said(history(lent, refused, Taken("a", (0,)), again)) == ""
+
+
+def test_a_rejection_that_the_next_leader_forgets_is_found() -> None:
+    one = history(Lent(3, "a", (0,), 1))
+    one.groups.settles.append(
+        Settle(P, "g", "a", "reject", (0,), 4, False, 5, Result.OK, generation=5)
+    )
+    later = Tenure(P, "g", GroupKind.QUEUE, NODE, 2, 5, 9, 0, (), frozenset(), [])
+    later.events += [Kept("a", ()), Lent(11, "a", (0,), 2)]
+    one.groups.tenures.append(later)
+    assert "though it had been rejected" in said(one)
+
+
 def test_a_stream_that_leaves_a_record_out_is_found() -> None:
     events = (Lent(3, "a", (0,), 1), Judged("a", "nack", (0,), True), Lent(4, "a", (1,), 1))
     assert "1 was lent to a before 0" in said(history(*events, kind=GroupKind.STREAM))

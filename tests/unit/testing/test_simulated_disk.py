@@ -96,6 +96,18 @@ def test_synced_names_stay() -> None:
         assert disk.list("f") == ["b"]
 
 
+def test_a_folder_made_again_outlives_the_removal_of_the_one_before() -> None:
+    for seed in range(50):
+        disk = SimulatedDisk(random.Random(seed))
+        disk.make_folder("f/g")
+        disk.remove_folder("f")
+        disk.make_folder("f/g")
+        disk.create("f/g/a").close()
+        disk.sync_directory("f/g")
+        disk.power_loss()
+        assert disk.exists("f/g/a")
+
+
 def test_a_removed_folder_stays_removed_once_its_parent_is_synced() -> None:
     for seed in range(50):
         disk = SimulatedDisk(random.Random(seed))

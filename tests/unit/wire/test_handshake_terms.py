@@ -99,7 +99,7 @@ def test_a_greeting_arrives_as_it_was_sent() -> None:
 
 
 def test_fields_from_the_future_are_ignored() -> None:
-    fields = {**msgspec.structs.asdict(hello()), "moons": 2}
+    fields = {**msgspec.to_builtins(hello(), builtin_types=(bytes,)), "moons": 2}
     assert greeting_in(greeting(fields)) == hello()
 
 

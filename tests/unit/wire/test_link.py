@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.unit.wire.running import LOCALHOST, NODE, eventually, listening
 
+from angarium.retrying import Backoff
 from angarium.wire import (
-    Backoff,
     Connection,
     Frame,
     Handlers,
@@ -51,15 +51,6 @@ async def serve(port: int, handlers: Handlers) -> Server:
     return await Server.listen(
         host=LOCALHOST, port=port, greeting=lambda: NODE, welcome=lambda _: handlers
     )
-
-
-def test_pauses_grow_to_their_longest_and_chance_only_shortens_them() -> None:
-    backoff = Backoff(first_s=0.1, factor=2, longest_s=1.0, jitter=0.5)
-    assert [backoff.pause_s(attempt, 0.0) for attempt in range(6)] == pytest.approx(
-        [0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
-    )
-    assert backoff.pause_s(2, 0.999) == pytest.approx(0.2, abs=0.001)
-    assert backoff.pause_s(10**9, 0.0) == 1.0
 
 
 def test_a_link_comes_up_by_itself_and_comes_back(run: Runner) -> None:

@@ -216,5 +216,5 @@ class HttpSubscriber:
 
 
 def _post(target: str, body: bytes, kind: str) -> bytes:
-    head = f"POST {target} HTTP/1.1\r\nHost: bench\r\nContent-Type: {kind}\r\n"
+    head = f"POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n"
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body

@@ -21,7 +21,7 @@ from angarium.ids import NodeId
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from angarium.api import ClusterStatus
+    from angarium.api import ClusterStatus, NodeInfo
     from angarium.cli.profiles import Choices
     from angarium.client import Client
 
@@ -108,7 +108,7 @@ def remove(options: Namespace) -> int:
         if chosen.is_json:
             print_json({"node": options.node, "removed": True})
         else:
-            print(f"node {options.node} is no longer a member; stop its process")
+            print(f"node {options.node} is no longer a member; its process hears of it and ends")
         return 0
 
     return talk(options, work)
@@ -175,7 +175,7 @@ def _print_status(seen: ClusterStatus) -> None:
         [
             (
                 one.id,
-                ("alive" if one.alive else "silent") + (", draining" if one.draining else ""),
+                _state(one),
                 one.addresses.get("wire"),
                 one.addresses.get("grpc"),
                 "/".join(filter(None, (one.region, one.zone, one.host))) or None,
@@ -187,6 +187,19 @@ def _print_status(seen: ClusterStatus) -> None:
         ],
         none="There are no nodes.",
     )
+    reasons = [(one.id, reason) for one in seen.nodes for reason in one.unready]
+    if reasons:
+        print("\nNot ready:")
+        for node, reason in reasons:
+            print(f"  node {node}: {reason}")
+
+
+def _state(node: NodeInfo) -> str:
+    words = ["alive" if node.alive else "silent"]
+    words += ["not ready"] if node.unready else []
+    words += ["draining"] if node.draining else []
+    words += [] if node.clock_agrees else ["clock wrong"]
+    return ", ".join(words)
 
 
 async def _watch(seen: ClusterStatus) -> None:

@@ -9,6 +9,7 @@ import argparse
 from typing import TYPE_CHECKING, NamedTuple
 
 from angarium.cli.grammar import grammar
+from angarium.cli.grammar.words import Parser
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -46,6 +47,8 @@ def places_of(parser: argparse.ArgumentParser, path: tuple[str, ...]) -> Iterato
     words: dict[str, str] = {}
     options: list[Option] = []
     below: dict[str, argparse.ArgumentParser] = {}
+    if isinstance(parser, Parser):
+        parser.complete()
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             below = dict(action.choices)

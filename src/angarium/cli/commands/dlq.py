@@ -46,7 +46,7 @@ def list_all(options: Namespace) -> int:
                     letter.group,
                     letter.attempts,
                     shown_time(letter.last_at),
-                    letter.reason,
+                    _shortened(readable(letter.reason.encode())),
                     _shortened(readable(letter.record.value)),
                 )
                 for letter in found

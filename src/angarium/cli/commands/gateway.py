@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from angarium.app.addresses import Address
 from angarium.app.gateway import GatewayPart
@@ -10,9 +10,15 @@ from angarium.app.serving import serve
 from angarium.app.settings import HttpSettings, LogSettings
 from angarium.cli.complaints import Refusal
 from angarium.cli.profiles import choices
+from angarium.doors.http.admission import Admission
+from angarium.doors.http.hosts import Hosts
+from angarium.doors.http.origins import Origins
 
 if TYPE_CHECKING:
     from argparse import Namespace
+
+_FLAGS: Final = {"origins": "--origin", "hosts": "--allow-host"}
+"""What a setting of `[http]` is called here."""
 
 
 def run(options: Namespace) -> int:
@@ -25,10 +31,13 @@ def run(options: Namespace) -> int:
         )
     servers = tuple(str(one) for one in choices(options).servers)
     try:
-        HttpSettings(origins=tuple(options.origin))
+        chosen = HttpSettings(origins=tuple(options.origin), hosts=tuple(options.allow_host))
     except ValueError as error:
-        raise Refusal(f"--origin: {error}") from None
-    part = GatewayPart(
-        servers, host=options.listen, port=options.port, origins=tuple(options.origin)
+        name, _, what = str(error).partition(": ")
+        raise Refusal(f"{_FLAGS[name]}: {what}") from None
+    admission = Admission(
+        Hosts([options.listen, *chosen.hosts], setting=f"{_FLAGS['hosts']} of the gateway"),
+        Origins(chosen.origins, setting=f"{_FLAGS['origins']} of the gateway"),
     )
+    part = GatewayPart(servers, host=options.listen, port=options.port, admission=admission)
     return serve(lambda _: [part], LogSettings())

@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from angarium.api.settings import word_of
 from angarium.cli.complaints import Refusal
 from angarium.cli.consuming import start_like
-from angarium.cli.grammar.quantities import NO_LIMIT, shown_age, shown_duration
+from angarium.cli.grammar.quantities import shown_age, shown_duration
 from angarium.cli.output import print_json, print_table
 from angarium.cli.session import talk
-from angarium.kinds import Behind, GroupKind, Poison
+from angarium.cli.settings import changed
+from angarium.kinds import GroupKind
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from angarium.api import GroupConfig, GroupInfo
+    from angarium.api import GroupInfo
     from angarium.cli.profiles import Choices
     from angarium.client import Client
 
@@ -31,13 +33,14 @@ def list_all(options: Namespace) -> int:
             print_json([group_json(group) for group in groups])
             return 0
         print_table(
-            ("group", "kind", "state", "members", "attempts", "ack timeout", "dead letters"),
+            ("group", "kind", "state", "members", "lag", "attempts", "ack timeout", "dead letters"),
             [
                 (
                     group.name,
                     group.kind.name.lower(),
                     "paused" if group.paused else "active" if group.members else "idle",
                     len(group.members),
+                    group.lag,
                     None if _keeps_itself(group) else group.config.max_attempts,
                     None if _keeps_itself(group) else shown_duration(group.config.ack_timeout_ms),
                     None if _keeps_itself(group) else group.config.dead_letter_topic,
@@ -139,38 +142,16 @@ def delete(options: Namespace) -> int:
     return talk(options, work)
 
 
-def changed(config: GroupConfig, options: Namespace) -> GroupConfig:
-    """Return `config` with what the flags say."""
-    given: dict[str, Any] = {}
-    for field, value in (
-        ("ack_timeout_ms", options.ack_timeout),
-        ("backoff_min_ms", options.backoff_min),
-        ("backoff_max_ms", options.backoff_max),
-    ):
-        if value == NO_LIMIT:
-            raise Refusal(f"--{field.removesuffix('_ms').replace('_', '-')}: there has to be one")
-        if value is not None:
-            given[field] = value
-    if options.max_attempts is not None:
-        given["max_attempts"] = options.max_attempts
-    if options.dead_letter_topic is not None:
-        given["dead_letter_topic"] = options.dead_letter_topic
-    if options.poison is not None:
-        given["poison"] = Poison[options.poison.upper().replace("-", "_")]
-    if options.behind is not None:
-        given["behind"] = Behind[options.behind.upper()]
-    return msgspec.structs.replace(config, **given)
-
-
 def group_json(group: GroupInfo) -> dict[str, Any]:
     """Return a group for JSON; kinds and choices by name, times in ms."""
     found: dict[str, Any] = msgspec.to_builtins(group)
     found["kind"] = group.kind.name.lower()
-    found["config"]["poison"] = group.config.poison.name.lower()
-    found["config"]["behind"] = group.config.behind.name.lower()
+    found["config"]["poison"] = word_of(group.config.poison)
+    found["config"]["behind"] = word_of(group.config.behind)
+    found["lag"] = group.lag
+    del found["listed_lag"]
     if group.positions:
-        found["lag"] = group.lag
-        found["lag_ms"] = max(one.lag_ms for one in group.positions)
+        found["lag_ms"] = group.lag_ms
     else:
         del found["positions"]
     return found
@@ -195,7 +176,7 @@ def _print_group(group: GroupInfo, chosen: Choices) -> None:
         print_json(group_json(group))
         return
     config = group.config
-    oldest_ms = group.lag_ms
+    oldest_ms = group.lag_ms or 0
     facts: dict[str, object] = {
         "group": group.name,
         "kind": group.kind.name.lower() + (", paused" if group.paused else ""),
@@ -211,7 +192,7 @@ def _print_group(group: GroupInfo, chosen: Choices) -> None:
             "when behind": config.behind.name.lower(),
         }
     if group.kind is GroupKind.STREAM:
-        facts["poison"] = config.poison.name.lower().replace("_", "-")
+        facts["poison"] = word_of(config.poison)
     for name, value in facts.items():
         print(f"{name:<13} {value}")
     print()

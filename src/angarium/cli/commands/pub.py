@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from angarium.cli.complaints import Refusal
 from angarium.cli.grammar.quantities import NO_LIMIT
+from angarium.cli.guesses import nearest
 from angarium.cli.input import STANDARD_INPUT, size_of, values
 from angarium.cli.output import print_json_line
 from angarium.cli.progress import Progress
 from angarium.cli.session import talk
+from angarium.errors import NotFound
 from angarium.modes import DeliveryMode
 
 if TYPE_CHECKING:
@@ -73,6 +76,7 @@ class _Publishing:
         self._headers = [(name, value.encode()) for name, value in options.headers]
         self._mode = DeliveryMode[options.mode.upper()] if options.mode else None
         self._due = 0.0
+        self._has_begun = False
 
     def shares(self, found: list[bytes]) -> Iterator[list[bytes]]:
         """Cut what was read into what may leave at once."""
@@ -93,6 +97,22 @@ class _Publishing:
 
     async def publish(self, found: Sequence[bytes | None]) -> tuple[Ack, ...]:
         """Publish some records; one acknowledgement per batch they were packed into."""
+        if self._has_begun:
+            return await self._send(found)
+        self._has_begun = True
+        topic = self._options.topic
+        known = await _topics_instead_of(self._client, topic)
+        try:
+            acks = await self._send(found)
+        except NotFound as error:
+            if near := nearest(topic, known):
+                error.add_note(f"Did you mean {near}?")
+            raise
+        if known is not None and not self._options.quiet:
+            _tell_made(topic, near=nearest(topic, known))
+        return acks
+
+    async def _send(self, found: Sequence[bytes | None]) -> tuple[Ack, ...]:
         keys, contents = self._keyed(found)
         now = time.time_ns() // 1_000
         times = {
@@ -124,6 +144,25 @@ class _Publishing:
         if not all(middle for _, middle, _ in parts):
             raise Refusal(f"a line without {separator!r}, which should part key and value")
         return [key for key, _, _ in parts], [value for _, _, value in parts]
+
+
+async def _topics_instead_of(client: Client, topic: str) -> list[str] | None:
+    """Return the topics there are, if `topic` is none of them; None if it is there."""
+    try:
+        await client.describe_topic(topic)
+    except NotFound:
+        return [one.name for one in await client.list_topics()]
+    return None
+
+
+def _tell_made(topic: str, *, near: str | None) -> None:
+    """Say that publishing made a topic: who mistyped a name would look for the records for long."""
+    guess = f"; did you mean {near}?" if near else "."
+    print(
+        f"angarium: there was no topic {topic!r}: publishing made it, with one partition{guess}"
+        f" `angarium topic delete {topic}` takes it away again.",
+        file=sys.stderr,
+    )
 
 
 @dataclass(slots=True)

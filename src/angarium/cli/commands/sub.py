@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import fnmatch
+import sys
 from contextlib import aclosing
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from angarium.cli.complaints import Refusal
 from angarium.cli.consuming import consume, start_like
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from angarium.cli.profiles import Choices
     from angarium.client import Client, ReceivedBatch, StartLike
 
+_FROM_NOW_ON: Final = (
+    "What is published from now on is shown; --from earliest begins with what is there."
+)
+
 
 def run(options: Namespace) -> int:
     """Print records until there are enough, or until the end, or for ever."""
@@ -30,8 +35,11 @@ def run(options: Namespace) -> int:
             await consume(client, options, printer)
             return 0
         start = start_like(options.start or From("live" if options.follow else "earliest"))
-        batches = _following if options.follow else _standing
-        async with aclosing(batches(client, options.topics, start)) as found:
+        if options.follow:
+            batches = _following(client, options.topics, start, is_told=options.start is None)
+        else:
+            batches = _standing(client, options.topics, start)
+        async with aclosing(batches) as found:
             async for batch in found:
                 if options.partition not in (None, batch.partition):
                     continue
@@ -45,9 +53,12 @@ def run(options: Namespace) -> int:
 
 
 async def _following(
-    client: Client, topics: list[str], start: StartLike
+    client: Client, topics: list[str], start: StartLike, *, is_told: bool
 ) -> AsyncGenerator[ReceivedBatch, None]:
     async with client.subscribe(*topics, start=start) as subscription:
+        if is_told and sys.stdout.isatty():
+            # Without a word it would look as if there were nothing, or nothing worked.
+            print(_FROM_NOW_ON, file=sys.stderr)
         async for batch in subscription.batches():
             yield batch
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from angarium.api import TopicConfig
 from angarium.cli.complaints import Refusal
-from angarium.cli.grammar.quantities import NO_LIMIT, shown_duration, shown_size, shown_time
+from angarium.cli.grammar.quantities import shown_duration, shown_size, shown_time
 from angarium.cli.in_sync import as_leaders_see
 from angarium.cli.output import print_json, print_table
 from angarium.cli.session import talk
+from angarium.cli.settings import changed, shown
 from angarium.errors import AlreadyExists
-from angarium.modes import DeliveryMode
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -25,11 +25,15 @@ if TYPE_CHECKING:
     from angarium.ids import NodeId
 
 
+TROUBLES_SHOWN_MAX: Final = 3
+"""So many partitions without a leader are told of in a sentence each: most lack the same nodes."""
+
+
 def create(options: Namespace) -> int:
     """Create a topic."""
 
     async def work(client: Client, chosen: Choices) -> int:
-        config = changed(TopicConfig(replication=options.replication), options)
+        config = changed(TopicConfig(), options)
         try:
             topic = await client.create_topic(
                 options.name, partitions=options.partitions, config=config
@@ -119,36 +123,6 @@ def delete(options: Namespace) -> int:
     return talk(options, work)
 
 
-def changed(config: TopicConfig, options: Namespace) -> TopicConfig:
-    """Return `config` with what the flags say."""
-    given: dict[str, Any] = {}
-    if options.mode is not None:
-        given["mode"] = DeliveryMode[options.mode.upper()]
-    for field, value in (
-        ("retention_ms", options.retention),
-        ("retention_bytes", options.retention_bytes),
-        ("expiry_ms", options.expiry),
-    ):
-        if value is not None:
-            given[field] = None if value == NO_LIMIT else value
-    if options.retention_groups is not None:
-        given["retention_groups"] = options.retention_groups == "yes"
-    for field, value in (
-        ("cleanup", options.cleanup),
-        ("tombstone_ms", options.tombstone),
-        ("dirty_percent", options.dirty_percent),
-    ):
-        if value == NO_LIMIT:
-            raise Refusal("--tombstone: a time, for example 1d")
-        if value is not None:
-            given[field] = value
-    if options.batch_bytes_max is not None:
-        if options.batch_bytes_max == NO_LIMIT:
-            raise Refusal("--batch-bytes-max: batches have to have a limit")
-        given["batch_bytes_max"] = options.batch_bytes_max
-    return msgspec.structs.replace(config, **given)
-
-
 def topic_json(topic: TopicInfo) -> dict[str, Any]:
     """Return a topic for JSON; modes by name, times in µs since 1970."""
     found: dict[str, Any] = msgspec.to_builtins(topic)
@@ -160,21 +134,14 @@ def _print_topic(topic: TopicInfo, chosen: Choices) -> None:
     if chosen.is_json:
         print_json(topic_json(topic))
         return
-    config = topic.config
     facts = {
         "topic": topic.name,
         "id": topic.id,
         "created": shown_time(topic.created_at),
-        "mode": config.mode.name.lower(),
-        "retention": shown_duration(config.retention_ms),
-        "retention size": shown_size(config.retention_bytes),
-        "until consumed": "yes" if config.retention_groups else "no",
-        "expiry": shown_duration(config.expiry_ms),
-        "cleanup": config.cleanup,
-        "largest batch": shown_size(config.batch_bytes_max),
+        **shown(topic.config),
     }
     for name, value in facts.items():
-        print(f"{name:<15} {value}")
+        print(f"{name:<17} {value}")
     print()
     print_table(
         ("partition", "leader", "replicas", "in sync", "start", "end"),
@@ -191,7 +158,13 @@ def _print_topic(topic: TopicInfo, chosen: Choices) -> None:
         ],
         none="It has no partitions.",
     )
-    if any(one.in_sync is None for one in topic.partitions):
+    troubles = [one.trouble for one in topic.partitions if one.trouble]
+    for trouble in troubles[:TROUBLES_SHOWN_MAX]:
+        print(f"\n{trouble}")
+    if len(troubles) > TROUBLES_SHOWN_MAX:
+        more = len(troubles) - TROUBLES_SHOWN_MAX
+        print(f"\n{more} more partitions have no leader either; --format json says why of each.")
+    if any(one.in_sync is None and not one.trouble for one in topic.partitions):
         print("\nOnly a partition's leader knows who is in sync; where there is -, none answered.")
 
 

@@ -31,6 +31,14 @@ def add(words: Words) -> None:
         help="a web page from elsewhere whose scripts may use it; may be repeated",
     )
     parser.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name under which it may be asked besides localhost, IP addresses and the one it"
+        " listens on; may be repeated",
+    )
+    parser.add_argument(
         "--insecure",
         action="store_true",
         help="listen beyond this machine although there is no authentication",

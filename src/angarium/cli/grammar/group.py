@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from angarium.cli.grammar.quantities import duration_ms, start
-from angarium.cli.grammar.words import natural, positive
+from angarium.cli.grammar.quantities import start
+from angarium.cli.grammar.settings import add_group_settings
+from angarium.cli.grammar.words import natural
 
 if TYPE_CHECKING:
     from angarium.cli.grammar.words import Words
 
 KINDS = ("queue", "key", "stream")
-POISONS = ("dead-letter", "retry", "stop")
-BEHINDS = ("error", "jump")
 
 _SEEK = """\
 What the group's consumers hold at that moment is taken from them, and what it had acknowledged
@@ -36,35 +35,7 @@ def add(words: Words) -> None:
 
     alter = family.add("alter", "change a group's settings", run="group:alter")
     alter.add_argument("name", metavar="GROUP")
-    alter.add_argument(
-        "--max-attempts",
-        type=positive,
-        metavar="N",
-        help="how often a record is tried before it becomes a dead letter",
-    )
-    alter.add_argument(
-        "--ack-timeout",
-        type=duration_ms,
-        metavar="TIME",
-        help="how long a consumer that falls silent keeps its records, e.g. 30s",
-    )
-    alter.add_argument(
-        "--backoff-min", type=duration_ms, metavar="TIME", help="the pause after the first failure"
-    )
-    alter.add_argument(
-        "--backoff-max", type=duration_ms, metavar="TIME", help="the longest pause between attempts"
-    )
-    alter.add_argument("--dead-letter-topic", metavar="TOPIC", help="where dead letters go")
-    alter.add_argument(
-        "--poison",
-        choices=POISONS,
-        help="stream groups: what to do with a record whose attempts are used up",
-    )
-    alter.add_argument(
-        "--behind",
-        choices=BEHINDS,
-        help="when records were trimmed away unseen: tell the consumers, or jump over the gap",
-    )
+    alter.add_later(add_group_settings)
 
     seek = family.add("seek", "move a group to another place", run="group:seek", more=_SEEK)
     seek.add_argument("name", metavar="GROUP")

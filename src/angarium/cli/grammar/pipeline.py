@@ -26,6 +26,7 @@ A pipeline is a small file (docs/guides/pipelines.md):
 
     [sink]
     topic = "loud-orders"
+    createTopic = true
 
 Needs the extra: pip install 'angarium[spark]'; archives and tables also 'angarium[lake]'."""
 

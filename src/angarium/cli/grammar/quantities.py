@@ -7,7 +7,8 @@ import re
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+from angarium import durations
+from angarium.durations import UNITS_MS
 
 _BYTES: Final = {
     "": 1,
@@ -41,21 +42,17 @@ def duration_ms(text: str) -> int:
     """Read a duration such as 500ms, 15m or 7d; "none" is no limit."""
     if text == "none":
         return NO_LIMIT
-    found = _AMOUNT.fullmatch(text.strip())
-    if found is None or found[2] not in _MS:
+    found = durations.duration_ms(text)
+    if found is None or found != int(found):
         raise argparse.ArgumentTypeError(
             f'{text!r} is no duration; write a number and ms, s, m, h, d or w, or "none"'
         )
-    return int(found[1]) * _MS[found[2]]
+    return int(found)
 
 
 def seconds(text: str) -> float:
     """Read a positive number of seconds, or of the unit behind it: 30, 0.5, 30s, 2m, 500ms."""
-    number = text.rstrip("dhmsw")
-    try:
-        value = float(number) * _MS[text[len(number) :] or "s"] / 1_000
-    except (ValueError, KeyError):
-        value = -1.0
+    value = (durations.duration_ms(text if text[-1:].isalpha() else f"{text}s") or 0) / 1_000
     if not 0.0 < value <= 86_400.0:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a number of seconds up to a day; 30, 30s, 2m and 500ms are"
@@ -102,19 +99,19 @@ def shown_duration(ms: int | None) -> str:
     if ms is None:
         return "none"
     # Weeks are read and not written: most people think of retention in days.
-    unit = next(unit for unit in ("d", "h", "m", "s", "ms") if ms % _MS[unit] == 0)
-    return f"{ms // _MS[unit]}{unit}" if ms else "0s"
+    unit = next(unit for unit in ("d", "h", "m", "s", "ms") if ms % UNITS_MS[unit] == 0)
+    return f"{ms // UNITS_MS[unit]}{unit}" if ms else "0s"
 
 
 def shown_age(ms: int) -> str:
     """Return how old something is, in one or two units: 3.2s, 11m 51s, 2h 5m, 3d 1h."""
-    if ms < _MS["m"]:
+    if ms < UNITS_MS["m"]:
         return f"{ms / 1000:.1f}s"
     larger, smaller = next(
-        (one, below) for one, below in (("d", "h"), ("h", "m"), ("m", "s")) if ms >= _MS[one]
+        (one, below) for one, below in (("d", "h"), ("h", "m"), ("m", "s")) if ms >= UNITS_MS[one]
     )
-    rest = ms % _MS[larger] // _MS[smaller]
-    return f"{ms // _MS[larger]}{larger}" + (f" {rest}{smaller}" if rest else "")
+    rest = ms % UNITS_MS[larger] // UNITS_MS[smaller]
+    return f"{ms // UNITS_MS[larger]}{larger}" + (f" {rest}{smaller}" if rest else "")
 
 
 def shown_size(size: int | None) -> str:

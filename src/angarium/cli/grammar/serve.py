@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from angarium.cli.grammar.words import natural, port, positive
+from angarium.cli.grammar.words import natural, port, port_or_off, positive
 
 if TYPE_CHECKING:
     from angarium.cli.grammar.words import Words
 
 _MORE = """\
-A flag wins over the environment (ANGARIUM_NODE_DATA, ANGARIUM_LISTEN_WIRE, ...), that over the
+A flag wins over the environment (ANGARIUM_NODE_DATA, ANGARIUM_LISTEN_WIRE_PORT, ...), that over the
 file, that over the default; docs/reference/node-toml.md has every setting. A cluster is formed
 once, by one node with --form; every other node comes in with --join. SIGTERM or Ctrl-C stops the
 node gracefully, SIGUSR2 switches debug logging on and off."""
@@ -44,8 +44,8 @@ def add(words: Words) -> None:
     parser.add_argument("--listen", metavar="HOST", help="the interface for all doors")
     parser.add_argument("--advertise", metavar="HOST", help="the host that others dial")
     parser.add_argument("--wire-port", type=port, metavar="PORT", help="for nodes and clients")
-    parser.add_argument("--grpc-port", type=port, metavar="PORT", help="for gRPC")
-    parser.add_argument("--http-port", type=port, metavar="PORT", help="for HTTP")
+    parser.add_argument("--grpc-port", type=port_or_off, metavar="PORT", help='for gRPC, or "off"')
+    parser.add_argument("--http-port", type=port_or_off, metavar="PORT", help='for HTTP, or "off"')
     parser.add_argument(
         "--insecure",
         action="store_true",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from angarium.cli.grammar.quantities import seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 _NEGATIVE = re.compile(r"-[0-9][0-9.]*[a-z]{0,2}")
 
@@ -25,6 +25,22 @@ class Parser(argparse.ArgumentParser):
         # argparse takes what this fits for a value and not for a flag. `--from -15m` is one.
         self._negative_number_matcher = _NEGATIVE
         self._is_mixing = False
+        self._later: Callable[[argparse.ArgumentParser], None] | None = None
+
+    def add_later(self, add: Callable[[argparse.ArgumentParser], None]) -> None:
+        """Have `add` add flags when this parser is used, because that takes a while."""
+        self._later = add
+
+    def complete(self) -> None:
+        """Add what was left for later."""
+        add, self._later = self._later, None
+        if add is not None:
+            add(self)
+
+    def format_help(self) -> str:
+        """Return the help."""
+        self.complete()
+        return super().format_help()
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
@@ -35,6 +51,7 @@ class Parser(argparse.ArgumentParser):
         may stand between values, `pub demo --key k v`, which argparse takes for a mistake unless
         it is asked for its other way, and that one comes back here.
         """
+        self.complete()
         if self._is_mixing or self._subparsers is not None:
             found, unknown = super().parse_known_args(args, namespace)
         else:
@@ -70,11 +87,11 @@ def _nearest(written: str, known: Iterable[str]) -> str:
 class Words:
     """The words that may follow a word."""
 
-    def __init__(self, choices: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    def __init__(self, choices: argparse._SubParsersAction[Parser]) -> None:
         self._choices = choices
 
     @classmethod
-    def below(cls, parser: argparse.ArgumentParser) -> Words:
+    def below(cls, parser: Parser) -> Words:
         """Return the (still empty) list of words that may follow what `parser` reads."""
         choices = parser.add_subparsers(title="words", metavar="WORD", dest=argparse.SUPPRESS)
         return cls(choices)
@@ -87,7 +104,7 @@ class Words:
         run: str,
         more: str = "",
         connects: bool = True,
-    ) -> argparse.ArgumentParser:
+    ) -> Parser:
         """Add a command that `run` ("module:function") does; return its parser."""
         parser = self._add(name, sentence, more)
         parser.set_defaults(run=run)
@@ -101,7 +118,7 @@ class Words:
         parser.set_defaults(run="help:family", family=parser)
         return Words.below(parser)
 
-    def _add(self, name: str, sentence: str, more: str) -> argparse.ArgumentParser:
+    def _add(self, name: str, sentence: str, more: str) -> Parser:
         return self._choices.add_parser(
             name,
             help=sentence,
@@ -158,6 +175,11 @@ def positive(text: str) -> int:
     if value == 0:
         raise argparse.ArgumentTypeError(f"it has to be 1 or more, not {text}")
     return value
+
+
+def port_or_off(text: str) -> int | str:
+    """Read a port, or the word that leaves a door closed."""
+    return text if text == "off" else port(text)
 
 
 def port(text: str) -> int:

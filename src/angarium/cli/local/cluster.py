@@ -17,14 +17,15 @@ from angarium.cli.dashboard import Dashboard
 from angarium.cli.local.compat import GEO_PASSWORD, Compat
 from angarium.cli.local.demo_pipeline import DemoPipeline, spark_is_installed
 from angarium.cli.local.folder import HOST, Folder, LocalNode, State
+from angarium.cli.local.node_file import is_edited
 from angarium.cli.local.processes import Child, stop_all
 from angarium.cli.output import readable
 from angarium.cli.overview import Overview, Seen, overview
 from angarium.cli.own_name import own_name
 from angarium.cli.probe import Probe
 from angarium.cli.profiles import LOCAL_FOLDER
+from angarium.doors.status import Exit
 from angarium.errors import AlreadyExists, AngariumError
-from angarium.node.catalog import WAS_REMOVED
 from angarium.security import PasswordHash
 
 DEMO: Final = "demo"
@@ -32,6 +33,9 @@ DEMO_PARTITIONS: Final = 3
 
 START_SECONDS_MAX: Final = 60.0
 """A cluster that is not ready by then is stopped, with the reason as far as it is known."""
+
+PATIENCE_SECONDS: Final = 5.0
+"""A start that takes longer says what it waits for, and again after as long."""
 
 REFRESH_SECONDS: Final = 0.5
 EAGER_SECONDS: Final = 0.05
@@ -49,6 +53,9 @@ class LocalCluster:
         self._with_pipeline = with_pipeline
         self._pipeline: DemoPipeline | None = None
         self._compat = compat
+        self._edited = [
+            path for path in map(folder.settings, (one.number for one in nodes)) if is_edited(path)
+        ]
         user_hash = str(PasswordHash.of(GEO_PASSWORD)) if "geo" in compat.profiles else ""
         self._nodes = {node.number: node for node in nodes}
         self._children = {
@@ -66,8 +73,8 @@ class LocalCluster:
         self._stop = asyncio.Event()
         self._dashboard = Dashboard(title=f"Angarium {angarium.__version__}")
         self._last: Overview | None = None
-        self._refusal = ""
-        """What the cluster said last to what it was asked to do."""
+        self._hindrance = ""
+        """What the start waits for: a node that does not answer, or does not do as asked."""
 
     async def run(self) -> int:
         """Start everything, show it, and stop everything."""
@@ -100,6 +107,9 @@ class LocalCluster:
     async def _start(self) -> None:
         began = time.monotonic()
         self._dashboard.say(f"starting {len(self._nodes)} nodes in {self._folder.path}")
+        for path in self._edited:
+            self._dashboard.say(f"{path.name} was edited and is kept; delete it for a new one")
+        told = asyncio.create_task(self._tell_what_is_waited_for())
         try:
             async with asyncio.timeout(START_SECONDS_MAX):
                 await self._start_nodes()
@@ -108,7 +118,12 @@ class LocalCluster:
                     self._check_children()
                     await asyncio.sleep(EAGER_SECONDS)
         except TimeoutError:
-            raise Refusal(self._why_not_ready()) from None
+            raise Refusal(
+                f"the cluster was not ready after {START_SECONDS_MAX:.0f} s:"
+                f" {self._waited_for()}. The logs are in {self._folder.path}/node-*.log."
+            ) from None
+        finally:
+            told.cancel()
         self._write_state()
         self._dashboard.say(f"ready after {time.monotonic() - began:.1f} s")
         self._dashboard.footer = self._footer()
@@ -128,9 +143,11 @@ class LocalCluster:
             await self._answer_of(number)
 
     async def _answer_of(self, number: int) -> None:
+        self._hindrance = f"node {number} does not answer at {self._nodes[number].wire} yet"
         while await self._probes[number].view() is None:
             self._check_children()
             await asyncio.sleep(EAGER_SECONDS)
+        self._hindrance = ""
 
     async def _create_demo(self) -> None:
         """Create the topic; a cluster that is just being formed may refuse at first."""
@@ -142,11 +159,11 @@ class LocalCluster:
             except AlreadyExists:
                 return
             except AngariumError as error:
-                self._refusal = f"the topic {DEMO} cannot be created: {error}"
+                self._hindrance = f"the topic {DEMO} cannot be created: {error}"
                 self._check_children()
                 await asyncio.sleep(EAGER_SECONDS)
             else:
-                self._refusal = ""
+                self._hindrance = ""
                 return
 
     def _is_ready(self, now: Overview) -> bool:
@@ -158,8 +175,7 @@ class LocalCluster:
         for number, child in self._children.items():
             if child.ending:
                 lines = child.last_lines(5)
-                unknown = f"there is no node {self._nodes[number].id}"
-                if any(WAS_REMOVED in line or unknown in line for line in lines):
+                if child.status == Exit.REMOVED:
                     # Without its folder it would ask to come back under the id that is gone.
                     wire_port = self._nodes[number].wire_port
                     self._nodes[number] = LocalNode(number=number, wire_port=wire_port)
@@ -175,18 +191,17 @@ class LocalCluster:
                     f" {self._folder.log(number)}:\n{said}"
                 )
 
-    def _why_not_ready(self) -> str:
-        silent = [
-            str(node.address)
-            for node in (self._last.nodes if self._last else ())
-            if not node.is_alive
-        ]
-        rest = "not every partition has a leader" if self._last else "no node has answered yet"
-        why = self._refusal or (f"no answer from {', '.join(silent)}" if silent else rest)
-        return (
-            f"the cluster was not ready after {START_SECONDS_MAX:.0f} s: {why}. The logs are in"
-            f" {self._folder.path}/node-*.log."
-        )
+    async def _tell_what_is_waited_for(self) -> None:
+        while True:
+            await asyncio.sleep(PATIENCE_SECONDS)
+            self._dashboard.say(f"still starting: {self._waited_for()}")
+
+    def _waited_for(self) -> str:
+        if self._hindrance:
+            return self._hindrance
+        nodes = self._last.nodes if self._last else ()
+        silent = ", ".join(str(node.address) for node in nodes if not node.is_alive)
+        return f"no answer from {silent}" if silent else "not every partition has a leader"
 
     # --- running ----------------------------------------------------------------------------
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 PROFILES: Final = ("hermes", "bale", "geo")
 
-GEO_USER: Final = "angarium"
-GEO_PASSWORD: Final = "angarium"  # noqa: S105  (of a cluster that only this machine can reach)
-"""Whom a local cluster knows: clients of geo have to say who they are."""
+GEO_USER: Final = "admin"
+GEO_PASSWORD: Final = "password"  # noqa: S105  (of a cluster that only this machine can reach)
+"""Whom a local cluster knows: clients of geo have to say who they are, and say this unless told."""
 
 _ORIGINAL: Final[Mapping[str, Sequence[tuple[str, int, int]]]] = {
     "hermes": (("hermes_grpc_port", 50_051, 1), ("hermes_http_port", 8_080, 1)),

@@ -2,7 +2,7 @@
 
 up.lock       locked by the `angarium up` that runs; the lock goes with that process, always
 up.json       what it runs: process ids and ports, for whoever comes second
-node-1.toml   a node's settings, written anew at each start
+node-1.toml   a node's settings, written at each start until somebody edits them
 node-1/       its data
 node-1.log    what it says
 """
@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from angarium.app.addresses import Address
+from angarium.app.processes import is_new
 from angarium.cli.complaints import Refusal
+from angarium.cli.local.node_file import write_unless_edited
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,8 +119,7 @@ class Folder:
 
     def is_new(self, number: int) -> bool:
         """Tell whether a node has no data."""
-        data = self.data(number)
-        return not data.is_dir() or not any(data.iterdir())
+        return is_new(self.data(number))
 
     def log(self, number: int) -> Path:
         """Return the file a node logs to."""
@@ -148,7 +149,8 @@ class Folder:
     def write_settings(self, node: LocalNode, others: list[LocalNode], *, more: str = "") -> Path:
         """Write a node's node.toml; the very first one forms the cluster, all others join it.
 
-        `more` are further sections.
+        `more` are further sections. One that was edited is kept; raises `Refusal` if the node
+        cannot be started with it.
         """
         data = self.data(node.number)
         join = ", ".join(f'"{other.wire}"' for other in others)
@@ -162,7 +164,6 @@ class Folder:
             # Also for members of long standing: all ports may have changed since.
             entry = f"join = [{join}]"
         content = f"""\
-# Written by `angarium up` at each start.
 [node]
 data = "{data.name}"
 {entry}
@@ -173,6 +174,10 @@ wire_port = {node.wire_port}
 grpc_port = {node.grpc_port}
 http_port = {node.http_port}
 {more}"""
-        path = self.path / f"node-{node.number}.toml"
-        path.write_text(content, encoding="utf-8")
+        path = self.settings(node.number)
+        write_unless_edited(path, content, is_new=self.is_new(node.number))
         return path
+
+    def settings(self, number: int) -> Path:
+        """Return the file of a node's settings."""
+        return self.path / f"node-{number}.toml"

@@ -33,6 +33,8 @@ class Child:
         self._settings = settings
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
+        self._log_begin = 0
+        """Where in the log its latest start began."""
 
     def start(self) -> None:
         """Start it, or start it again."""
@@ -40,6 +42,7 @@ class Child:
             self._log.replace(self._log.with_suffix(".log.old"))
         command = [sys.executable, "-m", "angarium", "serve", "--config", str(self._settings)]
         with self._log.open("ab") as log:
+            self._log_begin = log.tell()
             self._process = subprocess.Popen(  # noqa: S603  (our own command)
                 [*command, "--parent", str(os.getpid())],
                 stdin=subprocess.DEVNULL,
@@ -60,9 +63,14 @@ class Child:
         return self._process is not None and self._process.poll() is None
 
     @property
+    def status(self) -> int | None:
+        """Its exit status; None while it runs."""
+        return None if self._process is None else self._process.poll()
+
+    @property
     def ending(self) -> str:
         """How it ended, in words; empty while it runs."""
-        status = None if self._process is None else self._process.poll()
+        status = self.status
         if status is None:
             return ""
         if status < 0:
@@ -84,9 +92,9 @@ class Child:
             self._process.send_signal(number)
 
     def last_lines(self, count: int) -> list[str]:
-        """Return the end of its log."""
+        """Return the end of its log, as far as it is about the latest start."""
         with self._log.open("rb") as log:
-            log.seek(max(0, self._log.stat().st_size - 8192))
+            log.seek(max(self._log_begin, self._log.stat().st_size - 8192))
             return log.read().decode("utf-8", "replace").splitlines()[-count:]
 
 

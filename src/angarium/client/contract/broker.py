@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
 from typing import TYPE_CHECKING
 
 from angarium.api import Ack, FetchResult
@@ -12,8 +10,6 @@ from angarium.client.administration import Administration
 from angarium.client.contract.consuming import RemoteConsumption
 from angarium.client.contract.subscribing import RemoteSubscription
 from angarium.client.groups.administration import GroupAdministration
-from angarium.errors import AngariumError, LimitExceeded, NotLeader, OutcomeUnknown
-from angarium.wire import DeadlineExceeded
 from angarium.wire.operations import (
     FetchAnswer,
     FetchHeader,
@@ -41,7 +37,6 @@ if TYPE_CHECKING:
     from angarium.client.client import Client
     from angarium.client.reach import Reach
     from angarium.ids import Offset
-    from angarium.wire import Connection, Frame, Header
 
 
 class RemoteBroker(Administration, GroupAdministration):
@@ -62,11 +57,12 @@ class RemoteBroker(Administration, GroupAdministration):
 
     async def publish(self, request: PublishRequest) -> tuple[Ack, ...]:
         """Have batches stored by the partition's leader; repeated only if nothing had happened."""
-        frame = await self._send(
+        frame = await self._reach.calls.ask(
             Operation.PUBLISH,
             PublishHeader(request.topic, request.partition, request.mode),
             request.batches,
-            place=(request.topic, request.partition),
+            partition=(request.topic, request.partition),
+            may_repeat=False,
         )
         return frame.read(PublishAnswer).acks
 
@@ -75,44 +71,14 @@ class RemoteBroker(Administration, GroupAdministration):
         header = PublishSequencedHeader(
             request.producer, request.epoch, request.sequence, request.topic, request.partition
         )
-        frame = await self._send(
+        frame = await self._reach.calls.ask(
             Operation.PUBLISH_SEQUENCED,
             header,
             request.batches,
-            place=(request.topic, request.partition),
+            partition=(request.topic, request.partition),
+            may_repeat=False,
         )
         return frame.read(Ack)
-
-    async def _send(
-        self,
-        operation: Operation,
-        header: Header,
-        payload: Sequence[bytes | bytearray | memoryview],
-        *,
-        place: tuple[str, int],
-    ) -> Frame:
-        reach = self._reach
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + reach.settings.request_timeout_s
-        failures = 0
-        while True:
-            connection: Connection | None = None
-            try:
-                connection = await reach.routes.connection_for(*place)
-                return await connection.request(
-                    operation, header, payload, timeout_s=max(0.001, deadline - loop.time())
-                )
-            except AngariumError as error:
-                is_unknown = isinstance(error, OutcomeUnknown | DeadlineExceeded | LimitExceeded)
-                if not error.retriable or is_unknown:
-                    raise
-                hint = error.leader if isinstance(error, NotLeader) else None
-                reach.routes.learn_leader(*place, hint)
-                pause_s = reach.settings.backoff.pause_s(failures, random.random())
-                failures += 1
-                if loop.time() + pause_s >= deadline:
-                    raise
-            await asyncio.sleep(pause_s)
 
     async def fetch(self, request: FetchRequest) -> FetchResult:
         """Return committed batches."""
@@ -148,7 +114,13 @@ class RemoteBroker(Administration, GroupAdministration):
 
     async def subscribe(self, interests: Sequence[Interest]) -> Subscription:
         """Begin to deliver partitions, from one of the nodes; it does not resume by itself."""
-        return RemoteSubscription(await self._reach.routes.any_connection(), interests)
+        reach = self._reach
+        return await RemoteSubscription.begun(
+            await reach.routes.any_connection(),
+            self,
+            interests,
+            timeout_s=reach.settings.attempt_timeout_s,
+        )
 
     # --- groups -----------------------------------------------------------------------------
 

@@ -51,7 +51,11 @@ class RemoteConsumption:
     async def begun(cls, connection: Connection, request: ConsumeRequest) -> RemoteConsumption:
         """Join the group; raises why not."""
         stream = connection.open_stream(Operation.CONSUME, ConsumeHeader(request))
-        frame = await stream.receive()
+        try:
+            frame = await stream.receive()
+        except BaseException:
+            stream.cancel()  # or it would join all the same, with nobody to take anything
+            raise
         if frame is None:
             raise Unreachable("the node ended the consumption before it began")
         joined = _heard(frame)
@@ -98,13 +102,15 @@ class RemoteConsumption:
 
     async def close(self, *, lost: bool = False) -> None:
         """Leave the group; `lost`: without a word."""
-        if not lost and not self._reading.done():
-            # A goodbye; the node hears it as the end of what we say.
-            with suppress(AngariumError):
-                self._stream.end()
-                await asyncio.wait((self._reading,), timeout=1.0)
-        self._stream.cancel()
-        self._reading.cancel()
+        try:
+            if not lost and not self._reading.done():
+                # A goodbye; the node hears it as the end of what we say.
+                with suppress(AngariumError):
+                    self._stream.end()
+                    await asyncio.wait((self._reading,), timeout=1.0)
+        finally:
+            self._stream.cancel()
+            self._reading.cancel()
         await asyncio.wait((self._reading,))
 
     async def _read(self) -> None:

@@ -2,52 +2,98 @@
 
 from __future__ import annotations
 
+import asyncio
 from itertools import count
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
-from angarium.api import Delivery
+from angarium.api import Delivery, Interest, Place, Start
+from angarium.api.reading import check_start
 from angarium.batch import split
+from angarium.errors import no_partition
 from angarium.wire.error_codec import Failure, error_of
-from angarium.wire.operations import Drop, Ended, Operation, Told, Want, Wants
+from angarium.wire.errors import StreamCancelled
+from angarium.wire.operations import Drop, Ended, Operation, Told, TopicHeader, Want, Wants
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from angarium.api import Interest
+    from angarium.api import TopicInfo
+    from angarium.ids import Offset
     from angarium.wire import Connection
+
+
+class Places(Protocol):
+    """Who knows what topics look like, and where their partitions end."""
+
+    async def describe_topic(self, name: str) -> TopicInfo:
+        """Return one topic; `NotFound`."""
+
+    async def find_offset(self, topic: str, partition: int, start: Start) -> Offset:
+        """Return the offset that `start` stands for."""
 
 
 class RemoteSubscription:
     """Some partitions, delivered by one node."""
 
-    def __init__(self, connection: Connection, interests: Sequence[Interest]) -> None:
-        """Open the stream; a refusal shows when the first delivery is asked for."""
+    def __init__(self, connection: Connection, wants: Sequence[Interest]) -> None:
+        """Open the stream, whatever becomes of it; `begun` knows that it is in place."""
+        self._connection = connection
+        self._closed = False
         self._numbers = count(1)
         self._places: dict[int, tuple[str, int]] = {}
-        wants = Wants(tuple(self._want(one) for one in interests))
-        self._stream = connection.open_stream(Operation.SUBSCRIBE, wants)
+        opening = Wants(tuple(self._want(one) for one in wants))
+        self._stream = connection.open_stream(Operation.SUBSCRIBE, opening)
+        self._known: Places | None = None
+        self._timeout_s = 0.0
+
+    @classmethod
+    async def begun(
+        cls,
+        connection: Connection,
+        places: Places,
+        interests: Sequence[Interest],
+        *,
+        timeout_s: float,
+    ) -> RemoteSubscription:
+        """Subscribe; raises what is wrong with one of the interests."""
+        wants = await _checked(places, interests)
+        subscription = cls(connection, wants)
+        subscription._known, subscription._timeout_s = places, timeout_s
+        try:
+            await subscription._in_place(wants)
+        except BaseException:
+            await subscription.close()
+            raise
+        return subscription
 
     async def __aiter__(self) -> AsyncIterator[Delivery]:
-        while (frame := await self._stream.receive()) is not None:
-            told: Told = frame.read(cast("type[Told]", Told))
-            place = self._places.get(told.number)
-            if place is None:
-                continue
-            if isinstance(told, Ended):
-                raise error_of(Failure(told.code, told.message))
-            yield Delivery(
-                topic=place[0],
-                partition=place[1],
-                batches=tuple(split(frame.payload)),
-                from_offset=told.from_offset,
-                expired=told.expired,
-                live=told.live,
-            )
+        try:
+            while (frame := await self._stream.receive()) is not None:
+                told: Told = frame.read(cast("type[Told]", Told))
+                place = self._places.get(told.number)
+                if place is None:
+                    continue
+                if isinstance(told, Ended):
+                    raise error_of(Failure(told.code, told.message))
+                yield Delivery(
+                    topic=place[0],
+                    partition=place[1],
+                    batches=tuple(split(frame.payload)),
+                    from_offset=told.from_offset,
+                    expired=told.expired,
+                    live=told.live,
+                )
+        except StreamCancelled:
+            if not self._closed:
+                raise
 
     async def add(self, interests: Sequence[Interest]) -> None:
-        """Deliver these partitions, too."""
-        for one in interests:
+        """Deliver these partitions, too; raises what is wrong, and then adds none of them."""
+        assert self._known is not None, "only what was begun is added to"
+        wants = await _checked(self._known, interests)
+        for one in wants:
             await self._stream.send(self._want(one))
+        await self._in_place(wants)
 
     async def drop(self, topic: str, partition: int) -> None:
         """Deliver nothing more of a partition."""
@@ -57,9 +103,43 @@ class RemoteSubscription:
 
     async def close(self) -> None:
         """End it."""
+        self._closed = True
         self._stream.cancel()
+
+    async def _in_place(self, wants: Sequence[Interest]) -> None:
+        """Wait until the node has begun: nothing that passes from then on is missed."""
+        if wants:
+            # Behind the stream, over the same connection: an answer means that it is in place.
+            topic = TopicHeader(wants[0].topic)
+            await self._connection.request(
+                Operation.DESCRIBE_TOPIC, topic, timeout_s=self._timeout_s
+            )
 
     def _want(self, interest: Interest) -> Want:
         number = next(self._numbers)
         self._places[number] = (interest.topic, interest.partition)
         return Want(number, interest.topic, interest.partition, interest.start)
+
+
+async def _checked(places: Places, interests: Sequence[Interest]) -> list[Interest]:
+    """Return interests that a node will take, with an offset where they begin at the end.
+
+    A node that refuses one ends the whole stream, and says so only in place of a delivery. And it
+    looks for the end after the stream was opened: what is stored meanwhile would be missed.
+    """
+    for one in interests:
+        check_start(one.start)
+    for name in {one.topic for one in interests}:
+        partitions = len((await places.describe_topic(name)).partitions)
+        for one in interests:
+            if one.topic == name and not 0 <= one.partition < partitions:
+                raise no_partition(name, partitions, one.partition)
+    return list(await asyncio.gather(*(_placed(places, one) for one in interests)))
+
+
+async def _placed(places: Places, interest: Interest) -> Interest:
+    if interest.start.place is not Place.LATEST:
+        return interest
+    end = await places.find_offset(interest.topic, interest.partition, interest.start)
+    start = Start(Place.OFFSET, end)
+    return Interest(topic=interest.topic, partition=interest.partition, start=start)

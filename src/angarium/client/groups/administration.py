@@ -37,7 +37,7 @@ class GroupAdministration(ABC):
     def _reach(self) -> Reach: ...
 
     async def list_groups(self) -> tuple[GroupInfo, ...]:
-        """Return all groups, by name, without their positions."""
+        """Return all groups, by name, with their lag and without their positions."""
         frame = await self._reach.calls.ask(Operation.LIST_GROUPS)
         return frame.unpack(GroupsAnswer).groups
 

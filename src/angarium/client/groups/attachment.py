@@ -23,6 +23,7 @@ from angarium.client.groups.loans import Loan
 from angarium.client.groups.spans import count_in
 from angarium.errors import AngariumError, NotFound, OutcomeUnknown
 from angarium.kinds import GroupKind
+from angarium.retrying import Tries
 from angarium.wire import DeadlineExceeded, Unreachable
 from angarium.wire.error_codec import Failure, error_of
 from angarium.wire.operations import (
@@ -70,7 +71,7 @@ class Attachment:
         self._failure: AngariumError | None = None
         self._loop = asyncio.get_running_loop()
         self._reach = reach
-        self._handover = handover
+        self.handover = handover
         self._keep_s = keep_s
         self._serials = count(1)
         self._numbers = count(1)
@@ -116,7 +117,7 @@ class Attachment:
             await asyncio.wait(tasks)
         for desk in self.desks.values():
             self._give_up(desk, Unreachable("the consumer was closed"))
-        self._handover.end()
+        self.handover.end()
 
     async def cut_off(self) -> None:
         """Do nothing more, and say nothing about it."""
@@ -172,22 +173,30 @@ class Attachment:
     # --- joining, again and again ---------------------------------------------------------------
 
     async def _run(self) -> None:
-        failures = strikes = 0
+        strikes = 0
+        tries = Tries(self._reach.settings.backoff)
+        apart_since = self._loop.time()
         while True:
             connection: Connection | None = None
             try:
-                connection = await self._way(failures)
+                connection = await self._way(tries.failures)
                 await self._take_part(connection)
-                failures = strikes = 0  # ended in good order: the node is going away, or we are
+                # It ended in good order: the node is going away, or we are.
+                tries.succeeded()
+                strikes = 0
+                apart_since = self._loop.time()
             except AngariumError as error:
                 if self._stream is not None:
-                    failures = strikes = 0
+                    tries.succeeded()
+                    strikes = 0
+                    apart_since = self._loop.time()
                 strikes += not error.retriable
                 if strikes >= (STRIKES_MAX if isinstance(error, NotFound) else 1):
                     self._end(error)
                     return
                 self._last_error = error
                 _log.debug("group %s: %s", self.request.group, error)
+                self._reach.waiting.because(error, since=apart_since, now=self._loop.time())
             except Exception:
                 _log.exception("a consumer of %s met a mistake of ours", self.request.group)
                 self._end(OutcomeUnknown("the consumer met a mistake of ours; the log has it"))
@@ -199,8 +208,7 @@ class Attachment:
                 return
             if connection is not None and connection.is_open:
                 self._reach.routes.distrust(connection)
-            await asyncio.sleep(self._reach.settings.backoff.pause_s(failures, random.random()))
-            failures += 1
+            await tries.pause()
 
     async def _way(self, failures: int) -> Connection:
         """Return a connection to a node: at first one that leads some of the partitions."""
@@ -262,7 +270,7 @@ class Attachment:
             self._beginning.exception()  # whoever waits still gets it
         for desk in self.desks.values():
             self._give_up(desk, error)
-        self._handover.end(error)
+        self.handover.end(error)
 
     # --- what comes -------------------------------------------------------------------------------
 
@@ -299,7 +307,7 @@ class Attachment:
             keep_until=now + self._keep_s,
         )
         desk.loans[loan.serial] = loan
-        self._handover.put(Parcel(loan, payload))
+        self.handover.put(Parcel(loan, payload))
 
     def _take_answers(self, desk: Desk, settled: tuple[Settled, ...]) -> None:
         flight = desk.flight

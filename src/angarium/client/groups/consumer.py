@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from angarium.client.groups.handover import Handover
@@ -9,12 +10,11 @@ from angarium.client.groups.records import GroupBatch
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
-    from types import TracebackType
 
     from angarium.api import ConsumeRequest, GroupConfig
     from angarium.client.groups.attachment import Attachment
     from angarium.client.groups.keeper import Keeper
-    from angarium.client.groups.records import GroupRecord
+    from angarium.client.groups.records import GroupRecord, LoanedBatch, LoanedRecord
     from angarium.kinds import GroupKind
 
 AckMode: TypeAlias = Literal["manual", "auto"]
@@ -47,12 +47,13 @@ class Consumer:
         keep_s: float,
         on_closed: Callable[[Consumer], None] | None = None,
     ) -> None:
-        self._keeper = keeper
+        self.keeper, self.handover = keeper, Handover()
+        """For the client itself."""
+        self.is_auto = ack == "auto"
+        """Whether the loop acknowledges."""
         self._request = request
-        self._is_auto = ack == "auto"
         self._keep_s = keep_s
         self._on_closed = on_closed
-        self._handover = Handover()
         self._attachment: Attachment | None = None
         self._records: Iterator[GroupRecord] = iter(())
         self._in_hand: GroupRecord | GroupBatch | None = None
@@ -64,36 +65,34 @@ class Consumer:
         await self.begin()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         in_hand, self._in_hand = self._in_hand, None
-        if in_hand is not None:
-            if error is None:
-                in_hand.ack_nowait()
-            elif isinstance(error, Exception):
-                in_hand.nack_nowait(reason=f"{type(error).__name__}: {error}")
+        settle_by(error, in_hand)
         await self.close()
 
     async def begin(self) -> None:
         """Join the group, unless that has happened; raises why it cannot be joined."""
         if self._attachment is None and not self._is_closed:
-            self._attachment = await self._keeper.run(
-                self._keeper.attach(self._request, self._handover, keep_s=self._keep_s)
-            )
+            try:
+                self._attachment = await self.keeper.run(
+                    self.keeper.attach(self._request, self.handover, keep_s=self._keep_s)
+                )
+            except asyncio.CancelledError:
+                # It may have joined in this very moment, which nobody would ever hear of.
+                self.keeper.let_go(self.handover)
+                raise
 
     async def close(self) -> None:
         """Leave the group: what was said is sent, the rest goes back untried to the others."""
         if self._is_closed:
             return
         self._is_closed = True
-        self._handover.end()
-        if self._attachment is not None and not self._keeper.is_closed:
-            settle_s = self._keeper.settings.close_timeout_s
-            await self._keeper.run(self._keeper.detach(self._attachment, settle_s=settle_s))
+        self.handover.end()
+        if self._attachment is not None and not self.keeper.is_closed:
+            settle_s = self.keeper.settings.close_timeout_s
+            await self.keeper.run_to_its_end(
+                self.keeper.detach(self._attachment, settle_s=settle_s)
+            )
         if self._on_closed is not None:
             self._on_closed(self)
 
@@ -104,14 +103,14 @@ class Consumer:
         consumers of the same client have to find their way again, too.
         """
         self._is_closed = True
-        self._handover.end()
-        if self._attachment is None or self._keeper.is_closed:
+        self.handover.end()
+        if self._attachment is None or self.keeper.is_closed:
             return 0
-        return await self._keeper.run(self._keeper.cut_off(self._attachment))
+        return await self.keeper.run(self.keeper.cut_off(self._attachment))
 
     def stop_reading(self) -> None:
         """End whoever iterates; what is in hand can still be settled until it is closed."""
-        self._handover.end()
+        self.handover.end()
 
     # --- reading --------------------------------------------------------------------------------
 
@@ -121,15 +120,13 @@ class Consumer:
     async def next_batch(self) -> GroupBatch | None:
         """Return the next delivery, or None once the consumer is closed."""
         await self.begin()
-        while (parcel := await self._handover.take()) is not None:
-            if parcel.loan.left is None or parcel.loan.left:
-                return GroupBatch(parcel)
-        return None
+        parcel = await self.handover.take()
+        return None if parcel is None else GroupBatch(parcel)
 
     async def batches(self) -> AsyncIterator[GroupBatch]:
         """Yield deliveries as they come, each of which can be settled as one: the fast way."""
         while (batch := await self.next_batch()) is not None:
-            if not self._is_auto:
+            if not self.is_auto:
                 yield batch
                 continue
             self._in_hand = batch
@@ -151,7 +148,7 @@ class Consumer:
         attachment = self._attachment
         if attachment is None:
             return
-        await self._keeper.run(attachment.flush())
+        await self.keeper.run(attachment.flush())
         attachment.raise_failure()
 
     # --- what it is -----------------------------------------------------------------------------
@@ -179,7 +176,7 @@ class Consumer:
 
     async def _each_record(self) -> AsyncIterator[GroupRecord]:
         await self.begin()
-        is_auto = self._is_auto
+        is_auto = self.is_auto
         while True:
             # Kept outside of this generator, so that whoever leaves a loop and comes back goes on
             # with the next record.
@@ -194,3 +191,13 @@ class Consumer:
             if batch is None:
                 return
             self._records = iter(batch)
+
+
+def settle_by(error: BaseException | None, in_hand: LoanedRecord | LoanedBatch | None) -> None:
+    """Say what became of what was in hand when its block was left, with an error or without."""
+    if in_hand is None:
+        return
+    if error is None:
+        in_hand.ack_nowait()
+    elif isinstance(error, Exception):
+        in_hand.nack_nowait(reason=f"{type(error).__name__}: {error}")

@@ -50,7 +50,7 @@ class Said:
     @property
     def goes_back(self) -> bool:
         """Whether the records are to come again."""
-        return self.verb in (Verb.NACK, Verb.RELEASE)
+        return self.verb in (Verb.NACK, Verb.RELEASE, Verb.REJECT)
 
     @property
     def size(self) -> int:

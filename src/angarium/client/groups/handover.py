@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -45,11 +46,13 @@ class Handover:
         self._wake()
 
     def take_nowait(self) -> Parcel | None:
-        """Return the next delivery if it is here already."""
-        try:
-            return self._parcels.popleft()
-        except IndexError:
-            return None
+        """Return the next delivery if it is here already, and not all settled meanwhile."""
+        with suppress(IndexError):
+            while True:
+                parcel = self._parcels.popleft()
+                if parcel.loan.left is None or parcel.loan.left:
+                    return parcel
+        return None
 
     async def take(self) -> Parcel | None:
         """Return the next delivery, or None once it is closed; raises what ended it otherwise."""

@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from angarium.client.groups.attachment import Attachment
 from angarium.client.loop_thread import LoopThread
 from angarium.client.reach import Reach
+from angarium.closing import Closings
 from angarium.wire import Unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
 
     from angarium.api import ConsumeRequest
     from angarium.client.addresses import Address
     from angarium.client.groups.handover import Handover
     from angarium.client.settings import ClientSettings
+    from angarium.errors import AngariumError
 
 T = TypeVar("T")
 
@@ -31,12 +33,20 @@ T = TypeVar("T")
 class Keeper:
     """Begins when the first consumer needs it."""
 
-    def __init__(self, bootstrap: tuple[Address, ...], settings: ClientSettings) -> None:
+    def __init__(
+        self,
+        bootstrap: tuple[Address, ...],
+        settings: ClientSettings,
+        *,
+        on_wait: Callable[[AngariumError], None] | None = None,
+    ) -> None:
         self.settings = settings
+        self._on_wait = on_wait
         self._bootstrap = bootstrap
         self._thread: LoopThread | None = None
         self._reach: Reach | None = None
         self._attachments: set[Attachment] = set()
+        self._closings = Closings(seconds_max=None)
         self.is_closed = False
         """Whether its consumers have left their groups, and it is gone."""
         self._beginning = threading.Lock()
@@ -46,6 +56,16 @@ class Keeper:
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Do something on the keeper's loop, and return what it returns."""
         return await asyncio.wrap_future(self._begun(work).submit(work))
+
+    async def run_to_its_end(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do the same even if the caller is cancelled meanwhile."""
+        return await asyncio.shield(asyncio.wrap_future(self._begun(work).submit(work)))
+
+    def let_go(self, handover: Handover) -> None:
+        """Have whoever reads from `handover` leave its group, if it takes part in one by now."""
+        if not self.is_closed:
+            work = self._let_go(handover)
+            self._begun(work).submit(work)
 
     # --- from a thread without one ----------------------------------------------------------------
 
@@ -60,7 +80,7 @@ class Keeper:
     ) -> Attachment:
         """Take part in a group; raises why that cannot be."""
         if self._reach is None:
-            self._reach = Reach(self._bootstrap, self.settings)
+            self._reach = Reach(self._bootstrap, self.settings, on_wait=self._on_wait)
         attachment = Attachment(self._reach, request, handover, keep_s=keep_s)
         self._attachments.add(attachment)
         try:
@@ -74,7 +94,12 @@ class Keeper:
         """Take part no longer."""
         if attachment in self._attachments:
             self._attachments.discard(attachment)
-            await attachment.leave(settle_s=settle_s)
+            await self._closings.see_to(attachment.leave(settle_s=settle_s))
+
+    async def _let_go(self, handover: Handover) -> None:
+        for attachment in list(self._attachments):
+            if attachment.handover is handover:
+                await self.detach(attachment, settle_s=0.0)
 
     async def cut_off(self, attachment: Attachment) -> int:
         """End a consumer without a word; return how many records it had in hand."""
@@ -94,18 +119,10 @@ class Keeper:
             await asyncio.wrap_future(thread.submit(self._leave_all()))
             await asyncio.get_running_loop().run_in_executor(None, thread.stop)
 
-    def close_and_wait(self) -> None:
-        """Do the same from a thread without an event loop."""
-        thread = self._closing()
-        if thread is not None:
-            try:
-                thread.call(self._leave_all())
-            finally:
-                thread.stop()
-
     async def _leave_all(self) -> None:
         for attachment in list(self._attachments):
             await self.detach(attachment, settle_s=self.settings.close_timeout_s)
+        await self._closings.drained()
         if self._reach is not None:
             await self._reach.close(timeout_s=self.settings.attempt_timeout_s)
 

@@ -5,28 +5,55 @@ Each comes in two classes: in one the words that wait are awaited, in the other 
 
 from __future__ import annotations
 
-from functools import partial
+from functools import partial, wraps
 from itertools import chain, islice, repeat
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from angarium.api import Verb
 from angarium.batch import split
 from angarium.client.groups.desk import Said
 from angarium.client.groups.spans import count_in, offsets_in, pairs
-from angarium.client.records import ReceivedBatch, Record, received
+from angarium.client.records import ReceivedBatch, Record, header_items, received
 from angarium.client.times import milliseconds
 from angarium.errors import InvalidArgument
 from angarium.ids import Offset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Coroutine, Iterable, Iterator
     from datetime import timedelta
 
     from angarium.client.groups.handover import Parcel
     from angarium.client.groups.loans import Loan
+    from angarium.client.groups.spans import Spans
 
     Span = float | timedelta
     Offsets = Iterable[int]
+
+
+P = ParamSpec("P")
+L = TypeVar("L", "LoanedRecord", "LoanedBatch")
+
+
+def awaited(
+    say: Callable[Concatenate[L, P], None],
+) -> Callable[Concatenate[L, P], Coroutine[Any, Any, None]]:
+    """Return the word that is awaited until what `say` says has been committed."""
+
+    @wraps(say)
+    async def word(self: L, /, *args: P.args, **kwargs: P.kwargs) -> None:
+        await self.loan.desk.hear(partial(say, self, *args, **kwargs), self.loan, self._spans)
+
+    return word
+
+
+def waited_for(say: Callable[Concatenate[L, P], None]) -> Callable[Concatenate[L, P], None]:
+    """Return the word that blocks until then."""
+
+    @wraps(say)
+    def word(self: L, /, *args: P.args, **kwargs: P.kwargs) -> None:
+        self.loan.desk.hear_blocking(partial(say, self, *args, **kwargs), self.loan, self._spans)
+
+    return word
 
 
 class LoanedRecord(Record, frozen=True, gc=False):
@@ -60,6 +87,10 @@ class LoanedRecord(Record, frozen=True, gc=False):
         """
         self._say(Verb.NACK, milliseconds(delay), reason)
 
+    def reject_nowait(self, reason: str = "") -> None:
+        """Failed for good: it becomes a dead letter, without another attempt."""
+        self._say(Verb.REJECT, None, reason)
+
     def release_nowait(self) -> None:
         """Give it back untried: it comes again, to whoever is ready, and does not count."""
         self._say(Verb.RELEASE)
@@ -69,14 +100,14 @@ class LoanedRecord(Record, frozen=True, gc=False):
 
         Records in hand are renewed anyway, so this is for long pauses: a suspended process.
         """
-        _extend(self.loan, self._range[:1], seconds)
+        _extend(self.loan, self._spans[:1], seconds)
 
     def _say(self, verb: Verb, delay_ms: int | None = None, reason: str = "") -> None:
         loan: Loan = self.loan
-        loan.desk.say(Said(loan, verb, loan.take_out(self._range[:1]), delay_ms, reason))
+        loan.desk.say(Said(loan, verb, loan.take_out(self._spans[:1]), delay_ms, reason))
 
     @property
-    def _range(self) -> tuple[int, int]:
+    def _spans(self) -> Spans:
         assert self.offset is not None
         return (self.offset, self.offset + 1)
 
@@ -84,55 +115,23 @@ class LoanedRecord(Record, frozen=True, gc=False):
 class GroupRecord(LoanedRecord, frozen=True, gc=False):
     """A record on loan, for asyncio: what is awaited has been committed when it returns."""
 
-    async def ack(self) -> None:
-        """Done with: it is never delivered to this group again."""
-        await self._hear(self.ack_nowait)
-
-    async def ack_through(self) -> None:
-        """Done with this record and all before it in its partition: only in a stream group."""
-        await self._hear(self.ack_through_nowait)
-
-    async def nack(self, delay: Span | None = None, reason: str = "") -> None:
-        """Failed: it comes again, later, and it counts; see `nack_nowait`."""
-        await self._hear(partial(self.nack_nowait, delay, reason))
-
-    async def release(self) -> None:
-        """Give it back untried: it comes again, to whoever is ready, and does not count."""
-        await self._hear(self.release_nowait)
-
-    async def extend(self, seconds: Span) -> None:
-        """Keep it for so long from now; see `extend_nowait`."""
-        await self._hear(partial(self.extend_nowait, seconds))
-
-    async def _hear(self, say: Callable[[], object]) -> None:
-        await self.loan.desk.hear(say, self.loan, self._range)
+    ack = awaited(LoanedRecord.ack_nowait)
+    ack_through = awaited(LoanedRecord.ack_through_nowait)
+    nack = awaited(LoanedRecord.nack_nowait)
+    reject = awaited(LoanedRecord.reject_nowait)
+    release = awaited(LoanedRecord.release_nowait)
+    extend = awaited(LoanedRecord.extend_nowait)
 
 
 class SyncGroupRecord(LoanedRecord, frozen=True, gc=False):
     """A record on loan, for programs without asyncio: each word returns when it is committed."""
 
-    def ack(self) -> None:
-        """Done with: it is never delivered to this group again."""
-        self._hear(self.ack_nowait)
-
-    def ack_through(self) -> None:
-        """Done with this record and all before it in its partition: only in a stream group."""
-        self._hear(self.ack_through_nowait)
-
-    def nack(self, delay: Span | None = None, reason: str = "") -> None:
-        """Failed: it comes again, later, and it counts; see `nack_nowait`."""
-        self._hear(partial(self.nack_nowait, delay, reason))
-
-    def release(self) -> None:
-        """Give it back untried: it comes again, to whoever is ready, and does not count."""
-        self._hear(self.release_nowait)
-
-    def extend(self, seconds: Span) -> None:
-        """Keep it for so long from now; see `extend_nowait`."""
-        self._hear(partial(self.extend_nowait, seconds))
-
-    def _hear(self, say: Callable[[], object]) -> None:
-        self.loan.desk.hear_blocking(say, self.loan, self._range)
+    ack = waited_for(LoanedRecord.ack_nowait)
+    ack_through = waited_for(LoanedRecord.ack_through_nowait)
+    nack = waited_for(LoanedRecord.nack_nowait)
+    reject = waited_for(LoanedRecord.reject_nowait)
+    release = waited_for(LoanedRecord.release_nowait)
+    extend = waited_for(LoanedRecord.extend_nowait)
 
 
 class LoanedBatch:
@@ -166,6 +165,10 @@ class LoanedBatch:
     def attempt(self) -> int:
         """Which attempt this is, for all of them."""
         return self.loan.attempt
+
+    @property
+    def _spans(self) -> Spans:
+        return self.loan.ranges
 
     # --- what is in it --------------------------------------------------------------------------
 
@@ -202,6 +205,10 @@ class LoanedBatch:
         """Failed: they come again, later, and it counts; see `GroupRecord.nack_nowait`."""
         self._say(Verb.NACK, offsets, milliseconds(delay), reason)
 
+    def reject_nowait(self, reason: str = "", *, offsets: Offsets | None = None) -> None:
+        """Failed for good: they become dead letters; in a stream group only the first does."""
+        self._say(Verb.REJECT, offsets, None, reason)
+
     def release_nowait(self, offsets: Offsets | None = None) -> None:
         """Give them back untried: they come again, to whoever is ready, and it does not count."""
         self._say(Verb.RELEASE, offsets)
@@ -226,26 +233,11 @@ class GroupBatch(LoanedBatch):
         """Yield the records that are not settled yet, in order."""
         return _unsettled(self, GroupRecord)
 
-    async def ack(self, offsets: Offsets | None = None) -> None:
-        """Done with: they are never delivered to this group again."""
-        await self._hear(partial(self.ack_nowait, offsets))
-
-    async def nack(
-        self, delay: Span | None = None, reason: str = "", *, offsets: Offsets | None = None
-    ) -> None:
-        """Failed: they come again, later, and it counts; see `GroupRecord.nack_nowait`."""
-        await self._hear(partial(self.nack_nowait, delay, reason, offsets=offsets))
-
-    async def release(self, offsets: Offsets | None = None) -> None:
-        """Give them back untried: they come again, to whoever is ready, and it does not count."""
-        await self._hear(partial(self.release_nowait, offsets))
-
-    async def extend(self, seconds: Span) -> None:
-        """Keep what is not settled for so long from now; see `GroupRecord.extend_nowait`."""
-        await self._hear(partial(self.extend_nowait, seconds))
-
-    async def _hear(self, say: Callable[[], object]) -> None:
-        await self.loan.desk.hear(say, self.loan, self.loan.ranges)
+    ack = awaited(LoanedBatch.ack_nowait)
+    nack = awaited(LoanedBatch.nack_nowait)
+    reject = awaited(LoanedBatch.reject_nowait)
+    release = awaited(LoanedBatch.release_nowait)
+    extend = awaited(LoanedBatch.extend_nowait)
 
 
 class SyncGroupBatch(LoanedBatch):
@@ -257,26 +249,11 @@ class SyncGroupBatch(LoanedBatch):
         """Yield the records that are not settled yet, in order."""
         return _unsettled(self, SyncGroupRecord)
 
-    def ack(self, offsets: Offsets | None = None) -> None:
-        """Done with: they are never delivered to this group again."""
-        self._hear(partial(self.ack_nowait, offsets))
-
-    def nack(
-        self, delay: Span | None = None, reason: str = "", *, offsets: Offsets | None = None
-    ) -> None:
-        """Failed: they come again, later, and it counts; see `GroupRecord.nack_nowait`."""
-        self._hear(partial(self.nack_nowait, delay, reason, offsets=offsets))
-
-    def release(self, offsets: Offsets | None = None) -> None:
-        """Give them back untried: they come again, to whoever is ready, and it does not count."""
-        self._hear(partial(self.release_nowait, offsets))
-
-    def extend(self, seconds: Span) -> None:
-        """Keep what is not settled for so long from now; see `GroupRecord.extend_nowait`."""
-        self._hear(partial(self.extend_nowait, seconds))
-
-    def _hear(self, say: Callable[[], object]) -> None:
-        self.loan.desk.hear_blocking(say, self.loan, self.loan.ranges)
+    ack = waited_for(LoanedBatch.ack_nowait)
+    nack = waited_for(LoanedBatch.nack_nowait)
+    reject = waited_for(LoanedBatch.reject_nowait)
+    release = waited_for(LoanedBatch.release_nowait)
+    extend = waited_for(LoanedBatch.extend_nowait)
 
 
 _R = TypeVar("_R", bound=LoanedRecord)
@@ -304,7 +281,7 @@ def _records(part: ReceivedBatch, loan: Loan, make: type[_R]) -> Iterator[_R]:
         batch.offsets(start, stop),
         nothing if section.keys is None else section.keys.items(start, stop),
         section.values.items(start, stop),
-        repeat(()) if section.headers is None else section.headers.items(start, stop),
+        header_items(section.headers, start, stop),
         batch.timestamps()[start:stop] if columns.timestamps else repeat(header.timestamp_max),
         repeat(header.append_time),
         batch.expires_at()[start:stop] if columns.expires_at else repeat(header.expires_at_max),

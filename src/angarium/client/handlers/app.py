@@ -23,6 +23,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from angarium.client.client import Client
+from angarium.client.groups.group import kind_of
 from angarium.client.handlers.handler import Handler
 from angarium.client.handlers.running import Running
 from angarium.errors import InvalidArgument
@@ -60,9 +61,16 @@ class App:
         settings: ClientSettings | None = None,
         producer: str | None = None,
         drain_s: float = DRAIN_S,
+        create_topics: bool = False,
     ) -> None:
+        """Begin without handlers.
+
+        `create_topics`: topics of subscribers that are not there are made, with one partition.
+        Otherwise a handler waits for its topics, and says so in the log.
+        """
         self.handlers: list[Handler] = []
         self.drain_s = drain_s
+        self._create_topics = create_topics
         self._client = Client(*servers, settings=settings, producer=producer)
         self._starting: list[Hook] = []
         self._stopping: list[Hook] = []
@@ -103,6 +111,15 @@ class App:
         )
         if not names:
             raise InvalidArgument("a subscriber is of at least one topic")
+
+        for known in self.handlers:
+            if known.group != group or known.kind is None or kind is None:
+                continue
+            if kind_of(known.kind) is not kind_of(kind):
+                raise InvalidArgument(
+                    f"{known.name} takes part in {group!r} as {kind_of(known.kind).name.lower()}; a"
+                    f" group has one kind, so this cannot be {kind_of(kind).name.lower()}"
+                )
 
         def register(function: _F) -> _F:
             self.handlers.append(
@@ -182,10 +199,10 @@ class App:
 
     async def _work(self, stop: asyncio.Event) -> None:
         runnings = self._runnings = [Running(one, self._client) for one in self.handlers]
-        for running in runnings:
-            await running.consumer.begin()
-        _log.info("%d handlers are at work", len(runnings))
-        tasks = {asyncio.create_task(running.run()) for running in runnings}
+        tasks = {
+            asyncio.create_task(running.run(create_topics=self._create_topics))
+            for running in runnings
+        }
         stopping = asyncio.create_task(stop.wait())
         try:
             await asyncio.wait({stopping, *tasks}, return_when=asyncio.FIRST_COMPLETED)

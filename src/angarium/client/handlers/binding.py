@@ -6,16 +6,20 @@
 
 A parameter of type `GroupRecord` (or `Record`) gets the record, one of type `Client` the client,
 and one other gets the value: `bytes` as it is, `str` as UTF-8, anything else (a dict, a msgspec
-Struct, a dataclass, a list of them) from JSON, checked against the annotation. A single parameter
-without annotation gets the record.
+Struct, a dataclass, a Pydantic model, a list of them) from JSON, checked against the annotation. A
+single parameter without annotation gets the record.
 """
 
 from __future__ import annotations
 
 import inspect
+import sys
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 import msgspec
+import msgspec.inspect
 
 from angarium.client.client import Client
 from angarium.client.groups.records import GroupRecord
@@ -35,13 +39,9 @@ def sources_of(function: Callable[..., Any]) -> tuple[Source, ...]:
     Raises `InvalidArgument` for a function that cannot be a handler.
     """
     name = getattr(function, "__qualname__", repr(function))
-    parameters = [
-        one
-        for one in inspect.signature(function).parameters.values()
-        if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
-    ]
+    parameters = _parameters(function, name)
     try:
-        hints = get_type_hints(function)
+        hints = _hints(function)
     except NameError as error:
         raise InvalidArgument(
             f"{name}: {error}; annotations are looked at when the program runs, so what they name"
@@ -52,7 +52,7 @@ def sources_of(function: Callable[..., Any]) -> tuple[Source, ...]:
         raise InvalidArgument(
             f"{name}: say what {bare[0].name!r} is: GroupRecord, Client, or the type of the value"
         )
-    sources = [_source(hints.get(one.name, GroupRecord)) for one in parameters]
+    sources = [_source(hints.get(one.name, GroupRecord), name) for one in parameters]
     values = [one for one in sources if one not in (_record, _client)]
     if len(values) > 1:
         raise InvalidArgument(f"{name}: a record has one value, and it asks for {len(values)}")
@@ -63,10 +63,36 @@ def outgoing_value(answer: Any) -> bytes | str:
     """Return what a handler answered, as the value of a record: as it is, or as JSON."""
     if isinstance(answer, bytes | str):
         return answer
-    return msgspec.json.encode(answer)
+    return msgspec.json.encode(answer, enc_hook=_plain)
 
 
-def _source(hint: Any) -> Source:
+def answers_nothing(function: Callable[..., Any]) -> bool:
+    """Tell whether a function says of itself that it returns nothing."""
+    with suppress(NameError):
+        return _hints(function).get("return") is type(None)
+    return False
+
+
+def _parameters(function: Callable[..., Any], name: str) -> list[inspect.Parameter]:
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise InvalidArgument(f"{name}: it yields; a handler returns, and publish_to takes that")
+    if isinstance(function, type) or not callable(function):
+        raise InvalidArgument(f"{name}: a handler is a function")
+    found = inspect.signature(function).parameters.values()
+    for one in found:
+        if one.kind is one.KEYWORD_ONLY and one.default is one.empty:
+            raise InvalidArgument(f"{name}: nobody gives it {one.name!r}; take it without the *")
+    return [one for one in found if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+
+
+def _hints(function: Any) -> dict[str, Any]:
+    while isinstance(function, partial):
+        function = function.func
+    is_plain = inspect.isfunction(function) or inspect.ismethod(function)
+    return get_type_hints(function if is_plain else function.__call__)
+
+
+def _source(hint: Any, name: str) -> Source:
     if isinstance(hint, type):
         if issubclass(hint, Record):
             return _record
@@ -76,8 +102,49 @@ def _source(hint: Any) -> Source:
         return _bytes
     if hint is str:
         return _text
-    decode = msgspec.json.Decoder(hint).decode
+    decode = _decoder(hint, name)
     return lambda record, _: decode(record.value or b"")
+
+
+def _decoder(hint: Any, name: str) -> Callable[[bytes], Any]:
+    """Return what reads JSON of that shape; whatever nobody can read is refused here and now."""
+    try:
+        if not _has_foreign_part(msgspec.inspect.type_info(hint)):
+            return msgspec.json.Decoder(hint).decode
+        # Whoever names a model has imported Pydantic; a base install does not have it.
+        if "pydantic" in sys.modules:
+            read: Callable[[bytes], Any] = sys.modules["pydantic"].TypeAdapter(hint).validate_json
+            return read
+        why = "it is no type that JSON has"
+    except Exception as error:
+        why = str(error).partition("\n")[0]
+    shown = getattr(hint, "__qualname__", hint)
+    raise InvalidArgument(
+        f"{name}: a value cannot be read as {shown}: {why}. Ask for bytes, str, a dict, a"
+        " dataclass, a msgspec.Struct or a Pydantic model"
+    )
+
+
+def _has_foreign_part(shape: Any) -> bool:
+    """Tell whether msgspec would have to ask somebody else how to make a part of `shape`."""
+    waiting, seen = [shape], set()
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, msgspec.inspect.CustomType):
+            return True
+        if isinstance(one, list | tuple):
+            waiting += one
+        elif isinstance(one, msgspec.inspect.Type | msgspec.inspect.Field) and id(one) not in seen:
+            seen.add(id(one))
+            waiting += [getattr(one, name) for name in one.__struct_fields__]
+    return False
+
+
+def _plain(answer: Any) -> Any:
+    """Return a Pydantic model in an answer as what JSON has."""
+    if hasattr(answer, "model_dump"):
+        return answer.model_dump(mode="json")
+    raise NotImplementedError(f"{type(answer).__qualname__} cannot be written as JSON")
 
 
 def _record(record: GroupRecord, _: Client) -> GroupRecord:

@@ -8,10 +8,13 @@ other.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
+from angarium.errors import AlreadyExists, NotFound
 from angarium.kinds import GroupKind
 
 if TYPE_CHECKING:
@@ -22,6 +25,11 @@ if TYPE_CHECKING:
     from angarium.client.groups.records import GroupRecord
     from angarium.client.handlers.handler import Handler
 
+LOOK_AGAIN_S: Final = 0.5
+"""How often a handler whose topic is not there looks again."""
+
+_log = logging.getLogger(__name__)
+
 
 class Running:
     """One handler, its consumer, and its workers."""
@@ -29,20 +37,59 @@ class Running:
     def __init__(self, handler: Handler, client: Client) -> None:
         self._handler = handler
         self._client = client
-        group = client.group(
-            handler.group, kind=handler.kind, start=handler.start, config=handler.config
-        )
-        self.consumer: Consumer = group.consume(
-            *handler.topics, credit=max(handler.credit, handler.concurrency)
-        )
+        self.consumer = self._new_consumer()
         self._records: Iterator[GroupRecord] = iter(())
         self._fetching = asyncio.Lock()
         self._lanes = [_Lane() for _ in range(handler.concurrency)]
         self._is_draining = False
+        self._draining = asyncio.Event()
 
-    async def run(self) -> None:
+    def _new_consumer(self) -> Consumer:
+        handler = self._handler
+        group = self._client.group(
+            handler.group, kind=handler.kind, start=handler.start, config=handler.config
+        )
+        return group.consume(*handler.topics, credit=max(handler.credit, handler.concurrency))
+
+    async def begin(self, *, create_topics: bool) -> None:
+        """Join the group. Topics that are not there are waited for, or made."""
+        has_waited = False
+        while not self._is_draining:
+            try:
+                await self.consumer.begin()
+            except NotFound as missing:
+                self.consumer = self._new_consumer()
+                if create_topics:
+                    await self._make_topics()
+                    continue
+                if not has_waited:
+                    _log.warning("%s waits: %s", self._handler.name, missing)
+                has_waited = True
+            else:
+                topics = ", ".join(self._handler.topics)
+                _log.info(
+                    "%s is at work on %s (group %s)",
+                    self._handler.name,
+                    topics,
+                    self._handler.group,
+                )
+                return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._draining.wait(), LOOK_AGAIN_S)
+
+    async def _make_topics(self) -> None:
+        for topic in self._handler.topics:
+            try:
+                await self._client.describe_topic(topic)
+            except NotFound:
+                with suppress(AlreadyExists):  # another handler, or program, was faster
+                    await self._client.create_topic(topic)
+
+    async def run(self, *, create_topics: bool = False) -> None:
         """Work until drained; raises what broke the consumer."""
-        await self.consumer.begin()
+        await self.begin(create_topics=create_topics)
+        if self._is_draining:
+            return
         handler = self._handler
         threads = None
         if not handler.is_async:
@@ -66,6 +113,7 @@ class Running:
         The others go back untried when the consumer is closed.
         """
         self._is_draining = True
+        self._draining.set()
         self._records = iter(())
         for lane in self._lanes:
             lane.end()

@@ -6,14 +6,16 @@ Nothing here makes an object per record; values are passed on in slices of the c
 from __future__ import annotations
 
 from bisect import bisect_right
+from datetime import datetime, timedelta
 from functools import reduce
 from itertools import accumulate
 from operator import add, itemgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from angarium.batch import key_hash
+from angarium.batch import encode, key_hash
 from angarium.batch.hashing import key_hash_column
-from angarium.client.publishing.packs import Columns
+from angarium.client.publishing.outgoing import AS_JSON
+from angarium.client.times import micros
 from angarium.errors import InvalidArgument, TooLarge
 
 if TYPE_CHECKING:
@@ -21,12 +23,17 @@ if TYPE_CHECKING:
 
     from angarium.batch import Codec
     from angarium.batch.columns import HeadersOf
-    from angarium.ids import Buffer
+    from angarium.client.publishing.outgoing import HeadersLike, Text
+    from angarium.client.times import Moment
+    from angarium.ids import Buffer, Epoch, ProducerId
+    from angarium.ids import Sequence as SequenceNumber
 
 
 ROW_BYTES: Final = 16
 """What a record takes in a batch besides its value, at most: an offset, a mark, its share of times;
 a key takes as much again."""
+
+_CONTENT: Final = (bytes, str, bytearray, memoryview, type(None))
 
 
 class Table(NamedTuple):
@@ -38,6 +45,25 @@ class Table(NamedTuple):
     timestamps: int | Sequence[int] | None = None
     expires_at: int | Sequence[int] | None = None
     deliver_at: int | Sequence[int] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        values: Sequence[Text | None],
+        *,
+        keys: Sequence[Text | None] | None = None,
+        headers: Sequence[HeadersLike | None] | None = None,
+        timestamps: Moment | Sequence[Moment] | None = None,
+        expires_at: Moment | Sequence[Moment] | None = None,
+        deliver_at: Moment | Sequence[Moment] | None = None,
+    ) -> Table:
+        """Return records as people give them: text becomes UTF-8, and a time microseconds."""
+        return cls(
+            _encoded(values, "values"),
+            None if keys is None else _encoded(keys, "keys"),
+            None if headers is None else _encoded_headers(headers),
+            *map(_times, (timestamps, expires_at, deliver_at)),
+        )
 
     def check(self) -> None:
         """Raise `InvalidArgument` unless all columns are equally long."""
@@ -58,20 +84,77 @@ class Table(NamedTuple):
 
     def columns(self, codec: Codec) -> Columns:
         """Return what a batch is made of."""
-        return Columns(
-            self.values,
-            keys=self.keys,
-            headers=self.headers,
-            timestamps=self.timestamps,
-            expires_at=self.expires_at,
-            deliver_at=self.deliver_at,
-            codec=codec,
-        )
+        return Columns(self, codec)
 
     def _each(self, part: Callable[[Any], Any]) -> Table:
         return Table._make(
             column if column is None or isinstance(column, int) else part(column) for column in self
         )
+
+
+class Columns:
+    """A table that becomes a batch; a `Content`."""
+
+    __slots__ = ("_codec", "_table")
+
+    def __init__(self, table: Table, codec: Codec) -> None:
+        self._table = table
+        self._codec = codec
+
+    def __len__(self) -> int:
+        return len(self._table.values)
+
+    def build(
+        self, *, producer_id: ProducerId, epoch: Epoch, sequence: SequenceNumber
+    ) -> bytearray:
+        """Return the batch."""
+        return encode(
+            **self._table._asdict(),
+            producer_id=producer_id,
+            epoch=epoch,
+            sequence=sequence,
+            codec=self._codec,
+        )
+
+
+def _encoded(column: Sequence[Text | None], name: str) -> Sequence[Buffer | None]:
+    if isinstance(column, str | bytes | bytearray | memoryview):
+        raise TypeError(f"{name} are a list, one for each record, not {type(column).__name__}")
+    if not hasattr(column, "__len__"):
+        column = list(column)  # a generator, which could be looked at only once
+    # Looking at the types as a whole costs little; most columns hold bytes and stay as they are.
+    types = set(map(type, column))
+    wrong = [one for one in types if not issubclass(one, _CONTENT)]
+    if wrong:
+        raise TypeError(f"{name} are bytes, text or None, not {wrong[0].__name__}{AS_JSON}")
+    if not any(issubclass(one, str) for one in types):
+        return cast("Sequence[Buffer | None]", column)
+    return [one.encode() if isinstance(one, str) else one for one in column]
+
+
+def _encoded_headers(headers: Sequence[HeadersLike | None]) -> Sequence[HeadersOf | None]:
+    if hasattr(headers, "items"):
+        raise TypeError(
+            "headers are a list, one mapping (or None) for each record, not a mapping for all"
+        )
+    return [_encoded_pairs(one) for one in headers]
+
+
+def _encoded_pairs(headers: HeadersLike | None) -> HeadersOf | None:
+    if not headers:
+        return None
+    pairs = headers.items() if hasattr(headers, "items") else headers
+    return tuple((name, one.encode() if isinstance(one, str) else one) for name, one in pairs)
+
+
+def _times(given: Moment | Sequence[Moment] | None) -> int | Sequence[int] | None:
+    if given is None or isinstance(given, int):
+        return given
+    if isinstance(given, datetime | timedelta):
+        return micros(given)
+    if all(issubclass(one, int) for one in set(map(type, given))):
+        return cast("Sequence[int]", given)
+    return [micros(one) for one in given]
 
 
 def dealt_out(table: Table, partitions: int) -> dict[int | None, Table]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from angarium.api import Producer
 from angarium.client.publishing.packs import Identity
-from angarium.client.shared import shared
+from angarium.client.shared import heard, shared
 from angarium.wire.operations import OpenProducerHeader, Operation
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class Identities:
         """Return the identity that all lanes begin with."""
         if self._first is None or _has_failed(self._first):
             self._first = asyncio.get_running_loop().create_task(self.fresh())
+            self._first.add_done_callback(heard)
         return await shared(self._first)
 
     async def fresh(self) -> Identity:

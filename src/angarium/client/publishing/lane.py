@@ -230,7 +230,9 @@ class Lane:
 
     def _hear(self, pack: Pack, connection: Connection, answer: asyncio.Future[Frame]) -> None:
         try:
-            (ack,) = answer.result().read(PublishAnswer).acks
+            told = answer.result().read(PublishAnswer)
+            (ack,) = told.acks
+            self._sending.note_partitions(self.topic, told.partitions)
             if ack.code:
                 raise refusal(ack.code, ack.message)
         except AngariumError as error:
@@ -309,6 +311,7 @@ class Lane:
             if not self._sent and (is_ready or (not self._waiting and self._gathering is None)):
                 return
             is_ready = False
+            self._tell_what_is_waited_for()
             await self._pause(failures)
             try:
                 async with asyncio.timeout_at(self._first_deadline()):
@@ -338,6 +341,13 @@ class Lane:
         if self._gathering is not None:
             waiting.append(self._gathering)
         return min(pack.deadline for pack in waiting)
+
+    def _tell_what_is_waited_for(self) -> None:
+        first = next(iter((*self._sent, *self._waiting)), None)
+        if first is not None and first.error is not None:
+            since = first.deadline - self._settings.publish_timeout_s
+            now = self._sending.loop.time()
+            self._sending.waiting.because(first.error, since=since, now=now)
 
     def _expire(self) -> None:
         """Fail what has had its time, and what cannot be repeated since another one failed."""

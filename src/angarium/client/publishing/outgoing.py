@@ -11,7 +11,7 @@ from angarium.errors import InvalidArgument
 from angarium.modes import DeliveryMode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import TypeAlias
 
     from angarium.client.times import Moment
@@ -19,12 +19,17 @@ if TYPE_CHECKING:
 
     Text: TypeAlias = Buffer | str
     """Bytes, or text that travels as UTF-8."""
-    HeadersLike: TypeAlias = Mapping[str, Text | None] | Iterable[tuple[str, Text | None]]
+    HeadersLike: TypeAlias = Mapping[str, Text | None] | Sequence[tuple[str, Text | None]]
 
 RECORD_OVERHEAD_BYTES: Final = 64
 """What a waiting record takes besides its own bytes, roughly."""
 
 _NO_TIMES: Final = (int(NO_TIMESTAMP), int(NEVER), int(AT_ONCE))
+
+_TRIED_FIRST: Final = frozenset((dict, list, tuple))
+"""What has a length, and people give as a value before they have read that it is bytes or text."""
+
+AS_JSON: Final = "; json.dumps(…) makes text of what JSON can say"
 
 
 class Outgoing(NamedTuple):
@@ -43,15 +48,16 @@ class Outgoing(NamedTuple):
 
 def outgoing(
     value: Text | None,
-    *,
-    key: Text | None,
-    headers: HeadersLike | None,
-    partition: int | None,
-    mode: DeliveryMode | None,
-    timestamp: Moment | None,
-    expires_at: Moment | None,
-    deliver_at: Moment | None,
+    mode: DeliveryMode | None = None,
     delay: float | timedelta | None = None,
+    /,
+    *,
+    key: Text | None = None,
+    headers: HeadersLike | None = None,
+    partition: int | None = None,
+    timestamp: Moment | None = None,
+    expires_at: Moment | None = None,
+    deliver_at: Moment | None = None,
 ) -> Outgoing:
     """Return the record; `TypeError` if something in it is neither bytes nor text."""
     if delay is not None:
@@ -66,14 +72,20 @@ def outgoing(
     name = key.encode() if isinstance(key, str) else key
     pairs = None
     try:  # what has no length is no bytes; looking at every type would cost every record
-        size = RECORD_OVERHEAD_BYTES + _size(content) + _size(name)
+        if content.__class__ in _TRIED_FIRST:
+            raise TypeError
+        size = RECORD_OVERHEAD_BYTES
+        if content is not None:
+            size += len(content)
+        if name is not None:
+            size += len(name)
         if headers is not None:
             pairs = tuple((label, _bytes(text)) for label, text in _items(headers))
             size += sum(RECORD_OVERHEAD_BYTES + len(label) + _size(text) for label, text in pairs)
     except (TypeError, ValueError):
         raise TypeError(
             "a record's value and key are bytes, text or None, its headers such by name; not "
-            f"{_named(value)}, {_named(key)} and {headers!r}"
+            f"{_named(value)}, {_named(key)} and {headers!r}{AS_JSON}"
         ) from None
     times = _NO_TIMES
     if timestamp is not None or expires_at is not None or deliver_at is not None:

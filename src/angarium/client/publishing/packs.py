@@ -5,18 +5,16 @@ from __future__ import annotations
 from struct import Struct, calcsize
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from angarium.batch import Codec, crc32c, encode
+from angarium.batch import crc32c
 from angarium.batch.layout import CHECKED_START
 from angarium.client.publishing.receipts import Receipt
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Sequence as SequenceOf
 
     from angarium.api import Ack
-    from angarium.batch.columns import HeadersOf
     from angarium.errors import AngariumError
-    from angarium.ids import Buffer, Epoch, ProducerId, Sequence
+    from angarium.ids import Epoch, ProducerId, Sequence
     from angarium.modes import DeliveryMode
 
 _PRODUCER: Final = Struct("<qqI")
@@ -40,49 +38,6 @@ class Content(Protocol):
     def __len__(self) -> int: ...
 
     def build(self, *, producer_id: ProducerId, epoch: Epoch, sequence: Sequence) -> bytearray: ...
-
-
-class Columns:
-    """Records given column by column: the fast way."""
-
-    __slots__ = ("codec", "deliver_at", "expires_at", "headers", "keys", "timestamps", "values")
-
-    def __init__(
-        self,
-        values: SequenceOf[Buffer | None],
-        *,
-        keys: SequenceOf[Buffer | None] | None,
-        headers: SequenceOf[HeadersOf | None] | None,
-        timestamps: int | SequenceOf[int] | None,
-        expires_at: int | SequenceOf[int] | None,
-        deliver_at: int | SequenceOf[int] | None,
-        codec: Codec,
-    ) -> None:
-        self.values = values
-        self.keys = keys
-        self.headers = headers
-        self.timestamps = timestamps
-        self.expires_at = expires_at
-        self.deliver_at = deliver_at
-        self.codec = codec
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def build(self, *, producer_id: ProducerId, epoch: Epoch, sequence: Sequence) -> bytearray:
-        """Return the batch."""
-        return encode(
-            self.values,
-            keys=self.keys,
-            headers=self.headers,
-            timestamps=self.timestamps,
-            expires_at=self.expires_at,
-            deliver_at=self.deliver_at,
-            producer_id=producer_id,
-            epoch=epoch,
-            sequence=sequence,
-            codec=self.codec,
-        )
 
 
 class Pack:

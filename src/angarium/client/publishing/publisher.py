@@ -36,6 +36,8 @@ class Publisher:
     async def publish(self, topic: str, record: Outgoing) -> Receipt:
         """Send a record and wait for its acknowledgement."""
         lanes = self._known(topic) or await self._find(topic)
+        if not lanes.may_have(record.partition):
+            lanes = await self._find_again(topic)
         if not self.sending.room.take_now(record.size):
             await self._take_room(record.size)
         receipt: asyncio.Future[Receipt] = self.sending.loop.create_future()
@@ -48,7 +50,7 @@ class Publisher:
         lanes = self._known(topic)
         if not self.sending.room.take_now(record.size, may_overdraw=may_overdraw):
             raise self._no_room()
-        if lanes is not None:
+        if lanes is not None and lanes.may_have(record.partition):
             self._add(lanes, record)[0].unattended += 1
             return
         # Where it goes is being asked; it keeps its place among those of the same topic.
@@ -61,6 +63,8 @@ class Publisher:
         """Send many records; return one acknowledgement for each batch they were packed into."""
         table.check()
         lanes = self._known(topic) or await self._find(topic)
+        if not lanes.may_have(partition):
+            lanes = await self._find_again(topic)
         if partition is None:
             parts = dealt_out(table, lanes.partitions)
         else:
@@ -101,6 +105,7 @@ class Publisher:
         if finding:
             await asyncio.wait(finding)
         await self.sending.stop()
+        await self.sending.identities.close()
         for lanes in self._topics.values():
             for lane in lanes.lanes:
                 lane.abandon(Unreachable("the client was closed before this was published"))
@@ -136,6 +141,11 @@ class Publisher:
     async def _find(self, topic: str) -> TopicLanes:
         return await shared(self._start_finding(topic))
 
+    async def _find_again(self, topic: str) -> TopicLanes:
+        """Ask anew about a topic that seems to lack a partition: it may have been given more."""
+        await self.sending.metadata.refresh(topic)
+        return self._known(topic) or await self._find(topic)
+
     def _start_finding(self, topic: str) -> asyncio.Task[TopicLanes]:
         finding = self._finding.get(topic)
         if finding is None:
@@ -146,7 +156,10 @@ class Publisher:
 
     async def _ask_about(self, topic: str) -> TopicLanes:
         try:
-            await self.sending.metadata.topic_or_new(topic)
+            info = await self.sending.metadata.topic_or_new(topic)
+            asked_for = (record.partition or 0 for record in self._unrouted.get(topic, ()))
+            if max(asked_for, default=0) >= len(info.partitions):
+                await self.sending.metadata.refresh(topic)
         except BaseException as error:
             self._drop_unrouted(topic, error)
             raise

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from angarium.api import Ack
+from angarium.client.times import moment
 from angarium.ids import Micros, Offset
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from angarium.modes import DeliveryMode
 
 
@@ -45,6 +48,11 @@ class Receipt(msgspec.Struct, frozen=True, gc=False):
     def append_time(self) -> Micros | None:
         """When the leader appended it."""
         return self.ack.append_time
+
+    @property
+    def append_datetime(self) -> datetime | None:
+        """The same as a datetime, in UTC."""
+        return moment(self.append_time or 0)
 
     @property
     def is_provisional(self) -> bool:

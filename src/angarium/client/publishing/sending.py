@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from angarium.client.publishing.receipts import Loss
     from angarium.client.routes import Routes
     from angarium.client.settings import ClientSettings
+    from angarium.client.waiting import Waiting
     from angarium.modes import DeliveryMode
 
 REFRESH_AGAIN_S: Final = 0.5
@@ -40,6 +41,7 @@ class Sending:
         routes: Routes,
         metadata: Metadata,
         calls: Calls,
+        waiting: Waiting,
         identities: Identities,
         on_loss: Callable[[Loss], None] | None,
     ) -> None:
@@ -48,6 +50,7 @@ class Sending:
         self.routes = routes
         self.metadata = metadata
         self.calls = calls
+        self.waiting = waiting
         self.identities = identities
         self.room = Room(settings.buffered_bytes_max)
         self.fenced: AngariumError | None = None
@@ -109,6 +112,15 @@ class Sending:
                 self._refreshed.clear()
             self._refreshed[topic] = now
             self.start(self._refresh(topic))
+
+    def note_partitions(self, topic: str, count: int) -> None:
+        """Hear from a leader how many partitions a topic has; of more, soon learn where they are.
+
+        Of fewer only somebody tells who has not heard of the newest yet.
+        """
+        info = self.routes.topics.get(topic)
+        if info is not None and count > len(info.partitions):
+            self.refresh_soon(topic)
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run `work` as a task of this client."""

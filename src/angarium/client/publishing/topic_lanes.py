@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING
 
 from angarium.batch import key_hash
@@ -26,7 +27,8 @@ class TopicLanes:
         self.learn(info)
         self._stored: dict[int, Lane] = {}
         self._passing: dict[int, Lane] = {}
-        self._turn = 0
+        # At random: programs that publish one record each would all meet in one partition.
+        self._turn = random.randrange(self.partitions)
 
     def learn(self, info: TopicInfo) -> None:
         """Take over a newer description of the same topic."""
@@ -71,6 +73,10 @@ class TopicLanes:
         """Return the lane whose turn it is."""
         self._turn = (self._turn + 1) % self.partitions
         return self.lane(self._turn, mode)
+
+    def may_have(self, partition: int | None) -> bool:
+        """Tell whether that partition is known; if not, the topic may have grown since."""
+        return partition is None or partition < self.partitions
 
     def check(self, partition: int) -> None:
         """Raise unless the topic has this partition."""

@@ -47,6 +47,8 @@ class Steering:
         self._news = asyncio.Event()
         self._is_due = True
         self._failures = 0
+        self.hindrance: AngariumError | None = None
+        """Why the last round came to nothing; None after one that did not."""
         self._waiting: list[asyncio.Future[None]] = []
         self._fatal: AngariumError | None = None
         self._is_over = False
@@ -103,6 +105,7 @@ class Steering:
             self._waiting = waiting + self._waiting
             if not error.retriable:
                 raise
+            self.hindrance = error
             self._failures += 1
             _log.info("a subscription is tried again: %s", error)
             self._is_due = True
@@ -110,6 +113,7 @@ class Steering:
             self._waiting = waiting + self._waiting
             raise
         else:
+            self.hindrance = None
             _tell(waiting, None)
             await self._rest()
         if self._failures:
@@ -191,7 +195,11 @@ class Steering:
         """Turn a start into an offset, once."""
         place = (cursor.topic, cursor.partition)
         frame = await self._reach.calls.ask(
-            Operation.FIND_OFFSET, FindOffsetHeader(*place, cursor.start), partition=place
+            Operation.FIND_OFFSET,
+            FindOffsetHeader(*place, cursor.start),
+            partition=place,
+            # Whoever waits for the subscription to begin has to hear why before the time is up.
+            timeout_s=self._reach.settings.request_timeout_s / 2,
         )
         cursor.next_offset = frame.read(FindOffsetAnswer).offset
 

@@ -13,7 +13,6 @@ from angarium.wire import DeadlineExceeded
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-    from types import TracebackType
 
     from angarium.client.reach import Reach
     from angarium.client.reading.starts import StartLike
@@ -51,19 +50,15 @@ class Subscription:
         await self.begin()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def begin(self) -> None:
         """Begin, unless that has happened; returns once every partition is being read.
 
         Whatever is published after that is delivered. Raises `NotFound` for a topic that is not
-        there, and `DeadlineExceeded` if the cluster does not answer in time.
+        there, what a partition was refused with all along if the time is up, and `DeadlineExceeded`
+        if the cluster does not answer.
         """
         if self._running is None and not self._is_closed:
             self._running = asyncio.get_running_loop().create_task(self._steering.run())
@@ -111,11 +106,13 @@ class Subscription:
     async def close(self) -> None:
         """End it; whoever iterates sees the end."""
         self._is_closed = True
-        if self._running is not None:
-            self._running.cancel()
-            await asyncio.wait([self._running])
-        self._mailbox.close()
-        self._on_closed(self)
+        try:
+            if self._running is not None:
+                self._running.cancel()
+                await asyncio.wait([self._running])
+        finally:
+            self._mailbox.close()
+            self._on_closed(self)
 
     @property
     def partitions(self) -> list[tuple[str, int]]:
@@ -129,7 +126,7 @@ class Subscription:
             async with asyncio.timeout(timeout_s):
                 await self._steering.settled()
         except TimeoutError:
-            raise DeadlineExceeded(
+            raise self._steering.hindrance or DeadlineExceeded(
                 f"not all partitions can be read after {timeout_s:g} s"
             ) from None
 

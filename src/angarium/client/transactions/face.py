@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from angarium.client.publishing.columns import Table
+from angarium.client.publishing.fields import RecordColumns, RecordFields, spelled_out
 from angarium.client.publishing.outgoing import outgoing
 from angarium.client.transactions.sequenced import Sequenced
 from angarium.client.transactions.series import OpenSeries, forget_sequenced, open_series
@@ -18,12 +19,9 @@ if TYPE_CHECKING:
 
     from angarium.api import Ack
     from angarium.api.transactions import Series
-    from angarium.batch.columns import HeadersOf
-    from angarium.client.publishing.outgoing import HeadersLike, Text
+    from angarium.client.publishing.outgoing import Text
     from angarium.client.publishing.receipts import Receipt
     from angarium.client.reach import Reach
-    from angarium.client.times import Moment
-    from angarium.ids import Buffer
 
 
 class TransactionBook:
@@ -32,6 +30,11 @@ class TransactionBook:
     def __init__(self) -> None:
         self.series: dict[str, OpenSeries] = {}
         self.sequenced: dict[str, Sequenced] = {}
+
+    async def close(self) -> None:
+        """Stop asking on behalf of any of them."""
+        for one in self.sequenced.values():
+            await one.close()
 
 
 class Transactional(ABC):
@@ -48,7 +51,7 @@ class Transactional(ABC):
     def _transactions(self) -> TransactionBook: ...
 
     def transaction(self, name: str | None = None) -> Transaction:
-        """Return a transaction, to be used with `async with`.
+        """Return a transaction: what is in its block happens together, or not at all.
 
         It belongs to the series `name`, or to that of the client's `producer`. Transactions of one
         name follow each other; those of different names run side by side. A client that is started
@@ -73,19 +76,15 @@ class Transactional(ABC):
         """Return one transaction of a series, to be staged from anywhere and committed once."""
         return StagedWrite(self._reach, name, epoch=epoch, sequence=sequence)
 
+    @spelled_out(RecordFields)
     async def publish_once(
         self,
         topic: str,
         value: Text | None,
         *,
         sequence: int,
-        key: Text | None = None,
-        headers: HeadersLike | None = None,
-        partition: int | None = None,
-        timestamp: Moment | None = None,
-        expires_at: Moment | None = None,
-        deliver_at: Moment | None = None,
         producer: str | None = None,
+        **fields: Unpack[RecordFields],
     ) -> Receipt:
         """Publish a record under a number of your own, unless that has been stored before.
 
@@ -93,34 +92,22 @@ class Transactional(ABC):
         that is stored already, by whichever run, is answered with `receipt.ack.duplicate`. Always
         CONSISTENT. A second client of the same name takes over, and this one is fenced.
         """
-        record = outgoing(
-            value,
-            key=key,
-            headers=headers,
-            partition=partition,
-            mode=None,
-            timestamp=timestamp,
-            expires_at=expires_at,
-            deliver_at=deliver_at,
-        )
+        record = outgoing(value, **fields)
         return await self._sequenced(producer).publish(topic, record, sequence)
 
+    @spelled_out(RecordColumns)
     async def publish_batch_once(
         self,
         topic: str,
-        values: Sequence[Buffer | None],
+        values: Sequence[Text | None],
         *,
         sequence: int,
-        keys: Sequence[Buffer | None] | None = None,
-        headers: Sequence[HeadersOf | None] | None = None,
         partition: int | None = None,
-        timestamps: int | Sequence[int] | None = None,
-        expires_at: int | Sequence[int] | None = None,
-        deliver_at: int | Sequence[int] | None = None,
         producer: str | None = None,
+        **columns: Unpack[RecordColumns],
     ) -> tuple[Ack, ...]:
         """Publish many records under one number: each partition stores its share once, whole."""
-        table = Table(values, keys, headers, timestamps, expires_at, deliver_at)
+        table = Table.of(values, **columns)
         sequenced = self._sequenced(producer)
         return await sequenced.publish_table(topic, table, sequence, partition=partition)
 

@@ -18,7 +18,7 @@ from angarium.api import Ack
 from angarium.batch import BatchBuilder, key_hash
 from angarium.client.publishing.columns import cut, dealt_out
 from angarium.client.publishing.receipts import Receipt
-from angarium.client.shared import shared
+from angarium.client.shared import heard, shared
 from angarium.client.transactions.series import open_series
 from angarium.errors import InvalidArgument, ProducerFenced
 from angarium.ids import NO_PRODUCER, Epoch, Sequence
@@ -125,6 +125,12 @@ class Sequenced:
             raise fenced.exceptions[0] from None
         return dict(sorted(found.items()))
 
+    async def close(self) -> None:
+        """Stop asking."""
+        if self._opening is not None:
+            self._opening.cancel()
+            await asyncio.wait([self._opening])
+
     async def _send(self, topic: str, partition: int, sequence: int, batches: list[Buffer]) -> Ack:
         if self._fenced is not None:
             raise self._fenced
@@ -151,6 +157,7 @@ class Sequenced:
         has_failed = opening is not None and opening.done() and not _is_there(opening)
         if opening is None or has_failed:
             opening = asyncio.get_running_loop().create_task(self._open())
+            opening.add_done_callback(heard)
             self._opening = opening
         return await shared(opening)
 

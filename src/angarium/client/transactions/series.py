@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from angarium.api.transactions import (
     HOMES_TOPIC,
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from angarium.api.transactions import StagedIn
     from angarium.client.reach import Reach
     from angarium.errors import ProducerFenced
+
+
+COMMITTED_BYTES_PER_S: Final = 4 << 20
+"""How fast a commit is carried out at the least; so much longer than any other one a large one is
+waited for."""
 
 
 class OpenSeries:
@@ -76,14 +81,22 @@ async def forget_sequenced(reach: Reach, producer: str, topics: tuple[str, ...])
 
 
 async def commit(
-    reach: Reach, transaction: TransactionId, stages: tuple[StagedIn, ...]
+    reach: Reach,
+    transaction: TransactionId,
+    stages: tuple[StagedIn, ...],
+    *,
+    content: str = "",
+    size: int = 0,
 ) -> Committed:
-    """Commit; asked again until it is certain, or `OutcomeUnknown` when the time is up."""
+    """Commit; asked again until it is certain, or `OutcomeUnknown` when the time is up.
+
+    That is later the more there is: `size` bytes are brought in by every partition that has some.
+    """
     frame = await reach.calls.ask(
         Operation.COMMIT,
-        DecideHeader(transaction, stages),
+        DecideHeader(transaction, stages, content),
         partition=await _home(reach, transaction.name),
-        timeout_s=reach.settings.publish_timeout_s,
+        timeout_s=reach.settings.publish_timeout_s + size / COMMITTED_BYTES_PER_S,
         wait_s=2 * reach.settings.attempt_timeout_s,
     )
     return frame.read(Committed)

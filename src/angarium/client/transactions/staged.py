@@ -22,7 +22,6 @@ from angarium.wire.operations.transactions import ForgetSeriesHeader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from types import TracebackType
 
     from angarium.api.transactions import Aborted, Committed
     from angarium.client.reach import Reach
@@ -35,6 +34,8 @@ class Ticket(msgspec.Struct, frozen=True):
     stages: tuple[StagedIn, ...] = ()
     is_committed: bool = False
     """A partition said that the transaction has been committed before: nothing was staged."""
+    size: int = 0
+    """Bytes staged, as packed."""
 
 
 class StagedWrite:
@@ -55,15 +56,19 @@ class StagedWrite:
         """Return a stage to fill; each attempt at a task takes a name that nobody has used."""
         return Stage(StageWriter(self._reach, self.id, name))
 
-    async def commit(self, tickets: Iterable[Ticket]) -> Committed:
+    async def commit(self, tickets: Iterable[Ticket], *, content: str = "") -> Committed:
         """Publish what the tickets stand for, in their order, and drop everything else.
 
         `repeated` in the answer: this sequence, or a later one, had been committed before, and
-        nothing was changed. Raises `ProducerFenced` if the series was opened anew since,
-        `TransactionAborted` if it was open for too long; `OutcomeUnknown`: ask again.
+        nothing was changed. `content` says what is committed, in at most 1,024 characters; the
+        answer has that of the newest commit, so that a repetition can be told from something else
+        under a number that was used before. Raises `ProducerFenced` if the series was opened anew
+        since, `TransactionAborted` if it was open for too long; `OutcomeUnknown`: ask again.
         """
+        tickets = list(tickets)
         stages = tuple(one for ticket in tickets for one in ticket.stages)
-        return await asking.commit(self._reach, self.id, stages)
+        size = sum(ticket.size for ticket in tickets)
+        return await asking.commit(self._reach, self.id, stages, content=content, size=size)
 
     async def abort(self, tickets: Iterable[Ticket] = ()) -> Aborted:
         """Drop everything, unless it was committed; where no ticket tells, it times out."""
@@ -99,12 +104,7 @@ class Stage(StagedPublishing):
     async def __aenter__(self) -> Stage:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:
             await self.close()
         else:
@@ -114,7 +114,7 @@ class Stage(StagedPublishing):
         """Stage everything and return the ticket."""
         if self._ticket is None:
             stages = await self._writer.flush()
-            self._ticket = Ticket(stages, self._writer.is_committed)
+            self._ticket = Ticket(stages, self._writer.is_committed, self._writer.size)
         return self._ticket
 
     async def put_batch(self, topic: str, partition: int, batch: Buffer) -> None:

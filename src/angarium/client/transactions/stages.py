@@ -8,14 +8,13 @@ parts for each partition in use.
 from __future__ import annotations
 
 import asyncio
-import random
 from typing import TYPE_CHECKING, Final
 
 from angarium.api.transactions import GroupAck, Staged, StagedIn
 from angarium.batch import BatchBuilder, key_hash
 from angarium.client.publishing.columns import cut, dealt_out
 from angarium.client.shared import heard
-from angarium.errors import InvalidArgument, LimitExceeded
+from angarium.errors import InvalidArgument, no_partition
 from angarium.ids import NO_PRODUCER, Epoch, Sequence
 from angarium.wire.operations import Operation
 from angarium.wire.operations.transactions import StageHeader
@@ -56,13 +55,15 @@ class StageWriter:
         self._lanes: dict[tuple[str, int], _Lane] = {}
         self.is_committed = False
         """A partition said that the whole transaction has been committed before."""
+        self.size = 0
+        """Bytes staged, as packed."""
 
     async def publish(self, topic: str, record: Outgoing) -> None:
         """Add a record; waits while what it joins is on its way already."""
-        info = await self._reach.metadata.topic_or_new(topic)
         if record.mode is not None:
             raise InvalidArgument("what a transaction publishes is stored; it has no other mode")
         partition = record.partition
+        info = await self._topic(topic, partition)
         if partition is None and record.key is not None:
             partition = key_hash(record.key) % len(info.partitions)
         lane = self._lane(info, partition)
@@ -82,7 +83,7 @@ class StageWriter:
     async def publish_table(self, topic: str, table: Table, *, partition: int | None) -> None:
         """Add many records, column by column."""
         table.check()
-        info = await self._reach.metadata.topic_or_new(topic)
+        info = await self._topic(topic, partition)
         parts = dealt_out(table, len(info.partitions)) if partition is None else {partition: table}
         settings = self._reach.settings
         bytes_max = info.config.batch_bytes_max
@@ -108,7 +109,7 @@ class StageWriter:
 
     async def put_batch(self, topic: str, partition: int, batch: Buffer) -> None:
         """Add a batch that has been built already, by `angarium.batch`, for one partition."""
-        info = await self._reach.metadata.topic_or_new(topic)
+        info = await self._topic(topic, partition)
         lane = self._lane(info, partition)
         lane.build()
         lane.put(batch)
@@ -150,29 +151,24 @@ class StageWriter:
         """Stage one part, however often that has to be asked."""
         header = StageHeader(self._transaction, self._stage, part, topic, partition, tuple(acks))
         settings = self._reach.settings
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + settings.publish_timeout_s
-        failures = 0
-        while True:
-            try:
-                frame = await self._reach.calls.ask(
-                    Operation.STAGE,
-                    header,
-                    batches,
-                    partition=(topic, partition),
-                    timeout_s=deadline - loop.time(),
-                    wait_s=settings.attempt_timeout_s,
-                )
-            except LimitExceeded as error:
-                pause_s = settings.backoff.pause_s(failures, random.random())
-                failures += 1
-                is_passing = getattr(error, "limit", "") in PASSING_LIMITS
-                if not is_passing or loop.time() + pause_s >= deadline:
-                    raise
-                await asyncio.sleep(pause_s)
-            else:
-                self.is_committed |= frame.read(Staged).is_committed
-                return
+        frame = await self._reach.calls.ask(
+            Operation.STAGE,
+            header,
+            batches,
+            partition=(topic, partition),
+            timeout_s=settings.publish_timeout_s,
+            wait_s=settings.attempt_timeout_s,
+            passing=PASSING_LIMITS,
+        )
+        self.is_committed |= frame.read(Staged).is_committed
+        self.size += sum(map(len, batches))
+
+    async def _topic(self, name: str, partition: int | None) -> TopicInfo:
+        """Return a topic; it is asked about anew if it seems to lack the partition."""
+        info = await self._reach.metadata.topic_or_new(name)
+        if partition is not None and partition >= len(info.partitions):
+            info = await self._reach.metadata.refresh(name)
+        return info
 
     def _lane(self, info: TopicInfo, partition: int | None) -> _Lane:
         count = len(info.partitions)
@@ -180,7 +176,7 @@ class StageWriter:
             # Records without a key stay together; the next transaction takes the next partition.
             partition = self._transaction.sequence % count
         if not 0 <= partition < count:
-            raise InvalidArgument(f"{info.name} has partitions 0 to {count - 1}, not {partition}")
+            raise no_partition(info.name, count, partition)
         lane = self._lanes.get((info.name, partition))
         if lane is None:
             bytes_max = info.config.batch_bytes_max

@@ -19,7 +19,6 @@ from angarium.errors import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import TracebackType
 
     from angarium.api.transactions import TransactionId
     from angarium.client.reach import Reach
@@ -85,12 +84,7 @@ class Transaction(StagedPublishing):
         self._writer = StageWriter(self._reach, self._id, STAGE)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
             if not self._is_over and self.committed is None:
                 if error is None:
@@ -110,7 +104,7 @@ class Transaction(StagedPublishing):
             if not stages:
                 self.committed = Committed()
                 return self.committed
-            self.committed = await asking.commit(self._reach, self.id, stages)
+            self.committed = await asking.commit(self._reach, self.id, stages, size=writer.size)
         except BaseException as error:
             self._note(error)
             if isinstance(error, OutcomeUnknown) or not isinstance(error, AngariumError):

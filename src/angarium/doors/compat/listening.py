@@ -8,16 +8,17 @@ sentence, which is all that clients of these brokers know how to read.
 from __future__ import annotations
 
 import asyncio
-import errno
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import grpc
 import grpc.aio
-from grpc_reflection.v1alpha import reflection
 
-from angarium.doors.grpc.limits import GrpcLimits, server_options
-from angarium.doors.grpc.refusals import expected
+from angarium.doors.grpc.inflating import inflated
+from angarium.doors.grpc.limits import GrpcLimits
+from angarium.doors.grpc.refusals import expected, without_frames
+from angarium.doors.grpc.serving import GrpcServer
 from angarium.doors.status import INTERNAL, GrpcCode, status_of
 from angarium.errors import AngariumError
 from angarium.wire import Unreachable
@@ -57,49 +58,29 @@ class Listener:
         port: int,
         admit: Callable[[Context], Awaitable[None]] | None = None,
         on_ended: Callable[[str, bool, float], None] | None = None,
+        limits: GrpcLimits | None = None,
     ) -> None:
         """Prepare; `admit` raises for callers who may not, `on_ended` is told how each call went:
         its name, whether it succeeded, and its seconds."""
         assert handlers.keys() == schema.methods.keys(), "every call of the schema has a handler"
-        self.stopping = asyncio.Event()
-        """Set when streams are to end."""
         self._schema = schema
         self._handlers = handlers
-        self._host = host
-        self._port = port
         self._admit = admit
         self._on_ended = on_ended
-        self._server: grpc.aio.Server | None = None
+        self._limits = limits or GrpcLimits()
+        self._server = GrpcServer(host=host, port=port, limits=self._limits)
+        self.closings = self._server.closings
 
     async def start(self) -> int:
         """Listen; return the port. `OSError` if the address cannot be had."""
-        limits = GrpcLimits()
-        server = grpc.aio.server(
-            options=server_options(limits), maximum_concurrent_rpcs=limits.calls_max
-        )
         schema = self._schema
         served = {name: self._handler(name) for name in schema.methods}
-        server.add_generic_rpc_handlers(
-            (grpc.method_handlers_generic_handler(schema.service, served),)
-        )
-        reflection.enable_server_reflection(
-            (schema.service, reflection.SERVICE_NAME), server, pool=schema.pool
-        )
-        try:
-            port = server.add_insecure_port(f"{self._host}:{self._port}")
-        except RuntimeError as error:
-            what = f"{schema.service} cannot listen on {self._host}:{self._port}"
-            raise OSError(errno.EADDRINUSE, what) from error
-        await server.start()
-        self._server = server
-        return port
+        inflating = self._server.prepare(schema.service, served)
+        return await self._server.start(inflating, schema.service, pool=schema.pool)
 
     async def stop(self, grace_s: float) -> None:
         """Close: streams end at once, other calls have `grace_s` to finish."""
-        self.stopping.set()
-        if self._server is not None:
-            await self._server.stop(grace_s)
-            self._server = None
+        await self._server.stop(grace_s)
 
     async def until_one_ends(self, *works: Coroutine[Any, Any, None]) -> None:
         """Run parts of a stream until one of them ends or the listener closes.
@@ -108,7 +89,7 @@ class Listener:
         listener closes: a client may then go to another node.
         """
         tasks = [asyncio.ensure_future(one) for one in works]
-        closing = asyncio.ensure_future(self.stopping.wait())
+        closing = asyncio.ensure_future(self._server.stopping.wait())
         try:
             done, _ = await asyncio.wait((*tasks, closing), return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -128,6 +109,7 @@ class Listener:
         method = self._schema.methods[name]
         handler = self._handlers[name]
         parsed = self._schema[method.request].FromString
+        bytes_max = self._limits.message_bytes_max
 
         async def call(request: Any, context: Context) -> Any:
             began = time.perf_counter()
@@ -137,7 +119,7 @@ class Listener:
                 if self._admit is not None:
                     await self._admit(context)
                 if not method.client_streams:
-                    request = parsed(request)
+                    request = parsed(inflated(request, bytes_max))
                 answer = await handler(request, context)
                 succeeded = True
             except asyncio.CancelledError:
@@ -150,21 +132,23 @@ class Listener:
                 if not succeeded:
                     raise
             except Exception as error:  # each becomes an answer
+                request = None  # see `without_frames`
                 await _refuse(context, error)
             finally:
                 if self._on_ended is not None:
                     self._on_ended(name, succeeded, time.perf_counter() - began)
             return None if answer is None else answer.SerializeToString()
 
+        inflating = partial(inflated, bytes_max=bytes_max)
         match method.client_streams, method.server_streams:
             case False, False:
                 return grpc.unary_unary_rpc_method_handler(call)
             case True, False:
-                return grpc.stream_unary_rpc_method_handler(call)
+                return grpc.stream_unary_rpc_method_handler(call, request_deserializer=inflating)
             case False, True:
                 return grpc.unary_stream_rpc_method_handler(call)
             case _:
-                return grpc.stream_stream_rpc_method_handler(call)
+                return grpc.stream_stream_rpc_method_handler(call, request_deserializer=inflating)
 
 
 async def _refuse(context: Context, error: Exception) -> NoReturn:
@@ -174,5 +158,6 @@ async def _refuse(context: Context, error: Exception) -> NoReturn:
     else:
         status = status_of(known) if isinstance(known, AngariumError) else INTERNAL
         code, sentence = status.grpc, failure_of(known).message
+    without_frames(error)
     await context.abort(_CODES[code], sentence[:MESSAGE_CHARACTERS_MAX])
     raise AssertionError("abort raises")

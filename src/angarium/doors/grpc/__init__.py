@@ -4,7 +4,8 @@ The service is described in proto/angarium/v1/broker.proto, errors and limits in
 docs/reference/grpc.md. `GrpcDoor` is what a node opens; the other modules are its parts.
 """
 
-from angarium.doors.grpc.door import GrpcDoor, Tls
+from angarium.doors.grpc.door import GrpcDoor
 from angarium.doors.grpc.limits import GrpcLimits
+from angarium.doors.grpc.serving import Tls
 
 __all__ = ["GrpcDoor", "GrpcLimits", "Tls"]

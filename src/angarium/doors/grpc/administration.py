@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from angarium.doors.grpc.values import cluster_message, config_of, partition_of, topic_message
+from angarium.api import TopicConfig
+from angarium.doors.grpc.values import config_of, message_of, partition_of
 from angarium.ids import NodeId
 from angarium.proto.v1 import broker_pb2 as pb
 
 if TYPE_CHECKING:
     from angarium.api import Broker
     from angarium.doors.grpc.calls import Context
-    from angarium.doors.partitions import TopicShapes
+    from angarium.doors.intake.partitions import TopicShapes
 
 
 class Administration:
@@ -34,20 +35,22 @@ class Administration:
     ) -> pb.CreateTopicResponse:
         """Make a topic."""
         topic = await self._broker.create_topic(
-            request.name, partitions=request.partitions or 1, config=config_of(request.config)
+            request.name,
+            partitions=request.partitions or 1,
+            config=config_of(TopicConfig, request.config),
         )
         self._shapes.forget(request.name)
-        return pb.CreateTopicResponse(topic=topic_message(topic))
+        return pb.CreateTopicResponse(topic=message_of(pb.TopicInfo, topic))
 
     async def alter_topic(self, request: pb.AlterTopicRequest, _: Context) -> pb.AlterTopicResponse:
         """Give a topic more partitions or other settings."""
         topic = await self._broker.alter_topic(
             request.name,
             partitions=request.partitions if request.HasField("partitions") else None,
-            config=config_of(request.config) if request.HasField("config") else None,
+            config=config_of(TopicConfig, request.config) if request.HasField("config") else None,
         )
         self._shapes.forget(request.name)
-        return pb.AlterTopicResponse(topic=topic_message(topic))
+        return pb.AlterTopicResponse(topic=message_of(pb.TopicInfo, topic))
 
     async def delete_topic(
         self, request: pb.DeleteTopicRequest, _: Context
@@ -60,20 +63,20 @@ class Administration:
     async def list_topics(self, _: pb.ListTopicsRequest, __: Context) -> pb.ListTopicsResponse:
         """Return all topics."""
         topics = await self._broker.list_topics()
-        return pb.ListTopicsResponse(topics=[topic_message(topic) for topic in topics])
+        return pb.ListTopicsResponse(topics=[message_of(pb.TopicInfo, topic) for topic in topics])
 
     async def describe_topic(
         self, request: pb.DescribeTopicRequest, _: Context
     ) -> pb.DescribeTopicResponse:
         """Return one topic."""
         topic = await self._broker.describe_topic(request.name)
-        return pb.DescribeTopicResponse(topic=topic_message(topic))
+        return pb.DescribeTopicResponse(topic=message_of(pb.TopicInfo, topic))
 
     async def get_cluster_status(
         self, _: pb.GetClusterStatusRequest, __: Context
     ) -> pb.GetClusterStatusResponse:
         """Return the cluster."""
-        return cluster_message(await self._broker.cluster_status())
+        return message_of(pb.GetClusterStatusResponse, await self._broker.cluster_status())
 
     async def drain_node(self, request: pb.DrainNodeRequest, _: Context) -> pb.DrainNodeResponse:
         """Move everything away from a node, or call that off."""

@@ -8,29 +8,27 @@ is still on loan goes back untried.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from angarium.doors.feeds.records import lent_parts, ranges_of, readable
 from angarium.doors.grpc.group_values import (
     consume_request_of,
-    group_config_message,
     settled_message,
     settlements_of,
 )
-from angarium.doors.grpc.records import add_records, readable, varint
-from angarium.doors.grpc.values import wants_batches
+from angarium.doors.grpc.records import add_records, with_batches
+from angarium.doors.grpc.values import message_of, wants_batches
 from angarium.errors import InvalidArgument
-from angarium.ids import Offset
 from angarium.proto.v1 import broker_pb2 as pb
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
+    from collections.abc import AsyncIterator, Sequence
 
     from angarium.api import Consumption, GroupBroker, Handed
+    from angarium.closing import Closings
     from angarium.doors.grpc.calls import Context
     from angarium.doors.grpc.limits import GrpcLimits
     from angarium.ids import Buffer
-
-_BATCHES_TAG: Final = varint(pb.SubscribeResponse.BATCHES_FIELD_NUMBER << 3 | 2)
 
 
 async def consume(
@@ -39,6 +37,7 @@ async def consume(
     opening: pb.SubscribeRequest.Open,
     requests: AsyncIterator[bytes],
     context: Context,
+    closings: Closings,
 ) -> None:
     """Serve one consumer until it leaves, is lost, or its part in the group breaks."""
     is_in_batches = wants_batches(opening.format)
@@ -56,7 +55,7 @@ async def consume(
             hearing.cancel()
     finally:
         # Whoever left in good order has done so by now; anybody else may come back for a moment.
-        await consumption.close(lost=True)
+        await closings.see_to(consumption.close(lost=True))
 
 
 class _Member:
@@ -78,7 +77,7 @@ class _Member:
         joined = pb.SubscribeResponse.Joined(
             member=self._consumption.member,
             kind=self._consumption.kind + 1,  # type: ignore[arg-type]
-            config=group_config_message(self._consumption.config),
+            config=message_of(pb.GroupConfig, self._consumption.config),
         )
         await self._write(pb.SubscribeResponse(joined=joined))
 
@@ -127,28 +126,24 @@ class _Member:
         """Send the records that are meant, in messages of about the same size."""
         for buffer in handed.batches:
             batch = readable(buffer, topic=handed.topic, partition=handed.partition)
-            for first, past in _stretches(handed, start=batch.base_offset, stop=batch.next_offset):
-                part = batch.slice(Offset(first), Offset(past))
-                position = part.start
-                while position < part.stop:
+            for start, stop in lent_parts(batch, handed):
+                position = start
+                while position < stop:
                     message = _delivery(handed)
                     count = add_records(
                         message,
                         batch,
                         position,
-                        part.stop,
+                        stop,
                         live=False,
                         bytes_max=self._bytes_target,
                     )
                     position += count
-                    message.ranges.extend(_covered(message.records))
+                    message.ranges.extend(ranges_of(one.offset for one in message.records))
                     await self._write(message)
 
     async def _write(self, message: pb.SubscribeResponse, batches: Sequence[Buffer] = ()) -> None:
-        data = message.SerializeToString()
-        if batches:
-            size = varint(sum(map(len, batches)))
-            data = b"".join((data, _BATCHES_TAG, size, *batches))
+        data = with_batches(message, batches)
         async with self._writing:
             await self._context.write(data)
 
@@ -161,22 +156,3 @@ def _delivery(handed: Handed) -> pb.SubscribeResponse:
         lease_ms=handed.lease_ms,
         generation=handed.generation,
     )
-
-
-def _stretches(handed: Handed, *, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Yield the ranges that are meant, as far as they lie in one batch."""
-    flat = handed.ranges
-    for first, past in zip(flat[::2], flat[1::2], strict=True):
-        if past > start and first < stop:
-            yield max(first, start), min(past, stop)
-
-
-def _covered(records: Sequence[pb.Record]) -> list[int]:
-    """Return the ranges of the offsets of records, which ascend."""
-    flat: list[int] = []
-    for record in records:
-        if flat and flat[-1] == record.offset:
-            flat[-1] += 1
-        else:
-            flat += (record.offset, record.offset + 1)
-    return flat

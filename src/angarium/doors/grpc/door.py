@@ -2,48 +2,34 @@
 
 from __future__ import annotations
 
-import asyncio
-import errno
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import grpc
-import grpc.aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
 
 from angarium.doors.grpc.administration import Administration
-from angarium.doors.grpc.calls import streaming, unary
+from angarium.doors.grpc.calls import Calls
 from angarium.doors.grpc.groups import Groups
-from angarium.doors.grpc.limits import GrpcLimits, server_options
+from angarium.doors.grpc.limits import GrpcLimits
 from angarium.doors.grpc.publish_stream import PublishStreaming
 from angarium.doors.grpc.publishing import Publishing
 from angarium.doors.grpc.reading import Reading
 from angarium.doors.grpc.refusals import Refusals
+from angarium.doors.grpc.serving import GrpcServer
 from angarium.doors.grpc.subscribing import Subscribing
-from angarium.doors.partitions import TopicShapes
+from angarium.doors.intake import Intake
 from angarium.errors import AngariumError
 from angarium.proto.v1 import broker_pb2 as pb
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import grpc
+
     from angarium.api import Broker
+    from angarium.doors.grpc.serving import Tls
     from angarium.ids import NodeId
 
 SERVICE: Final = "angarium.v1.Broker"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tls:
-    """What the door shows, and asks for, on an encrypted connection. All in PEM."""
-
-    certificate: bytes
-    """The node's certificate, and those between it and the authority."""
-    key: bytes
-    """The key of that certificate."""
-    client_authorities: bytes | None = None
-    """If given, clients must show a certificate signed by one of these."""
 
 
 class GrpcDoor:
@@ -65,33 +51,17 @@ class GrpcDoor:
         this node or nobody knows. A publish that was passed on says so in its trailing metadata.
         """
         self._broker = broker
-        self._host = host
-        self._port = port
         self._limits = limits or GrpcLimits()
-        self._tls = tls
+        self._server = GrpcServer(host=host, port=port, limits=self._limits, tls=tls)
         self._leader_hint = leader_hint
-        self._stopping = asyncio.Event()
         self._health = health.aio.HealthServicer()
-        self._server: grpc.aio.Server | None = None
 
     async def start(self) -> int:
         """Open the door; return the port. `OSError` if the address cannot be had."""
-        assert self._server is None, "a door is opened once"
-        server = grpc.aio.server(
-            options=server_options(self._limits), maximum_concurrent_rpcs=self._limits.calls_max
-        )
-        server.add_generic_rpc_handlers(
-            (grpc.method_handlers_generic_handler(SERVICE, self._handlers()),)
-        )
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        reflection.enable_server_reflection(
-            (SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), server
-        )
-        port = self._bound_port(server)
+        inflating = self._server.prepare(SERVICE, self._handlers())
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, inflating)
         await self.set_serving(serving=True)
-        await server.start()
-        self._server = server
-        return port
+        return await self._server.start(inflating, SERVICE, health.SERVICE_NAME)
 
     async def set_serving(self, *, serving: bool) -> None:
         """Say to those who ask for our health whether to send us anything."""
@@ -105,67 +75,48 @@ class GrpcDoor:
 
     async def stop(self, grace_s: float = 2.0) -> None:
         """Close the door: streams end at once, other calls have `grace_s` to finish."""
-        if self._server is None:
-            return
         await self._health.enter_graceful_shutdown()
-        self._stopping.set()
         await self._server.stop(grace_s)
-        self._server = None
-
-    def _bound_port(self, server: grpc.aio.Server) -> int:
-        host = f"[{self._host}]" if ":" in self._host else self._host
-        address = f"{host}:{self._port}"
-        try:
-            if self._tls is None:
-                port = server.add_insecure_port(address)
-            else:
-                port = server.add_secure_port(address, _credentials(self._tls))
-        except RuntimeError as error:
-            raise OSError(errno.EADDRINUSE, f"gRPC cannot listen on {address}") from error
-        if port == 0:
-            raise OSError(errno.EADDRINUSE, f"gRPC cannot listen on {address}")
-        return port
 
     def _handlers(self) -> dict[str, grpc.RpcMethodHandler[bytes, bytes]]:
         broker, limits = self._broker, self._limits
-        shapes = TopicShapes(broker)
+        intake = Intake(broker)
         refusals = Refusals(self._address_of)
-        publishing = Publishing(broker, shapes, refusals, self._leader_hint)
-        stream = PublishStreaming(broker, shapes, limits, self._stopping)
-        subscribing = Subscribing(broker, limits, self._stopping)
+        calls = Calls(refusals, message_bytes_max=limits.message_bytes_max)
+        publishing = Publishing(intake, refusals, self._leader_hint)
+        stream = PublishStreaming(intake, limits, self._server.stopping)
+        subscribing = Subscribing(broker, limits, self._server.stopping, self._server.closings)
         reading = Reading(broker, limits)
-        admin = Administration(broker, shapes)
+        admin = Administration(broker, intake.shapes)
         groups = Groups(broker)
         return {
-            "Publish": unary(pb.PublishRequest, publishing.publish, refusals),
-            "PublishBatch": unary(pb.PublishBatchRequest, publishing.publish_batch, refusals),
-            "PublishStream": streaming(stream.publish_stream, refusals),
-            "Subscribe": streaming(subscribing.subscribe, refusals),
-            "Fetch": unary(pb.FetchRequest, reading.fetch, refusals),
-            "FindOffset": unary(pb.FindOffsetRequest, reading.find_offset, refusals),
-            "OpenProducer": unary(pb.OpenProducerRequest, admin.open_producer, refusals),
-            "Settle": unary(pb.SettleRequest, groups.settle, refusals),
-            "ListGroups": unary(pb.ListGroupsRequest, groups.list_groups, refusals),
-            "DescribeGroup": unary(pb.DescribeGroupRequest, groups.describe_group, refusals),
-            "AlterGroup": unary(pb.AlterGroupRequest, groups.alter_group, refusals),
-            "SeekGroup": unary(pb.SeekGroupRequest, groups.seek_group, refusals),
-            "PauseGroup": unary(pb.PauseGroupRequest, groups.pause_group, refusals),
-            "DeleteGroup": unary(pb.DeleteGroupRequest, groups.delete_group, refusals),
-            "ReportCheckpoints": unary(
-                pb.ReportCheckpointsRequest, groups.report_checkpoints, refusals
+            "Publish": calls.unary(pb.PublishRequest, publishing.publish),
+            "PublishBatch": calls.unary(pb.PublishBatchRequest, publishing.publish_batch),
+            "PublishStream": calls.streaming(stream.publish_stream),
+            "Subscribe": calls.streaming(subscribing.subscribe),
+            "Fetch": calls.unary(pb.FetchRequest, reading.fetch),
+            "FindOffset": calls.unary(pb.FindOffsetRequest, reading.find_offset),
+            "OpenProducer": calls.unary(pb.OpenProducerRequest, admin.open_producer),
+            "Settle": calls.unary(pb.SettleRequest, groups.settle),
+            "ListGroups": calls.unary(pb.ListGroupsRequest, groups.list_groups),
+            "DescribeGroup": calls.unary(pb.DescribeGroupRequest, groups.describe_group),
+            "AlterGroup": calls.unary(pb.AlterGroupRequest, groups.alter_group),
+            "SeekGroup": calls.unary(pb.SeekGroupRequest, groups.seek_group),
+            "PauseGroup": calls.unary(pb.PauseGroupRequest, groups.pause_group),
+            "DeleteGroup": calls.unary(pb.DeleteGroupRequest, groups.delete_group),
+            "ReportCheckpoints": calls.unary(
+                pb.ReportCheckpointsRequest, groups.report_checkpoints
             ),
-            "CreateTopic": unary(pb.CreateTopicRequest, admin.create_topic, refusals),
-            "AlterTopic": unary(pb.AlterTopicRequest, admin.alter_topic, refusals),
-            "DeleteTopic": unary(pb.DeleteTopicRequest, admin.delete_topic, refusals),
-            "ListTopics": unary(pb.ListTopicsRequest, admin.list_topics, refusals),
-            "DescribeTopic": unary(pb.DescribeTopicRequest, admin.describe_topic, refusals),
-            "GetClusterStatus": unary(
-                pb.GetClusterStatusRequest, admin.get_cluster_status, refusals
-            ),
-            "DrainNode": unary(pb.DrainNodeRequest, admin.drain_node, refusals),
-            "RemoveNode": unary(pb.RemoveNodeRequest, admin.remove_node, refusals),
-            "TransferLeader": unary(pb.TransferLeaderRequest, admin.transfer_leader, refusals),
-            "RaiseLevel": unary(pb.RaiseLevelRequest, admin.raise_level, refusals),
+            "CreateTopic": calls.unary(pb.CreateTopicRequest, admin.create_topic),
+            "AlterTopic": calls.unary(pb.AlterTopicRequest, admin.alter_topic),
+            "DeleteTopic": calls.unary(pb.DeleteTopicRequest, admin.delete_topic),
+            "ListTopics": calls.unary(pb.ListTopicsRequest, admin.list_topics),
+            "DescribeTopic": calls.unary(pb.DescribeTopicRequest, admin.describe_topic),
+            "GetClusterStatus": calls.unary(pb.GetClusterStatusRequest, admin.get_cluster_status),
+            "DrainNode": calls.unary(pb.DrainNodeRequest, admin.drain_node),
+            "RemoveNode": calls.unary(pb.RemoveNodeRequest, admin.remove_node),
+            "TransferLeader": calls.unary(pb.TransferLeaderRequest, admin.transfer_leader),
+            "RaiseLevel": calls.unary(pb.RaiseLevelRequest, admin.raise_level),
         }
 
     async def _address_of(self, node: NodeId) -> str | None:
@@ -175,11 +126,3 @@ class GrpcDoor:
         except AngariumError:
             return None  # a hint is a courtesy; the error it would go with matters more
         return next((one.addresses.get("grpc") for one in status.nodes if one.id == node), None)
-
-
-def _credentials(tls: Tls) -> grpc.ServerCredentials:
-    return grpc.ssl_server_credentials(
-        [(tls.key, tls.certificate)],
-        root_certificates=tls.client_authorities,
-        require_client_auth=tls.client_authorities is not None,
-    )

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from angarium.api import Checkpoint
-from angarium.doors.grpc.group_values import (
-    group_config_of,
-    group_message,
-    settled_message,
-    settlements_of,
-)
-from angarium.doors.grpc.values import partition_of, start_of
+from angarium.api import Checkpoint, GroupConfig
+from angarium.doors.grpc.group_values import settled_message, settlements_of
+from angarium.doors.grpc.values import config_of, message_of, partition_of, start_of
 from angarium.ids import Offset
 from angarium.proto.v1 import broker_pb2 as pb
 
@@ -35,19 +30,23 @@ class Groups:
 
     async def list_groups(self, _: pb.ListGroupsRequest, __: Context) -> pb.ListGroupsResponse:
         """Return all groups."""
-        return pb.ListGroupsResponse(groups=map(group_message, await self._broker.list_groups()))
+        return pb.ListGroupsResponse(
+            groups=[message_of(pb.GroupInfo, one) for one in await self._broker.list_groups()]
+        )
 
     async def describe_group(
         self, request: pb.DescribeGroupRequest, _: Context
     ) -> pb.DescribeGroupResponse:
         """Return one group."""
         group = await self._broker.describe_group(request.group)
-        return pb.DescribeGroupResponse(group=group_message(group))
+        return pb.DescribeGroupResponse(group=message_of(pb.GroupInfo, group))
 
     async def alter_group(self, request: pb.AlterGroupRequest, _: Context) -> pb.AlterGroupResponse:
         """Give a group other settings."""
-        group = await self._broker.alter_group(request.group, group_config_of(request.config))
-        return pb.AlterGroupResponse(group=group_message(group))
+        group = await self._broker.alter_group(
+            request.group, config_of(GroupConfig, request.config)
+        )
+        return pb.AlterGroupResponse(group=message_of(pb.GroupInfo, group))
 
     async def seek_group(self, request: pb.SeekGroupRequest, _: Context) -> pb.SeekGroupResponse:
         """Move a group."""
@@ -59,15 +58,7 @@ class Groups:
             dry_run=request.dry_run,
         )
         return pb.SeekGroupResponse(
-            moved=[
-                pb.SeekGroupResponse.Moved(
-                    topic=one.topic,
-                    partition=one.partition,
-                    old_floor=one.old_floor,
-                    new_floor=one.new_floor,
-                )
-                for one in moved
-            ]
+            moved=[message_of(pb.SeekGroupResponse.Moved, one) for one in moved]
         )
 
     async def pause_group(self, request: pb.PauseGroupRequest, _: Context) -> pb.PauseGroupResponse:

@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+import grpc
+
+from angarium.bounds import CONNECTIONS_MAX, REQUEST_BYTES_MAX, Bounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GrpcLimits:
+class GrpcLimits(Bounds):
     """What the door takes, keeps and waits for."""
 
-    message_bytes_max: int = (4 << 20) + (64 << 10)
-    """The largest request taken: a batch of a topic's default limit and its envelope. gRPC itself
-    refuses a larger one with RESOURCE_EXHAUSTED. A request of many tiny parts takes some 30 times
-    its size in memory once read, so raise it with care. Answers are not bound by it."""
+    connections_max: int = CONNECTIONS_MAX
+    """Connections open at a time. One more is closed as soon as it comes."""
+
+    idle_seconds_max: float = 300.0
+    """A connection without a call, or that never says anything. Then it is closed; clients open
+    another one by themselves when they need it. gRPC takes up to a tenth more or less."""
+
+    handshake_seconds_max: float = 10.0
+    """From a connection's beginning to the end of its greeting. A slower one is closed."""
+
+    message_bytes_max: int = REQUEST_BYTES_MAX
+    """The largest request taken, before and after it is inflated: a batch of a topic's default
+    limit and its envelope. A larger one is refused with RESOURCE_EXHAUSTED. A request of many tiny
+    parts takes some 30 times its size in memory once read, so raise it with care. Answers are not
+    bound by it."""
 
     calls_max: int = 8_192
     """Calls under way, streams included. One more is refused with RESOURCE_EXHAUSTED."""
@@ -47,22 +63,24 @@ class GrpcLimits:
     so that subscribers who vanished do not stay for ever."""
 
     def __post_init__(self) -> None:
+        Bounds.__post_init__(self)
         assert self.message_bytes_max >= 64 << 10
-        assert self.calls_max > 0
-        assert self.calls_per_connection_max > 0
-        assert self.interests_max > 0
-        assert self.delivery_bytes > 0
-        assert self.fetch_bytes_max > 0
-        assert self.stream_requests_max > 0
-        assert self.stream_bytes_max > 0
-        assert self.settles_max > 0
-        assert self.keepalive_interval_s > 0
+
+
+_AS_IT_IS: Final = 1 << int(grpc.Compression.NoCompression)
+_GZIP: Final = 1 << int(grpc.Compression.Gzip)
 
 
 def server_options(limits: GrpcLimits) -> list[tuple[str, int]]:
     """Return what gRPC has to be told so that these hold."""
     keepalive_ms = int(limits.keepalive_interval_s * 1_000)
     return [
+        ("grpc.max_allowed_incoming_connections", limits.connections_max),
+        ("grpc.max_connection_idle_ms", int(limits.idle_seconds_max * 1_000)),
+        ("grpc.server_handshake_timeout_ms", int(limits.handshake_seconds_max * 1_000)),
+        # Messages are inflated in `inflating`, and only those whose compression shows.
+        ("grpc.per_message_decompression", 0),
+        ("grpc.compression_enabled_algorithms_bitset", _AS_IT_IS | _GZIP),
         ("grpc.max_receive_message_length", limits.message_bytes_max),
         ("grpc.max_send_message_length", -1),
         ("grpc.max_concurrent_streams", limits.calls_per_connection_max),

@@ -1,9 +1,9 @@
 """PublishStream: many requests under way, in order per partition, results as they come.
 
-Each partition of a stream is a lane. A lane has one call to the broker under way; what arrives
-meanwhile waits and goes out together in the next call. So order is kept without trusting anybody to
-keep it, and a busy stream costs little per record. No record of one stream is ever packed together
-with another stream's.
+Each partition of a stream is a lane (`intake.lanes`) with one call to the broker under way; what
+arrives meanwhile waits and goes out together in the next call. So order is kept without trusting
+anybody to keep it, and a busy stream costs little per record. No record of one stream is ever
+packed together with another stream's.
 """
 
 from __future__ import annotations
@@ -12,28 +12,24 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from angarium.api import PublishRequest
-from angarium.doors.grpc.lanes import MERGED_BYTES, Lane, Load, Waiting
-from angarium.doors.grpc.publishing import (
-    BATCH_BYTES,
-    named_partition,
-    packed_batches,
-    record_batches,
-)
-from angarium.doors.grpc.records import key_of, single_batch
+from angarium.doors.grpc.publishing import batches_of
+from angarium.doors.grpc.records import outgoing
 from angarium.doors.grpc.refusals import error_message
-from angarium.doors.grpc.values import identity_of, mode_of, partition_of
-from angarium.errors import InvalidArgument, NotFound
+from angarium.doors.grpc.values import ack_message, identity_of, mode_of, partition_of
+from angarium.doors.intake import NOBODY, LaneKey
+from angarium.doors.intake.acks import first_refusal
+from angarium.doors.intake.lanes import Lanes, Waiting
+from angarium.doors.intake.records import BARE, single_batch
+from angarium.errors import InvalidArgument
 from angarium.proto.v1 import broker_pb2 as pb
 from angarium.wire.errors import Unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
-    from angarium.api import Ack, Broker
     from angarium.doors.grpc.calls import Context
     from angarium.doors.grpc.limits import GrpcLimits
-    from angarium.doors.partitions import TopicShapes
+    from angarium.doors.intake import Intake, Placed
 
 RESULTS_PER_MESSAGE: Final = 1_024
 """Results sent in one message at the most."""
@@ -42,26 +38,28 @@ RESULTS_PER_MESSAGE: Final = 1_024
 class PublishStreaming:
     """The call that publishes a stream."""
 
-    def __init__(
-        self, broker: Broker, shapes: TopicShapes, limits: GrpcLimits, stopping: asyncio.Event
-    ) -> None:
-        self._broker = broker
-        self._shapes = shapes
+    def __init__(self, intake: Intake, limits: GrpcLimits, stopping: asyncio.Event) -> None:
+        self._intake = intake
         self._limits = limits
         self._stopping = stopping
 
     async def publish_stream(self, requests: AsyncIterator[bytes], context: Context) -> None:
         """Serve one stream until the client has said everything and knows all results."""
-        async with asyncio.TaskGroup() as tasks:
-            stream = PublisherStream(self._broker, self._shapes, self._limits, tasks)
-            tasks.create_task(stream.write_results(context))
-            reading = tasks.create_task(stream.read_requests(requests))
-            stopping = tasks.create_task(self._stopping.wait())
-            await asyncio.wait((reading, stopping), return_when=asyncio.FIRST_COMPLETED)
-            # What was taken is finished in either case; the group waits for it.
-            reading.cancel()
-            stopping.cancel()
-            stream.finish()
+        # Some clients wait for the headers before they say anything.
+        await context.send_initial_metadata(())
+        stream = PublisherStream(self._intake, self._limits)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(stream.write_results(context))
+                reading = tasks.create_task(stream.read_requests(requests))
+                stopping = tasks.create_task(self._stopping.wait())
+                await asyncio.wait((reading, stopping), return_when=asyncio.FIRST_COMPLETED)
+                # What was taken is finished in either case; the group waits for it.
+                reading.cancel()
+                stopping.cancel()
+                stream.finish()
+        finally:
+            stream.cancel()
         if self._stopping.is_set():
             raise Unreachable("this node is stopping; what it took has been answered")
 
@@ -69,25 +67,16 @@ class PublishStreaming:
 class PublisherStream:
     """One stream: its lanes, and the results on their way back."""
 
-    def __init__(
-        self,
-        broker: Broker,
-        shapes: TopicShapes,
-        limits: GrpcLimits,
-        tasks: asyncio.TaskGroup,
-    ) -> None:
-        self._broker = broker
-        self._shapes = shapes
+    def __init__(self, intake: Intake, limits: GrpcLimits) -> None:
+        self._intake = intake
         self._limits = limits
-        self._tasks = tasks
-        self._lanes: dict[tuple[str, int], Lane] = {}
-        """Those with something to do."""
+        self._lanes = Lanes(intake.publish, intake.shapes, gathers=False)
         self._results: deque[tuple[pb.PublishStreamResult, int]] = deque()
         """Results with the sizes of their requests."""
         self._requests = self._bytes = 0
         """Taken, and their results not yet sent."""
         self._has_news = asyncio.Event()
-        """Results have come, or the last lane has ended."""
+        """Results have come, or no more requests will."""
         self._has_room = asyncio.Event()
         self._is_finished = False
 
@@ -99,12 +88,11 @@ class PublisherStream:
             request = pb.PublishStreamRequest.FromString(data)
             self._requests += 1
             self._bytes += len(data)
+            done = self._done(request, len(data))
             try:
-                await self._take(request, size=len(data))
+                await self._take(request, len(data), done)
             except Exception as error:  # each becomes the answer to this request alone
-                result = pb.PublishStreamResult(number=request.number, error=error_message(error))
-                self._results.append((result, len(data)))
-                self._has_news.set()
+                done(error)
             while (
                 self._requests >= self._limits.stream_requests_max
                 or self._bytes >= self._limits.stream_bytes_max
@@ -117,88 +105,71 @@ class PublisherStream:
         self._is_finished = True
         self._has_news.set()
 
-    async def _take(self, request: pb.PublishStreamRequest, *, size: int) -> None:
+    def cancel(self) -> None:
+        """Give up what is under way."""
+        self._lanes.cancel()
+
+    async def _take(
+        self,
+        request: pb.PublishStreamRequest,
+        size: int,
+        done: Callable[[Placed | Exception], None],
+    ) -> None:
         match request.WhichOneof("request"):
             case "publish":
-                await self._take_record(request.number, request.publish, size)
+                topic = request.publish.topic
+                partition, waiting = await self._record(request.publish, size, done)
             case "batch":
-                await self._take_batch(request.number, request.batch, size)
+                topic = request.batch.topic
+                if not request.batch.HasField("partition"):
+                    raise InvalidArgument("batches are packed for one partition: name it")
+                per_partition, _ = await batches_of(request.batch, self._intake)
+                ((partition, batches),) = per_partition.items()
+                waiting = Waiting(None, batches, size, mode_of(request.batch.mode), done)
             case _:
                 raise InvalidArgument("a request of a stream is `publish` or `batch`")
+        # One lane for all modes: the order is the stream's.
+        self._lanes.queue(LaneKey(topic, partition, None), waiting)
 
-    async def _take_record(self, number: int, request: pb.PublishRequest, size: int) -> None:
-        topic, record = request.topic, request.record
-        shape = self._shapes.known(topic) or await self._shapes.of(topic)
+    async def _record(
+        self, request: pb.PublishRequest, size: int, done: Callable[[Placed | Exception], None]
+    ) -> tuple[int, Waiting]:
+        topic, record = request.topic, outgoing(request.record)
+        shapes = self._intake.shapes
+        shape = shapes.known(topic) or await shapes.of(topic)
         if request.HasField("partition"):
             partition = partition_of(request.partition)
         else:
-            partition = shape.partition_for(key_of(record))
-        identity = identity_of(request)
-        merged_bytes = min(MERGED_BYTES, shape.batch_bytes_max)
-        waiting = Waiting(number=number, size=size, mode=mode_of(request.mode))
-        # A producer's record has a number of its own, and a large one gains nothing by company. (A
-        # request of a sixteenth fits a batch for certain, also if it consists of empty headers.)
-        if identity.producer_id or size > merged_bytes // 16:
-            waiting.batches = (single_batch(record, identity),)
-        else:
-            waiting.record = record
-        self._queue(topic, partition, waiting, merged_bytes=merged_bytes)
+            partition = shape.partition_for(record.key)
+        identity, mode = identity_of(request), mode_of(request.mode)
+        if identity is not NOBODY:
+            # A producer's record has a number of its own.
+            batches = (single_batch(record, identity),)
+            return partition, Waiting(None, batches, size, mode, done)
+        return partition, Waiting(record, (), size, mode, done, record[2:] == BARE)
 
-    async def _take_batch(self, number: int, request: pb.PublishBatchRequest, size: int) -> None:
-        topic = request.topic
-        partition = named_partition(request)
-        shape = self._shapes.known(topic) or await self._shapes.of(topic)
-        if request.packed:
-            batches = packed_batches(request)
-        else:
-            batches = record_batches(
-                request.records,
-                identity=identity_of(request),
-                bytes_max=min(BATCH_BYTES, shape.batch_bytes_max),
-            )
-        if not batches:
-            raise InvalidArgument("there is nothing to publish: neither records nor batches")
-        waiting = Waiting(number=number, size=size, mode=mode_of(request.mode), batches=batches)
-        merged_bytes = min(MERGED_BYTES, shape.batch_bytes_max)
-        self._queue(topic, partition, waiting, merged_bytes=merged_bytes)
+    # --- and back --------------------------------------------------------------------------
 
-    def _queue(self, topic: str, partition: int, waiting: Waiting, *, merged_bytes: int) -> None:
-        lane = self._lanes.get((topic, partition))
-        if lane is None:
-            lane = self._lanes[topic, partition] = Lane(topic, partition, merged_bytes)
-            self._tasks.create_task(self._run(lane))
-        lane.waiting.append(waiting)
+    def _done(
+        self, request: pb.PublishStreamRequest, size: int
+    ) -> Callable[[Placed | Exception], None]:
+        number, is_record = request.number, request.HasField("publish")
 
-    # --- to the broker, and back -----------------------------------------------------------
-
-    async def _run(self, lane: Lane) -> None:
-        """Publish what waits in `lane`, call after call, until nothing does."""
-        while lane.waiting:
-            load = Load(lane)
-            try:
-                acks = await self._publish(lane, load)
-            except Exception as error:  # each becomes the answer to every request in the load
-                self._results.extend(load.failures(error))
+        def done(outcome: Placed | Exception) -> None:
+            if isinstance(outcome, Exception):
+                result = pb.PublishStreamResult(number=number, error=error_message(outcome))
             else:
-                self._results.extend(load.results(acks))
+                acks = [ack_message(outcome.ack, place=outcome.place)]
+                if not is_record:
+                    acks = [ack_message(ack) for ack in outcome.acks]
+                result = pb.PublishStreamResult(number=number, acks=acks)
+                refusal = first_refusal(outcome.acks)
+                if refusal is not None:
+                    result.error.CopyFrom(error_message(refusal))
+            self._results.append((result, size))
             self._has_news.set()
-        del self._lanes[lane.topic, lane.partition]
 
-    async def _publish(self, lane: Lane, load: Load) -> tuple[Ack, ...]:
-        if not load.batches:
-            return ()
-        try:
-            return await self._broker.publish(
-                PublishRequest(
-                    topic=lane.topic,
-                    partition=lane.partition,
-                    batches=tuple(load.batches),
-                    mode=load.mode,
-                )
-            )
-        except NotFound:
-            self._shapes.forget(lane.topic)
-            raise
+        return done
 
     async def write_results(self, context: Context) -> None:
         """Send results as they come, until all requests are answered and no more come."""
@@ -214,7 +185,7 @@ class PublisherStream:
                 self._requests -= len(some)
                 self._bytes -= sum(size for _, size in some)
                 self._has_room.set()
-            elif self._is_finished and not self._lanes:
+            elif self._is_finished and not self._requests:
                 return
             else:
                 self._has_news.clear()

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.api import FETCH_BYTES_MAX, FETCH_WAIT_MS_MAX, FetchRequest, FetchResult
 from angarium.batch import Batch
-from angarium.doors.grpc.records import add_records, parts_of, readable
+from angarium.doors.feeds.records import parts_of, readable
+from angarium.doors.grpc.records import add_records
 from angarium.doors.grpc.values import partition_of, start_of, wants_batches
 from angarium.errors import InvalidArgument
 from angarium.ids import Offset

@@ -17,14 +17,13 @@ from google.rpc import error_details_pb2, status_pb2
 from angarium.doors.status import INTERNAL, status_of
 from angarium.errors import AngariumError, InvalidArgument
 from angarium.proto.v1 import broker_pb2 as pb
-from angarium.wire.error_codec import Failure, error_of, failure_of
+from angarium.wire.error_codec import Failure, failure_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from google.protobuf.message import Message
 
-    from angarium.api import Ack
     from angarium.doors.grpc.calls import Context
     from angarium.ids import NodeId
 
@@ -71,6 +70,7 @@ class Refusals:
         ]
         if hint is not None:
             trailing.append((HINT_KEY, hint))
+        without_frames(error)
         await context.abort(code, message, tuple(trailing))
 
 
@@ -84,15 +84,24 @@ def expected(error: Exception) -> Exception:
     return error
 
 
+def without_frames(error: BaseException | None) -> None:
+    """Let go of what the frames hold that an error, and those it came from, passed through.
+
+    A call that was aborted and the exception that did it hold each other inside gRPC until the
+    garbage collector comes, and that may be long: megabytes of a request would wait with them.
+    """
+    while error is not None:
+        error.__traceback__ = None
+        if isinstance(error, BaseExceptionGroup):
+            for one in error.exceptions:
+                without_frames(one)
+        error = error.__cause__ or error.__context__
+
+
 def error_message(error: Exception) -> pb.Error:
     """Return `error` for the inside of an answer."""
     failure = failure_of(expected(error))
     return pb.Error(code=failure.code, message=_cut(failure.message), retriable=failure.retriable)
-
-
-def error_of_ack(ack: Ack) -> AngariumError:
-    """Return the error with which a batch was refused while its neighbours were not."""
-    return error_of(Failure(ack.code, ack.message))
 
 
 def _error_info(failure: Failure, hint: str | None) -> error_details_pb2.ErrorInfo:

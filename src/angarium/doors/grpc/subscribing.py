@@ -8,12 +8,14 @@ connection takes more.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from angarium.api import Delivery, Interest, Subscription
 from angarium.batch import Batch
+from angarium.doors.feeds.credit import Credit
+from angarium.doors.feeds.records import parts_of, readable
+from angarium.doors.feeds.subscriptions import interests, partitions_of
 from angarium.doors.grpc.consuming import consume
-from angarium.doors.grpc.records import add_records, parts_of, readable, varint
+from angarium.doors.grpc.records import add_records, with_batches
 from angarium.doors.grpc.values import partition_of, start_of, wants_batches
 from angarium.errors import InvalidArgument, LimitExceeded
 from angarium.proto.v1 import broker_pb2 as pb
@@ -22,19 +24,20 @@ from angarium.wire.errors import Unreachable
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
 
-    from angarium.api import Broker
+    from angarium.api import Broker, Delivery, Interest, Subscription
+    from angarium.closing import Closings
     from angarium.doors.grpc.calls import Context
     from angarium.doors.grpc.limits import GrpcLimits
     from angarium.ids import Buffer
-
-_BATCHES_TAG: Final = varint(pb.SubscribeResponse.BATCHES_FIELD_NUMBER << 3 | 2)
-"""What stands before `batches` in a message: the field's number, and that a length follows."""
 
 
 class Subscribing:
     """The call that subscribes."""
 
-    def __init__(self, broker: Broker, limits: GrpcLimits, stopping: asyncio.Event) -> None:
+    def __init__(
+        self, broker: Broker, limits: GrpcLimits, stopping: asyncio.Event, closings: Closings
+    ) -> None:
+        self._closings = closings
         self._broker = broker
         self._limits = limits
         self._stopping = stopping
@@ -48,16 +51,20 @@ class Subscribing:
         if opening.open.HasField("group"):
             async with asyncio.TaskGroup() as tasks:
                 watching = tasks.create_task(self._watch())
-                await consume(self._broker, self._limits, opening.open, requests, context)
+                await consume(
+                    self._broker, self._limits, opening.open, requests, context, self._closings
+                )
                 watching.cancel()
             return
-        credit = Credit(opening.open)
+        credit = Credit(opening.open.credit if opening.open.HasField("credit") else None)
         wishes = Wishes(self._broker, self._limits)
         interests = await wishes.interests(opening.open.interests)
         batches = wants_batches(opening.open.format)
         subscription = await self._broker.subscribe(interests)
         sender = Sender(context, credit, batches=batches, bytes_target=self._limits.delivery_bytes)
         try:
+            # Whoever waits for the headers knows that nothing from here on is missed.
+            await context.send_initial_metadata(())
             async with asyncio.TaskGroup() as tasks:
                 others = (
                     tasks.create_task(_listen(requests, subscription, wishes, credit)),
@@ -69,40 +76,11 @@ class Subscribing:
                 for task in others:
                     task.cancel()
         finally:
-            await subscription.close()
+            await self._closings.see_to(subscription.close())
 
     async def _watch(self) -> None:
         await self._stopping.wait()
         raise Unreachable("this node is stopping; another one will go on from where you are")
-
-
-class Credit:
-    """How many records may still be sent; below 0 after a batch that had more than was left."""
-
-    def __init__(self, opening: pb.SubscribeRequest.Open) -> None:
-        self.is_bounded = opening.HasField("credit")
-        self.left = _credit(opening.credit) if self.is_bounded else 0
-        self._changed = asyncio.Event()
-        self._is_final = False
-
-    def add(self, records: int) -> None:
-        """Let so many records more go out."""
-        self.left += _credit(records)
-        self._changed.set()
-
-    def close(self) -> None:
-        """No more credit will come."""
-        self._is_final = True
-        self._changed.set()
-
-    async def some(self) -> bool:
-        """Wait until there is credit; False if there is none and will never be."""
-        while self.is_bounded and self.left <= 0:
-            if self._is_final:
-                return False
-            self._changed.clear()
-            await self._changed.wait()
-        return True
 
 
 class Wishes:
@@ -119,10 +97,9 @@ class Wishes:
         for message in messages:
             if not message.topic:
                 raise InvalidArgument("an interest names a topic")
-            start = start_of(message.start)
-            for partition in await self._partitions(message):
-                found.append(Interest(topic=message.topic, partition=partition, start=start))
-                self._wanted.setdefault(message.topic, set()).add(partition)
+            partitions = await self._partitions(message)
+            found += interests(message.topic, partitions, start_of(message.start))
+            self._wanted.setdefault(message.topic, set()).update(partitions)
             if sum(map(len, self._wanted.values())) > self._interests_max:
                 raise LimitExceeded(
                     "interests_max",
@@ -138,11 +115,10 @@ class Wishes:
         wanted.discard(message.partition)
         return [partition_of(message.partition)]
 
-    async def _partitions(self, message: pb.Interest) -> Iterable[int]:
+    async def _partitions(self, message: pb.Interest) -> Sequence[int]:
         if message.HasField("partition"):
             return (partition_of(message.partition),)
-        topic = await self._broker.describe_topic(message.topic)
-        return [partition.number for partition in topic.partitions]
+        return await partitions_of(self._broker, message.topic)
 
 
 class Sender:
@@ -226,13 +202,7 @@ class Sender:
         message.topic = delivery.topic
         message.partition = delivery.partition
         message.live = delivery.live
-        data = message.SerializeToString()
-        if batches:
-            # Protobuf messages may be put together from parts. So the batches are copied once, and
-            # not into a message and out of it again.
-            size = varint(sum(map(len, batches)))
-            data = b"".join((data, _BATCHES_TAG, size, *batches))
-        await self._context.write(data)
+        await self._context.write(with_batches(message, batches))
 
 
 async def _listen(
@@ -252,9 +222,3 @@ async def _listen(
             case _:
                 raise InvalidArgument("after `open` come `add`, `drop` and `credit`")
     credit.close()
-
-
-def _credit(records: int) -> int:
-    if records < 0:
-        raise InvalidArgument("credit is not negative")
-    return records

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-from angarium.api import ClusterStatus, Place, Start, TopicConfig, TopicInfo
-from angarium.doors.grpc.records import NOBODY, Identity
-from angarium.doors.grpc.refusals import error_message, error_of_ack
+import msgspec
+from google.protobuf.message_factory import GetMessageClass
+
+from angarium.api import Place, Start
+from angarium.api.settings import settings_of
+from angarium.doors.grpc.refusals import error_message
+from angarium.doors.intake import NOBODY, Identity
+from angarium.doors.intake.acks import error_of_ack, span
 from angarium.errors import InvalidArgument
-from angarium.ids import Epoch, Offset, ProducerId, Sequence
+from angarium.ids import Epoch, ProducerId, Sequence
 from angarium.modes import DeliveryMode
 from angarium.proto.v1 import broker_pb2 as pb
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable
 
-    from angarium.api import Ack, NodeInfo, PartitionInfo
-    from angarium.ids import NodeId
+    from google.protobuf.message import Message
 
-_DEFAULTS: Final = TopicConfig()
+    from angarium.api import Ack
+
+C = TypeVar("C", bound=msgspec.Struct)
+M = TypeVar("M", bound="Message")
+Shown: TypeAlias = "Callable[[Any], Any]"
+
+_OTHER_NAMES: Final = {"retention_groups": "until_consumed", "cleanup": "compact"}
+"""Settings that protobuf calls otherwise."""
+
 _MODES: Final[tuple[DeliveryMode | None, ...]] = (None, *DeliveryMode)
 """By number in protobuf, where 0 means that none was named."""
 
@@ -80,28 +92,22 @@ def identity_of(request: pb.PublishRequest | pb.PublishBatchRequest) -> Identity
     )
 
 
-def config_of(config: pb.TopicConfig) -> TopicConfig:
-    """Return a topic's settings; what is absent has its default."""
-    return TopicConfig(
-        replication=config.replication if config.HasField("replication") else None,
-        mode=mode_of(config.mode) or DeliveryMode.CONSISTENT,
-        retention_ms=config.retention_ms if config.HasField("retention_ms") else None,
-        retention_bytes=config.retention_bytes if config.HasField("retention_bytes") else None,
-        batch_bytes_max=(
-            config.batch_bytes_max
-            if config.HasField("batch_bytes_max")
-            else _DEFAULTS.batch_bytes_max
-        ),
-        expiry_ms=config.expiry_ms if config.HasField("expiry_ms") else None,
-        retention_groups=config.until_consumed,
-        cleanup="compact" if config.compact else "delete",
-        tombstone_ms=(
-            config.tombstone_ms if config.HasField("tombstone_ms") else _DEFAULTS.tombstone_ms
-        ),
-        dirty_percent=(
-            config.dirty_percent if config.HasField("dirty_percent") else _DEFAULTS.dirty_percent
-        ),
-    )
+def config_of(kind: type[C], message: pb.TopicConfig | pb.GroupConfig) -> C:
+    """Return the settings of a topic or a group; what is absent has its default."""
+    found: dict[str, Any] = {}
+    for one in settings_of(kind):
+        name = _OTHER_NAMES.get(one.name, one.name)
+        value = getattr(message, name)
+        if not one.words:
+            if one.kind is bool or message.HasField(name):
+                found[one.name] = value
+        elif isinstance(value, bool):
+            found[one.name] = one.words[value]
+        elif value:
+            if not 0 < value <= len(one.words):
+                raise InvalidArgument(f"{one.name}: there is no {value}")
+            found[one.name] = one.words[value - 1]
+    return kind(**found)
 
 
 def _not_negative(what: str, number: int) -> int:
@@ -115,10 +121,7 @@ def _not_negative(what: str, number: int) -> int:
 
 def ack_message(ack: Ack, *, place: int | None = None) -> pb.Ack:
     """Return what became of a batch, or of the record at one `place` in it."""
-    offset, next_offset = ack.base_offset, ack.next_offset
-    if place is not None and offset is not None:
-        offset = Offset(offset + place)
-        next_offset = Offset(offset + 1)
+    offset, next_offset = span(ack, place)
     message = pb.Ack(
         mode=ack.mode + 1,  # type: ignore[arg-type]  # any number is taken, the stub wants names
         topic=ack.topic,
@@ -141,72 +144,47 @@ def ack_message(ack: Ack, *, place: int | None = None) -> pb.Ack:
     return message
 
 
-def topic_message(topic: TopicInfo) -> pb.TopicInfo:
-    """Return a topic."""
-    config = topic.config
-    return pb.TopicInfo(
-        id=topic.id,
-        name=topic.name,
-        config=pb.TopicConfig(
-            replication=config.replication,
-            mode=config.mode + 1,  # type: ignore[arg-type]
-            retention_ms=config.retention_ms,
-            retention_bytes=config.retention_bytes,
-            batch_bytes_max=config.batch_bytes_max,
-            expiry_ms=config.expiry_ms,
-            until_consumed=config.retention_groups,
-            compact=config.cleanup == "compact",
-            tombstone_ms=config.tombstone_ms,
-            dirty_percent=config.dirty_percent,
-        ),
-        partitions=[_partition_message(partition) for partition in topic.partitions],
-        created_at_us=topic.created_at,
-    )
+def message_of(kind: type[M], value: msgspec.Struct) -> M:
+    """Return a struct of the contract as a message, whose fields have the same names."""
+    way = _way(kind, type(value))
+    return kind(**{name: shown(getattr(value, own)) for name, own, shown in way})
 
 
-def cluster_message(status: ClusterStatus) -> pb.GetClusterStatusResponse:
-    """Return the cluster."""
-    return pb.GetClusterStatusResponse(
-        cluster_id=status.cluster_id,
-        node=status.node,
-        catalog_leader=status.catalog_leader,
-        catalog_index=status.catalog_index,
-        nodes=[_node_message(node) for node in status.nodes],
-        topics=status.topics,
-        partitions=status.partitions,
-        feature_level=status.feature_level,
-        version=status.version,
-        catalog_in_sync=_nodes(status.catalog_in_sync),
-    )
+_WAYS: Final[dict[tuple[type[Message], type[msgspec.Struct]], list[tuple[str, str, Shown]]]] = {}
 
 
-def _partition_message(partition: PartitionInfo) -> pb.PartitionInfo:
-    return pb.PartitionInfo(
-        number=partition.number,
-        replicas=partition.replicas,
-        leader=partition.leader,
-        start_offset=partition.start_offset,
-        end_offset=partition.end_offset,
-        in_sync=_nodes(partition.in_sync),
-        handed_on=partition.handed_on,
-    )
+def _way(kind: type[Message], source: type[msgspec.Struct]) -> list[tuple[str, str, Shown]]:
+    """Work out, once, which attribute goes into each field, and how."""
+    known = _WAYS.get((kind, source))
+    if known is None:
+        own = {_OTHER_NAMES.get(one, one): one for one in source.__struct_fields__}
+        known = _WAYS[kind, source] = [
+            # Times have their unit in their names there.
+            (one.name, own.get(one.name, one.name.removesuffix("_us")), _shown(one))
+            for one in kind.DESCRIPTOR.fields
+        ]
+    return known
 
 
-def _node_message(node: NodeInfo) -> pb.NodeInfo:
-    return pb.NodeInfo(
-        id=node.id,
-        addresses=node.addresses,
-        region=node.region,
-        zone=node.zone,
-        host=node.host,
-        draining=node.draining,
-        alive=node.alive,
-        leads=node.leads,
-        replicas=node.replicas,
-        level_max=node.level_max,
-    )
+def _shown(field: Any) -> Shown:
+    """Return how a field shows what the contract has."""
+    if field.enum_type is not None:
+        return lambda value: value + 1
+    if field.message_type is None or field.message_type.GetOptions().map_entry:
+        return _SHOWN_OTHERWISE.get(field.full_name, lambda value: value)
+    kind = GetMessageClass(field.message_type)
+    if kind in _SHOWN_OTHERWISE:
+        return _SHOWN_OTHERWISE[kind]
+    if field.is_repeated:
+        return lambda some: [message_of(kind, one) for one in some]
+    return lambda one: message_of(kind, one)
 
 
-def _nodes(ids: Iterable[NodeId] | None) -> pb.Nodes | None:
-    """Return nodes, or nothing where they are not known: none at all is something else."""
-    return None if ids is None else pb.Nodes(ids=ids)
+_SHOWN_OTHERWISE: Final[dict[object, Shown]] = {
+    "angarium.v1.TopicConfig.compact": lambda cleanup: cleanup == "compact",
+    # Nothing where they are not known: none at all is something else.
+    pb.Nodes: lambda ids: None if ids is None else pb.Nodes(ids=ids),
+    pb.TopicPartition: lambda some: [
+        pb.TopicPartition(topic=topic, partition=partition) for topic, partition in some
+    ],
+}

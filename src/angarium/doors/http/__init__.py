@@ -6,6 +6,6 @@ node or a gateway opens; `server` is the HTTP/1.1 underneath, and the other modu
 """
 
 from angarium.doors.http.door import HttpDoor
-from angarium.doors.http.server import HttpLimits
+from angarium.wire.http import HttpLimits
 
 __all__ = ["HttpDoor", "HttpLimits"]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from angarium.doors.http.server.messages import JSON, Response
+from angarium.wire.http.messages import JSON, Response
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 NOTHING: Final = Response(204)
 """Done, and there is nothing to say about it."""
@@ -14,6 +17,6 @@ NOTHING: Final = Response(204)
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def json_answer(value: msgspec.Struct, *, status: int = 200) -> Response:
+def json_answer(value: msgspec.Struct | Mapping[str, object], *, status: int = 200) -> Response:
     """Return a value as JSON shows it."""
     return Response(status, _encode(value), JSON)

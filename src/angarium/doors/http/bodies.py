@@ -1,12 +1,14 @@
 """What the body of a publish says: records in JSON, or one record as it is.
 
-A body that is not JSON is the record's value, and its media type becomes the record's header
-`content-type`. CloudEvents in binary mode (`ce-…` headers) keep those headers, with the partition
+A value in JSON is text, or any other JSON value, of which the JSON text is stored. A body that is
+not JSON is the record's value, and its media type becomes the record's header `content-type`.
+CloudEvents in binary mode (`ce-…` headers) keep those headers, with the partition
 key as the record's key.
 """
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import unquote
 
@@ -14,14 +16,15 @@ import msgspec
 from msgspec import Meta
 
 from angarium.doors.http.problems import Refused
-from angarium.doors.http.records import Outgoing, outgoing
-from angarium.doors.http.server.messages import JSON
-from angarium.doors.http.strict_json import decoded
+from angarium.doors.http.records import outgoing
+from angarium.doors.http.strict_json import decoded, is_json
 from angarium.doors.http.values import RECORDS_MAX, NewRecord, NewRecords
+from angarium.doors.intake import Outgoing
+from angarium.doors.intake.packing import Columns
 from angarium.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from angarium.doors.http.server.messages import Request
+    from angarium.wire.http.messages import Request
 
 CLOUD_EVENT_NEEDS: Final = ("ce-id", "ce-source", "ce-type")
 """What makes an event one, besides the version that announces it."""
@@ -29,18 +32,10 @@ CLOUD_EVENT_NEEDS: Final = ("ce-id", "ce-source", "ce-type")
 HEADER_PREFIX: Final = b"angarium-header-"
 """Request headers that become headers of a record whose body is taken as it is."""
 
-
-class Columns(msgspec.Struct, frozen=True):
-    """Records that have nothing but values and perhaps keys."""
-
-    values: list[bytes | None]
-    keys: list[bytes | None] | None
-
-    def records(self) -> list[Outgoing]:
-        """Return them one by one."""
-        if self.keys is None:
-            return [Outgoing(value) for value in self.values]
-        return [Outgoing(value, key) for value, key in zip(self.values, self.keys, strict=True)]
+_AS_IT_IS: Final = (
+    "a record in JSON is an object with a value, and perhaps a key and headers; to store a body as"
+    " it is, send it with another Content-Type, such as text/plain"
+)
 
 
 class _Bare(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
@@ -53,29 +48,33 @@ class _BareRecords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _bare_records: Final = msgspec.json.Decoder(_BareRecords)
-_record: Final = msgspec.json.Decoder(NewRecord)
-_records: Final = msgspec.json.Decoder(NewRecords)
+# Numbers inside values keep the digits that they came with.
+_record: Final = msgspec.json.Decoder(NewRecord, float_hook=Decimal)
+_records: Final = msgspec.json.Decoder(NewRecords, float_hook=Decimal)
 
 
 def read_record(request: Request, key: str | None) -> Outgoing:
     """Return the one record of a request; `key` is its key if the body is taken as it is."""
-    if request.media_type == JSON and request.header(b"ce-specversion") is None:
-        if key is not None:
-            raise InvalidArgument("a record in JSON has its key inside")
-        body = request.body
-        if body.count(b":") == 1:
-            # One name at the most, so none comes twice, and where there is a value there is
-            # nothing else: the most frequent record of all.
-            record = decoded(body, _record, is_checked=True)
-            return outgoing(record) if record.value is None else Outgoing(record.value.encode())
-        return outgoing(decoded(body, _record))
-    return plain_record(request, key)
+    if not is_json(request) or request.header(b"ce-specversion") is not None:
+        return plain_record(request, key)
+    if key is not None:
+        raise InvalidArgument("a record in JSON has its key inside")
+    body = request.body
+    try:
+        # With one name at the most, none comes twice.
+        record = decoded(body, _record, is_checked=body.count(b":") == 1)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{error}; {_AS_IT_IS}") from None
+    if type(record.value) is str and body.count(b":") == 1:
+        # There is a value and nothing else: the most frequent record of all.
+        return Outgoing(record.value.encode())
+    return outgoing(record)
 
 
 def read_records(request: Request) -> Columns | list[Outgoing]:
     """Return the records of a JSON body, as columns if they have nothing but keys and values."""
     body = request.body
-    if request.media_type != JSON:
+    if not is_json(request):
         raise Refused("the body has to be JSON: Content-Type: application/json", status=415)
     columns = _read_columns(body)
     if columns is not None:

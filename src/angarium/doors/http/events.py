@@ -8,29 +8,36 @@ A stream that is not read is not written to, and cut when that has gone on for t
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 from msgspec import Meta
 
-from angarium.api import Place, Start
-from angarium.doors.http.group_events import consumption_of, stream_group
-from angarium.doors.http.positions import LIVE, starts, word_of
+from angarium.api import ConsumeRequest, Place, Start
+from angarium.doors.feeds.beating import beating
+from angarium.doors.feeds.feed import GroupFeed
+from angarium.doors.feeds.positions import LIVE, starts, word_of
+from angarium.doors.feeds.records import ranges_of
+from angarium.doors.feeds.subscriptions import partitions_of
+from angarium.doors.feeds.tails import TailKey
 from angarium.doors.http.problems import told
 from angarium.doors.http.reading import Encoding
 from angarium.doors.http.records import record_out
-from angarium.doors.http.server.stream import StreamCut
-from angarium.doors.http.tails import TailKey
+from angarium.doors.http.routing import Routes
 from angarium.doors.http.values import Count, Partition
 from angarium.errors import AngariumError, InvalidArgument
 from angarium.wire.errors import Unreachable, UnsupportedOperation
+from angarium.wire.http.stream import StreamCut
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
     from angarium.api import Broker, GroupBroker
     from angarium.batch import Record
-    from angarium.doors.http.server import Request, Stream
-    from angarium.doors.http.tails import Tail, Tails
+    from angarium.closing import Closings
+    from angarium.doors.feeds.tails import Tail, Tails
+    from angarium.wire.http import Request, Stream
 
 HEADERS: Final = (
     (b"Content-Type", b"text/event-stream"),
@@ -41,6 +48,9 @@ HEARTBEAT: Final = b":\n\n"
 """A comment, which readers pass over."""
 OPENING: Final = b"retry: 1000\n\n"
 """How long a browser waits before it reconnects, in milliseconds."""
+
+CREDIT: Final = 500
+"""Records lent to one stream of a group at a time; more come as they are written out."""
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -68,21 +78,35 @@ class Streaming:
     """The request that streams."""
 
     def __init__(
-        self, broker: Broker, groups: GroupBroker | None, tails: Tails, *, heartbeat_s: float
+        self,
+        broker: Broker,
+        groups: GroupBroker | None,
+        tails: Tails,
+        closings: Closings,
+        *,
+        heartbeat_s: float,
     ) -> None:
         self._broker = broker
         self._groups = groups
         self._tails = tails
+        self._closings = closings
         self._heartbeat_s = heartbeat_s
 
+    @Routes("streams").get(
+        "/v1/topics/{topic}/stream",
+        "Follow a topic as server-sent events.",
+        parameters=StreamParameters,
+        other_answers=("text/event-stream",),
+        headers=(("Last-Event-ID", "The id of the last event that was received."),),
+        errors=(403, 416),
+    )
     async def stream(self, request: Request, given: StreamParameters) -> None:
         """Stream a topic's records until the client goes or the door closes."""
         if given.group is not None:
             await self._stream_group(request, given, given.group)
             return
         start = start_of(given)
-        topic = await self._broker.describe_topic(given.topic)
-        partitions = tuple(one.number for one in topic.partitions)
+        partitions = tuple(await partitions_of(self._broker, given.topic))
         if given.partition is not None:
             partitions = (given.partition,)
         resumed = request.text_header(b"last-event-id") or given.last_event_id or None
@@ -107,22 +131,55 @@ class Streaming:
             raise UnsupportedOperation("groups are not served here")
         if given.partition is not None or given.offset is not None or given.since_us is not None:
             raise InvalidArgument("a group knows by itself where it is")
-        consumption = await consumption_of(
-            self._groups, group=group, topic=given.topic, start="earliest"
+        feed = GroupFeed(
+            await self._groups.consume(
+                ConsumeRequest(group=group, topics=(given.topic,), credit=CREDIT)
+            )
         )
         try:
             stream = request.connection.begin_stream(request, status=200, headers=HEADERS)
             await stream.write(OPENING)
-        except BaseException:
-            await consumption.close()
-            raise
-        await stream_group(
-            consumption,
-            stream,
-            in_base64=given.encoding == "base64",
-            heartbeat=HEARTBEAT,
-            heartbeat_s=self._heartbeat_s,
-        )
+            async with telling(stream):
+                await self._deliver(feed, stream, in_base64=given.encoding == "base64")
+        finally:
+            # What was lent and not written goes back untried.
+            await self._closings.see_to(feed.close())
+
+    async def _deliver(self, feed: GroupFeed, stream: Stream, *, in_base64: bool) -> None:
+        """Write what the member is lent; acknowledge what was written.
+
+        Events go one way, so nothing can be said back: whoever has to say that a record failed uses
+        a WebSocket. What was written and never arrived is delivered to nobody again.
+        """
+        coming = beating(aiter(feed), lambda: stream.write(HEARTBEAT), seconds=self._heartbeat_s)
+        async with aclosing(coming):
+            async for topic, partition, records, *_ in coming:
+                shown = [
+                    record_out(one, partition=partition, in_base64=in_base64) for one in records
+                ]
+                await stream.write(b"".join([b"data: %b\n\n" % _encode(one) for one in shown]))
+                await feed.acknowledge(topic, partition, ranges_of(one.offset for one in records))
+
+
+@asynccontextmanager
+async def telling(stream: Stream) -> AsyncGenerator[None, None]:
+    """End a stream after what is done with it, and tell its reader why, unless it is gone."""
+    try:
+        yield
+    except StreamCut:
+        return
+    except asyncio.CancelledError:
+        await _say_why(stream, Unreachable("this node is stopping"))
+        raise
+    except AngariumError as error:
+        await _say_why(stream, error)
+    finally:
+        stream.end()
+
+
+async def _say_why(stream: Stream, error: AngariumError) -> None:
+    with suppress(StreamCut):
+        await stream.write(b"event: error\ndata: %b\n\n" % _encode(told(error)))
 
 
 class EventFollower:
@@ -155,7 +212,7 @@ class EventFollower:
 
     async def run(self) -> None:
         """Catch up, be level, fall behind, catch up again, until somebody goes."""
-        try:
+        async with telling(self._stream):
             while not self._is_ended:
                 await self._stream.writable()
                 await self._tail.catch_up(self._positions, self._stream.write)
@@ -167,18 +224,8 @@ class EventFollower:
                         self._tail.part(self)
                 elif self._tail.is_over:
                     break
-            await self._say_why(self._error)
-        except StreamCut:
-            return
-        except asyncio.CancelledError:
-            with suppress(StreamCut):
-                await self._say_why(Unreachable("this node is stopping"))
-            raise
-        except AngariumError as error:
-            with suppress(StreamCut):
-                await self._say_why(error)
-        finally:
-            self._stream.end()
+            if self._error is not None:
+                raise self._error
 
     async def _be_level(self) -> None:
         """Wait until the tail cannot hand on any more."""
@@ -190,10 +237,6 @@ class EventFollower:
             except TimeoutError:
                 if self._tail.positions is before:
                     await self._stream.write(HEARTBEAT)
-
-    async def _say_why(self, error: AngariumError | None) -> None:
-        if error is not None:
-            await self._stream.write(b"event: error\ndata: %b\n\n" % _encode(told(error)))
 
 
 def start_of(given: StreamParameters) -> Start:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from angarium.client import Client
     from angarium.client.dead_letters import DeadLetter, DeadLetters, Dealt
-    from angarium.doors.http.routing import NoParameters, Route
-    from angarium.doors.http.server.messages import Request, Response
+    from angarium.doors.http.routing import NoParameters
+    from angarium.wire.http.messages import Request, Response
 
 LETTERS_MAX: Final = 1_000
 """Letters that one answer lists at the most."""
@@ -110,6 +110,7 @@ class DealtOut(msgspec.Struct, frozen=True):
     skipped: list[Skipped]
 
 
+_letters: Final = Routes("dead letters")
 _wish: Final = msgspec.json.Decoder(LetterWish)
 
 
@@ -119,50 +120,42 @@ class LetterDesk:
     def __init__(self, client: Callable[[], Client]) -> None:
         self._client = client
 
+    @_letters.get(
+        "/v1/dead-letters",
+        "List records that groups gave up and nobody has dealt with.",
+        parameters=LetterParameters,
+        answer=Letters,
+    )
     async def list_dead_letters(self, _: Request, given: LetterParameters) -> Response:
-        """Return letters that nobody has dealt with, oldest first in each partition."""
         found = self._client().dead_letters(given.dead_letter_topic)
         letters = found.list(given.filter(), count_max=given.limit)
         return json_answer(Letters(letters=[_letter_out(one) async for one in letters]))
 
+    @_letters.post(
+        "/v1/dead-letters/redrive",
+        "Send letters back to where they came from, once.",
+        body=LetterWish,
+        answer=DealtOut,
+        errors=(409,),
+    )
     async def redrive_dead_letters(self, request: Request, _: NoParameters) -> Response:
-        """Send letters back to where they came from, once."""
         wish, letters = self._wish(request)
         return _dealt(await letters.redrive(wish.filter(wish.places), dry_run=wish.dry_run))
 
+    @_letters.post(
+        "/v1/dead-letters/purge",
+        "Let letters be: they are not listed any more.",
+        body=LetterWish,
+        answer=DealtOut,
+        errors=(409,),
+    )
     async def purge_dead_letters(self, request: Request, _: NoParameters) -> Response:
-        """Let letters be."""
         wish, letters = self._wish(request)
         return _dealt(await letters.purge(wish.filter(wish.places), dry_run=wish.dry_run))
 
     def _wish(self, request: Request) -> tuple[LetterWish, DeadLetters]:
         wish = json_body(request, _wish)
         return wish, self._client().dead_letters(wish.dead_letter_topic)
-
-    def routes(self) -> list[Route]:
-        """Return where all of this is."""
-        add = Routes("dead letters")
-        add.get(
-            "/v1/dead-letters",
-            self.list_dead_letters,
-            "List records that groups gave up and nobody has dealt with.",
-            parameters=LetterParameters,
-            answer=Letters,
-        )
-        dealing = {"body": LetterWish, "answer": DealtOut, "errors": (409,)}
-        add.post(
-            "/v1/dead-letters/redrive",
-            self.redrive_dead_letters,
-            "Send letters back to where they came from, once.",
-            **dealing,
-        )
-        add.post(
-            "/v1/dead-letters/purge",
-            self.purge_dead_letters,
-            "Let letters be: they are not listed any more.",
-            **dealing,
-        )
-        return add.found
 
 
 def _letter_out(letter: DeadLetter) -> LetterOut:

@@ -8,29 +8,31 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
-from angarium.doors.http.server.messages import JSON, Response
+from angarium.doors.http.routing import Routes
 from angarium.telemetry.exposition import (
     CONTENT_TYPE,
     Family,
     Histogram,
     Sample,
-    counter,
     exposition,
     gauge,
 )
+from angarium.telemetry.meter_families import meter_families
 from angarium.telemetry.meters import Meters
 from angarium.telemetry.process import process_families, resident_bytes
+from angarium.wire.http.messages import JSON, Response
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from angarium.api import Broker
     from angarium.doors.http.routing import NoParameters
-    from angarium.doors.http.server import HttpServer, Request
+    from angarium.wire.http import HttpServer, Request
 
 REQUEST_BOUNDS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 """Upper bounds of the buckets in which requests are counted by how long they took."""
 
+_routes: Final = Routes()  # not under /v1, where everybody looks for it
 _OK: Final = Response(200, b"ok\n", b"text/plain")
 _MEGABYTE: Final = 1 << 20
 
@@ -40,8 +42,8 @@ class Facts(Protocol):
 
     meters: Meters
 
-    def is_ready(self) -> str:
-        """Return why nothing should be sent here; empty if it may."""
+    def unready(self) -> tuple[str, ...]:
+        """Return why nothing should be sent here; nothing if it may."""
 
     def families(self) -> Iterable[Family]:
         """Return metrics of what lies behind the door."""
@@ -53,9 +55,9 @@ class Strangers:
     def __init__(self) -> None:
         self.meters = Meters()
 
-    def is_ready(self) -> str:
+    def unready(self) -> tuple[str, ...]:
         """Nothing is known against it."""
-        return ""
+        return ()
 
     def families(self) -> Iterable[Family]:
         """Nothing is known."""
@@ -79,17 +81,21 @@ class Observing:
 
     # --- health ---------------------------------------------------------------------------------
 
+    @_routes.get("/healthz", "Whether the process is alive.")
     def healthz(self, _: Request, __: NoParameters) -> Response:
         """Say that the process is alive; it would not say anything if it were not."""
         return _OK
 
+    @_routes.get("/readyz", "Whether to send anything here.")
     def readyz(self, _: Request, __: NoParameters) -> Response:
-        """Say whether requests should be sent here."""
-        reason = "stopping" if self._server().is_stopping else self._facts.is_ready()
-        return Response(503, f"{reason}\n".encode(), b"text/plain") if reason else _OK
+        """Say whether requests should be sent here, or in a line each why not."""
+        reasons = ("stopping",) if self._server().is_stopping else self._facts.unready()
+        body = "".join(f"{one}\n" for one in reasons).encode()
+        return Response(503, body, b"text/plain") if reasons else _OK
 
     # --- status ---------------------------------------------------------------------------------
 
+    @_routes.get("/status", "How the node is doing.")
     async def status(self, _: Request, __: NoParameters) -> Response:
         """Return how the node is doing, under the names that earlier brokers gave to it, too."""
         cluster = await self._broker.cluster_status()
@@ -136,56 +142,14 @@ class Observing:
 
     # --- metrics --------------------------------------------------------------------------------
 
+    @_routes.get("/metrics", "Metrics, for Prometheus.")
     def metrics(self, _: Request, __: NoParameters) -> Response:
         """Return all metrics."""
         return Response(200, exposition(self._families()), CONTENT_TYPE)
 
     def _families(self) -> Iterable[Family]:
         meters, server = self._facts.meters, self._server()
-        total = meters.total
-        yield counter("angarium_published_records_total", "Records acknowledged.", total.published)
-        yield counter(
-            "angarium_published_bytes_total", "Bytes of their batches.", total.published_bytes
-        )
-        yield counter(
-            "angarium_publish_failures_total",
-            "Publishes that were refused or whose outcome is unknown.",
-            total.failed,
-        )
-        yield counter(
-            "angarium_delivered_records_total",
-            "Records handed to subscribers and members of groups.",
-            total.delivered,
-        )
-        yield gauge("angarium_subscribers", "Subscriptions and group members.", total.subscribers)
-        yield counter(
-            "angarium_duplicate_batches_total",
-            "Batches that had been stored before: repetitions that were recognised.",
-            meters.duplicates,
-        )
-        yield gauge("angarium_group_members", "Members of groups, here.", meters.members)
-        yield counter(
-            "angarium_group_redelivered_records_total",
-            "Records handed to members again.",
-            meters.redelivered,
-        )
-        yield Family(
-            "angarium_group_settled_records_total",
-            "counter",
-            "Records that members have said something about, by what.",
-            tuple(
-                Sample(count, (("verb", verb),)) for verb, count in meters.settled_by_verb.items()
-            ),
-        )
-        yield Family(
-            "angarium_transactions_total",
-            "counter",
-            "Transactions that ended, and publishes under producers' own numbers.",
-            tuple(
-                Sample(count, (("outcome", outcome),))
-                for outcome, count in meters.decisions.items()
-            ),
-        )
+        yield from meter_families(meters)
         yield Family(
             "angarium_http_requests_total",
             "counter",

@@ -1,8 +1,7 @@
 """Requests that may be sent again: idempotency keys, and numbers of the client's own.
 
-`Idempotency-Key` is any word, such as a UUID. The partition remembers it (`machine.keys`), so that
-a repeated request is recognised whichever node it comes to and whoever leads by then; the same key
-with another body is refused. `Angarium-Sequence: NAME:NUMBER` is for clients that count: a
+`Idempotency-Key` is any word, such as a UUID (`intake.once`); the same key with another body is
+refused. `Angarium-Sequence: NAME:NUMBER` is for clients that count: a
 partition remembers the last number of a name for good, not every key of a day.
 """
 
@@ -13,16 +12,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from angarium.batch import key_hash
-from angarium.doors.http.records import NOBODY, Identity
+from angarium.doors.intake.once import Once
 from angarium.errors import InvalidArgument
-from angarium.ids import Epoch
-from angarium.machine.keys import identity_of
 from angarium.modes import DeliveryMode
 
 if TYPE_CHECKING:
-    from angarium.doors.http.records import Outgoing
-    from angarium.doors.http.server.messages import Request
+    from angarium.doors.intake import Outgoing
+    from angarium.wire.http.messages import Request
 
 KEY_BYTES_MAX: Final = 255
 """Length of a key. A longer one is refused."""
@@ -37,37 +33,11 @@ _NUMBERED: Final = re.compile(r"([A-Za-z0-9._-]{1,100}):([0-9]{1,18})")
 _content: Final = msgspec.msgpack.Encoder().encode
 
 
-class Once(NamedTuple):
-    """What a request is recognised by when it comes again."""
-
-    key: bytes
-    content: bytes
-
-    def identity(self, batch: int = 0, records: int = 1) -> Identity:
-        """Return the identity of one of the batches that the request comes to in a partition.
-
-        If the same request is cut into other batches later, for the topic's limit has changed,
-        their numbers of records differ, and so it counts as another request.
-        """
-        key = self.key if not batch else b"%b/%d" % (self.key, batch)
-        producer, sequence = identity_of(key, b"%d/%b" % (records, self.content))
-        return Identity(producer, Epoch(0), sequence)
-
-    def partition(self, partitions: int) -> int:
-        """Return where records without a key go: a repeated request finds the same place."""
-        return key_hash(self.key) % partitions
-
-
 class Numbered(NamedTuple):
     """A producer's name and the number it gave to a request."""
 
     producer: str
     number: int
-
-
-def identity_at(once: Once | None, batch: int, records: int) -> Identity:
-    """Return the identity of a batch, which is nobody's if its request has no key."""
-    return NOBODY if once is None else once.identity(batch, records)
 
 
 def once_of(

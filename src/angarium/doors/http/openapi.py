@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _REFERENCE: Final = "#/components/schemas/{name}"
 
-USUAL_ERRORS: Final = (400, 404, 405, 408, 413, 429, 431, 500, 503, 504)
+USUAL_ERRORS: Final = (400, 403, 404, 405, 408, 413, 415, 421, 429, 431, 500, 503, 504)
 """What any request may be answered with."""
 
 

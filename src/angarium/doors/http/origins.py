@@ -11,15 +11,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from angarium.doors.http.problems import CODE_HEADER, HINT_HEADER, Refused
-from angarium.doors.http.server import Response
+from angarium.wire.http import Response
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from angarium.doors.http.server.messages import Request
+    from angarium.wire.http.messages import Request
 
 REMEMBERED_SECONDS: Final = b"600"
 """How long a browser may take what it was told beforehand for granted."""
+
+EVERYBODY: Final = "*"
+"""Among the pages that may: all of them."""
+
+SHOWN_CHARACTERS_MAX: Final = 100
+"""How much of an origin that was refused is repeated."""
 
 _METHODS: Final = b"GET, HEAD, POST, PUT, PATCH, DELETE"
 _SHOWN: Final = b", ".join((CODE_HEADER, HINT_HEADER, b"Retry-After"))
@@ -29,8 +35,12 @@ _SHOWN: Final = b", ".join((CODE_HEADER, HINT_HEADER, b"Retry-After"))
 class Origins:
     """The pages from elsewhere whose scripts may use a door."""
 
-    def __init__(self, allowed: Iterable[str]) -> None:
+    def __init__(
+        self, allowed: Iterable[str] = (), *, setting: str = "[http] origins in node.toml"
+    ) -> None:
+        """Take the pages; `setting` is where one more would be named."""
         self._allowed = frozenset(allowed)
+        self._setting = setting
 
     def admit(self, request: Request) -> Response | None:
         """Let a request through, or return the answer to a browser that asks beforehand.
@@ -41,9 +51,13 @@ class Origins:
         if origin is None:
             return None
         text = origin.decode("latin-1")
-        if text not in self._allowed:
+        if text not in self._allowed and EVERYBODY not in self._allowed:
             if text.partition("://")[2] != request.text_header(b"host"):
-                raise Refused("web pages from elsewhere may not use this broker", status=403)
+                raise Refused(
+                    f"web pages from elsewhere may not use this broker; to let those of"
+                    f" {text[:SHOWN_CHARACTERS_MAX]!r}, add it to {self._setting}",
+                    status=403,
+                )
             return None
         request.answer_headers = (
             (b"Access-Control-Allow-Origin", origin),

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from angarium.doors.http.server.messages import Response
-from angarium.doors.http.server.reading import HeadRefused
 from angarium.doors.status import INTERNAL, status_of
 from angarium.errors import AngariumError, LimitExceeded
 from angarium.wire.error_codec import Failure, failure_of
+from angarium.wire.http.messages import Response
+from angarium.wire.http.reading import HeadRefused
 
 if TYPE_CHECKING:
     from angarium.doors.status import Status

@@ -1,50 +1,60 @@
 """Publishing over REST: one record or many, as JSON, as they are, or as batches packed elsewhere.
 
-What the bodies say is read in `bodies`, how records become batches is decided in `packing`, and
-what a request is recognised by when it is sent again in `once`.
+What the bodies say is read in `bodies`, what a request is recognised by when it comes again in
+`once`; how records become batches is `intake`'s.
 """
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated, Final, Protocol
 
 import msgspec
 from msgspec import Meta
 
-from angarium.api import PublishRequest
 from angarium.api.transactions import SequencedPublish
 from angarium.batch import split
 from angarium.doors.http.bodies import read_record, read_records
-from angarium.doors.http.contract_values import ack_out, error_of_ack, mode_of
-from angarium.doors.http.lanes import LaneKey, Lanes, Placed
-from angarium.doors.http.once import KEY_HEADER, identity_at, numbered_of, once_of
-from angarium.doors.http.packing import packed, placed
+from angarium.doors.http.contract_values import ack_out, mode_of
+from angarium.doors.http.once import KEY_HEADER, numbered_of, once_of
 from angarium.doors.http.problems import HINT_HEADER, http_status, problem, told
-from angarium.doors.http.records import single_batch
-from angarium.doors.http.server.messages import JSON, Response
-from angarium.doors.http.values import INT64_MAX, Ack, ModeName, Partition, Published
-from angarium.errors import InvalidArgument, NotFound
+from angarium.doors.http.routing import Routes
+from angarium.doors.http.values import (
+    INT64_MAX,
+    Ack,
+    ModeName,
+    NewRecord,
+    NewRecords,
+    Partition,
+    Published,
+)
+from angarium.doors.intake import NOBODY, LaneKey, Placed
+from angarium.doors.intake.acks import first_refusal
+from angarium.doors.intake.packing import packed, placed
+from angarium.doors.intake.records import single_batch
+from angarium.errors import InvalidArgument
 from angarium.ids import Epoch
 from angarium.wire.errors import UnsupportedOperation
+from angarium.wire.http.messages import JSON, Response
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from angarium import api
-    from angarium.api import Broker
-    from angarium.doors.http.once import Numbered, Once
-    from angarium.doors.http.records import Identity, Outgoing
-    from angarium.doors.http.server.messages import Answer, Request
-    from angarium.doors.partitions import TopicShapes
+    from angarium.doors.http.once import Numbered
+    from angarium.doors.intake import Intake, Outgoing
+    from angarium.doors.intake.once import Once
     from angarium.ids import Buffer
-    from angarium.modes import DeliveryMode
+    from angarium.wire.http.messages import Answer, Request
 
 PACKED: Final = b"application/vnd.angarium.batch"
 """Batches as docs/reference/batch.md describes them, one directly after the other."""
 
 OFFSETS: Final = b'"offset":%d,"next_offset":%d'
 """How an answer tells where a record is."""
+
+_KEY: Final = ("Idempotency-Key", "Any word; a request repeated with it changes nothing.")
+_NUMBER: Final = ("Angarium-Sequence", "NAME:NUMBER, for clients that count what they send.")
+_records: Final = Routes("records")
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -82,16 +92,12 @@ class Publishing:
 
     def __init__(
         self,
-        broker: Broker,
-        shapes: TopicShapes,
-        lanes: Lanes,
+        intake: Intake,
         leader_hint: Callable[[str, int], str | None] | None,
         *,
         sequenced: SequencedBroker | None = None,
     ) -> None:
-        self._broker = broker
-        self._shapes = shapes
-        self._lanes = lanes
+        self._intake = intake
         self._leader_hint = leader_hint
         self._sequenced = sequenced
         self._answered: api.Ack | None = None
@@ -100,26 +106,50 @@ class Publishing:
 
     # --- one ------------------------------------------------------------------------------------
 
+    @_records.post(
+        "/v1/topics/{topic}/records",
+        "Publish a record. A body other than JSON is its value.",
+        parameters=PublishParameters,
+        body=NewRecord,
+        takes_any=True,
+        other_bodies=("application/octet-stream", "text/plain"),
+        answer=Ack,
+        errors=(409, 422, 501, 507),
+        headers=(_KEY, _NUMBER),
+    )
     def publish(self, request: Request, given: PublishParameters) -> Answer:
-        """Publish one record."""
         record = read_record(request, given.key)
         mode = mode_of(given.mode)
         once = once_of(request, mode, record)
         numbered = numbered_of(request, mode)
         if numbered is not None:
             return self._publish_numbered(given, record, numbered, once)
-        identity = identity_at(once, 0, 1)
         partition = given.partition
         if partition is None:
-            shape = self._shapes.known(given.topic)
+            shape = self._intake.shapes.known(given.topic)
             if shape is None:
                 return self._publish_after_asking(given, record, once)
             if once is not None and record.key is None:
                 partition = once.partition(shape.partitions)
             else:
                 partition = shape.partition_for(record.key)
-        self._send(request, LaneKey(given.topic, partition, mode), record, identity)
+        key = LaneKey(given.topic, partition, mode)
+        self._intake.lanes.publish(
+            key,
+            record,
+            lambda outcome: request.answer(self._answer(key, outcome)),
+            NOBODY if once is None else once.at(),
+        )
         return None
+
+    async def _publish_after_asking(
+        self, given: PublishParameters, record: Outgoing, once: Once | None
+    ) -> Response:
+        shape = await self._intake.shapes.of(given.topic)
+        (partition,) = placed((record,), shape, None, once or NOBODY)
+        key = LaneKey(given.topic, partition, mode_of(given.mode))
+        identity = NOBODY if once is None else once.at()
+        return self._answer(key, await self._intake.published(key, record, identity))
 
     async def _publish_numbered(
         self, given: PublishParameters, record: Outgoing, numbered: Numbered, once: Once | None
@@ -135,7 +165,7 @@ class Publishing:
             raise UnsupportedOperation("numbers of a client's own are not served here")
         partition = given.partition
         if partition is None:
-            shape = await self._shapes.of(given.topic)
+            shape = await self._intake.shapes.of(given.topic)
             partition = (
                 numbered.number % shape.partitions
                 if record.key is None
@@ -153,36 +183,10 @@ class Publishing:
         )
         return self._answer(LaneKey(given.topic, partition, None), Placed(ack, 0))
 
-    async def _publish_after_asking(
-        self, given: PublishParameters, record: Outgoing, once: Once | None
-    ) -> Response | None:
-        shape = await self._shapes.of(given.topic)
-        (partition,) = placed((record,), shape, None, once)
-        key = LaneKey(given.topic, partition, mode_of(given.mode))
-        answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
-        self._lanes.publish(
-            key,
-            record,
-            lambda outcome: self._settle(answer, key, outcome),
-            identity_at(once, 0, 1),
-        )
-        return await answer
-
-    def _settle(
-        self, answer: asyncio.Future[Response], key: LaneKey, outcome: Placed | Exception
-    ) -> None:
-        if not answer.done():
-            answer.set_result(self._answer(key, outcome))
-
-    def _send(self, request: Request, key: LaneKey, record: Outgoing, identity: Identity) -> None:
-        self._lanes.publish(
-            key, record, lambda outcome: request.answer(self._answer(key, outcome)), identity
-        )
-
     def _answer(self, key: LaneKey, outcome: Placed | Exception) -> Response:
         if isinstance(outcome, Exception):
             return problem(outcome)
-        ack, place = outcome
+        ack, place, _ = outcome
         if ack is not self._answered:
             # Records that travelled together are acknowledged together: what they are told
             # differs by an offset.
@@ -204,8 +208,17 @@ class Publishing:
 
     # --- many -----------------------------------------------------------------------------------
 
+    @_records.post(
+        "/v1/topics/{topic}/records/batch",
+        "Publish many records at once, or batches packed by the client.",
+        parameters=BatchParameters,
+        body=NewRecords,
+        other_bodies=(PACKED.decode(),),
+        answer=Published,
+        errors=(409, 422, 507),
+        headers=(_KEY,),
+    )
     async def publish_batch(self, request: Request, given: BatchParameters) -> Response:
-        """Publish many records or batches: all of them, or say which not."""
         topic, mode = given.topic, mode_of(given.mode)
         partitions: list[int] = []
         per_partition: dict[int, tuple[Buffer, ...]]
@@ -219,25 +232,12 @@ class Publishing:
         else:
             records = read_records(request)
             once = once_of(request, mode)
-            shape = self._shapes.known(topic) or await self._shapes.of(topic)
-            per_partition, partitions = packed(records, shape, partition=given.partition, once=once)
-        calls = [self._publish(topic, one, some, mode) for one, some in per_partition.items()]
-        answers = await asyncio.gather(*calls) if len(calls) > 1 else [await calls[0]]
-        return self._published(topic, list(per_partition), answers, partitions)
-
-    async def _publish(
-        self, topic: str, partition: int, batches: tuple[Buffer, ...], mode: DeliveryMode | None
-    ) -> tuple[api.Ack, ...] | Exception:
-        """Publish to one partition; what becomes of the others is another matter."""
-        try:
-            return await self._broker.publish(
-                PublishRequest(topic=topic, partition=partition, batches=batches, mode=mode)
+            shape = self._intake.shapes.known(topic) or await self._intake.shapes.of(topic)
+            per_partition, partitions = packed(
+                records, shape, partition=given.partition, identities=once or NOBODY
             )
-        except NotFound as error:
-            self._shapes.forget(topic)
-            return error
-        except Exception as error:  # each becomes a part of the answer
-            return error
+        answers = await self._intake.publish_each(topic, per_partition, mode)
+        return self._published(topic, list(per_partition), answers, partitions)
 
     def _published(
         self,
@@ -255,7 +255,7 @@ class Publishing:
                     Ack(topic=topic, partition=partition, mode="consistent", error=told(answer))
                 )
             else:
-                refusal = refusal or next((error_of_ack(one) for one in answer if one.code), None)
+                refusal = refusal or first_refusal(answer)
                 acks += [ack_out(one) for one in answer]
         if refusal is not None:
             extra = {"acks": acks, "partitions": partitions}

@@ -9,16 +9,18 @@ from msgspec import Meta
 
 from angarium.api import FETCH_WAIT_MS_MAX, FetchRequest, Place, Start
 from angarium.batch import Batch
+from angarium.doors.feeds.records import readable, records_of
 from angarium.doors.http.publishing import PACKED
-from angarium.doors.http.records import readable, record_out, records_of
-from angarium.doors.http.server.messages import JSON, Response
+from angarium.doors.http.records import record_out
+from angarium.doors.http.routing import Routes
 from angarium.doors.http.values import INT64_MAX, Count, Fetched, FoundOffset, Partition, RecordOut
 from angarium.errors import InvalidArgument, NotFound
 from angarium.ids import Offset
+from angarium.wire.http.messages import JSON, Response
 
 if TYPE_CHECKING:
     from angarium.api import Broker, FetchResult
-    from angarium.doors.http.server.messages import Request
+    from angarium.wire.http.messages import Request
 
 RECORDS_MAX: Final = 10_000
 """Records that one answer holds at the most; `next_offset` says where to go on."""
@@ -26,6 +28,7 @@ RECORDS_MAX: Final = 10_000
 BYTES_MAX: Final = 4 << 20
 """About how many bytes of batches one answer is made from at the most. The same."""
 
+_records: Final = Routes("records")
 _encode: Final = msgspec.json.Encoder().encode
 
 Encoding = Annotated[str, Meta(pattern="^(text|base64)$")]
@@ -73,8 +76,15 @@ class Reading:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
+    @_records.get(
+        "/v1/topics/{topic}/partitions/{partition}/records",
+        "Fetch committed records from an offset on.",
+        parameters=FetchParameters,
+        answer=Fetched,
+        other_answers=(PACKED.decode(),),
+        errors=(416,),
+    )
     async def fetch(self, request: Request, given: FetchParameters) -> Response:
-        """Return committed records, or batches if those are asked for, from an offset on."""
         result = await self._broker.fetch(
             FetchRequest(
                 topic=given.topic,
@@ -89,8 +99,15 @@ class Reading:
             return _packed(result, asked=given.offset)
         return Response(200, _encode(_fetched(result, given)), JSON)
 
+    @_records.get(
+        "/v1/topics/{topic}/partitions/{partition}/records/{offset}",
+        "Fetch one record; its bare value with Accept: application/octet-stream.",
+        parameters=RecordParameters,
+        answer=RecordOut,
+        other_answers=("application/octet-stream",),
+        errors=(416,),
+    )
     async def record(self, request: Request, given: RecordParameters) -> Response:
-        """Return one record: its value as it is if anything but JSON is preferred, else JSON."""
         result = await self._broker.fetch(
             FetchRequest(
                 topic=given.topic,
@@ -114,8 +131,13 @@ class Reading:
                 return Response(200, _encode(shown), JSON)
         raise NotFound(f"there is no record at offset {given.offset}, or not any more")
 
+    @_records.get(
+        "/v1/topics/{topic}/partitions/{partition}/offset",
+        "Find the offset of a place or a time.",
+        parameters=OffsetParameters,
+        answer=FoundOffset,
+    )
     async def find_offset(self, _: Request, given: OffsetParameters) -> Response:
-        """Return the offset of a place or time."""
         match given.at:
             case "earliest":
                 start = Start(Place.EARLIEST)

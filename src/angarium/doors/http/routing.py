@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -13,7 +13,7 @@ from angarium.errors import InvalidArgument, NotFound
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from angarium.doors.http.server.messages import Answer, Request
+    from angarium.wire.http.messages import Answer, Request
 
 REMEMBERED_MAX: Final = 4_096
 """Targets of POST requests whose way is remembered. At the bound all are forgotten."""
@@ -53,55 +53,63 @@ class Route:
     """Under which heading the OpenAPI document shows it; empty: not at all."""
 
 
+H = TypeVar("H", bound="Callable[..., Any]")
+
+_DECLARED: Final[dict[object, dict[str, Any]]] = {}
+"""By handler: the route that leads to it."""
+
+
 class Routes:
-    """Routes under one heading of the OpenAPI document, and what is the same for most of them.
+    """Declares handlers' routes under one heading of the OpenAPI document.
 
     A request with a JSON body may be refused for its media type, one that answers nothing is
     answered 204.
     """
 
-    def __init__(self, tag: str) -> None:
-        self.found: list[Route] = []
+    def __init__(self, tag: str = "") -> None:
         self._tag = tag
 
-    def get(self, path: str, handler: Handler, summary: str, **more: Any) -> None:
-        """Add what is asked for with GET."""
-        self._add("GET", path, handler, summary, **more)
+    def get(self, path: str, summary: str, **more: Any) -> Callable[[H], H]:
+        """Declare what is asked for with GET."""
+        return self._declare("GET", path, summary, **more)
 
-    def post(self, path: str, handler: Handler, summary: str, **more: Any) -> None:
-        """Add what is asked for with POST."""
-        self._add("POST", path, handler, summary, **more)
+    def post(self, path: str, summary: str, **more: Any) -> Callable[[H], H]:
+        """Declare what is asked for with POST."""
+        return self._declare("POST", path, summary, **more)
 
-    def put(self, path: str, handler: Handler, summary: str, **more: Any) -> None:
-        """Add what is asked for with PUT."""
-        self._add("PUT", path, handler, summary, **more)
+    def put(self, path: str, summary: str, **more: Any) -> Callable[[H], H]:
+        """Declare what is asked for with PUT."""
+        return self._declare("PUT", path, summary, **more)
 
-    def patch(self, path: str, handler: Handler, summary: str, **more: Any) -> None:
-        """Add what is asked for with PATCH."""
-        self._add("PATCH", path, handler, summary, **more)
+    def patch(self, path: str, summary: str, **more: Any) -> Callable[[H], H]:
+        """Declare what is asked for with PATCH."""
+        return self._declare("PATCH", path, summary, **more)
 
-    def delete(self, path: str, handler: Handler, summary: str, **more: Any) -> None:
-        """Add what is asked for with DELETE."""
-        self._add("DELETE", path, handler, summary, **more)
+    def delete(self, path: str, summary: str, **more: Any) -> Callable[[H], H]:
+        """Declare what is asked for with DELETE."""
+        return self._declare("DELETE", path, summary, **more)
 
-    def _add(self, method: str, path: str, handler: Handler, summary: str, **more: Any) -> None:
-        errors = more.pop("errors", ())
-        if more.get("body") is not None and not more.get("takes_any"):
-            errors = tuple(sorted({*errors, 415}))
-        more.pop("takes_any", None)
+    def _declare(self, method: str, path: str, summary: str, **more: Any) -> Callable[[H], H]:
+        if more.get("body") is not None and not more.pop("takes_any", False):
+            more["errors"] = tuple(sorted({*more.get("errors", ()), 415}))
         if more.get("answer") is None and not more.get("other_answers"):
             more.setdefault("status", 204)
-        self.found.append(
-            Route(
-                method=method,
-                path=path,
-                handler=handler,
-                summary=summary,
-                errors=errors,
-                tag=self._tag,
-                **more,
-            )
-        )
+        route = {"method": method, "path": path, "summary": summary, "tag": self._tag, **more}
+
+        def declared(handler: H) -> H:
+            _DECLARED[handler] = route
+            return handler
+
+        return declared
+
+
+def routes_of(desk: object) -> list[Route]:
+    """Return the routes that lead to the handlers of an object, in their order."""
+    return [
+        Route(handler=getattr(desk, name), **_DECLARED[one])
+        for name, one in vars(type(desk)).items()
+        if callable(one) and one in _DECLARED
+    ]
 
 
 class _Branch:
@@ -142,10 +150,6 @@ class Router:
         route, parameters = self._found(request)
         return route.handler(request, parameters)
 
-    def route_of(self, request: Request) -> Route:
-        """Return the route alone; raises `NotFound` or `Refused`."""
-        return self._match(request)[0]
-
     def _found(self, request: Request) -> tuple[Route, msgspec.Struct]:
         route, given = self._match(request)
         query = request.query()
@@ -160,7 +164,9 @@ class Router:
         segments = request.segments()
         branch = self._root
         given: dict[str, str] = {}
-        for segment in segments if segments is not None else ("",):
+        if segments is None:
+            raise NotFound(self._nothing)
+        for segment in segments:
             child = branch.children.get(segment)
             if child is None and branch.variable is not None and segment:
                 name, child = branch.variable

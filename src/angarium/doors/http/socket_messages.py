@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Annotated, Final, TypeAlias
 
 import msgspec
 from msgspec import Meta
 
-from angarium.doors.http.group_values import VERBS, KindName
+from angarium.doors.http.group_values import KindName, VerbName
 from angarium.doors.http.reading import Encoding
 from angarium.doors.http.values import Count, ModeName, NewRecord, Partition
 
@@ -59,7 +60,7 @@ class Settle(
     partition: Partition
     ranges: Annotated[list[Count], Meta(min_length=2, max_length=10_000)]
     """First offset, past the last offset, and so on, ascending."""
-    verb: Annotated[str, Meta(pattern=f"^({'|'.join(VERBS)})$")] = "ack"
+    verb: VerbName = "ack"
     delay_ms: Annotated[int, Meta(ge=0, le=1 << 40)] | None = None
     reason: Annotated[str, Meta(max_length=4_096)] = ""
     cumulative: bool = False
@@ -96,7 +97,7 @@ class Publish(
 
 Said: TypeAlias = Subscribe | Consume | Settle | MoreCredit | Unsubscribe | Publish
 
-decoder: Final[msgspec.json.Decoder[Said]] = msgspec.json.Decoder(Said)
+decoder: Final[msgspec.json.Decoder[Said]] = msgspec.json.Decoder(Said, float_hook=Decimal)
 
 
 class _Named(msgspec.Struct, frozen=True):

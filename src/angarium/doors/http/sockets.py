@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from angarium.api import ConsumeRequest, Place, Settlement, Start, Verb
+from angarium.api import ConsumeRequest, Interest, Place, Start
+from angarium.doors.feeds.positions import offsets_in
+from angarium.doors.feeds.subscriptions import partitions_of
 from angarium.doors.http.contract_values import ack_out, mode_of
 from angarium.doors.http.events import StreamParameters, start_of
-from angarium.doors.http.group_values import VERBS, kind_of, settled_out
-from angarium.doors.http.lanes import LaneKey
-from angarium.doors.http.positions import offsets_in
+from angarium.doors.http.group_values import kind_of, settled_out, settlement_of
 from angarium.doors.http.problems import told
 from angarium.doors.http.records import outgoing
-from angarium.doors.http.server import WebSocket
-from angarium.doors.http.server.stream import StreamCut
-from angarium.doors.http.socket_feeds import GroupFeed, TopicFeed
+from angarium.doors.http.routing import Routes
+from angarium.doors.http.socket_feeds import GroupSocketFeed, SocketFeed, TopicSocketFeed
 from angarium.doors.http.socket_messages import (
     Consume,
     MoreCredit,
@@ -33,16 +32,19 @@ from angarium.doors.http.socket_messages import (
     id_in,
 )
 from angarium.doors.http.strict_json import decoded
+from angarium.doors.intake import LaneKey
 from angarium.errors import AngariumError, InvalidArgument, LimitExceeded, NotFound
 from angarium.wire.errors import UnsupportedOperation
+from angarium.wire.http import WebSocket
+from angarium.wire.http.stream import StreamCut
 
 if TYPE_CHECKING:
     from angarium.api import Broker, GroupBroker
-    from angarium.doors.http.lanes import Lanes, Placed
+    from angarium.closing import Closings
     from angarium.doors.http.routing import NoParameters
-    from angarium.doors.http.server import Request
     from angarium.doors.http.socket_messages import Said
-    from angarium.doors.partitions import TopicShapes
+    from angarium.doors.intake import Intake
+    from angarium.wire.http import Request
 
 FEEDS_MAX: Final = 64
 """Subscriptions on one socket. One more is refused."""
@@ -57,17 +59,22 @@ class Sockets:
     """The request that becomes a WebSocket."""
 
     def __init__(
-        self, broker: Broker, groups: GroupBroker | None, shapes: TopicShapes, lanes: Lanes
+        self,
+        broker: Broker,
+        groups: GroupBroker | None,
+        intake: Intake,
+        closings: Closings,
     ) -> None:
         self._broker = broker
         self._groups = groups
-        self._shapes = shapes
-        self._lanes = lanes
+        self._intake = intake
+        self._closings = closings
 
+    @Routes().get("/v1/socket", "A WebSocket: subscribe, consume, settle, publish.")
     async def socket(self, request: Request, _: NoParameters) -> None:
         """Serve one client until it goes."""
         websocket = WebSocket(request, subprotocols=("angarium.v1",))
-        await Session(websocket, self._broker, self._groups, self._shapes, self._lanes).run()
+        await Session(websocket, self._broker, self._groups, self._intake, self._closings).run()
 
 
 class Session:
@@ -78,15 +85,15 @@ class Session:
         websocket: WebSocket,
         broker: Broker,
         groups: GroupBroker | None,
-        shapes: TopicShapes,
-        lanes: Lanes,
+        intake: Intake,
+        closings: Closings,
     ) -> None:
         self._websocket = websocket
         self._broker = broker
         self._groups = groups
-        self._shapes = shapes
-        self._lanes = lanes
-        self._feeds: dict[str, TopicFeed | GroupFeed] = {}
+        self._intake = intake
+        self._closings = closings
+        self._feeds: dict[str, SocketFeed] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._publishes = asyncio.Semaphore(PUBLISHES_MAX)
 
@@ -106,11 +113,17 @@ class Session:
         except StreamCut:
             pass
         finally:
-            for task in list(self._tasks):
-                task.cancel()
-            if self._tasks:
-                await asyncio.wait(self._tasks)
-            self._websocket.close()
+            await self._closings.see_to(self._end())
+
+    async def _end(self) -> None:
+        """Give up everything, also what has not come to run."""
+        for task in list(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        for feed in list(self._feeds.values()):
+            await feed.close()
+        self._websocket.close()
 
     async def _do(self, said: Said) -> None:
         match said:
@@ -132,14 +145,14 @@ class Session:
         if len(self._feeds) >= FEEDS_MAX:
             raise LimitExceeded("feeds_max", f"one socket has up to {FEEDS_MAX} subscriptions")
         if isinstance(said, Subscribe):
-            feed: TopicFeed | GroupFeed = await self._subscribed(said)
+            feed: SocketFeed = await self._subscribed(said)
         else:
             feed = await self._consuming(said)
         self._feeds[said.id] = feed
         await self._tell({"type": "subscribed", "id": said.id, **feed.facts})
         self._start(self._run_feed(said.id, feed))
 
-    async def _subscribed(self, said: Subscribe) -> TopicFeed:
+    async def _subscribed(self, said: Subscribe) -> SocketFeed:
         given = StreamParameters(
             topic=said.topic,
             partition=said.partition,
@@ -147,8 +160,7 @@ class Session:
             offset=said.offset,
             since_us=said.since_us,
         )
-        topic = await self._broker.describe_topic(said.topic)
-        partitions = [one.number for one in topic.partitions]
+        partitions = await partitions_of(self._broker, said.topic)
         if said.partition is not None:
             partitions = [said.partition]
         starts = [start_of(given)] * len(partitions)
@@ -156,17 +168,25 @@ class Session:
             known = offsets_in(said.position)
             starts = [Start(Place.OFFSET, one) for one in known[: len(partitions)]]
             starts += [Start(Place.EARLIEST)] * (len(partitions) - len(starts))
-        return await TopicFeed.begun(
-            self._broker,
+        positions: dict[int, int] = {}
+        for number, start in zip(partitions, starts, strict=True):
+            positions[number] = await self._broker.find_offset(said.topic, number, start)
+        subscription = await self._broker.subscribe(
+            [
+                Interest(topic=said.topic, partition=one, start=Start(Place.OFFSET, offset))
+                for one, offset in positions.items()
+            ]
+        )
+        return TopicSocketFeed(
+            subscription,
             self._websocket,
             id=said.id,
-            topic=said.topic,
-            starts=dict(zip(partitions, starts, strict=True)),
             in_base64=said.encoding == "base64",
+            positions=positions,
             credit=said.credit,
         )
 
-    async def _consuming(self, said: Consume) -> GroupFeed:
+    async def _consuming(self, said: Consume) -> SocketFeed:
         if self._groups is None:
             raise UnsupportedOperation("groups are not served here")
         place = Place.EARLIEST if said.start == "earliest" else Place.LATEST
@@ -180,11 +200,11 @@ class Session:
                 credit=said.credit,
             )
         )
-        return GroupFeed(
+        return GroupSocketFeed(
             consumption, self._websocket, id=said.id, in_base64=said.encoding == "base64"
         )
 
-    async def _run_feed(self, name: str, feed: TopicFeed | GroupFeed) -> None:
+    async def _run_feed(self, name: str, feed: SocketFeed) -> None:
         try:
             await feed.run()
             await self._tell({"type": "ended", "id": name})
@@ -193,26 +213,16 @@ class Session:
         except AngariumError as error:
             await self._tell_error(name, error)
         finally:
+            await self._closings.see_to(feed.close())
             if self._feeds.get(name) is feed:
                 del self._feeds[name]
 
     async def _settle(self, said: Settle) -> None:
         try:
             feed = self._feed(said.id)
-            if not isinstance(feed, GroupFeed):
+            if not isinstance(feed, GroupSocketFeed):
                 raise InvalidArgument(f"{said.id!r} is no part of a group")
-            if len(said.ranges) % 2:
-                raise InvalidArgument("ranges come in pairs: first offset, past the last offset")
-            settlement = Settlement(
-                topic=said.topic,
-                partition=said.partition,
-                verb=Verb(VERBS.index(said.verb)),
-                ranges=tuple(said.ranges),
-                delay_ms=said.delay_ms,
-                reason=said.reason,
-                cumulative=said.cumulative,
-            )
-            settled = (await feed.consumption.settle([settlement]))[0]
+            (settled,) = await feed.consumption.settle([settlement_of(said)])
             shown = msgspec.to_builtins(settled_out(settled))
             place = {"topic": said.topic, "partition": said.partition, "ranges": said.ranges}
             await self._tell({"type": "settled", "id": said.id, **place, **shown})
@@ -226,19 +236,11 @@ class Session:
             record = outgoing(said.record)
             partition = said.partition
             if partition is None:
-                shape = await self._shapes.of(said.topic)
+                shape = await self._intake.shapes.of(said.topic)
                 partition = shape.partition_for(record.key)
-            done: asyncio.Future[Placed | Exception] = asyncio.get_running_loop().create_future()
-
-            def settle(outcome: Placed | Exception) -> None:
-                if not done.done():
-                    done.set_result(outcome)
-
-            self._lanes.publish(LaneKey(said.topic, partition, mode_of(said.mode)), record, settle)
-            outcome = await done
-            if isinstance(outcome, Exception):
-                raise outcome
-            shown = msgspec.to_builtins(ack_out(outcome.ack, place=outcome.place))
+            key = LaneKey(said.topic, partition, mode_of(said.mode))
+            placed = await self._intake.published(key, record)
+            shown = msgspec.to_builtins(ack_out(placed.ack, place=placed.place))
             await self._tell({"type": "published", "id": said.id, "ack": shown})
         except StreamCut:
             pass
@@ -247,7 +249,7 @@ class Session:
         finally:
             self._publishes.release()
 
-    def _feed(self, name: str) -> TopicFeed | GroupFeed:
+    def _feed(self, name: str) -> SocketFeed:
         feed = self._feeds.get(name)
         if feed is None:
             raise NotFound(f"nothing goes on under the id {name!r}")

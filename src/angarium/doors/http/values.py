@@ -6,12 +6,13 @@ accepted and answered. Bytes that are text travel as text; others as base64 in a
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from angarium.api import TopicConfig
+from angarium.api import ClusterStatus, NodeInfo, PartitionInfo, TopicConfig, TopicInfo
+from angarium.doors.http.forms import answer_form, settings_form
 
 MODES: Final = ("consistent", "eventual", "performance")
 INT64_MAX: Final = (1 << 63) - 1
@@ -22,7 +23,6 @@ Count = Annotated[int, Meta(ge=0, le=INT64_MAX)]
 Partition = Annotated[int, Meta(ge=0, le=(1 << 31) - 1)]
 NodeNumber = Annotated[int, Meta(ge=1, le=(1 << 15) - 1)]
 ModeName = Annotated[str, Meta(pattern="^(consistent|eventual|performance)$")]
-Milliseconds = Annotated[int, Meta(ge=1, le=1 << 53)]
 
 
 class NewHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -37,7 +37,8 @@ class NewHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class NewRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """A record to publish. Without `value` and `value_base64` its value is null."""
 
-    value: str | None = None
+    value: Any = None
+    """Text is stored as it is; any other JSON value as its JSON text, with content-type."""
     value_base64: str | None = None
     """For values that are not text."""
     key: str | None = None
@@ -140,25 +141,14 @@ class FoundOffset(msgspec.Struct, frozen=True):
     offset: int
 
 
-class TopicSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What can be chosen about a topic; null stands for "no limit"."""
-
-    replication: Annotated[int, Meta(ge=1, le=9)] | None = None
-    """Null: three, or as many as the cluster has hosts."""
-    mode: ModeName = "consistent"
-    retention_ms: Milliseconds | None = None
-    retention_bytes: Annotated[int, Meta(ge=1, le=INT64_MAX)] | None = None
-    batch_bytes_max: Annotated[int, Meta(ge=1_024, le=16 << 20)] = TopicConfig().batch_bytes_max
-    expiry_ms: Milliseconds | None = None
-    """How long after its append a record is delivered at the longest."""
-    retention_groups: bool = False
-    """Trim what every group has settled."""
-    cleanup: Literal["delete", "compact"] = "delete"
-    """`compact`: the latest record of each key stays, and every record has to have a key."""
-    tombstone_ms: Annotated[int, Meta(ge=0, le=1 << 53)] = TopicConfig().tombstone_ms
-    """How long a compaction leaves a record with a null value."""
-    dirty_percent: Annotated[int, Meta(ge=1, le=100)] = TopicConfig().dirty_percent
-    """How large a part has come since the last compaction when the next one begins."""
+if TYPE_CHECKING:
+    TopicSettings = msgspec.Struct
+else:
+    TopicSettings = settings_form(
+        "TopicSettings",
+        TopicConfig,
+        'What can be chosen about a topic; null stands for "no limit".',
+    )
 
 
 class NewTopic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -178,64 +168,18 @@ class TopicChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All settings anew: those left out take their defaults."""
 
 
-class PartitionOut(msgspec.Struct, frozen=True):
-    """One partition, as the answering node sees it."""
-
-    number: int
-    replicas: list[int]
-    leader: int | None
-    start_offset: int | None
-    end_offset: int | None
-    in_sync: list[int] | None
-    handed_on: int
-    """Records in mode performance that the answering node handed on, as the leader, since it was
-    started; they have no offsets."""
-
-
-class TopicOut(msgspec.Struct, frozen=True):
-    """A topic."""
-
-    id: int
-    name: str
-    config: TopicSettings
-    partitions: list[PartitionOut]
-    created_at_us: int
+PartitionOut = answer_form("PartitionOut", PartitionInfo)
+TopicOut = answer_form("TopicOut", TopicInfo, created_at=None, created_at_us=int)
 
 
 class Topics(msgspec.Struct, frozen=True):
     """All topics, by name."""
 
-    topics: list[TopicOut]
+    topics: list[TopicOut]  # type: ignore[valid-type]
 
 
-class NodeOut(msgspec.Struct, frozen=True):
-    """One node."""
-
-    id: int
-    addresses: dict[str, str]
-    region: str
-    zone: str
-    host: str
-    draining: bool
-    alive: bool
-    leads: int
-    replicas: int
-    level_max: int
-
-
-class Cluster(msgspec.Struct, frozen=True):
-    """The cluster, as the answering node sees it."""
-
-    cluster_id: str
-    node: int
-    catalog_leader: int | None
-    catalog_index: int
-    nodes: list[NodeOut]
-    topics: int
-    partitions: int
-    feature_level: int
-    version: str
-    catalog_in_sync: list[int] | None
+NodeOut = answer_form("NodeOut", NodeInfo)
+Cluster = answer_form("Cluster", ClusterStatus)
 
 
 class Drain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -10,12 +10,12 @@ from angarium.batch import split
 from angarium.doors.wire.groups import GroupsDoor
 from angarium.doors.wire.members import MembersDoor
 from angarium.doors.wire.transactions import TransactionsDoor
-from angarium.errors import AngariumError, InvalidArgument
-from angarium.ids import NodeId
-from angarium.machine.catalog import Labels, NodeRegister, NodeRegistered
+from angarium.errors import AngariumError
+from angarium.node.timekeeping import wall_clock
 from angarium.wire import Handlers, Role, roomy
 from angarium.wire.operations import (
     AlterTopicHeader,
+    ClockAnswer,
     CreateTopicHeader,
     Delivered,
     DrainNodeHeader,
@@ -34,9 +34,11 @@ from angarium.wire.operations import (
     PublishAnswer,
     PublishHeader,
     RaiseLevelHeader,
+    ReadinessAnswer,
     RemoveNodeHeader,
     ReserveAnswer,
     ReserveHeader,
+    SameFolderHeader,
     TopicHeader,
     TopicsAnswer,
     TransferLeaderHeader,
@@ -71,6 +73,12 @@ class PromptBroker(Broker, OffsetBroker, Protocol):
     ) -> bool:
         """Take a publish and call `answer` later; False, with nothing done, if it has to wait."""
 
+    async def join(self, wish: JoinHeader) -> JoinAnswer:
+        """Take a node into the cluster; return whom it will meet there."""
+
+    def partition_count(self, topic: str) -> int:
+        """Return how many partitions a topic has, as far as this node knows; 0 if there is none."""
+
     def partitions_here(self, groups: Iterable[GroupId]) -> tuple[PartitionSeen, ...]:
         """Return what this node's own replicas know."""
 
@@ -81,6 +89,7 @@ class WireDoor:
     def __init__(self, node: Node, broker: PromptBroker, dispatcher: Dispatcher) -> None:
         self._node = node
         self._broker = broker
+        self._dispatcher = dispatcher
         transactions = TransactionsDoor(broker.transactions, broker.transactions.participants)
         groups = GroupsDoor(broker.groups)
         members = MembersDoor(broker.groups.host, broker.groups.wishes, broker.groups.looking)
@@ -103,6 +112,7 @@ class WireDoor:
             Operation.TRANSFER_LEADER: self._transfer_leader,
             Operation.RAISE_LEVEL: self._raise_level,
             Operation.JOIN: self._join,
+            Operation.SAME_FOLDER: self._same_folder,
         }
         streams: dict[Operation, StreamHandler] = {
             Operation.SUBSCRIBE: self._subscribe,
@@ -124,8 +134,11 @@ class WireDoor:
                 **{int(key): one for key, one in for_peers.items()},
                 int(Operation.CATALOG): self._catalog,
                 int(Operation.PARTITIONS): self._partitions,
+                int(Operation.READINESS): self._readiness,
+                int(Operation.CLOCK): self._clock,
             },
             streams={int(key): one for key, one in (streams | members.streams()).items()},
+            on_closed=node.admission.left,
         )
 
     def welcome(self, connection: Connection) -> Handlers:
@@ -133,7 +146,10 @@ class WireDoor:
         hello = connection.peer.hello
         if hello.role not in {Role.PEER, Role.PEER_BULK}:
             return self._for_clients
+        if not self._node.is_open:
+            return Handlers()  # it does not know yet who it is, nor who the others are
         self._node.levels.check_peer(hello)
+        self._node.admission.admit(connection)
         return self._for_peers
 
     # --- records ----------------------------------------------------------------------------
@@ -151,14 +167,15 @@ class WireDoor:
             if isinstance(outcome, AngariumError):
                 request.fail(outcome)
             else:
-                request.answer(PublishAnswer(outcome))
+                request.answer(PublishAnswer(outcome, self._broker.partition_count(header.topic)))
 
         if self._broker.begin_publish(publish, answer):
             return None
         return self._publish_elsewhere(request, publish)
 
     async def _publish_elsewhere(self, request: Request, publish: PublishRequest) -> None:
-        request.answer(PublishAnswer(await self._broker.publish(publish)))
+        acks = await self._broker.publish(publish)
+        request.answer(PublishAnswer(acks, self._broker.partition_count(publish.topic)))
 
     async def _fetch(self, request: Request) -> None:
         header = request.read(FetchHeader)
@@ -247,6 +264,9 @@ class WireDoor:
 
     async def _describe_topic(self, request: Request) -> None:
         info = await self._broker.describe_topic(request.read(TopicHeader).name)
+        # Clients ask this behind a subscription, over the same connection, to know that it is in
+        # place: on every node, then.
+        await self._dispatcher.settled()
         request.answer(*roomy(info))
 
     # --- the cluster ------------------------------------------------------------------------
@@ -273,33 +293,22 @@ class WireDoor:
         request.answer(LevelAnswer(level))
 
     async def _join(self, request: Request) -> None:
-        header = request.read(JoinHeader)
-        if "wire" not in dict(header.addresses):
-            raise InvalidArgument("a node that joins says where its wire port is")
-        catalog = self._node.catalog
-        catalog.check_formed()
-        registered = await catalog.submit(
-            NodeRegister(
-                node=header.node,
-                incarnation=header.incarnation,
-                addresses=header.addresses,
-                labels=Labels(header.region, header.zone, header.host),
-                level_min=header.level_min,
-                level_max=header.level_max,
-            )
-        )
-        assert isinstance(registered, NodeRegistered)
-        peers = tuple(
-            (NodeId(one.id), dict(one.addresses)["wire"])
-            for one in catalog.machine.nodes.by_id.values()
-            if one.id != registered.node
-        )
-        level = catalog.machine.nodes.level
-        request.answer(JoinAnswer(catalog.machine.cluster, registered.node, peers, level))
+        request.answer(await self._broker.join(request.read(JoinHeader)))
+
+    async def _same_folder(self, request: Request) -> None:
+        request.answer(self._node.rivals.prove(request.read(SameFolderHeader).nonce))
+
+    async def _readiness(self, request: Request) -> None:
+        node = self._node
+        request.answer(ReadinessAnswer(node.readiness.reasons(), node.durable_end))
 
     async def _partitions(self, request: Request) -> None:
         groups = request.read(PartitionsHeader).groups
         request.answer(*roomy(PartitionsAnswer(self._broker.partitions_here(groups))))
+
+    def _clock(self, request: Request) -> None:
+        # Now, and as it is: whoever asks finds out by itself whether it is right.
+        request.answer(ClockAnswer(wall_clock()))
 
     async def _catalog(self, request: Request) -> None:
         request.answer(await self._node.catalog.serve(request.payload))

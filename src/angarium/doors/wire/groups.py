@@ -7,10 +7,10 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, Protocol
 
 from angarium.api import Consumption, GroupBroker
+from angarium.api.groups import SETTLEMENTS_MAX
 from angarium.errors import AngariumError, InvalidArgument
 from angarium.wire import StreamOutbox, packed
 from angarium.wire.operations import (
-    SETTLEMENTS_MAX,
     AlterGroupHeader,
     Answered,
     ConsumeHeader,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, assert_never
+from typing import TYPE_CHECKING, assert_never
 
+from angarium.api.groups import RANGES_MAX
 from angarium.errors import AngariumError, InvalidArgument
 from angarium.ids import NodeId
-from angarium.service.groups.ports import Lending, Membership, Opening, Seat, Sink, Wanted
+from angarium.lending.ports import Lending, Membership, Opening, Seat, Wanted
 from angarium.wire import StreamOutbox, packed
-from angarium.wire.operations import RANGES_MAX, Operation
+from angarium.wire.operations import Operation
 from angarium.wire.operations.members import (
     Allow,
     Allowed,
@@ -33,43 +34,18 @@ if TYPE_CHECKING:
 
     from angarium.api import GroupConfig, Settled
     from angarium.kinds import GroupKind
+    from angarium.lending.host import GroupHost
+    from angarium.lending.seat import LedSeat
+    from angarium.service.groups.looking import Looking
+    from angarium.service.groups.wishes import Wishes
     from angarium.wire import Request, Stream
     from angarium.wire.handlers import RequestHandler, StreamHandler
-    from angarium.wire.operations.members import GroupSeen, WishDone
-
-
-class OrphanSeat(Seat, Protocol):
-    """A seat whose agent may go away."""
-
-    def orphan(self) -> None:
-        """Hear that the agent cannot be reached; it may come back."""
-
-
-class Hosting(Protocol):
-    """Lets members take part in partitions that this node leads."""
-
-    def attach(self, membership: Membership, wanted: Wanted, sink: Sink) -> OrphanSeat:
-        """Let a member take part. What comes of it, the sink hears."""
-
-
-class Granting(Protocol):
-    """Carries out what is wanted of groups in partitions that this node leads."""
-
-    async def grant(self, header: GroupWishHeader) -> WishDone:
-        """Carry it out; raises why it cannot be."""
-
-
-class Seeing(Protocol):
-    """Knows what this node's replicas know."""
-
-    def seen_here(self, header: GroupLookHeader) -> tuple[GroupSeen, ...]:
-        """Return it."""
 
 
 class MembersDoor:
     """What other nodes may ask about groups."""
 
-    def __init__(self, host: Hosting, wishes: Granting, looking: Seeing) -> None:
+    def __init__(self, host: GroupHost, wishes: Wishes, looking: Looking) -> None:
         self._host = host
         self._wishes = wishes
         self._looking = looking
@@ -94,7 +70,7 @@ class MembersDoor:
         node = NodeId(stream.peer.hello.node)
         membership = Membership(header.group, header.member, node, header.session, header.topics)
         outbox = StreamOutbox(stream)
-        seats: dict[int, OrphanSeat] = {}
+        seats: dict[int, LedSeat] = {}
         is_goodbye = False
         try:
             async for frame in stream:
@@ -146,7 +122,7 @@ class _StreamSink:
 
     __slots__ = ("_number", "_outbox", "_seats")
 
-    def __init__(self, outbox: StreamOutbox, number: int, seats: dict[int, OrphanSeat]) -> None:
+    def __init__(self, outbox: StreamOutbox, number: int, seats: dict[int, LedSeat]) -> None:
         self._outbox = outbox
         self._number = number
         self._seats = seats

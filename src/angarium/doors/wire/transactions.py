@@ -96,7 +96,10 @@ class TransactionsDoor:
 
     async def _commit(self, request: Request) -> None:
         header = request.read(DecideHeader)
-        request.answer(await self._broker.commit(header.transaction, header.stages))
+        committed = await self._broker.commit(
+            header.transaction, header.stages, content=header.content
+        )
+        request.answer(committed)
 
     async def _abort(self, request: Request) -> None:
         header = request.read(DecideHeader)

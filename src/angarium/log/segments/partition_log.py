@@ -22,6 +22,7 @@ from angarium.log.segments.compactor import Compactor
 from angarium.log.segments.config import SegmentConfig
 from angarium.log.segments.delays import Delays
 from angarium.log.segments.files import OpenFiles
+from angarium.log.segments.frames import walk
 from angarium.log.segments.importing import CHUNK_BYTES, SegmentImport, complete_import
 from angarium.log.segments.manifest import Manifest, SegmentInfo
 from angarium.log.segments.names import DELAYS, FIRST_OFFSET, FOOTER, SEGMENT, file_name
@@ -72,12 +73,13 @@ class PartitionLog:
         )
         """Rewrites segments with fewer records."""
         self._end = LogEnd(disk, folder, config, self.segments, self.reader, found)
+        self._shown_until: Offset | None = None
         self.cut_from = found.cut_from
         """Where opening cut off a torn write, which the write-ahead log brings again; or None."""
         self.scanned_bytes = found.scanned_bytes
         """How much opening verified byte by byte."""
-        self.on_damage: Callable[[], None] = _ignore
-        """Told when damage is found after opening."""
+        self.on_damage: Callable[[SegmentDamage], None] = _ignore
+        """Told of damage that is found after opening."""
 
     @classmethod
     def open(
@@ -120,8 +122,21 @@ class PartitionLog:
 
     @property
     def end_offset(self) -> Offset:
-        """The next offset to come."""
+        """Where what readers see ends."""
+        shown, end = self._shown_until, self._end.offset
+        return end if shown is None or end < shown else shown
+
+    @property
+    def next_offset(self) -> Offset:
+        """Where the next batch goes: behind all that is here, shown or not."""
         return self._end.offset
+
+    def show_until(self, offset: Offset) -> None:
+        """Let readers see what lies below `offset`, where a batch begins, and nothing behind it.
+
+        Without it they see everything. So a large commit is brought in bit by bit, and met whole.
+        """
+        self._shown_until = offset
 
     @property
     def synced_offset(self) -> Offset:
@@ -187,8 +202,21 @@ class PartitionLog:
         also what lies below the start but has not been deleted yet: its segment may need it.
         Raises `OffsetOutOfRange`, or `CorruptData` if the batch at `offset` is damaged.
         """
-        if not (gaps and self._held_from <= offset < self._start):
+        if gaps:
+            self._check_held(offset)
+        else:
             self._check_range(offset)
+            if self._shown_until is not None and self._shown_until < self._end.offset:
+                return self._shown(offset, bytes_max)
+        return self._read(offset, bytes_max, gaps=gaps)
+
+    def _shown(self, offset: Offset, bytes_max: int) -> list[memoryview]:
+        """Read where something lies behind what is shown."""
+        end = self.end_offset
+        batches = self._read(offset, bytes_max, gaps=False) if offset < end else []
+        return [batch for batch in batches if walk(batch)[0] < end]
+
+    def _read(self, offset: Offset, bytes_max: int, *, gaps: bool) -> list[memoryview]:
         end = self._end
         while offset < end.written_offset:
             segment = self.segments.at(offset)
@@ -206,21 +234,21 @@ class PartitionLog:
         for segment in self.segments.from_time(time):
             offset = self.reader.first_at_time(segment, time)
             if offset is not None:
-                return max(offset, self._start)
+                return min(max(offset, self._start), self.end_offset)
         offset = self._end.tail.first_at_time(time)
-        return self.end_offset if offset is None else max(offset, self._start)
+        return self.end_offset if offset is None else min(max(offset, self._start), self.end_offset)
 
     def time_at(self, offset: Offset) -> Micros:
         """Return when the record at `offset` was appended; for a gap, what follows it."""
         self._check_range(offset)
-        place = offset
-        while place < self._end.written_offset:
+        place, end = offset, self.end_offset
+        while place < min(end, self._end.written_offset):
             segment = self.segments.at(place)
             time = self.reader.time_at(segment, place)
             if time is not None:
                 return time
             place = min(segment.readable_until, self._end.written_offset)
-        time = self._end.tail.time_at(place)
+        time = self._end.tail.time_at(place) if place < end else None
         if time is None:
             raise OffsetOutOfRange(offset=offset, start=self._start, end=self.end_offset)
         return time
@@ -231,15 +259,20 @@ class PartitionLog:
         return next((segment.base_offset for segment in self.segments), self._start)
 
     def _check_range(self, offset: Offset) -> None:
-        if not self._start <= offset <= self._end.offset:
+        if not self._start <= offset <= self.end_offset:
+            raise OffsetOutOfRange(offset=offset, start=self._start, end=self.end_offset)
+
+    def _check_held(self, offset: Offset) -> None:
+        """Raise unless there is something at `offset`, or it is the end, readers or no readers."""
+        if not min(self._held_from, self._start) <= offset <= self._end.offset:
             raise OffsetOutOfRange(offset=offset, start=self._start, end=self._end.offset)
 
     # --- retention --------------------------------------------------------------------------
 
     def trim(self, start_offset: Offset) -> None:
         """Let readers begin at `start_offset` at once; a lower start than today's does nothing."""
-        if start_offset > self.end_offset:
-            raise InvalidArgument(f"a trim to {start_offset} lies behind {self.end_offset}")
+        if start_offset > self.next_offset:
+            raise InvalidArgument(f"a trim to {start_offset} lies behind {self.next_offset}")
         self._start = max(self._start, start_offset)
         self._damage = [one for one in self._damage if one.to_offset > self._start]
 
@@ -323,7 +356,7 @@ class PartitionLog:
             for segment in self.segments
             if segment.bytes and segment.next_offset > self._start
         )
-        return Manifest(self._start, self.end_offset, segments, self.compactor.stage)
+        return Manifest(self._start, self.next_offset, segments, self.compactor.stage)
 
     def begin_import(self, manifest: Manifest, *, chunk_bytes: int = CHUNK_BYTES) -> SegmentImport:
         """Start copying the segments of a peer into files beside this log, which serves on.
@@ -355,8 +388,21 @@ class PartitionLog:
     def report(self, damage: SegmentDamage) -> None:
         """Remember damage that somebody met."""
         if damage not in self._damage and damage.to_offset > self._start:
+            # What was known of it is mended with it, and could not be before.
+            self._damage = [one for one in self._damage if not damage.covers(one)]
             self._damage.append(damage)
-            self.on_damage()
+            self.on_damage(damage)
+
+    def is_comparable(self, damage: SegmentDamage, stage: Stage) -> bool:
+        """Tell whether frames of a peer whose segments are at `stage` can mend the damage.
+
+        Of a sealed segment the checksums tell that. Of one whose checksums are lost nothing tells
+        whether the peer's records are those that were here but that both are compacted alike: a
+        peer that is further may miss the tombstone of a record that is still there.
+        """
+        if self.segments.at(damage.from_offset).whole_until is None:
+            return True
+        return stage == self.compactor.stage and not stage.is_between
 
     def repair(
         self, damage: SegmentDamage, frames: Sequence[Buffer], *, stage: Stage | None = None
@@ -367,14 +413,11 @@ class PartitionLog:
         several calls; the damage in a sealed one is filled at once. False says that more is
         needed: `damage` then lists what. `CorruptData` refuses frames that were not there.
 
-        `stage` says how far the peer's segments are compacted. Of a segment whose checksums are
-        lost nothing else tells whether the peer's records are those that were here: one that is
-        further may miss the tombstone of a record that is still there.
+        `stage` says how far the peer's segments are compacted; see `is_comparable`.
         """
-        segment = self.segments.at(damage.from_offset)
-        is_comparable = stage is None or (stage == self.compactor.stage and not stage.is_between)
-        if segment.whole_until is not None and not is_comparable:
+        if stage is not None and not self.is_comparable(damage, stage):
             raise CorruptData("the peer's segments are not compacted as far as those here")
+        segment = self.segments.at(damage.from_offset)
         damage = self._sealed(segment, damage)
         if segment.whole_until is None:
             is_mended = patch(self._disk, self._folder, self.reader, segment, damage, frames)
@@ -401,5 +444,5 @@ class PartitionLog:
         return found
 
 
-def _ignore() -> None:
+def _ignore(_: SegmentDamage) -> None:
     """Nobody wants to know."""

@@ -209,6 +209,10 @@ class SegmentReader:
         chunk = self.raw(segment, start.position, end.position - start.position)
         return self._locate(segment, place, chunk)[0]
 
+    def found_at(self, segment: Segment, position: int) -> DamageFound:
+        """Report what is damaged in the stretch of the index in which `position` lies."""
+        return self._found(self.locate(segment, position))
+
     def _found(self, damage: SegmentDamage) -> DamageFound:
         self._report(damage)
         return DamageFound(damage)

@@ -163,7 +163,7 @@ def _kept(
     while offset < until:
         frame = frame_at(chunk, position)
         if frame is None or not is_intact(chunk, position, frame):
-            raise CorruptData(f"segment {segment.base_offset} is damaged at {offset} already")
+            raise reader.found_at(segment, start.position)  # more than was known before
         kept.append((frame, chunk[position : position + frame.length]))
         position += frame.length
         offset = frame.next_offset

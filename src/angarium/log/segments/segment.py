@@ -30,6 +30,14 @@ class SegmentDamage(msgspec.Struct, frozen=True):
     to_offset: Offset
     reason: str = ""
 
+    def covers(self, other: SegmentDamage) -> bool:
+        """Tell whether `other` lies wholly within this."""
+        return (
+            self.segment == other.segment
+            and self.from_offset <= other.from_offset
+            and other.to_offset <= self.to_offset
+        )
+
 
 class Segment:
     """What is known of one segment.

@@ -183,7 +183,7 @@ class GroupLog(EntryIndex):
                 and crc32c_of_bytes(payload) == payload_crc
             ):
                 return Entry(Term(term), Index(index), payload, _ENTRY_KINDS[kind])
-        raise CorruptData(f"group {self.group}: entry {index} fails its checksum")
+        raise CorruptData(f"entry {index} of its log fails its checksum")
 
     # --- as the log keeps it ----------------------------------------------------------------
 

@@ -111,7 +111,7 @@ class EntryIndex:
         """Return the term at `index`; `CorruptData` where it is lost."""
         term = self.term_at(index)
         if term is None:
-            raise CorruptData(f"group {self.group}: the term of entry {index} is lost")
+            raise CorruptData(f"the term of entry {index} is lost")
         return Term(term)
 
     def place_of(self, index: int) -> int:

@@ -18,6 +18,7 @@ from angarium.log.wal.format import (
     GroupFlag,
     group_header,
 )
+from angarium.log.wal.index import place
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,6 +71,13 @@ class Pipeline:
         """A published sync group waits for the mark of a next one."""
         self.durable_sequence = files.last_sequence
         """The file of the newest published sync group."""
+        current = files.current
+        self.opened_end = place(
+            files.last_sequence, files.last_end if current is None else current.end
+        )
+        """Where the log ended when it was opened: file and position, as one number."""
+        self.durable_end = 0
+        """Where the last sync group ends that this process has synced; 0 before the first one."""
         self.failure: StorageError | None = None
         """Why nothing more is taken: closed, or dead."""
 
@@ -142,6 +150,7 @@ class Pipeline:
         assert group is self._in_flight[0], "sync groups are published in order"
         self._in_flight.popleft()
         self.durable_sequence = group.file.sequence
+        self.durable_end = place(group.file.sequence, group.position + group.size)
         self._has_unmarked = True
 
     def mark(self) -> bool:

@@ -18,13 +18,15 @@ groups are written one at a time, in the order in which they were sealed. Everyt
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Self
 
 from angarium.errors import AlreadyExists, CorruptData, NotFound, StorageError
+from angarium.log.wal import begun
 from angarium.log.wal.cache import EntryCache
 from angarium.log.wal.clean import forget_clean, load_clean, save_clean
 from angarium.log.wal.config import WalConfig
-from angarium.log.wal.files import FOLDER, WalFiles
+from angarium.log.wal.files import FOLDER, WalFiles, log_sequences
 from angarium.log.wal.format import (
     FILE_HEADER_BYTES,
     FRAME_HEADER_BYTES,
@@ -71,6 +73,7 @@ class Wal:
         self._pins: Final = Pins()
         for log in logs.values():
             self._pins.move(log.group, log.oldest_sequence())
+        self._is_begun = False
         self._granted = 0
         """The buffer may become so long, by frames of groups that are in it, unasked."""
 
@@ -79,11 +82,15 @@ class Wal:
         """Open the log on `disk`, or begin one where there is none."""
         config = config or WalConfig()
         disk.make_folder(FOLDER)
+        is_gone = begun.is_marked(disk) and not log_sequences(disk)
         files = WalFiles(disk, incarnation=incarnation, config=config)
         opened = load_clean(files) or recover(files)
         forget_clean(files)
         files.adopt_prepared()
         logs, recovered = opened
+        if is_gone:
+            recovered = replace(recovered, unknown_groups=True)
+            files.last_sequence = begun.sequence_after_loss(disk)
         return cls(files, logs, recovered=recovered, config=config)
 
     # --- groups -----------------------------------------------------------------------------
@@ -262,6 +269,19 @@ class Wal:
         self._buffer.add_entries(framed)
 
     @property
+    def durable_end(self) -> int:
+        """Up to where this process has made the log durable; 0 as long as it has synced nothing.
+
+        Whenever the log is opened later, it ends there or beyond, unless the disk went back.
+        """
+        return self._pipeline.durable_end
+
+    @property
+    def end(self) -> int:
+        """Where the log ends: what was found at the opening, and what was synced since."""
+        return max(self._pipeline.opened_end, self._pipeline.durable_end)
+
+    @property
     def buffered_bytes(self) -> int:
         """How many bytes of frames wait for the next `seal`."""
         return self._buffer.size
@@ -313,6 +333,16 @@ class Wal:
         """
         self._check_alive()
         return not self._buffer.touches and self._pipeline.mark()
+
+    @property
+    def wants_mark(self) -> bool:
+        """True until `mark_begun` has written down that there is something to lose."""
+        return not self._is_begun and bool(self._files.files)
+
+    def mark_begun(self) -> None:
+        """Note beside the log that it was begun, so that its absence is noticed. Blocks."""
+        begun.mark(self._files.disk)
+        self._is_begun = True
 
     # --- space ------------------------------------------------------------------------------
 

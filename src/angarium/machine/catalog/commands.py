@@ -54,6 +54,8 @@ class NodeRegister(_Command, frozen=True, kw_only=True, array_like=True):
     labels: Labels = Labels()
     level_min: int = 1
     level_max: int = 1
+    renewed: tuple[tuple[GroupId, Incarnation], ...] | None = None
+    """As in `Node`. Nothing is said about it by who only tells where it is."""
 
 
 class NodeDrain(_Command, frozen=True, kw_only=True, array_like=True):

@@ -12,6 +12,7 @@ from angarium.machine.catalog.values import LevelRaised, Node, NodeRegistered
 from angarium.machine.outcomes import Done, Refused, limited, refused
 
 if TYPE_CHECKING:
+    from angarium.ids import GroupId, Incarnation
     from angarium.machine.catalog.commands import LevelRaise, NodeDrain, NodeRegister, NodeRemove
     from angarium.machine.catalog.placement import Loads
 
@@ -63,6 +64,7 @@ class Nodes:
             level_min=command.level_min,
             level_max=command.level_max,
             draining=old.draining if old is not None else False,
+            renewed=_renewed(command, old),
         )
         return NodeRegistered(node_id)
 
@@ -138,3 +140,11 @@ class Nodes:
         if max(map(len, (labels.region, labels.zone, labels.host))) > LABEL_CHARACTERS_MAX:
             return refused(InvalidArgument, "a label is too long")
         return None
+
+
+def _renewed(command: NodeRegister, old: Node | None) -> tuple[tuple[GroupId, Incarnation], ...]:
+    if command.renewed is not None:
+        return command.renewed
+    # With another disk it is somebody else in every group.
+    is_same_disk = old is not None and old.incarnation == command.incarnation
+    return old.renewed if old is not None and is_same_disk else ()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from angarium.errors import AlreadyExists, InvalidArgument, NotFound, PreconditionFailed
-from angarium.ids import GroupId, NodeId, TopicId, replica_id
+from angarium.ids import GroupId, NodeId, TopicId
 from angarium.machine.catalog.placement import Loads, host_of, place
 from angarium.machine.catalog.values import Moving, Partition, Topic, TopicMade, TopicSettings
 from angarium.machine.outcomes import Done, Refused, limited, oversized, refused
@@ -215,7 +215,7 @@ class Topics:
                 loads=self.loads,
             )
             assert replicas is not None, "there were enough hosts"
-            ids = {node.id: replica_id(node.id, node.incarnation) for node in nodes}
+            ids = {node.id: node.replica_in(group) for node in nodes}
             founders = tuple(sorted(ids[node] for node in replicas))
             partition = Partition(group, topic, number, replicas, founders)
             self.partitions[group] = partition

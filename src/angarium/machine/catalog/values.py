@@ -17,6 +17,7 @@ from angarium.ids import (
     ProducerId,
     ReplicaId,
     TopicId,
+    replica_id,
 )
 from angarium.machine.limits import Limits
 from angarium.machine.outcomes import Done, Refused
@@ -46,6 +47,15 @@ class Node(msgspec.Struct, frozen=True, array_like=True):
     """The feature levels it can work at."""
     draining: bool = False
     """It gets no new replicas, and those it has are to be moved away."""
+    renewed: tuple[tuple[GroupId, Incarnation], ...] = ()
+    """Groups whose replica was lost to damage there, and under which incarnation it came back."""
+
+    def replica_in(self, group: GroupId) -> ReplicaId:
+        """Return who this node is in a group."""
+        for known, incarnation in self.renewed:
+            if known == group:
+                return replica_id(self.id, incarnation)
+        return replica_id(self.id, self.incarnation)
 
 
 class Cleanup(IntEnum):

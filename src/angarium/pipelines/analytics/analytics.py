@@ -75,7 +75,9 @@ def analytics(
         late_after_s=interval_s("late_after", wanted.late_after),
         watermark=wanted.watermark,
     )
-    outputs = Outputs(servers=servers, topic=wanted.topic, table=wanted.table)
+    outputs = Outputs(
+        servers=servers, topic=wanted.topic, table=wanted.table, checkpoint=checkpoint
+    )
     writer: Any = found.writeStream.outputMode("append").foreachBatch(outputs)
     writer = writer.option("checkpointLocation", checkpoint)
     writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=interval)

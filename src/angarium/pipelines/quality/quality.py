@@ -83,7 +83,7 @@ def quality(
     target = wanted.options.get("servers", servers)
     if target is not None:
         writer = writer.option("servers", target)
-    writer = writer.option("checkpointLocation", checkpoint)
+    writer = writer.option("checkpointLocation", checkpoint).option("createTopic", "true")
     writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=interval)
     query: StreamingQuery = writer.start()
     return query

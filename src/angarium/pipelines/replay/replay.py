@@ -175,4 +175,6 @@ def _write(
         topic=plan.into,
         writeId=f"replay-{plan.name}",
         writeVersion=str(number),
+        # The plan says what is in a portion, and any of them may come again.
+        checkRepeats="false",
     ).mode("append").save()

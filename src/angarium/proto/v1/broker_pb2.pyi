@@ -48,6 +48,7 @@ class Verb(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     VERB_NACK: _ClassVar[Verb]
     VERB_RELEASE: _ClassVar[Verb]
     VERB_EXTEND: _ClassVar[Verb]
+    VERB_REJECT: _ClassVar[Verb]
 DELIVERY_MODE_UNSPECIFIED: DeliveryMode
 DELIVERY_MODE_CONSISTENT: DeliveryMode
 DELIVERY_MODE_EVENTUAL: DeliveryMode
@@ -72,6 +73,7 @@ VERB_ACK: Verb
 VERB_NACK: Verb
 VERB_RELEASE: Verb
 VERB_EXTEND: Verb
+VERB_REJECT: Verb
 
 class Header(_message.Message):
     __slots__ = ("name", "value")
@@ -551,20 +553,22 @@ class GroupPosition(_message.Message):
     def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., floor: _Optional[int] = ..., start_offset: _Optional[int] = ..., end_offset: _Optional[int] = ..., acked_above: _Optional[int] = ..., pending: _Optional[int] = ..., retrying: _Optional[int] = ..., lag: _Optional[int] = ..., lag_ms: _Optional[int] = ..., is_behind: _Optional[bool] = ..., owner: _Optional[str] = ...) -> None: ...
 
 class GroupInfo(_message.Message):
-    __slots__ = ("name", "kind", "config", "paused", "members", "positions")
+    __slots__ = ("name", "kind", "config", "paused", "members", "positions", "lag")
     NAME_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     CONFIG_FIELD_NUMBER: _ClassVar[int]
     PAUSED_FIELD_NUMBER: _ClassVar[int]
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     POSITIONS_FIELD_NUMBER: _ClassVar[int]
+    LAG_FIELD_NUMBER: _ClassVar[int]
     name: str
     kind: GroupKind
     config: GroupConfig
     paused: bool
     members: _containers.RepeatedCompositeFieldContainer[GroupMember]
     positions: _containers.RepeatedCompositeFieldContainer[GroupPosition]
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[GroupKind, str]] = ..., config: _Optional[_Union[GroupConfig, _Mapping]] = ..., paused: _Optional[bool] = ..., members: _Optional[_Iterable[_Union[GroupMember, _Mapping]]] = ..., positions: _Optional[_Iterable[_Union[GroupPosition, _Mapping]]] = ...) -> None: ...
+    lag: int
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[GroupKind, str]] = ..., config: _Optional[_Union[GroupConfig, _Mapping]] = ..., paused: _Optional[bool] = ..., members: _Optional[_Iterable[_Union[GroupMember, _Mapping]]] = ..., positions: _Optional[_Iterable[_Union[GroupPosition, _Mapping]]] = ..., lag: _Optional[int] = ...) -> None: ...
 
 class SettleRequest(_message.Message):
     __slots__ = ("group", "member", "settlements")
@@ -719,7 +723,7 @@ class TopicConfig(_message.Message):
     def __init__(self, replication: _Optional[int] = ..., mode: _Optional[_Union[DeliveryMode, str]] = ..., retention_ms: _Optional[int] = ..., retention_bytes: _Optional[int] = ..., batch_bytes_max: _Optional[int] = ..., expiry_ms: _Optional[int] = ..., until_consumed: _Optional[bool] = ..., compact: _Optional[bool] = ..., tombstone_ms: _Optional[int] = ..., dirty_percent: _Optional[int] = ...) -> None: ...
 
 class PartitionInfo(_message.Message):
-    __slots__ = ("number", "replicas", "leader", "start_offset", "end_offset", "in_sync", "handed_on")
+    __slots__ = ("number", "replicas", "leader", "start_offset", "end_offset", "in_sync", "handed_on", "trouble")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     REPLICAS_FIELD_NUMBER: _ClassVar[int]
     LEADER_FIELD_NUMBER: _ClassVar[int]
@@ -727,6 +731,7 @@ class PartitionInfo(_message.Message):
     END_OFFSET_FIELD_NUMBER: _ClassVar[int]
     IN_SYNC_FIELD_NUMBER: _ClassVar[int]
     HANDED_ON_FIELD_NUMBER: _ClassVar[int]
+    TROUBLE_FIELD_NUMBER: _ClassVar[int]
     number: int
     replicas: _containers.RepeatedScalarFieldContainer[int]
     leader: int
@@ -734,7 +739,8 @@ class PartitionInfo(_message.Message):
     end_offset: int
     in_sync: Nodes
     handed_on: int
-    def __init__(self, number: _Optional[int] = ..., replicas: _Optional[_Iterable[int]] = ..., leader: _Optional[int] = ..., start_offset: _Optional[int] = ..., end_offset: _Optional[int] = ..., in_sync: _Optional[_Union[Nodes, _Mapping]] = ..., handed_on: _Optional[int] = ...) -> None: ...
+    trouble: str
+    def __init__(self, number: _Optional[int] = ..., replicas: _Optional[_Iterable[int]] = ..., leader: _Optional[int] = ..., start_offset: _Optional[int] = ..., end_offset: _Optional[int] = ..., in_sync: _Optional[_Union[Nodes, _Mapping]] = ..., handed_on: _Optional[int] = ..., trouble: _Optional[str] = ...) -> None: ...
 
 class Nodes(_message.Message):
     __slots__ = ("ids",)
@@ -821,7 +827,7 @@ class DescribeTopicResponse(_message.Message):
     def __init__(self, topic: _Optional[_Union[TopicInfo, _Mapping]] = ...) -> None: ...
 
 class NodeInfo(_message.Message):
-    __slots__ = ("id", "addresses", "region", "zone", "host", "draining", "alive", "leads", "replicas", "level_max")
+    __slots__ = ("id", "addresses", "region", "zone", "host", "draining", "alive", "leads", "replicas", "level_max", "unready", "clock_ahead_ms", "clock_agrees")
     class AddressesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -839,6 +845,9 @@ class NodeInfo(_message.Message):
     LEADS_FIELD_NUMBER: _ClassVar[int]
     REPLICAS_FIELD_NUMBER: _ClassVar[int]
     LEVEL_MAX_FIELD_NUMBER: _ClassVar[int]
+    UNREADY_FIELD_NUMBER: _ClassVar[int]
+    CLOCK_AHEAD_MS_FIELD_NUMBER: _ClassVar[int]
+    CLOCK_AGREES_FIELD_NUMBER: _ClassVar[int]
     id: int
     addresses: _containers.ScalarMap[str, str]
     region: str
@@ -849,7 +858,10 @@ class NodeInfo(_message.Message):
     leads: int
     replicas: int
     level_max: int
-    def __init__(self, id: _Optional[int] = ..., addresses: _Optional[_Mapping[str, str]] = ..., region: _Optional[str] = ..., zone: _Optional[str] = ..., host: _Optional[str] = ..., draining: _Optional[bool] = ..., alive: _Optional[bool] = ..., leads: _Optional[int] = ..., replicas: _Optional[int] = ..., level_max: _Optional[int] = ...) -> None: ...
+    unready: _containers.RepeatedScalarFieldContainer[str]
+    clock_ahead_ms: int
+    clock_agrees: bool
+    def __init__(self, id: _Optional[int] = ..., addresses: _Optional[_Mapping[str, str]] = ..., region: _Optional[str] = ..., zone: _Optional[str] = ..., host: _Optional[str] = ..., draining: _Optional[bool] = ..., alive: _Optional[bool] = ..., leads: _Optional[int] = ..., replicas: _Optional[int] = ..., level_max: _Optional[int] = ..., unready: _Optional[_Iterable[str]] = ..., clock_ahead_ms: _Optional[int] = ..., clock_agrees: _Optional[bool] = ...) -> None: ...
 
 class GetClusterStatusRequest(_message.Message):
     __slots__ = ()

@@ -227,7 +227,7 @@ class BrokerServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListGroups(self, request, context):
-        """Returns all consumer groups by name, without their positions.
+        """Returns all consumer groups by name, with their lag and without their positions.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

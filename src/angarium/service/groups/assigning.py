@@ -15,7 +15,7 @@ from angarium.delivery import assignment
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from angarium.machine.catalog.topics import Topics
+    from angarium.machine.catalog import Topic
 
 PAIRS_MAX: Final = 2_000
 """Members times partitions that are assigned on the event loop: some milliseconds. Above it a
@@ -38,21 +38,25 @@ class Assigning:
         self._computing: dict[Key, asyncio.Task[None]] = {}
 
     def preferred(
-        self, members: dict[str, tuple[str, ...]], topic: str, number: int, topics: Topics
+        self,
+        members: dict[str, tuple[str, ...]],
+        topic: str,
+        number: int,
+        find: Callable[[str], Topic | None],
     ) -> str:
         """Return who of the members, with the topics each consumes, should have a partition.
 
-        Where all consume the same topics these are shared out together; else each by itself. Empty:
-        nobody, or it is not known yet.
+        `find` knows topics by name. Where all consume the same topics these are shared out
+        together; else each by itself. Empty: nobody, or it is not known yet.
         """
         if not members:
             return ""
         scopes = set(members.values())
         names = scopes.pop() if len(scopes) == 1 else (topic,)
         sizes = tuple(
-            (name, len(topics.by_id[topics.by_name[name]].groups))
+            (name, len(known.groups))
             for name in sorted({*names, topic})
-            if name in topics.by_name
+            if (known := find(name)) is not None
         )
         return self._assigned((tuple(sorted(members)), sizes)).get((topic, number), "")
 

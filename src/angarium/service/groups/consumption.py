@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
     from angarium.api import GroupConfig, Settlement
     from angarium.kinds import GroupKind
-    from angarium.node.node import Node
-    from angarium.service.groups.hosting import GroupHost
-    from angarium.service.groups.ports import Lending, Membership, Opening
+    from angarium.lending.host import GroupHost
+    from angarium.lending.ports import Lending, Membership, Opening
     from angarium.service.groups.settling import Told
+    from angarium.service.own_node import OwnNode
 
 LOOK_S: Final = 0.05
 """How often the agent looks after its partitions: who is not attached, and whose credit is idle."""
@@ -56,13 +56,17 @@ LEADERS_S: Final = 0.5
 TOPICS_S: Final = 1.0
 """How often the topics are looked up, for new partitions."""
 
+VAIN_S: Final = 2.0
+"""Where a partition has lost its majority, the others have so long to be attached. Then the member
+takes part in those, or is told what is missing if there are none."""
+
 
 class LocalConsumption:
     """Implements `api.Consumption`, and `part.Keeper` for its parts."""
 
     def __init__(
         self,
-        node: Node,
+        node: OwnNode,
         host: GroupHost,
         membership: Membership,
         opening: Opening,
@@ -90,6 +94,10 @@ class LocalConsumption:
         """Parts that are not attached, and when to try again."""
         self._joins: dict[Part, asyncio.Future[None]] = {}
         """Whoever waits for a part to be attached for the first time."""
+        self._joining: asyncio.Timeout | None = None
+        """Until when they wait."""
+        self._refusal: AngariumError | None = None
+        """Why a part that somebody waits for could not be attached yet."""
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[None] | None = None
         self._lingering: asyncio.TimerHandle | None = None
@@ -128,7 +136,7 @@ class LocalConsumption:
                     part.holdings.add((start, end), attempt)
         self._task = asyncio.create_task(self._look_after())
         try:
-            async with asyncio.timeout(self._node.config.request_timeout_s):
+            async with asyncio.timeout(self._node.config.request_timeout_s) as self._joining:
                 firsts = [self._parts[name, 0] for name in self.membership.topics]
                 for part in firsts:
                     await self._join(part)
@@ -137,7 +145,7 @@ class LocalConsumption:
         except TimeoutError:
             if not any(part.is_attached for part in self._parts.values()):
                 await self.close()
-                raise DeadlineExceeded(
+                raise self._refusal or DeadlineExceeded(
                     f"no partition of {', '.join(self.membership.topics)} has a leader to attach to"
                 ) from None
             # The others are attached as soon as they have leaders.
@@ -145,6 +153,7 @@ class LocalConsumption:
             await self.close()
             raise
         finally:
+            self._joining = None
             self._has_begun = True
 
     async def _join(self, part: Part) -> None:
@@ -203,6 +212,8 @@ class LocalConsumption:
         if error.retriable and not (waiting is not None and isinstance(error, LimitExceeded)):
             pause = min(PAUSE_S_MAX, LOOK_S * 2 ** min(part.failures - 1, 10))
             self._due[part] = self._loop.time() + (pause if part.failures > 1 else 0.0)
+            if waiting is not None:
+                self._wait_no_longer_than_it_helps(part, error)
             if part.failures <= 1:
                 self._loop.call_soon(self._attach, part)
             return
@@ -214,6 +225,13 @@ class LocalConsumption:
                 self.break_off(error)
         else:
             self.break_off(error)
+
+    def _wait_no_longer_than_it_helps(self, part: Part, error: AngariumError) -> None:
+        self._refusal = error
+        joining = self._joining
+        until = None if joining is None or joining.expired() else joining.when()
+        if joining is not None and until is not None and self._node.quorum.trouble(part.place):
+            joining.reschedule(min(until, self._loop.time() + VAIN_S))
 
     def _is_deleted(self, part: Part) -> bool:
         try:

@@ -8,7 +8,10 @@ from collections import defaultdict
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from angarium.api import GroupConfig, GroupInfo, Moved, Settled
+from angarium.api.reading import check_start
 from angarium.errors import (
     AngariumError,
     InvalidArgument,
@@ -17,14 +20,15 @@ from angarium.errors import (
     NotLeader,
 )
 from angarium.kinds import GroupKind
+from angarium.lending.configs import settings_of
+from angarium.lending.ports import Membership, Opening
 from angarium.machine.limits import NAME_CHARACTERS_MAX
-from angarium.service.groups.configs import settings_of
 from angarium.service.groups.consumption import LocalConsumption
-from angarium.service.groups.hosting import GroupHost
+from angarium.service.groups.hosting import Hosting
 from angarium.service.groups.limits import CONSUMERS_MAX, CREDIT_MAX, TOPICS_MAX
 from angarium.service.groups.looking import Looking, joined
-from angarium.service.groups.ports import Membership, Opening
 from angarium.service.groups.wishes import Wishes
+from angarium.service.partitions import named_leader
 from angarium.wire import Unreachable
 from angarium.wire.operations import Operation
 from angarium.wire.operations.members import (
@@ -42,7 +46,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from angarium.api import Checkpoint, ConsumeRequest, Settlement, Start
-    from angarium.node.node import Node
+    from angarium.ids import NodeId
+    from angarium.service.own_node import OwnNode
     from angarium.service.publishing import PublishDesk
     from angarium.service.topics import TopicDesk
     from angarium.wire.operations.members import GroupSeen, Wish
@@ -54,8 +59,9 @@ RETRY_PAUSE_S = 0.05
 class GroupDesk:
     """Implements `api.GroupBroker` on a node."""
 
-    def __init__(self, node: Node, topics: TopicDesk, publishing: PublishDesk) -> None:
-        self.host = GroupHost(node, topics, publishing)
+    def __init__(self, node: OwnNode, topics: TopicDesk, publishing: PublishDesk) -> None:
+        self._hosting = Hosting(node, topics, publishing)
+        self.host = self._hosting.host
         self.looking = Looking(node, self.host)
         self.wishes = Wishes(self.host)
         self._node = node
@@ -65,7 +71,7 @@ class GroupDesk:
     async def run(self) -> None:
         """Serve groups until cancelled; then consumers are told to go elsewhere."""
         try:
-            await self.host.run()
+            await self._hosting.run()
         finally:
             for consumption in list(self._consumptions.values()):
                 consumption.break_off(Unreachable("the node is stopping"))
@@ -143,8 +149,9 @@ class GroupDesk:
     # --- looking after groups -------------------------------------------------------------------
 
     async def list_groups(self) -> tuple[GroupInfo, ...]:
-        """Return all groups, by name, without their positions."""
-        return tuple(joined(await self.looking.look(None, with_positions=False)))
+        """Return all groups, by name, with their lag and without their positions."""
+        found = joined(await self.looking.look(None, with_positions=True))
+        return tuple(replace(one, positions=(), listed_lag=one.lag) for one in found)
 
     async def describe_group(self, group: str) -> GroupInfo:
         """Return one group; `NotFound`."""
@@ -169,6 +176,7 @@ class GroupDesk:
         """Move a group."""
         if topic is None and partition is not None:
             raise InvalidArgument("a partition has a topic")
+        check_start(start)
         seen = [
             one
             for one in await self._find(group)
@@ -223,12 +231,12 @@ class GroupDesk:
         place = await self._topics.partition(topic, partition)
         header = GroupWishHeader(group, topic, partition, wish)
         deadline = asyncio.get_running_loop().time() + self._node.config.request_timeout_s
+        named: NodeId | None = None
         while True:
             try:
-                replica = self._node.host.replicas.get(place.group)
-                if replica is not None and replica.may_serve:
+                if self._node.replicas.leading(place.group) is not None:
                     return await self.wishes.grant(header)
-                leader = await self._topics.leader(place)
+                leader = await self._topics.leader(place, named=named)
                 frame = await self._node.peers.request(
                     leader,
                     Operation.GROUP_WISH,
@@ -236,7 +244,8 @@ class GroupDesk:
                     timeout_s=self._node.config.request_timeout_s,
                 )
                 return frame.read(WishDone)
-            except (NotLeader, Unreachable):
+            except (NotLeader, Unreachable) as error:
+                named = named_leader(error)
                 # Definite: nothing has changed, so it may be said again.
                 if asyncio.get_running_loop().time() >= deadline:
                     raise
@@ -253,6 +262,7 @@ def _check(request: ConsumeRequest) -> None:
         raise InvalidArgument(f"a credit is from 1 to {CREDIT_MAX}, not {request.credit}")
     if request.kind is GroupKind.CHECKPOINT:
         raise InvalidArgument("a checkpoint group keeps its own offsets; nothing is handed out")
+    check_start(request.start)
     if request.config is not None:
         settings_of(request.config)
     for held in request.held:

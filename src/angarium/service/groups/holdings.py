@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from angarium.delivery.blocks import SHIFT, blocks, pairs, runs
-from angarium.service.groups.flat import by_block
+from angarium.lending.flat import by_block
 
 if TYPE_CHECKING:
     from angarium.api import Settlement

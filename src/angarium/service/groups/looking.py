@@ -6,11 +6,13 @@ import asyncio
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from angarium.api import GroupInfo, GroupMember, GroupPosition
 from angarium.errors import AngariumError
 from angarium.ids import NodeId, Offset
 from angarium.kinds import GroupKind
-from angarium.service.groups.configs import config_of
+from angarium.lending.configs import config_of
 from angarium.wire.operations import Operation
 from angarium.wire.operations.members import (
     GroupLookAnswer,
@@ -23,11 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from angarium.ids import GroupId
+    from angarium.lending.host import GroupHost
     from angarium.machine.catalog import Partition
     from angarium.machine.cursors import Group
-    from angarium.node.node import Node
     from angarium.replica.partition_replica import PartitionReplica
-    from angarium.service.groups.hosting import GroupHost
+    from angarium.service.own_node import OwnNode
 
 ANSWER_S_MAX = 2.0
 """How long another node may take to say what it knows. Then others' word has to do."""
@@ -36,7 +38,7 @@ ANSWER_S_MAX = 2.0
 class Looking:
     """Sees groups wherever they are."""
 
-    def __init__(self, node: Node, host: GroupHost) -> None:
+    def __init__(self, node: OwnNode, host: GroupHost) -> None:
         self._node = node
         self._host = host
 
@@ -44,10 +46,9 @@ class Looking:
 
     def seen_here(self, header: GroupLookHeader) -> tuple[GroupSeen, ...]:
         """Return what this node's replicas know of one group, or of all."""
-        places = self._node.catalog.machine.topics.partitions
         seen: list[GroupSeen] = []
-        for place, replica in self._node.host.replicas.items():
-            known = places.get(place)
+        for place, replica in self._node.replicas.here.items():
+            known = self._node.catalog.place(place)
             if known is None:
                 continue
             groups = replica.partition.machine.groups.by_name
@@ -60,7 +61,7 @@ class Looking:
     def _seen(
         self, place: Partition, replica: PartitionReplica, group: Group, header: GroupLookHeader
     ) -> GroupSeen:
-        topic = self._node.catalog.machine.topics.by_id[place.topic].name
+        topic = self._node.catalog.topic_of(place).name
         led = self._host.led.get(place.group)
         active = led.groups.get(group.name) if led is not None else None
         owner, on_loan = "", 0
@@ -79,8 +80,9 @@ class Looking:
             )
         position = None
         if header.with_positions:
-            position = self._position(topic, place.number, replica, group)
-            position = _with_loans(position, on_loan, owner)
+            is_timed = header.group is not None  # a list of all groups reads no logs
+            position = self._position(topic, place.number, replica, group, is_timed=is_timed)
+            position = replace(position, pending=on_loan, owner=owner)
         return GroupSeen(
             name=group.name,
             place=place.group,
@@ -95,7 +97,7 @@ class Looking:
         )
 
     def _position(
-        self, topic: str, number: int, replica: PartitionReplica, group: Group
+        self, topic: str, number: int, replica: PartitionReplica, group: Group, *, is_timed: bool
     ) -> GroupPosition:
         log = replica.partition.log
         start, end = log.start_offset, log.end_offset
@@ -103,7 +105,7 @@ class Looking:
         above = group.acked.count if end > first else 0
         lag = max(end - first - above, 0)
         lag_ms = 0
-        if lag:
+        if lag and is_timed:
             try:
                 lag_ms = max(int(self._node.now() - log.time_at(Offset(first))) // 1_000, 0)
             except AngariumError:
@@ -186,22 +188,3 @@ def _info(name: str, seen: list[GroupSeen]) -> GroupInfo:
 
 def _floor(seen: GroupSeen) -> int:
     return -1 if seen.position is None else seen.position.floor
-
-
-def _with_loans(position: GroupPosition, pending: int, owner: str) -> GroupPosition:
-    if not pending and not owner:
-        return position
-    return GroupPosition(
-        topic=position.topic,
-        partition=position.partition,
-        floor=position.floor,
-        start_offset=position.start_offset,
-        end_offset=position.end_offset,
-        acked_above=position.acked_above,
-        pending=pending,
-        retrying=position.retrying,
-        lag=position.lag,
-        lag_ms=position.lag_ms,
-        is_behind=position.is_behind,
-        owner=owner,
-    )

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 from angarium.api import Settled, Settlement, Verb
 from angarium.errors import GroupFenced, OutcomeUnknown
-from angarium.service.groups.flat import records_in, without
+from angarium.lending.flat import records_in, without
+from angarium.lending.limits import STAYS_PER_LEASE
+from angarium.lending.ports import Wanted
 from angarium.service.groups.holdings import Holdings
-from angarium.service.groups.limits import STAYS_PER_LEASE
-from angarium.service.groups.ports import Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from angarium.errors import AngariumError
     from angarium.ids import GroupId, NodeId
     from angarium.kinds import GroupKind
-    from angarium.service.groups.ports import Lending, Opening, Post, Seat
+    from angarium.lending.ports import Lending, Opening, Seat
+    from angarium.service.groups.posts import Post
 
 ASKS_MAX: Final = 1_024
 """Settlements (each of many records) that wait for one partition's leader. At the limit further

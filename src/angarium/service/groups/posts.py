@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from itertools import count
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Protocol, assert_never
 
 from angarium.batch import split
 from angarium.errors import AngariumError
-from angarium.service.groups.ports import Lending
+from angarium.lending.ports import Lending
 from angarium.wire import ConnectionLost, StreamOutbox
 from angarium.wire.error_codec import Failure, error_of
 from angarium.wire.operations import Operation
@@ -32,9 +32,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from angarium.api import Settlement
-    from angarium.service.groups.hosting import GroupHost
-    from angarium.service.groups.ports import Membership, Seat, Sink, Wanted
+    from angarium.lending.host import GroupHost
+    from angarium.lending.ports import Membership, Seat, Sink, Wanted
     from angarium.wire import Connection, Frame
+
+
+class Post(Protocol):
+    """A node that leads partitions, as one consumer's agent reaches it."""
+
+    def attach(self, wanted: Wanted, sink: Sink) -> Seat:
+        """Begin to take part in one partition. What comes of it, the sink hears."""
+
+    def close(self) -> None:
+        """Let go of it, with all its seats."""
 
 
 class LocalPost:

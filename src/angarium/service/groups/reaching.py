@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from angarium.errors import NotLeader
 from angarium.service.groups.posts import LocalPost, RemotePost
 from angarium.wire import Unreachable
 
 if TYPE_CHECKING:
     from angarium.ids import NodeId
-    from angarium.node.node import Node
-    from angarium.service.groups.hosting import GroupHost
+    from angarium.lending.host import GroupHost
+    from angarium.lending.ports import Membership
     from angarium.service.groups.part import Part
-    from angarium.service.groups.ports import Membership, Post
+    from angarium.service.groups.posts import Post
+    from angarium.service.own_node import OwnNode
 
 
 class Reaching:
     """The nodes that lead for one consumer: one post at each, whatever it leads."""
 
-    def __init__(self, node: Node, host: GroupHost, membership: Membership) -> None:
+    def __init__(self, node: OwnNode, host: GroupHost, membership: Membership) -> None:
         self._node = node
         self._host = host
         self._membership = membership
@@ -29,11 +29,10 @@ class Reaching:
         """Return who leads a partition, or who may; raises `NotLeader` or `Unreachable`."""
         node = self._node
         place = node.catalog.partition(part.topic, part.partition)
-        replica = node.host.replicas.get(place.group)
-        if replica is not None:
+        if place.group in node.replicas.here:
             leader = node.leader_of(place.group)
             if leader is None:
-                raise NotLeader(f"{part.topic} {part.partition} has no leader at the moment")
+                raise node.quorum.no_leader(place.group)
             return leader
         # Without a replica of its own a node asks one after the other; the wrong one says so.
         up = [one for one in place.replicas if node.peers.is_up(one)]
@@ -43,7 +42,7 @@ class Reaching:
 
     def moved_to(self, part: Part) -> NodeId | None:
         """Return who leads a part by now, if that is another node than it is attached to."""
-        if part.place not in self._node.host.replicas:
+        if part.place not in self._node.replicas.here:
             return None
         leader = self._node.leader_of(part.place)
         return None if part.node in {None, leader} else leader

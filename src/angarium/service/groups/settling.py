@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from angarium.api import Settled
 from angarium.errors import InvalidArgument
-from angarium.service.groups.flat import tightened
+from angarium.lending.flat import tightened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -9,11 +9,10 @@ from angarium.api import GroupConfig, Moved, Place, Settled, Start, Verb
 from angarium.errors import AlreadyExists, AngariumError, GroupFenced, NotFound, PreconditionFailed
 from angarium.ids import Offset
 from angarium.kinds import GroupKind
+from angarium.lending.configs import settings_of
+from angarium.lending.ports import Opening
 from angarium.machine import changes
 from angarium.machine.outcomes import Refused
-from angarium.service.groups.configs import settings_of
-from angarium.service.groups.ports import Opening
-from angarium.service.groups.seat import fault
 from angarium.wire.error_codec import Failure, error_of
 from angarium.wire.operations.members import (
     Alter,
@@ -27,10 +26,13 @@ from angarium.wire.operations.members import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from angarium.lending.changes import Fate
+    from angarium.lending.host import GroupHost
+    from angarium.lending.led_partition import LedPartition
     from angarium.machine.cursors import Group
     from angarium.machine.outcomes import Outcome
-    from angarium.service.groups.hosting import GroupHost
-    from angarium.service.groups.led_partition import LedPartition
 
 
 class Wishes:
@@ -89,9 +91,7 @@ class Wishes:
             raise AlreadyExists(f"the group {name} is of the kind {group.kind.name.lower()}")
         if group is None:
             opening = Opening(GroupKind.CHECKPOINT, GroupConfig(), Start(Place.OFFSET, wish.offset))
-            future = _Fate()
-            led.open(name, opening, future.told)
-            await future.outcome()
+            await _fate(lambda fate: led.open(name, opening, fate))
         elif group.floor != wish.offset:
             await self._change(led, changes.Seek(name, wish.offset))
 
@@ -100,57 +100,30 @@ class Wishes:
         if active is None or wish.member not in active.seats:
             absent = f"{wish.member} takes no part in {name} here"
             return (Settled(0, GroupFenced.code, absent),) * len(wish.settlements)
-        loop = asyncio.get_running_loop()
         seat = active.seats[wish.member]
-        futures = []
-        for one in wish.settlements:
-            future: asyncio.Future[Settled] = loop.create_future()
-            futures.append(future)
-            refusal = fault(one, len(wish.settlements))
-            if refusal is not None:
-                future.set_result(refusal)
-                continue
+        future: asyncio.Future[Sequence[Settled]] = asyncio.get_running_loop().create_future()
 
-            def answer(
-                settled: Settled,
-                future: asyncio.Future[Settled] = future,
-                ranges: tuple[int, ...] = one.ranges,
-                is_end: bool = one.verb is not Verb.EXTEND,
-            ) -> None:
-                if is_end and not settled.code:
-                    seat.sink.withdrawn(ranges)
-                if not future.done():
-                    future.set_result(settled)
+        def told(settled: Sequence[Settled]) -> None:
+            for said, answer in zip(wish.settlements, settled, strict=True):
+                if said.verb is not Verb.EXTEND and not answer.code:
+                    seat.sink.withdrawn(said.ranges)
+            if not future.done():
+                future.set_result(settled)
 
-            active.settle(wish.member, one, answer)
-        return tuple(await asyncio.gather(*futures))
+        seat.settle(wish.settlements, told)
+        return tuple(await future)
 
     async def _change(self, led: LedPartition, change: changes.Change) -> Outcome:
-        future = _Fate()
-        led.change(change, future.told)
-        return await future.outcome()
+        return await _fate(lambda fate: led.change(change, fate))
 
 
-class _Fate:
-    """Waits for the outcome of one change."""
-
-    __slots__ = ("_future",)
-
-    def __init__(self) -> None:
-        self._future: asyncio.Future[Outcome | AngariumError] = (
-            asyncio.get_running_loop().create_future()
-        )
-
-    def told(self, outcome: Outcome | AngariumError) -> None:
-        """Hear it."""
-        if not self._future.done():
-            self._future.set_result(outcome)
-
-    async def outcome(self) -> Outcome:
-        """Return it; a refusal is raised."""
-        outcome = await self._future
-        if isinstance(outcome, AngariumError):
-            raise outcome
-        if isinstance(outcome, Refused):
-            raise error_of(Failure(outcome.code, outcome.message))
-        return outcome
+async def _fate(begin: Callable[[Fate], None]) -> Outcome:
+    """Return the outcome of a change that is begun; a refusal is raised."""
+    future: asyncio.Future[Outcome | AngariumError] = asyncio.get_running_loop().create_future()
+    begin(lambda outcome: None if future.done() else future.set_result(outcome))
+    outcome = await future
+    if isinstance(outcome, AngariumError):
+        raise outcome
+    if isinstance(outcome, Refused):
+        raise error_of(Failure(outcome.code, outcome.message))
+    return outcome

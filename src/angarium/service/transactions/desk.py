@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from angarium.api.publishing import Ack
 from angarium.api.transactions import (
-    HOMES_TOPIC,
     SEQUENCE_MAX,
     SEQUENCED,
     SERIES_CHARACTERS_MAX,
@@ -31,7 +30,7 @@ from angarium.machine.catalog import ProducerOpen, ProducerOpened
 from angarium.machine.commands import SeriesDelete, Stage
 from angarium.machine.outcomes import Decided, Refused
 from angarium.modes import DeliveryMode
-from angarium.service.admission import check_fit
+from angarium.service.admission import check_fit, check_writable
 from angarium.service.publishing import checked
 from angarium.service.transactions import procedure
 from angarium.service.transactions.homes import Homes
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
     )
     from angarium.ids import Buffer, Epoch, GroupId
     from angarium.machine.catalog import Partition
-    from angarium.node.node import Node
+    from angarium.service.own_node import OwnNode
     from angarium.service.topics import TopicDesk
     from angarium.service.transactions.procedure import Named, Procedure
 
@@ -61,7 +60,7 @@ T = TypeVar("T")
 class TransactionDesk:
     """Implements `api.transactions.TransactionBroker` on a node."""
 
-    def __init__(self, node: Node, topics: TopicDesk) -> None:
+    def __init__(self, node: OwnNode, topics: TopicDesk) -> None:
         self._node = node
         self._topics = topics
         self.homes = Homes(node, topics)
@@ -128,13 +127,15 @@ class TransactionDesk:
         assert isinstance(outcome, outcomes.Staged)
         return Staged(parts=outcome.parts, repeated=outcome.repeated)
 
-    async def commit(self, transaction: TransactionId, stages: tuple[StagedIn, ...]) -> Committed:
+    async def commit(
+        self, transaction: TransactionId, stages: tuple[StagedIn, ...], *, content: str = ""
+    ) -> Committed:
         """Publish these stages and drop all others."""
         named = _named(transaction)
         places = await self._places(stages)
         by_group = tuple((place.group, of) for place, of in places.values())
         home = await self.homes.of(named["name"])
-        ended = await self._follow(procedure.commit(home, named, by_group))
+        ended = await self._follow(procedure.commit(home, named, by_group, content=content))
         if ended.unfinished is not None:
             task = asyncio.create_task(self._finish(home, ended.unfinished))
             self._finishing.add(task)
@@ -147,7 +148,12 @@ class TransactionDesk:
             published.append(PublishedIn(topic, number, base, past))
         if not ended.repeated:
             self.count("committed")
-        return Committed(repeated=ended.repeated, partitions=tuple(published))
+        return Committed(
+            repeated=ended.repeated,
+            partitions=tuple(published),
+            last_sequence=outer(ended.newest),
+            content=ended.content,
+        )
 
     async def abort(self, transaction: TransactionId, stages: tuple[StagedIn, ...]) -> Aborted:
         """Drop everything staged, unless it has been committed."""
@@ -231,15 +237,14 @@ class TransactionDesk:
     # --- inside -------------------------------------------------------------------------------
 
     def _place(self, topic: str, partition: int) -> Partition:
-        if topic == HOMES_TOPIC:
-            raise InvalidArgument(f"{HOMES_TOPIC} is where transactions are decided")
+        check_writable(topic)
         return self._node.catalog.partition(topic, partition)
 
     def _joined(self, place: Partition, batches: tuple[Buffer, ...]) -> bytes:
         size = sum(map(len, batches))
         if size > STAGE_BYTES_MAX:
             raise TooLarge("STAGE_BYTES_MAX", f"{size} bytes cannot be staged at once")
-        settings = self._node.catalog.machine.topics.by_id[place.topic].settings
+        settings = self._node.catalog.topic_of(place).settings
         found = [checked(one, settings.batch_bytes_max) for one in batches]
         check_fit(found, settings, now=self._node.now())
         return b"".join(found)

@@ -18,18 +18,18 @@ from angarium.machine.fingerprint import home_partition
 if TYPE_CHECKING:
     from angarium.ids import GroupId
     from angarium.machine.catalog import Topic
-    from angarium.node.node import Node
+    from angarium.service.own_node import OwnNode
     from angarium.service.topics import TopicDesk
 
 HOMES: Final = 16
 """Partitions of that topic. A home decides thousands of transactions a second and remembers up to
-`series_max` names, so this bounds a cluster to about 160,000 names."""
+`series_max` names, so a cluster remembers about 160,000; then the longest unused ones make room."""
 
 
 class Homes:
     """Finds the home of a series."""
 
-    def __init__(self, node: Node, topics: TopicDesk) -> None:
+    def __init__(self, node: OwnNode, topics: TopicDesk) -> None:
         self._node = node
         self._topics = topics
 

@@ -12,16 +12,20 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final, TypeVar
 from weakref import WeakValueDictionary
 
+from msgspec import structs
+
 from angarium.errors import (
     AngariumError,
-    LimitExceeded,
     NotFound,
     NotLeader,
     OutcomeUnknown,
     TransactionPending,
 )
-from angarium.machine.commands import Stage, encode
+from angarium.machine.commands import Configure, Stage, encode
 from angarium.machine.outcomes import refused
+from angarium.node.release import STAGES_BESIDE_LEVEL
+from angarium.retrying import Backoff, Tries, is_worth_repeating
+from angarium.service.partitions import named_leader
 from angarium.service.transactions.holding import is_settling, judged
 from angarium.service.transactions.procedure import told
 from angarium.wire.operations.numbers import Operation
@@ -30,24 +34,23 @@ from angarium.wire.operations.transactions import Told, TransactAnswer, Transact
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from angarium.ids import GroupId
+    from angarium.ids import GroupId, NodeId
     from angarium.machine.commands import Transacting
-    from angarium.node.node import Node
     from angarium.replica.acks import Published
     from angarium.replica.partition_replica import PartitionReplica
+    from angarium.service.own_node import OwnNode
     from angarium.service.transactions.procedure import Ask, Procedure
 
 T = TypeVar("T")
 
-PAUSE_S: Final = 0.02
-PAUSE_S_MAX: Final = 0.5
-"""How long to wait before a leader is asked again, at first and at most."""
+PAUSES: Final = Backoff(first_s=0.02, longest_s=0.5)
+"""How long to wait before a leader is asked again."""
 
 
 class Participants:
     """The groups of the cluster, as those who take part in transactions."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: OwnNode) -> None:
         self._node = node
         self._settling: WeakValueDictionary[GroupId, asyncio.Lock] = WeakValueDictionary()
         """One at a time per partition: what is judged about settled records must still hold when
@@ -87,42 +90,51 @@ class Participants:
     ) -> tuple[Told, ...]:
         """Return what the group's leader answers; a group that is gone refuses everything."""
         loop = asyncio.get_running_loop()
-        pause_s = PAUSE_S
+        tries = Tries(PAUSES, deadline=deadline)
+        leader: NodeId | None = None
         while True:
             try:
                 async with asyncio.timeout_at(deadline):
-                    return await self._ask_once(group, commands, deadline - loop.time())
+                    timeout_s = deadline - loop.time()
+                    return await self._ask_once(group, commands, timeout_s, leader=leader)
             except TimeoutError:
-                raise OutcomeUnknown(f"group {group} did not answer in time") from None
-            except LimitExceeded:
-                raise
+                raise self._late(group) from None
             except AngariumError as error:
-                if not error.retriable or isinstance(error, TransactionPending):
+                if not is_worth_repeating(error) or isinstance(error, TransactionPending):
                     raise
-                if loop.time() + pause_s >= deadline:
-                    raise OutcomeUnknown(f"group {group} did not answer in time: {error}") from None
-            await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, PAUSE_S_MAX)
+                leader = named_leader(error)
+                if not await tries.pause():
+                    raise self._late(group, error) from None
+
+    def _late(self, group: GroupId, error: AngariumError | None = None) -> OutcomeUnknown:
+        why = "" if error is None else f": {error}"
+        name = self._node.catalog.name_of(group)
+        return OutcomeUnknown(f"{name} did not answer in time{why}")
 
     async def _ask_once(
-        self, group: GroupId, commands: Sequence[Transacting], timeout_s: float
+        self,
+        group: GroupId,
+        commands: Sequence[Transacting],
+        timeout_s: float,
+        *,
+        leader: NodeId | None,
     ) -> tuple[Told, ...]:
+        """Ask whoever leads: as this node knows, or else as the one asked last has said."""
         node = self._node
-        replica = node.host.replicas.get(group)
-        if replica is not None and replica.may_serve:
+        if node.replicas.leading(group) is not None:
             return await self.serve(group, commands)
-        place = node.catalog.machine.topics.partitions.get(group)
+        place = node.catalog.place(group)
         if place is None:
             await node.catalog.catch_up()
-            place = node.catalog.machine.topics.partitions.get(group)
+            place = node.catalog.place(group)
         if place is None:
-            gone = refused(NotFound, f"group {group} is not there any more")
+            gone = refused(NotFound, f"{node.catalog.name_of(group)} is not there any more")
             return tuple(Told(gone) for _ in commands)
-        leader = node.leader_of(group)
+        leader = node.leader_of(group) or leader
         if leader is None or leader == node.id:
             up = [one for one in place.replicas if one != node.id and node.peers.is_up(one)]
-            if group in node.host.replicas or not up:
-                raise NotLeader(f"group {group} has no leader at the moment")
+            if group in node.replicas.here or not up:
+                raise node.quorum.no_leader(group)
             leader = up[0]
         data = [encode(command) for command in commands]
         frame = await node.peers.request(
@@ -138,12 +150,14 @@ class Participants:
 
     async def serve(self, group: GroupId, commands: Sequence[Transacting]) -> tuple[Told, ...]:
         """Put commands to this node's own replica; `NotLeader` if it does not lead."""
-        replica = self._node.host.replicas.get(group)
-        if replica is None or not replica.may_serve:
-            raise NotLeader(
-                f"this node does not lead group {group}", leader=self._node.leader_of(group)
-            )
+        replica = self._node.replicas.leading(group)
+        if replica is None:
+            name = self._node.catalog.name_of(group)
+            leader = self._node.leader_of(group)
+            raise NotLeader(f"node {self._node.id} does not lead {name}", leader=leader)
         machine = replica.partition.machine
+        if any(isinstance(one, Stage) for one in commands):
+            self._set_bound(replica)
         if not any(is_settling(machine, one) for one in commands):
             return await self._submit(replica, commands)
         lock = self._settling.get(group) or self._settling.setdefault(group, asyncio.Lock())
@@ -153,6 +167,16 @@ class Participants:
                 if no is not None:
                     return (no,) * len(commands)
             return await self._submit(replica, commands)
+
+    def _set_bound(self, replica: PartitionReplica) -> None:
+        """Let as much be staged in a partition as this node's setting says."""
+        node, partition = self._node, replica.partition
+        limits = partition.machine.limits
+        wanted = structs.replace(
+            limits, staged_bytes_max=node.config.staged_bytes_max, stages_beside=True
+        )
+        if limits != wanted and node.levels.current >= STAGES_BESIDE_LEVEL:
+            partition.submit(Configure(limits=wanted), now=node.now(), reply=_unheard)
 
     async def _submit(
         self, replica: PartitionReplica, commands: Sequence[Transacting]
@@ -186,3 +210,7 @@ class Participants:
             if isinstance(answer, BaseException):
                 raise answer
         return tuple(one for one in answers if isinstance(one, Told))
+
+
+def _unheard(_: Published | AngariumError) -> None:
+    """Whatever becomes of it: the next stage looks again."""

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from angarium.api.transactions import Position
-from angarium.errors import AngariumError, InvalidArgument, NotFound, NotLeader
+from angarium.errors import AngariumError, InvalidArgument, NotFound
 from angarium.ids import Offset
 from angarium.kinds import GroupKind
 from angarium.machine.changes import Open
@@ -17,9 +17,9 @@ from angarium.wire.operations.transactions import SettledByHeader
 if TYPE_CHECKING:
     from angarium.api.transactions import GroupAck
     from angarium.machine.changes import StagedAck
-    from angarium.node.node import Node
     from angarium.replica.acks import Published
     from angarium.replica.partition_replica import PartitionReplica
+    from angarium.service.own_node import OwnNode
     from angarium.service.topics import TopicDesk
 
 OWN_PREFIX: Final = "angarium."
@@ -29,19 +29,19 @@ OWN_PREFIX: Final = "angarium."
 class Positions:
     """Reads the positions of groups anywhere in the cluster."""
 
-    def __init__(self, node: Node, topics: TopicDesk) -> None:
+    def __init__(self, node: OwnNode, topics: TopicDesk) -> None:
         self._node = node
         self._topics = topics
 
     async def settled_by(self, group: str, *, topic: str, partition: int) -> Position:
         """Return what a group has settled in a partition; nothing if it has never been here."""
         place = await self._topics.partition(topic, partition)
-        replica = self._node.host.replicas.get(place.group)
-        if replica is not None and replica.may_serve:
+        replica = self._node.replicas.leading(place.group)
+        if replica is not None:
             return await self._here(replica, group)
         leader = await self._topics.leader(place)
         if leader == self._node.id:
-            raise NotLeader(f"group {place.group} is between two leaders")
+            raise self._node.quorum.no_leader(place.group)
         frame = await self._node.peers.request(
             leader,
             Operation.SETTLED_BY,

@@ -75,6 +75,9 @@ class Ended(NamedTuple):
     places: dict[GroupId, Decided]
     unfinished: Named | None = None
     """Carried out, and the home has not heard of that yet: `finish` tells it."""
+    newest: int = NOTHING_COMMITTED
+    content: str = ""
+    """The newest commit of the name, and what it was of: of this one unless it is a repetition."""
 
 
 def inner(sequence: int) -> Sequence:
@@ -106,10 +109,15 @@ def ask_all(asks: Iterable[Ask]) -> Procedure[tuple[Told, ...]]:
 
 
 def commit(
-    home: GroupId, named: Named, stages: tuple[tuple[GroupId, tuple[str, ...]], ...]
+    home: GroupId,
+    named: Named,
+    stages: tuple[tuple[GroupId, tuple[str, ...]], ...],
+    *,
+    content: str = "",
 ) -> Procedure[Ended]:
     """Decide for a transaction and have it carried out; raises why it cannot be committed."""
-    answer = yield from _at_home(home, Decide(**named, commit=True, stages=stages))
+    decide = Decide(**named, commit=True, stages=stages, content=content)
+    answer = yield from _at_home(home, decide)
     outcome, decision = answer.outcome, answer.decision
     is_ours = decision is not None and decision.committed == (named["sequence"], named["epoch"])
     if isinstance(outcome, Refused) and not is_ours:
@@ -130,7 +138,9 @@ def commit(
         for (group, _), one in zip(stages, answers, strict=True):
             if is_ours and isinstance(one.outcome, Decided) and one.outcome.committed:
                 places.setdefault(group, one.outcome)
-    return Ended(True, repeated, places, unfinished)
+    if decision is None:  # forgotten since
+        return Ended(True, repeated, places, unfinished)
+    return Ended(True, repeated, places, unfinished, decision.committed[0], decision.content)
 
 
 def abort(home: GroupId, named: Named, groups: Iterable[GroupId]) -> Procedure[Ended]:

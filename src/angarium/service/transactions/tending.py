@@ -16,8 +16,8 @@ from angarium.service.transactions.procedure import carry_out, resolve
 
 if TYPE_CHECKING:
     from angarium.ids import GroupId
-    from angarium.node.node import Node
     from angarium.replica.partition_replica import PartitionReplica
+    from angarium.service.own_node import OwnNode
     from angarium.service.transactions.homes import Homes
     from angarium.service.transactions.participants import Participants
     from angarium.service.transactions.procedure import Procedure
@@ -34,7 +34,7 @@ SEEN_THROUGH_MAX: Final = 256
 class Tending:
     """Looks after the transactions of the groups this node leads."""
 
-    def __init__(self, node: Node, homes: Homes, participants: Participants) -> None:
+    def __init__(self, node: OwnNode, homes: Homes, participants: Participants) -> None:
         self._node = node
         self._homes = homes
         self._participants = participants
@@ -53,10 +53,9 @@ class Tending:
 
     async def round(self) -> None:
         """Take up whatever needs it."""
-        host = self._node.host
         self._taken = 0
         homes = set(self._homes.groups())
-        for group, replica in list(host.replicas.items()):
+        for group, replica in list(self._node.replicas.here.items()):
             if not replica.may_serve:
                 continue
             if group in homes:
@@ -81,7 +80,8 @@ class Tending:
 
     async def _ask_about_overdue(self, group: GroupId, replica: PartitionReplica) -> None:
         numbering = replica.partition.machine.numbering
-        overdue = list(numbering.transactions.overdue(self._node.now(), numbering.limits))
+        now = replica.partition.time(self._node.now())
+        overdue = list(numbering.transactions.overdue(now, numbering.limits))
         for name, attempt in overdue:
             if self._has_room():
                 _log.info("transaction %s has been open for too long and is ended", name)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from angarium.api import ClusterStatus, PartitionInfo, TopicConfig, TopicInfo
     from angarium.ids import NodeId
 
-READY_SECONDS_MAX: Final = 30.0
+READY_SECONDS_MAX: Final = 60.0
 """How long a node may take from its start to its first answer, on a busy machine."""
 
 CATALOG_VOTERS: Final = 3
@@ -122,6 +122,42 @@ class ProcessCluster:
         process = self.nodes[node]
         process.start(join=[one for one in self._addresses() if one != process.address])
 
+    async def move_all(self) -> None:
+        """Stop every node and start all again, each at another port."""
+        nodes = list(self.nodes.values())
+        for node in nodes:
+            node.terminate()
+        for node in nodes:
+            await asyncio.to_thread(node.wait)
+            self._move(node)
+        for node in nodes:
+            node.start(join=[one.address for one in nodes if one is not node])
+
+    def move(self, node: NodeId) -> None:
+        """Give a node that does not run another port."""
+        self._move(self.nodes[node])
+
+    def _move(self, node: NodeProcess) -> None:
+        self._contacts.pop(node.name).cut()
+        node.move()
+
+    async def unready(self) -> list[str]:
+        """Return what the nodes say against themselves, and who does not answer."""
+        said = []
+        for node in self.ids:
+            try:
+                status = await self.contact(node).status()
+            except AngariumError as error:
+                said.append(f"node {node}: {error}")
+                continue
+            mine = next((one for one in status.nodes if one.id == node), None)
+            said += [f"node {node}: {one}" for one in (mine.unready if mine else ("not known",))]
+            said += [
+                f"node {node} does not hear node {one.id}" for one in status.nodes if not one.alive
+            ]
+            said += [f"node {node} knows no leader"] if status.catalog_leader is None else []
+        return said
+
     async def back(self, node: NodeId, *, within_s: float = READY_SECONDS_MAX) -> None:
         """Wait until a restarted node answers and knows the catalog's leader."""
 
@@ -130,6 +166,16 @@ class ProcessCluster:
             return (await self.contact(node).status()).catalog_leader is not None
 
         await eventually(answers, within_s=within_s, what=f"node {node} is back")
+
+    async def ready(self, node: NodeId, *, within_s: float = READY_SECONDS_MAX) -> None:
+        """Wait until a node says of itself that it is ready."""
+
+        async def says_so() -> bool:
+            self._check_alive(self.nodes[node])
+            status = await self.contact(node).status()
+            return any(one.id == node and not one.unready for one in status.nodes)
+
+        await eventually(says_so, within_s=within_s, what=f"node {node} is ready")
 
     def report(self) -> str:
         """Return the last words of every node, for a test that failed."""

@@ -17,6 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from angarium.app.processes import is_new
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -152,6 +154,12 @@ class NodeProcess:
             else:
                 entry.unlink()
 
+    def move(self) -> None:
+        """Have another port from the next start on. Only while it does not run."""
+        assert not self.is_running, f"{self.name} runs"
+        old, self.port = self.port, ReservedPort()
+        old.release()
+
     def end(self) -> None:
         """Make sure that nothing of it is left running."""
         if self.is_running:
@@ -208,7 +216,7 @@ class NodeProcess:
 
     def _write_settings(self, *, join: Sequence[str], form: bool) -> Path:
         self.data.mkdir(parents=True, exist_ok=True)
-        is_empty = not any(entry.name != "lost+found" for entry in self.data.iterdir())
+        is_empty = is_new(self.data)
         lines = ["[node]", f'data = "{self.data}"']
         if form:
             lines.append("form = true")

@@ -21,7 +21,7 @@ from angarium.app.serving import serve
 from angarium.app.sources import load_settings
 from angarium.log.segments import SegmentConfig
 from angarium.log.wal import WalConfig
-from angarium.replica.host import HostConfig
+from angarium.replica.config import HostConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,111 +1,160 @@
-"""Storing the dead letters of a simulated partition's groups.
+"""Storing the dead letters of a simulated node's groups, by the procedure that nodes follow.
 
-They go into the last partition of the world, one by one for each group, until each is stored once:
-what gets no answer in time is sent again under its old sequence.
+They go into the last partition of the world, whichever topic they are meant for. The catalog that
+numbers their producers is not simulated: its machine answers at once.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
-from angarium.batch import encode
+from msgspec.structs import replace
+
+from angarium.api import Ack
+from angarium.batch import Batch
 from angarium.errors import AngariumError
-from angarium.ids import ProducerId, Sequence, node_of
-from angarium.machine.outcomes import Appended, Duplicate
+from angarium.ids import GroupId, node_of
+from angarium.lending.letters import PREFIX, Pause, Publish
+from angarium.machine.catalog import ProducerShare
+from angarium.machine.outcomes import Appended, Duplicate, Refused
+from angarium.machine.producers import NAMED_FROM
 from angarium.modes import DeliveryMode
-from angarium.testing.sim.clock import MILLISECOND
+from angarium.testing.sim.clock import MILLISECOND, SECOND
 from angarium.testing.sim.requests import PublishRequest
 
 if TYPE_CHECKING:
-    from angarium.delivery import DeadLetterDue
-    from angarium.testing.sim.lender import Lender
-    from angarium.testing.sim.requests import PublishReply
+    from collections.abc import Iterator
 
-LETTER_PRODUCER = 900_000
-"""Producer ids from here on belong to groups, which store their dead letters with them."""
+    from angarium.ids import Offset
+    from angarium.lending.letters import Burial
+    from angarium.machine.outcomes import Outcome
+    from angarium.testing.sim.node import SimNode
+    from angarium.testing.sim.requests import PublishReply
 
 PATIENCE = 250 * MILLISECOND
 
 
 class Burials:
-    """The letters of one lender that are not stored yet."""
+    """The letters that one node owes, in one life of its process."""
 
-    def __init__(self, lender: Lender) -> None:
-        self._lender = lender
-        self._unsent: dict[str, deque[DeadLetterDue]] = {}
-        """By group, the one under way included."""
-        self._under_way: dict[int, tuple[str, DeadLetterDue]] = {}
+    def __init__(self, node: SimNode) -> None:
+        self._node = node
+        self._world = node.world
+        self._under_way: dict[int, tuple[Burial, Publish]] = {}
         """By the number of the request."""
+        self._number = node.life << 32  # an answer may outlive the process that asked
 
-    def add(self, name: str, letter: DeadLetterDue) -> None:
-        """Take a letter of a group; `send` sends it when its turn comes."""
-        self._unsent.setdefault(name, deque()).append(letter)
-
-    def send(self, name: str) -> None:
-        """Store the first letter of a group that is not stored, unless it is under way."""
-        lender = self._lender
-        if lender.is_over or any(group == name for group, _ in self._under_way.values()):
-            return
-        unsent = self._unsent.get(name)
-        if not unsent:
-            return
-        node, world = lender.node, lender.node.world
-        number = node.service.next_letter()
-        self._under_way[number] = (name, unsent[0])
-        dead_letters = world.groups[-1]
-        batch = self._batch(name, unsent[0])
-        request = PublishRequest(
-            node.name, number, dead_letters, bytes(batch), DeliveryMode.CONSISTENT
-        )
-        leader = world.operator.leader(dead_letters)
-        target = node.id if leader is None else node_of(leader.id)
-        world.network.send_once(node.name, f"node-{target}", request)
-        lender.later(PATIENCE, self._lost, number)
-
-    def _batch(self, name: str, letter: DeadLetterDue) -> bytearray:
-        """Return a letter as a batch, and write down what it is about."""
-        replica, history = self._lender.replica, self._lender.node.world.history
-        group = replica.partition.machine.groups.by_name.get(name)
-        intent = None if group is None else group.intents.get(letter.offset)
-        generation = 0 if intent is None else intent.generation
-        facts = (replica.group, name, letter.sequence, letter.offset, generation)
-        value = ".".join(map(str, ("letter", *facts, letter.attempts))).encode()
-        about = (replica.group, name, letter.offset, generation, letter.attempts)
-        history.groups.letters[value] = about
-        return encode(
-            [value],
-            producer_id=ProducerId(LETTER_PRODUCER + 100 * replica.group + _number_of(name)),
-            sequence=Sequence(letter.sequence),
-        )
-
-    def _lost(self, number: int) -> None:
-        name, _ = self._under_way.pop(number, ("", None))
-        if name:
-            self.send(name)
+    def carry_out(self, burial: Burial) -> None:
+        """Begin to store letters."""
+        self._go_on(burial, None, None)
 
     def answered(self, reply: PublishReply) -> None:
-        """Hear what became of a letter, if it was one of these."""
-        if reply.number not in self._under_way:
+        """Hear what became of letters."""
+        burial, errand = self._under_way.pop(reply.number, (None, None))
+        if burial is None or errand is None:
             return
-        name, letter = self._under_way.pop(reply.number)
-        outcome = None if isinstance(reply.answer, AngariumError) else reply.answer.outcomes[0]
-        if isinstance(outcome, Appended | Duplicate):
-            self._unsent[name].popleft()
-            self._note(name, letter, outcome)
-            self._lender.buried(name, letter)
-            self.send(name)
+        if isinstance(reply.answer, AngariumError):
+            self._go_on(burial, None, reply.answer)
         else:
-            self._lender.later(20 * MILLISECOND, self.send, name)
+            outcomes = reply.answer.outcomes
+            if len(outcomes) != len(errand.batches):
+                outcomes = (outcomes[0],) * len(errand.batches)
+            acks = [
+                self._stored(bytes(batch), outcome)
+                for batch, outcome in zip(errand.batches, outcomes, strict=True)
+            ]
+            self._go_on(burial, tuple(acks), None)
 
-    def _note(self, name: str, letter: DeadLetterDue, stored: Appended | Duplicate) -> None:
+    def _go_on(self, burial: Burial, answer: object, failure: Exception | None) -> None:
+        try:
+            errand = burial.send(answer) if failure is None else burial.throw(failure)
+        except StopIteration:
+            return
+        match errand:
+            case Publish():
+                self._publish(burial, errand)
+            case ProducerShare():
+                self._node.later(0, self._go_on, burial, self._world.enter(errand), None)
+            case Pause():
+                self._node.later(int(errand.seconds * SECOND), self._go_on, burial, None, None)
+            case _:
+                assert_never(errand)
+
+    def _publish(self, burial: Burial, errand: Publish) -> None:
+        node, world = self._node, self._world
+        self._number += 1
+        self._under_way[self._number] = (burial, errand)
+        first, *others = (bytes(one) for one in errand.batches)
+        for batch in (first, *others):
+            self._note(batch)
+        target = world.groups[-1]
+        request = PublishRequest(
+            node.name, self._number, target, first, DeliveryMode.CONSISTENT, tuple(others)
+        )
+        leader = world.operator.leader(target)
+        to = node.id if leader is None else node_of(leader.id)
+        world.network.send_once(node.name, f"node-{to}", request)
+        node.later(PATIENCE, self._lost, self._number)
+
+    def _lost(self, number: int) -> None:
+        burial, _ = self._under_way.pop(number, (None, None))
+        if burial is not None:
+            self._go_on(burial, None, TimeoutError("nobody has answered"))
+
+    # --- for the checkers -----------------------------------------------------------------------
+
+    def _note(self, batch: bytes) -> None:
+        """Write down what a letter is about that this leader tries to store."""
+        host, history = self._node.host, self._world.history.groups
+        assert host is not None
+        about = Batch.parse(batch)
+        place, name, offset, attempts = _about(about)
+        replica = host.replicas.get(place)
+        group = None if replica is None else replica.partition.machine.groups.by_name.get(name)
+        intent = None if group is None else group.intents.get(offset)
+        generation = 0 if intent is None else intent.generation
+        value = letter_value(about)
+        history.letters[value] = (place, name, offset, generation, attempts)
+        history.keys[value] = (next(iter(about)).key, 0)
+
+    def _stored(self, batch: bytes, outcome: Outcome) -> Ack:
         """Write down where a letter was stored, unless that is not remembered."""
-        world = self._lender.node.world
-        if stored.base_offset is not None:
-            place = (self._lender.replica.group, name, letter.offset)
-            world.history.groups.buried[place] = (world.groups[-1], stored.base_offset)
+        ack = Ack(mode=DeliveryMode.CONSISTENT, topic="", partition=0)
+        if isinstance(outcome, Refused):
+            return replace(ack, code=outcome.code, message=outcome.message)
+        assert isinstance(outcome, Appended | Duplicate)
+        if outcome.base_offset is not None:
+            place, name, offset, _ = _about(Batch.parse(batch))
+            stored = (self._world.groups[-1], outcome.base_offset)
+            self._world.history.groups.buried[place, name, offset] = stored
+        return ack
 
 
-def _number_of(name: str) -> int:
-    """Return the number at the end of a simulated group's name."""
-    return int(name.rsplit("-", 1)[1])
+def shown(batch: Batch) -> Iterator[tuple[Offset, bytes]]:
+    """Yield a batch's records as histories have them: a letter is told from the record it is of."""
+    is_letter = batch.producer_id >= NAMED_FROM
+    for record in batch:
+        if is_letter:
+            yield record.offset, letter_value(batch)
+        elif record.value is not None:
+            yield record.offset, record.value
+
+
+def letter_value(batch: Batch) -> bytes:
+    """Return what stands for a letter, the only one with its producer, epoch and sequence."""
+    (record,) = batch
+    name = (batch.producer_id, batch.epoch, batch.first_sequence)
+    told = *name, *_about(batch), (record.value or b"").decode()
+    return ".".join(map(str, ("letter", *told))).encode()
+
+
+def _about(batch: Batch) -> tuple[GroupId, str, int, int]:
+    """Return the partition, the group, the offset and the attempts that a letter tells of."""
+    (record,) = batch
+    told = {
+        name.removeprefix(PREFIX): (value or b"").decode()
+        for name, value in record.headers
+        if name.startswith(PREFIX)
+    }
+    place = GroupId(int(told["partition"]))
+    return place, told["group"], int(told["offset"]), int(told["attempts"])

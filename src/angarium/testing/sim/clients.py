@@ -11,6 +11,7 @@ from angarium.ids import Epoch, NodeId, Offset, ProducerId, ReplicaId, Sequence,
 from angarium.machine.outcomes import Appended, Duplicate, Refused
 from angarium.modes import DeliveryMode
 from angarium.testing.history import Fetch, HighWater, Publish, Result
+from angarium.testing.sim.burials import shown
 from angarium.testing.sim.clock import MILLISECOND
 from angarium.testing.sim.compacting import keys_of_values
 from angarium.testing.sim.consumers import deliver_at_of, keys_of
@@ -33,6 +34,9 @@ PATIENCE = 250 * MILLISECOND
 
 GIVES_UP = 0.1
 """The chance that a producer takes a definite refusal for its answer, instead of asking again."""
+
+SEEN_BEFORE = 3
+"""Offsets before those that are new to a reader from which on it reads when it asks for the end."""
 
 ATTEMPTS_MAX = 60
 """Attempts after which a producer gives an operation up and goes on in a new epoch."""
@@ -255,6 +259,15 @@ class Reader:
         """Begin to read."""
         self.world.scheduler.after(self.rng.randrange(40 * MILLISECOND), self._ask)
 
+    def fetch_from(self, node: NodeId, group: GroupId, offset: Offset) -> None:
+        """Ask one node for records, as a script says."""
+        self._request += 1
+        self._send(node, FetchRequest(self.name, self._request, group, offset, 2_000))
+
+    def _send(self, node: NodeId, request: FetchRequest | HighWaterRequest) -> None:
+        self._pending[self._request] = (request, self.world.scheduler.now)
+        self.world.network.send_once(self.name, f"node-{node}", request)
+
     def _ask(self) -> None:
         if not self.active:
             return
@@ -268,11 +281,12 @@ class Reader:
                 offset = self.rng.randrange(offset + 1)
             request = FetchRequest(self.name, self._request, group, Offset(offset), 2_000)
         else:
-            request = HighWaterRequest(self.name, self._request, group)
+            # With a few records that were seen before: those at least have to be there.
+            known = Offset(max(0, self._next.get(group, 0) - SEEN_BEFORE))
+            request = HighWaterRequest(self.name, self._request, group, known, 2_000)
             if group in self._leaders and self.rng.random() < 0.6:
                 node = self._leaders[group]
-        self._pending[self._request] = (request, self.world.scheduler.now)
-        self.world.network.send_once(self.name, f"node-{node}", request)
+        self._send(node, request)
         self.world.scheduler.after(self.rng.randrange(1, 60 * MILLISECOND), self._ask)
 
     def receive(self, reply: FetchReply | HighWaterReply) -> None:
@@ -291,16 +305,35 @@ class Reader:
             self.world.history.high_waters.append(
                 HighWater(request.group, reply.node, invoked, now, reply.end)
             )
-            return
-        records = tuple(
-            (record.offset, record.value)
-            for batch in reply.batches
-            for record in Batch.parse(batch, compacted=True)
-            if record.offset >= request.offset and record.value is not None
-        )
-        if records:
-            self._next[request.group] = max(self._next.get(request.group, 0), records[-1][0] + 1)
-            self.world.saw(request.group, records[-1][0] + 1)
-        self.world.history.fetches.append(
-            Fetch(request.group, reply.node, invoked, now, request.offset, records)
-        )
+            if reply.batches is None:
+                return
+        fetch = _as_fetched(request, reply, invoked, now)
+        if fetch.records and isinstance(reply, FetchReply):
+            after = fetch.records[-1][0] + 1
+            self._next[request.group] = max(self._next.get(request.group, 0), after)
+            self.world.saw(request.group, after)
+        self.world.history.fetches.append(fetch)
+
+
+def _as_fetched(
+    request: FetchRequest | HighWaterRequest,
+    reply: FetchReply | HighWaterReply,
+    invoked: int,
+    now: int,
+) -> Fetch:
+    batches = reply.batches or ()
+    return Fetch(
+        request.group,
+        reply.node,
+        invoked,
+        now,
+        request.offset,
+        tuple(
+            (offset, value)
+            for batch in batches
+            for offset, value in shown(Batch.parse(batch, compacted=True))
+            if offset >= request.offset
+        ),
+        end=reply.end,
+        is_empty=not batches,
+    )

@@ -64,6 +64,33 @@ def damaged_follower(world: World) -> None:
 
 
 @schedule()
+def lost_replica(world: World) -> None:
+    """Of two that acknowledged, one loses its snapshot, the other goes, and the third is back.
+
+    Whoever began anew at once, as what it was, would elect the one that lacks the records.
+    """
+    until(world, lambda: world.operator.leader(GROUP) is not None)
+    let_pass(world, 300)
+    for _ in range(2):
+        first = leader(world)
+        near, far = (node for node in shuffled(world) if node is not first)
+        strike(world, "partition", far, partial(isolate, world, [far]))
+        let_pass(world, 400)
+        strike(world, "crash", near, near.crash)
+        strike(world, "bit_flip", near, partial(_damage_snapshot, world, near))
+        strike(world, "crash", first, first.crash)
+        world.network.heal()
+        near.boot()
+        let_pass(world, 1_500)
+        first.boot()
+        # A newcomer copies every segment, and those that were written meanwhile.
+        world.wait(20 * SECOND, lambda: _is_whole(world))
+        if not _is_whole(world):
+            world.history.incidents.append("C10: a lost replica was not back within 20 s")
+            return
+
+
+@schedule()
 def slow_leader(world: World) -> None:
     """A leader's disk is slow, one of its followers is away, and then the leader's power fails."""
     let_pass(world, 400)
@@ -143,6 +170,13 @@ def _leader_has_sealed_segments(world: World) -> bool:
 
 def _segments(node: SimNode) -> list[str]:
     return [name for name in node.disk.names() if name.endswith(".seg")]
+
+
+def _damage_snapshot(world: World, node: SimNode) -> None:
+    """Flip a bit in the newest snapshot of the group."""
+    name = max(name for name in node.disk.names() if name.endswith(".snapshot"))
+    position = world.faults.rng.randrange(node.disk.length_of(name))
+    node.disk.flip_bit(name, position)
 
 
 def _damage(world: World, node: SimNode) -> None:

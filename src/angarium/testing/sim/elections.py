@@ -27,7 +27,7 @@ from angarium.testing.sim.script import (
 from angarium.testing.sim.settings import small_host
 
 if TYPE_CHECKING:
-    from angarium.replica.host import HostConfig
+    from angarium.replica.config import HostConfig
     from angarium.testing.sim.node import SimNode
     from angarium.testing.sim.world import World
 

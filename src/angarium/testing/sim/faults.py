@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from angarium.log.memory_disk import ROOMY
-from angarium.testing.sim.clock import MILLISECOND
+from angarium.testing.sim.clock import MILLISECOND, SECOND
 from angarium.testing.sim.network import Weather
+from angarium.testing.sim.timekeeping import SAMPLE_AGE_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,6 +45,10 @@ USUAL: Final = {
 """How often each fault is chosen, relative to the others. The names are methods of `Faults`."""
 
 
+WITH_CLOCKS: Final = {**USUAL, "clock_jump": 7, "clock_drift": 4}
+"""The same where machines have clocks of their own."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultProfile:
     """Which faults strike, how often, and for how long."""
@@ -66,6 +71,8 @@ class Faults:
         """Faults that struck while at least one client operation was in flight."""
         self.active = True
         self._destroyed: set[NodeId] = set()
+        self._wrong: set[NodeId] = set()
+        """Whose clocks are wrong; never those of half of the nodes."""
         self._profile = world.settings.faults
         self._kinds = list(self._profile.weights)
         self._weights = list(self._profile.weights.values())
@@ -221,6 +228,42 @@ class Faults:
         node.wipe()
         self._boot_later(node)
         return node.name
+
+    # --- clocks -----------------------------------------------------------------------------
+
+    def clock_jump(self) -> str | None:
+        """Set one node's clock seconds, hours or a day ahead or back, until somebody notices."""
+        seconds = self.rng.choice((2, 5, 30, 3_600, 86_400)) * self.rng.choice((-1, 1, 1))
+        return self._set_clock(seconds * SECOND, rate=0.0)
+
+    def clock_drift(self) -> str | None:
+        """Let one node's clock go too fast, or too slow."""
+        return self._set_clock(0, rate=self.rng.choice((-0.9, -0.2, 0.2, 3.0, 100.0)))
+
+    def _set_clock(self, error: int, *, rate: float) -> str | None:
+        right = sorted(set(self.world.nodes) - self._wrong)
+        if 2 * (len(self._wrong) + 1) >= len(self.world.nodes):
+            return None
+        node = self.rng.choice(right)
+        self._wrong.add(node)
+        self.world.wall_clocks[node].set(error, rate=rate, at=self.world.scheduler.now)
+        self.world.scheduler.after(3 * self._while(), self._set_right, node)
+        return f"node-{node} by {error / SECOND:g} s, drifting by {rate:g}"
+
+    def _set_right(self, node: NodeId) -> None:
+        self.world.wall_clocks[node].set_right()
+        # Whoever cannot ask it again believes for so long what it said before.
+        self.world.scheduler.after(SAMPLE_AGE_MAX, self._wrong.discard, node)
+
+    def is_anything_destroyed(self) -> bool:
+        """Tell whether a disk was damaged or replaced and the cluster has not got over it yet."""
+        return bool(self._destroyed) and not self._all_is_well()
+
+    def strike_disk(self, kind: str, node: SimNode, what: str) -> None:
+        """Count a fault that took a node's disk; the node is back soon."""
+        self._destroyed.add(node.id)
+        self.record(kind, what)
+        self._boot_later(node)
 
     # --- membership -------------------------------------------------------------------------
 

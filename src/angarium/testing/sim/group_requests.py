@@ -6,13 +6,14 @@ member that misses one gives the connection up and attaches anew.
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
+    from angarium.api import GroupConfig
     from angarium.delivery import Held
     from angarium.ids import GroupId, NodeId
     from angarium.kinds import GroupKind
-    from angarium.machine.changes import GroupSettings
     from angarium.testing.group_history import Settle
 
 
@@ -24,19 +25,29 @@ class Attach(NamedTuple):
     partition: GroupId
     name: str
     kind: GroupKind
-    settings: GroupSettings
+    config: GroupConfig
     credit: int
     held: tuple[Held, ...]
 
 
+class Parting(Enum):
+    """How an attachment ends."""
+
+    LEFT = "left"
+    LOST = "lost"
+    """Its agent tells that the member is gone without a word."""
+    UNSEEN = "unseen"
+    """Its agent cannot be reached."""
+
+
 class Detach(NamedTuple):
-    """Leave; or, not clean, a connection that broke."""
+    """Leave, or be gone."""
 
     client: str
     number: int
     partition: GroupId
     name: str
-    clean: bool
+    how: Parting
 
 
 class Say(NamedTuple):
@@ -53,14 +64,21 @@ class Say(NamedTuple):
     cumulative: bool = False
 
 
+class Took(NamedTuple):
+    """So many bytes have come."""
+
+    client: str
+    number: int
+    bytes: int
+
+
 class Attached(NamedTuple):
-    """The attachment with this number stands, or does not because this node does not lead."""
+    """The attachment with this number stands; or it does not, or does no more, at this node."""
 
     number: int
     node: NodeId
     is_leader: bool
     hint: NodeId | None = None
-    kept: tuple[int, ...] = ()
 
 
 class Message(NamedTuple):
@@ -70,6 +88,7 @@ class Message(NamedTuple):
     sequence: int
     ranges: tuple[int, ...]
     attempt: int
+    bytes: int
 
 
 class Heard(NamedTuple):
@@ -80,5 +99,5 @@ class Heard(NamedTuple):
     code: str
 
 
-GroupRequest: TypeAlias = Attach | Detach | Say
+GroupRequest: TypeAlias = Attach | Detach | Say | Took
 GroupReply: TypeAlias = Attached | Message | Heard

@@ -5,13 +5,22 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
+from angarium.api import GroupConfig
 from angarium.delivery import Held
 from angarium.kinds import Behind
-from angarium.machine.changes import GroupSettings
-from angarium.testing.group_history import Settle
+from angarium.testing.group_history import Settle, offsets_in
 from angarium.testing.history import Result
 from angarium.testing.sim.clock import MILLISECOND, SECOND
-from angarium.testing.sim.group_requests import Attach, Attached, Detach, Heard, Message, Say
+from angarium.testing.sim.group_requests import (
+    Attach,
+    Attached,
+    Detach,
+    Heard,
+    Message,
+    Parting,
+    Say,
+    Took,
+)
 
 if TYPE_CHECKING:
     from angarium.ids import GroupId, NodeId
@@ -23,11 +32,11 @@ PATIENCE = 300 * MILLISECOND
 SILENCE = 700 * MILLISECOND
 """A member that hears nothing for so long attaches anew, perhaps to somebody else."""
 
-SETTINGS = GroupSettings(
+CONFIG = GroupConfig(
     max_attempts=3,
-    ack_timeout_micros=1 * SECOND,
-    backoff_min_micros=50 * MILLISECOND,
-    backoff_max_micros=200 * MILLISECOND,
+    ack_timeout_ms=1_000,
+    backoff_min_ms=50,
+    backoff_max_ms=200,
     behind=Behind.JUMP,
 )
 
@@ -74,7 +83,7 @@ class SimMember:
             self._partition,
             self._group,
             self._kind,
-            SETTINGS,
+            CONFIG,
             self._rng.choice((1, 4, 16)),
             tuple(Held(one, one + 1, attempt) for one, attempt in sorted(self._held.items())),
         )
@@ -105,14 +114,14 @@ class SimMember:
     def _answered(self, reply: Attached) -> None:
         if not reply.is_leader:
             self._leader = reply.hint
+            self._attached = 0
             self.world.scheduler.after(20 * MILLISECOND, self._give_up, reply.number)
             return
         self._leader = reply.node
         self._attached = reply.number
         self._sequence = 0
-        kept = set(_offsets(reply.kept))
-        self._held = {one: attempt for one, attempt in self._held.items() if one in kept}
-        if kept:
+        if self._held:
+            # What it may not keep of this, it hears next.
             self._work_on(tuple(sorted(self._held)))
         self.world.scheduler.after(SILENCE, self._listen, reply.number)
 
@@ -130,8 +139,10 @@ class SimMember:
                 self._attach()  # something was lost, or overtaken: the connection is no good
             return
         self._sequence = message.sequence
-        offsets = _offsets(message.ranges)
+        offsets = offsets_in(message.ranges)
         if message.attempt:
+            assert self._leader is not None
+            self._say(self._leader, Took(self.name, message.number, message.bytes))
             self._held.update(dict.fromkeys(offsets, message.attempt))
             self._work_on(offsets)
         else:
@@ -156,7 +167,8 @@ class SimMember:
                 for offset in mine:
                     self._settle("ack", [offset])
         elif dice < 0.88:
-            self._settle("nack", [self._rng.choice(mine)])
+            verb = "reject" if dice >= 0.84 else "nack"
+            self._settle(verb, [self._rng.choice(mine)])
             self._work_on(offsets)
         elif dice < 0.92:
             self._settle("release", mine)
@@ -222,26 +234,33 @@ class SimMember:
             elif dice < 0.14:
                 self._depart()
             elif dice < 0.4:
-                seen = max(self.world.seen_end(self._partition), 1)
-                offset = self._rng.randrange(seen)
+                verb = self._rng.choice(("ack", "ack", "nack", "release"))
+                offset = self._rng.choice(self._held_by_others() or [0])
                 if offset not in self._held:
-                    verb = self._rng.choice(("ack", "ack", "nack", "release"))
                     self._settle(verb, [offset], is_lie=True)
         self.world.scheduler.after(self._rng.randrange(100, 800) * MILLISECOND, self._mischief)
+
+    def _held_by_others(self) -> list[int]:
+        """Return what other members of the group believe to hold, or anything at all."""
+        if self._rng.random() < 0.5:
+            return [self._rng.randrange(max(self.world.seen_end(self._partition), 1))]
+        others = [one for one in self.world.consumers.members if one._group == self._group]
+        return sorted({offset for one in others if one is not self for offset in one._held})
 
     def _crash(self) -> None:
         """Forget everything; perhaps the broken connection is noticed."""
         if self._leader is not None and self._rng.random() < 0.5:
-            self._say(self._leader, self._farewell(clean=False))
+            how = self._rng.choice((Parting.LOST, Parting.UNSEEN))
+            self._say(self._leader, self._farewell(how))
         self._go_away()
 
     def _depart(self) -> None:
         if self._leader is not None:
-            self._say(self._leader, self._farewell(clean=True))
+            self._say(self._leader, self._farewell(Parting.LEFT))
         self._go_away()
 
-    def _farewell(self, *, clean: bool) -> Detach:
-        return Detach(self.name, self._number, self._partition, self._group, clean)
+    def _farewell(self, how: Parting) -> Detach:
+        return Detach(self.name, self._number, self._partition, self._group, how)
 
     def _go_away(self) -> None:
         self.world.note(self.name, "is away")
@@ -253,14 +272,6 @@ class SimMember:
     def _come_back(self) -> None:
         self._is_away = False
         self._attach()
-
-
-def _offsets(ranges: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(
-        offset
-        for start, end in zip(ranges[::2], ranges[1::2], strict=True)
-        for offset in range(start, end)
-    )
 
 
 def _ranges(offsets: list[int]) -> tuple[int, ...]:

@@ -60,7 +60,7 @@ def _is_joint(world: World) -> bool:
 def _listens(world: World, newcomer: NodeId) -> bool:
     """Tell whether the newcomer is a learner with nearly the whole log."""
     leading = world.operator.leader(GROUP)
-    learner = world.nodes[newcomer].replica
+    learner = world.nodes[newcomer].replica_in(GROUP)
     if leading is None or learner not in leading.raft.conf_state.learners:
         return False
     match = leading.raft.match(learner)

@@ -76,6 +76,10 @@ class Network:
                 self._cuts.add((a, b))
                 self._cuts.add((b, a))
 
+    def is_open(self, one: str, other: str) -> bool:
+        """Tell whether nothing is cut between two places, in either direction."""
+        return (one, other) not in self._cuts and (other, one) not in self._cuts
+
     def heal(self) -> None:
         """Remove every cut."""
         self._cuts.clear()

@@ -9,27 +9,44 @@ next, and what comes while the process is stopped happens when it goes on.
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from angarium.errors import CorruptData, DiskFull, StorageError, SyncFailed
 from angarium.ids import Incarnation, NodeId, ReplicaId, node_of, replica_id
+from angarium.node.recollections import Recollections
+from angarium.raft.messages import Message
+from angarium.replica.damage import Fate
 from angarium.replica.host import Host
-from angarium.replica.repair import IdentityLost
 from angarium.testing.disk import SimulatedDisk
 from angarium.testing.sim.clock import MILLISECOND
 from angarium.testing.sim.service import SimService
+from angarium.testing.sim.timekeeping import SimTimekeeping
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Mapping
 
     from angarium.ids import GroupId
     from angarium.replica.host import Sync
     from angarium.replica.partition_replica import PartitionReplica
+    from angarium.replica.peers import PeerMessage
     from angarium.replica.work import Work
     from angarium.testing.sim.world import World
 
 TICK = 20 * MILLISECOND
 MAINTENANCE = 150 * MILLISECOND
+NEWS = 500 * MILLISECOND
+"""How often a node hears how far the others' logs are durable."""
+GREETING = 3 * MILLISECOND
+"""How long it takes until the others know that a process has started."""
+
+
+class Said(NamedTuple):
+    """What one node says to another: by whoever greeted as `via`, whatever it claims."""
+
+    via: ReplicaId
+    group: GroupId
+    said: Message | PeerMessage
 
 
 class _Surviving:
@@ -58,6 +75,8 @@ class SimNode:
         self.disk = SimulatedDisk(self.rng)
         self.host: Host | None = None
         self.incarnation = Incarnation(self.rng.getrandbits(48))
+        self.renewed: dict[GroupId, Incarnation] = {}
+        """Groups in which it lost its replica to damage, and as whom it came back."""
         self.slow_syncs = False
         self.life = 0
         """Counts starts and ends, so that nothing scheduled in one life happens in another."""
@@ -66,13 +85,23 @@ class SimNode:
         """What waits for the process to go on."""
         self._surviving = _Surviving(self)
         self._leading: dict[GroupId, int] = {}
+        self.recollections = Recollections()
+        """What it knows of the others' logs. It is on disk in a real node, and so outlives it."""
+        self._met: dict[NodeId, int] = {}
+        """The life of each other node with which it has exchanged greetings."""
         self.service = SimService(self)
         """What it does for clients."""
+        self.time = SimTimekeeping(self) if world.settings.retention else None
+        """What it does about time, in a run in which clocks may be wrong."""
 
     @property
     def replica(self) -> ReplicaId:
-        """Who this machine is among voters, as long as its disk lasts."""
+        """Who this machine is, as long as its disk lasts."""
         return replica_id(self.id, self.incarnation)
+
+    def replica_in(self, group: GroupId) -> ReplicaId:
+        """Return who this machine is among the voters of a group, as the catalog would say."""
+        return replica_id(self.id, self.renewed.get(group, self.incarnation))
 
     @property
     def is_up(self) -> bool:
@@ -90,11 +119,8 @@ class SimNode:
         """Start the process on whatever the disk holds."""
         assert self.host is None
         self.life += 1
+        self.service.begin()
         try:
-            self.host = self._open()
-        except IdentityLost as lost:
-            self.world.note(self.name, "loses its identity:", lost)
-            self.wipe()
             self.host = self._open()
         except StorageError as trouble:
             self.world.note(self.name, "cannot start:", trouble)
@@ -103,9 +129,14 @@ class SimNode:
             return
         self.later(self.rng.randrange(TICK), self._tick)
         self.later(self.rng.randrange(MAINTENANCE), self._maintain)
+        self.later(NEWS, self._hear_news)
+        if self.time is not None:
+            self.time.begin()
         with self._surviving:
+            self._renew_lost()
             if self.world.is_formed:
-                self._join_missing()
+                self.world.operator.let_in(self)
+                self._greet()
             self._drive()
 
     def crash(self) -> None:
@@ -124,6 +155,14 @@ class SimNode:
             self._die()
         self.disk = SimulatedDisk(self.rng)
         self.incarnation = Incarnation(self.rng.getrandbits(48))
+        self.renewed.clear()
+        self.recollections = Recollections()
+
+    def roll_back(self, copy: Mapping[str, tuple[bytes, int]], part: str = "") -> None:
+        """Have the disk, or a part of it, replaced by an older copy of itself."""
+        if self.host is not None:
+            self.crash()
+        self.disk.roll_back(copy, part)
 
     def pause(self) -> None:
         """SIGSTOP: what arrives now waits."""
@@ -143,22 +182,99 @@ class SimNode:
             incarnation=self.incarnation,
             config=self.world.settings.host,
             jitter=self.rng.randrange,
+            on_damage=self._hear_damage,
         )
 
         def watch(group: GroupId) -> None:
             self.world.watch.follow(self.name, host.replicas[group])
+            if self.service.lending is not None:
+                self.service.lending.watch(host.replicas[group])
 
         for group in host.replicas:
             watch(group)
         host.on_started = watch
+        self.renewed = dict(host.identities.renewed)  # as it tells the catalog at every start
         return host
+
+    def _hear_damage(self, fate: Fate, group: GroupId, what: str) -> None:
+        if fate is Fate.LOST:
+            self.world.note(self.name, "loses its replica of group", group, "to damage:", what)
+
+    def _renew_lost(self) -> None:
+        """Give up replicas that cannot go on as themselves, once the others have everything."""
+        host = self.host
+        assert host is not None
+        for group in list(host.lost):
+            if host.may_renew(group) and self.world.operator.may_renew(group, self):
+                incarnation = Incarnation(self.rng.getrandbits(48))
+                with suppress(DiskFull):
+                    host.identities.save(group, incarnation)
+                    host.renew(group, incarnation)
+                if group in host.lost:
+                    continue  # no room for it yet, or its files are still being written
+                # In a real cluster the node tells the catalog.
+                self.renewed[group] = host.identities.renewed[group]
+                self.world.operator.let_in(self)
+                self.world.note(self.name, "begins anew in group", group)
+        if self.world.is_formed:
+            self._join_missing()
 
     def _join_missing(self) -> None:
         """Take part in every group there is, as an outsider where it is not a member yet."""
         assert self.host is not None
         for group in self.world.groups:
-            if group not in self.host.replicas and group not in self.host.repairs:
-                self.host.join_group(group)
+            host = self.host
+            has = group in host.replicas or group in host.repairs or group in host.lost
+            if not has and not host.is_leaving(group):
+                host.join_group(group)
+
+    def _greet(self) -> None:
+        """Let the others notice a new process, as a connection does that is made anew."""
+        for other in self.world.nodes.values():
+            if other is not self and other.is_up:
+                other.later(GREETING, other.hear_of, self.id)
+                self.meet(other)
+                other.meet(self)
+
+    def meet(self, other: SimNode) -> bool:
+        """Exchange greetings, once in the lives of both; False if that cannot be, or ends badly."""
+        if self.host is None or other.host is None or self.is_paused or other.is_paused:
+            return False
+        if self._met.get(other.id) == other.life:
+            return True
+        if not self.world.network.is_open(self.name, other.name):
+            return False
+        reason = self.recollections.objection(other.replica, other.host.wal.end)
+        if reason is not None:
+            self.world.note(self.name, "refuses:", reason)
+            # It ends, and its operator does as it was told.
+            self.world.scheduler.after(0, other.be_refused, other.life)
+            return False
+        self._met[other.id] = other.life
+        return True
+
+    def _has_met(self, via: ReplicaId) -> bool:
+        """Tell whether somebody who speaks was greeted; strangers are for others to refuse."""
+        other = self.world.nodes.get(node_of(via))
+        return other is None or other is self or self.meet(other)
+
+    def be_refused(self, life: int) -> None:
+        """Hear from another node that this one's disk has gone back in time."""
+        if self.life == life and self.host is not None:
+            self.wipe()
+            self.boot()
+
+    def exchange_news(self) -> None:
+        """Hear how far the others' logs are durable, of those that can be reached."""
+        for other in self.world.nodes.values():
+            if other is not self and self.meet(other):
+                assert other.host is not None
+                self.recollections.note(other.replica, other.host.wal.durable_end)
+
+    def hear_of(self, node: NodeId) -> None:
+        """Hear that another machine has a new process."""
+        assert self.host is not None
+        self.host.link_changed(node)
 
     def _boot_again(self, life: int) -> None:
         if life == self.life and self.host is None:
@@ -196,11 +312,17 @@ class SimNode:
         host = self.host
         assert host is not None
         match payload:
-            case (group, message):
-                host.deliver(group, message)
+            case Said() if not self._has_met(payload.via):
+                pass  # what comes from somebody who was not greeted, or was refused, is not taken
+            case Said(via, group, Message() as message):
+                host.deliver(group, message, via=via)
+            case Said():
+                assert not isinstance(payload.said, Message)
+                host.deliver_from_peer(payload.said, via=payload.via)
+            case _ if self.time is not None and self.time.handle(payload):
+                pass
             case _:
-                if not self.service.handle(host, payload):
-                    host.deliver_from_peer(payload)
+                assert self.service.handle(host, payload), "only nodes and clients speak here"
 
     def later(self, delay: int, action: Callable[..., object], *arguments: Any) -> None:
         """Let something happen after so long, in this life of the process."""
@@ -232,11 +354,7 @@ class SimNode:
     def survive(self, error: BaseException) -> bool:
         """Do what a process does about an error that it must not live with; False if it may."""
         is_over = True
-        if isinstance(error, IdentityLost):
-            self.world.note(self.name, "loses its identity:", error)
-            self.wipe()
-            self.boot()
-        elif isinstance(error, SyncFailed):
+        if isinstance(error, SyncFailed):
             # What is on disk is unknown: stop, and come back on what is really there.
             self.world.note(self.name, "stops:", error)
             self.lose_power()
@@ -257,12 +375,17 @@ class SimNode:
         self.later(TICK, self._tick)
         self.host.tick()
 
+    def _hear_news(self) -> None:
+        self.later(NEWS, self._hear_news)
+        self.exchange_news()
+
     def _maintain(self) -> None:
         assert self.host is not None
         self._carry_on(self._housekeeping(self.host), None)
 
     def _housekeeping(self, host: Host) -> Generator[Work, None, None]:
         yield from host.maintain()
+        self._renew_lost()
         self.later(MAINTENANCE, self._maintain)
 
     def _carry_on(self, steps: Generator[Work, None, None], failure: Exception | None) -> None:
@@ -293,14 +416,16 @@ class SimNode:
             self.later(0, self._carry_on, chore, None)
         host.outbox.release_commit_news()
         for group, message in host.outbox.take_raft_messages():
-            send(name, f"node-{node_of(message.to)}", (group, message))
+            send(name, f"node-{node_of(message.to)}", Said(host.id, group, message))
         for told in host.outbox.take_peer_messages():
-            send(name, f"node-{node_of(told.to)}", told)
+            send(name, f"node-{node_of(told.to)}", Said(host.id, told.group, told))
         sync = host.begin_sync()
         if sync is not None:
             with self.disk.deferring() as pending:
                 host.write(sync)
             self.world.scheduler.after(self._latency(), self._synced, self.life, sync, pending)
+        if self.service.lending is not None:
+            self.service.lending.look()
         self._look(host)
 
     def _latency(self) -> int:
@@ -323,8 +448,6 @@ class SimNode:
                 if before is not None:
                     self.world.history.ended_tenures.add((group, self.id, before))
                     del self._leading[group]
-                self.service.cease_to_lead(group)
                 if term is not None:
                     self._leading[group] = term
-                    self.service.begin_to_lead(replica, term)
                     self.world.note(self.name, "leads group", group, "in term", term)

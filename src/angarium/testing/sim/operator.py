@@ -1,8 +1,8 @@
 """The simulated operator: takes in newcomers, replaces the dead, moves replicas and leadership.
 
-It does by looking what the cluster's catalog will do by rules: whoever should hold a replica and
-does not is added as a learner; when it has caught up it becomes a voter in the same joint change
-that removes those who should not be there any more.
+It stands where the catalog and the nodes' placement stand in a cluster, and decides as they do, by
+the same code (`node.steering`, `node.losses`): which groups need a look, what to propose next, who
+counts as full, and whether a node may come back without its data now.
 """
 
 from __future__ import annotations
@@ -10,18 +10,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from angarium.errors import AngariumError
-from angarium.ids import ReplicaId, node_of
-from angarium.raft import Change, ChangeKind, ConfChange, Transition
+from angarium.ids import NodeId, node_of, replica_id
+from angarium.node.losses import Copies, objection
+from angarium.node.steering import in_sync, needs_steering, next_change
 from angarium.testing.sim.clock import MILLISECOND
 
 if TYPE_CHECKING:
-    from angarium.ids import GroupId, NodeId
+    from angarium.ids import GroupId, Incarnation, ReplicaId
     from angarium.replica.partition_replica import PartitionReplica
+    from angarium.testing.sim.node import SimNode
     from angarium.testing.sim.world import World
 
 ROUND = 100 * MILLISECOND
-CAUGHT_UP_ENTRIES = 20
-"""A learner this close to the end of the log may vote."""
+ASK_AGAIN = 200 * MILLISECOND
+"""How long a node that was not let in waits before it asks again."""
 
 
 class Operator:
@@ -31,9 +33,14 @@ class Operator:
         self.world = world
         self.changes = 0
         self.wanted: dict[GroupId, set[NodeId]] = {}
+        self.registered: dict[NodeId, tuple[Incarnation, dict[GroupId, Incarnation]]] = {}
+        """Who each node is, as the catalog would say: by the disk with which it was let in, and in
+        groups whose replica it lost to damage as whom it came back."""
 
     def start(self) -> None:
         """Begin to look after the groups."""
+        for node in self.world.nodes.values():
+            self._register(node)
         self.world.scheduler.after(ROUND, self._round)
 
     def leader(self, group: GroupId) -> PartitionReplica | None:
@@ -52,7 +59,7 @@ class Operator:
     def is_settled(self, group: GroupId) -> bool:
         """Tell whether exactly those vote who should, and nobody merely listens."""
         leader = self.leader(group)
-        if leader is None:
+        if leader is None or not all(self._is_let_in(node) for node in self.wanted[group]):
             return False
         state = leader.raft.conf_state
         return (
@@ -64,10 +71,78 @@ class Operator:
     def transfer(self, group: GroupId, to: NodeId) -> None:
         """Ask the leader of `group` to hand over to the replica on `to`."""
         leader = self.leader(group)
-        target = self.world.nodes[to].replica
+        target = self.world.nodes[to].replica_in(group)
         if leader is not None and target in leader.raft.conf_state.voters and target != leader.id:
             leader.raft.transfer_leader(target)
             self._drive(leader)
+
+    # --- who comes in, and what may be given up ---------------------------------------------
+
+    def let_in(self, node: SimNode) -> None:
+        """Let a node be what it is now, if it came without its data: now, or as soon as it may."""
+        if self._is_let_in(node.id):
+            self._register(node)
+            return
+        reason = self.objection_to_losing(node.id)
+        if reason is None:
+            self._register(node)
+            return
+        self.world.note("operator", f"does not let node-{node.id} in:", reason)
+        self.world.scheduler.after(ASK_AGAIN, self._ask_again, node, node.life)
+
+    def _ask_again(self, node: SimNode, life: int) -> None:
+        if node.life == life:
+            self.let_in(node)
+
+    def objection_to_losing(self, node: NodeId) -> str | None:
+        """Say why the disk of `node` may not be given up, or be new, now."""
+        return objection(self._copies_on(node), without=node)
+
+    def is_ready(self, node: SimNode) -> bool:
+        """Tell whether a node says that it has what it should have, as `/readyz` would."""
+        if node.host is None or not self._is_let_in(node.id):
+            return False
+        for group in self.world.groups:
+            replica = node.host.replicas.get(group)
+            if node.id in self.wanted[group] and (replica is None or replica.unready()):
+                return False
+        return True
+
+    def _is_let_in(self, node: NodeId) -> bool:
+        return self.registered[node][0] == self.world.nodes[node].incarnation
+
+    def _register(self, node: SimNode) -> None:
+        self.registered[node.id] = node.incarnation, dict(node.renewed)
+
+    def may_renew(self, group: GroupId, node: SimNode) -> bool:
+        """Tell whether a machine may throw away what damage has left of its replica of a group.
+
+        Its leader has to vouch that a majority of those who should vote have everything.
+        """
+        leader = self.leader(group)
+        if leader is None or not self._is_let_in(node.id):
+            return False
+        others = set(self._in_sync(group, leader)) - {node.id}
+        return len(others) > len(self.wanted[group]) // 2
+
+    def _copies_on(self, node: NodeId) -> list[Copies]:
+        copies = []
+        for group in self.world.groups:
+            if node in self.wanted[group]:
+                leader = self.leader(group)
+                full = () if leader is None else self._in_sync(group, leader)
+                replicas = tuple(sorted(self.wanted[group]))
+                copies.append(Copies(f"group {group}", replicas, frozenset(full)))
+        return copies
+
+    def _in_sync(self, group: GroupId, leader: PartitionReplica) -> tuple[NodeId, ...]:
+        def is_here(replica: ReplicaId) -> bool:
+            node = self.world.node_of(replica)
+            return node.is_up and not node.is_paused and node.replica_in(group) == replica
+
+        return in_sync(leader, is_wanted=self._ids(group).__contains__, is_here=is_here)
+
+    # --- membership -------------------------------------------------------------------------
 
     def _round(self) -> None:
         for group in self.world.groups:
@@ -75,16 +150,26 @@ class Operator:
         self.world.scheduler.after(ROUND, self._round)
 
     def _ids(self, group: GroupId) -> set[ReplicaId]:
-        return {self.world.nodes[node].replica for node in self.wanted[group]}
+        return {self._id(node, group) for node in self.wanted[group]}
+
+    def _id(self, node: NodeId, group: GroupId) -> ReplicaId:
+        incarnation, renewed = self.registered[node]
+        return replica_id(node, renewed.get(group, incarnation))
 
     def _steer(self, group: GroupId) -> None:
         leader = self.leader(group)
         if leader is None:
             return
-        state = leader.raft.conf_state
-        if state.voters_outgoing:
+        state, voters = leader.raft.conf_state, self._ids(group)
+        if not needs_steering(state, voters=voters, is_resting=leader.is_resting):
             return
-        change = self._next_change(group, leader)
+        change = next_change(
+            state,
+            voters=voters,
+            learners=(),
+            settled_index=leader.settled_index,
+            match=leader.raft.match,
+        )
         if change is None:
             return
         try:
@@ -95,36 +180,6 @@ class Operator:
         said = (f"{one.kind.name} node-{node_of(one.replica)}" for one in change.changes)
         self.world.note("operator", f"group {group}:", *said)
         self._drive(leader)
-
-    def _next_change(self, group: GroupId, leader: PartitionReplica) -> ConfChange | None:
-        state = leader.raft.conf_state
-        wanted = self._ids(group)
-        present = {*state.voters, *state.learners}
-        newcomers = sorted(wanted - present)
-        if newcomers:
-            changes = tuple(Change(ChangeKind.ADD_LEARNER, one) for one in newcomers[:1])
-            return ConfChange(changes)
-        ready = [one for one in state.learners if one in wanted and self._is_ready(leader, one)]
-        leaving = sorted(present - wanted)
-        if not ready and not leaving:
-            return None
-        staying = set(state.voters) - set(leaving)
-        if leaving and len(staying) + len(ready) < len(wanted):
-            # Nobody leaves before whoever takes the place has caught up.
-            gone = [one for one in leaving if one in state.learners]
-            if not ready and not gone:
-                return None
-            leaving = gone
-        changes = tuple(
-            [Change(ChangeKind.ADD_VOTER, one) for one in ready]
-            + [Change(ChangeKind.REMOVE, one) for one in leaving]
-        )
-        return ConfChange(changes, Transition.AUTO)
-
-    @staticmethod
-    def _is_ready(leader: PartitionReplica, learner: ReplicaId) -> bool:
-        match = leader.raft.match(learner)
-        return match is not None and match + CAUGHT_UP_ENTRIES >= leader.raft.last_index
 
     def _drive(self, leader: PartitionReplica) -> None:
         self.world.nodes[node_of(leader.id)].poke(leader)

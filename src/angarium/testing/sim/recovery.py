@@ -36,6 +36,8 @@ def heal(world: World) -> None:
         client.active = False
     world.network.heal()
     world.network.weather = Weather()
+    for clock in world.wall_clocks.values():
+        clock.set_right()
     for node in world.nodes.values():
         node.slow_syncs = False
         node.disk.capacity_bytes = ROOMY

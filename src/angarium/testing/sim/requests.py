@@ -21,6 +21,8 @@ class PublishRequest(NamedTuple):
     group: GroupId
     batch: bytes
     mode: DeliveryMode
+    more: tuple[bytes, ...] = ()
+    """Further batches of the same publish."""
 
 
 class SubmitRequest(NamedTuple):
@@ -60,19 +62,24 @@ class FetchReply(NamedTuple):
     batches: tuple[bytes, ...]
     start: int = 0
     """Where the log begins, if what was asked for lies before that."""
+    end: int = 0
+    """Where it ends, as far as the node knows."""
 
 
 class HighWaterRequest(NamedTuple):
-    """Where does the committed log end, surely not earlier than now?"""
+    """Where does the committed log end, surely not earlier than now, and what is there?"""
 
     client: str
     number: int
     group: GroupId
+    offset: Offset
+    bytes_max: int
 
 
 class HighWaterReply(NamedTuple):
-    """It ends here."""
+    """It ends here; and what a fresh fetch from the offset on found, if it was not refused."""
 
     number: int
     node: NodeId
     end: int
+    batches: tuple[bytes, ...] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from angarium.testing.history import Result
-from angarium.testing.sim import damages, elections, memberships
+from angarium.testing.sim import damages, elections, memberships, replacements
 from angarium.testing.sim.script import isolate, let_pass, schedule, shuffled, strike
 
 if TYPE_CHECKING:
@@ -81,6 +81,11 @@ SCENARIOS: Final[dict[str, Schedule]] = {
     "damaged-leader": damages.damaged_leader,
     "damaged-follower": damages.damaged_follower,
     "damaged-at-rest": damages.damaged_at_rest,
+    "lost-replica": damages.lost_replica,
+    "replaced-one-by-one": replacements.replaced_one_by_one,
+    "replaced-when-allowed": replacements.replaced_when_allowed,
+    "rolled-back": replacements.rolled_back,
+    "contradicted": replacements.contradicted,
 }
 
 

@@ -1,19 +1,19 @@
 """What a simulated node does for clients, in place of `angarium.service`.
 
-It answers publishes, commands, fetches and questions for the end, and has a `Lender` serve the
-consumer groups of each partition that the node leads. All is forgotten when the process ends.
+It answers publishes, commands, fetches and questions for the end, and has `angarium.lending` serve
+the consumer groups of the partitions that the node leads. All is forgotten when the process ends.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from angarium.errors import AngariumError, NotLeader, OffsetOutOfRange, StorageError
 from angarium.machine.commands import Cursors, Transacting
 from angarium.replica.acks import Publishing
-from angarium.testing.sim.clock import MILLISECOND
-from angarium.testing.sim.group_requests import Attach, Attached, Detach, Say
-from angarium.testing.sim.lender import Lender
+from angarium.testing.sim.group_requests import Attach, Detach, Say, Took
+from angarium.testing.sim.lending import SimLending
 from angarium.testing.sim.requests import (
     FetchReply,
     FetchRequest,
@@ -26,8 +26,6 @@ from angarium.testing.sim.requests import (
 from angarium.testing.sim.settling import Settling
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from angarium.ids import GroupId
     from angarium.replica.acks import Published
     from angarium.replica.host import Host
@@ -45,17 +43,19 @@ class SimService:
         self._sharing: dict[GroupId, list[Publishing]] = {}
         """Publishes that will go into one entry."""
         self._settling = Settling()
-        self._lenders: dict[GroupId, Lender] = {}
-        """What serves the consumer groups of each partition this node leads."""
-        self._letters = 0
+        self.lending: SimLending | None = None
+        """What serves consumer groups, in a run that has some."""
+
+    def begin(self) -> None:
+        """Serve groups, as a process does that has just started."""
+        if self._world.settings.members:
+            self.lending = SimLending(self._node)
 
     def end(self) -> None:
         """Forget everything, as a process does that ends."""
         self._sharing.clear()
         self._settling = Settling()
-        for lender in self._lenders.values():
-            lender.end()
-        self._lenders.clear()
+        self.lending = None
 
     def handle(self, host: Host, request: object) -> bool:
         """Do what a client asks for; False if this is not from a client."""
@@ -68,11 +68,10 @@ class SimService:
                 self._fetch(host, request)
             case HighWaterRequest():
                 self._high_water(host, request)
-            case Attach() | Detach() | Say():
-                self._take_from_member(request)
-            case PublishReply():
-                for lender in self._lenders.values():
-                    lender.letter_answered(request)
+            case Attach() | Detach() | Say() | Took() if self.lending is not None:
+                self.lending.take(request)
+            case PublishReply() if self.lending is not None:
+                self.lending.burials.answered(request)
             case _:
                 return False
         return True
@@ -91,7 +90,8 @@ class SimService:
             reply(NotLeader())
             return
         # The leader stamps in place, and what the network holds may arrive twice.
-        publishing = Publishing([bytearray(request.batch)], request.mode, reply)
+        batches = [bytearray(one) for one in (request.batch, *request.more)]
+        publishing = Publishing(batches, request.mode, reply)
         wait = self._world.settings.sharing_micros
         if not wait:
             self._admit(replica, [publishing])
@@ -105,6 +105,8 @@ class SimService:
         self._admit(host.replicas[group], self._sharing.pop(group))
 
     def _admit(self, replica: PartitionReplica, requests: list[Publishing]) -> None:
+        if self._node.time is not None:
+            self._node.time.note_taken(requests)
         replica.publish(requests, now=self._world.clock_of(self._node))
         replica.process()
 
@@ -122,17 +124,17 @@ class SimService:
         if isinstance(command, Transacting):
             self._settling.submit(request.group, replica, command, now=now, reply=reply)
             return
+        if isinstance(command, Cursors) and self.lending is not None:
+            (change,) = command.changes
+            self.lending.change(request.group, change, reply)
+            return
         replica.partition.submit(command, now=now, reply=reply)
         replica.process()
-        if isinstance(command, Cursors) and request.group in self._lenders:
-            # Whatever comes of it, its groups are looked at soon, and again when it is applied.
-            lender = self._lenders[request.group]
-            self._world.scheduler.after(50 * MILLISECOND, self.tell_lender, lender, None, None)
 
     def _fetch(self, host: Host, request: FetchRequest) -> None:
         replica = host.replicas.get(request.group)
-        if replica is None:
-            return
+        if replica is None or replica.shortfall():
+            return  # whoever asks has to ask another
         node = self._node
         try:
             batches = replica.fetch(request.offset, bytes_max=request.bytes_max)
@@ -145,7 +147,8 @@ class SimService:
             self._world.note(node.name, "cannot serve:", damaged)
             return
         found = tuple(bytes(batch) for batch in batches)
-        self._send(request.client, FetchReply(request.number, node.id, found))
+        end = replica.end_offset
+        self._send(request.client, FetchReply(request.number, node.id, found, end=end))
 
     def _high_water(self, host: Host, request: HighWaterRequest) -> None:
         replica = host.replicas.get(request.group)
@@ -153,47 +156,14 @@ class SimService:
             return
 
         def done(refused: AngariumError | None) -> None:
-            if refused is None:
-                said = HighWaterReply(request.number, self._node.id, replica.end_offset)
-                self._send(request.client, said)
+            if refused is not None:
+                return
+            found: tuple[bytes, ...] | None = None
+            with suppress(OffsetOutOfRange, StorageError):
+                batches = replica.fetch(request.offset, bytes_max=request.bytes_max)
+                found = tuple(bytes(batch) for batch in batches)
+            said = HighWaterReply(request.number, self._node.id, replica.end_offset, found)
+            self._send(request.client, said)
 
         replica.read_index(done)
         replica.process()
-
-    # --- consumer groups --------------------------------------------------------------------
-
-    def begin_to_lead(self, replica: PartitionReplica, term: int) -> None:
-        """Serve the groups of a partition that this node leads from now on."""
-        if self._world.settings.members:
-            self._lenders[replica.group] = Lender(self._node, replica, term)
-
-    def cease_to_lead(self, group: GroupId) -> None:
-        """Serve the groups of a partition no more."""
-        if group in self._lenders:
-            self._lenders.pop(group).end()
-
-    def _take_from_member(self, request: Attach | Detach | Say) -> None:
-        lender = self._lenders.get(request.partition)
-        if lender is not None:
-            lender.take(request)
-        elif isinstance(request, Attach):
-            self._send(request.client, Attached(request.number, self._node.id, False))
-
-    def next_letter(self) -> int:
-        """Return a number for a request of this node's own."""
-        self._letters += 1
-        return self._letters
-
-    def step_lender(self, lender: Lender, at: int) -> None:
-        """Let a lender do what it planned for this time."""
-        if lender.is_due(at) and not self._node.puts_off(self.step_lender, lender, at):
-            self._node.do(lender.step)
-
-    def tell_lender(self, lender: Lender, action: Callable[[Any], None] | None, fact: Any) -> None:
-        """Let a lender hear of something, unless it is over; without an action, look at all."""
-        if lender.is_over or self._node.puts_off(self.tell_lender, lender, action, fact):
-            return
-        if action is None:
-            self._node.do(lender.touch_all)
-        else:
-            self._node.do(action, fact)

@@ -3,7 +3,8 @@
 One over several partitions goes the whole way, as a node's coordinator takes it: stage at each
 partition, decide at home, carry the decision out at each partition, finish at home. A client that
 crashes has lost its memory of how far it came; it opens its series anew, in the next epoch, and
-hears from the home what was committed.
+hears from the home what was committed. Now and then one comes back with a memory from before its
+last commit, and commits something else under the same number: it has to be told what that was.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 from angarium.batch import encode
 from angarium.errors import AngariumError, TransactionAborted, TransactionPending
 from angarium.ids import Epoch, GroupId
-from angarium.machine import Abort, Begin, Commit, Decided, Refused, Stage
+from angarium.machine import Abort, Begin, Commit, Configure, Decided, Limits, Refused, Stage
 from angarium.service.transactions import procedure
 from angarium.service.transactions.procedure import inner
 from angarium.testing.history import Transaction
@@ -38,10 +39,18 @@ class Transactor(ScriptedClient):
         self._epoch = 0
         self._sequence = 0
         self._one: Transaction | None = None
+        self._last: Transaction | None = None
+        """The last one that a home has committed, to be repeated."""
 
     def start(self) -> None:
         """Begin with the first one."""
         self._later()
+
+    def _put_stages_beside(self) -> Script[None]:
+        """Have the stages of every partition copied beside snapshots, as at level 2."""
+        limits = Limits(stages_beside=True)
+        for group in self.world.groups:
+            yield Ask(group, Configure(limits=limits))
 
     def _later(self) -> None:
         self.world.scheduler.after(self._rng.randrange(10, 150) * MILLISECOND, self._next)
@@ -59,6 +68,8 @@ class Transactor(ScriptedClient):
         one = self._one
         assert one is not None
         one.completed = self.world.scheduler.now
+        if one.home is not None and one.committed is not False:
+            self._last = one if one.committed else None  # its fate is not known
         self.world.note(self.name, one.name, one.epoch, one.sequence, one.committed)
         self._later()
 
@@ -89,6 +100,11 @@ class Transactor(ScriptedClient):
     # --- how it goes ------------------------------------------------------------------------
 
     def _script(self, one: Transaction) -> Script[None]:
+        if self._sequence == 1 and self.world.settings.staging:
+            yield from self._put_stages_beside()
+        if self._last is not None and self._rng.random() < 0.2:
+            yield from self._repeat(self._last)
+            one.epoch = self._epoch
         is_ready = yield from self._prepare(one)
         wants = is_ready and self._rng.random() < 0.9
         if not wants:
@@ -121,8 +137,9 @@ class Transactor(ScriptedClient):
         return True
 
     def _stages(self, one: Transaction) -> Iterator[tuple[GroupId, Stage]]:
-        for group, values in one.values.items():
-            for stage, staged in (("a", values), ("b", one.dropped.get(group, ()))):
+        for group in one.values:
+            held = self._held(one, group)
+            for stage, staged in (*held.items(), ("b", one.dropped.get(group, ()))):
                 for part, value in enumerate(_parts(staged, self._rng.randrange(1, 4))):
                     batches = b"".join(bytes(encode([record])) for record in value)
                     yield (
@@ -130,12 +147,20 @@ class Transactor(ScriptedClient):
                         Stage(**_of(one), home=one.home, stage=stage, part=part, batches=batches),
                     )
 
+    def _held(self, one: Transaction, group: GroupId) -> dict[str, tuple[bytes, ...]]:
+        """Return what each stage of a transaction holds that its commit names, in order."""
+        values = one.values[group]
+        if not self.world.settings.staging:
+            return {"a": values}
+        size = 1 + one.sequence % 3
+        return {f"a{at}": some for at, some in enumerate(_parts(values, size))}
+
     # --- decided at its home ----------------------------------------------------------------
 
     def _decide(self, one: Transaction, home: GroupId, *, wants: bool) -> Script[None]:
-        stages = tuple((group, ("a",)) for group in one.values)
+        stages = tuple((group, tuple(self._held(one, group))) for group in one.values)
         if wants:
-            steps = procedure.commit(home, _of(one), stages)
+            steps = procedure.commit(home, _of(one), stages, content=_content(one))
         else:
             steps = procedure.abort(home, _of(one), one.values)
         try:
@@ -171,14 +196,40 @@ class Transactor(ScriptedClient):
         one.committed = committed == inner(one.sequence)
         for group in one.values if one.committed else ():
             # It was carried out before the series was open; asking again tells where.
-            heard = yield Ask(group, Commit(**_of(one), stages=("a",)))
+            heard = yield Ask(group, Commit(**_of(one), stages=tuple(self._held(one, group))))
             self._note_place(one, group, heard.outcome)
+
+    def _repeat(self, one: Transaction) -> Script[None]:
+        """Commit something else under a number that was committed, in the next epoch."""
+        self._epoch += 1
+        assert one.home is not None
+        named: Named = {**_of(one), "epoch": Epoch(self._epoch)}
+        group = self._rng.choice(self.world.groups)
+        other = f"{self.name}.{self._epoch}.{one.sequence}.{group}.repeated".encode()
+        one.dropped[group] = (*one.dropped.get(group, ()), other)
+        batches = bytes(encode([other]))
+        stage = Stage(**named, home=one.home, stage="c", part=0, batches=batches)
+        steps = procedure.commit(one.home, named, ((group, ("c",)),), content="something else")
+        try:
+            yield from self.follow(procedure.stage(group, stage), crashes=False)
+            ended = yield from self.follow(steps, crashes=False)
+        except Crashed:
+            return
+        except AngariumError as error:
+            self.incident("a repetition", error)
+            return
+        told = (ended.repeated, ended.newest, ended.content)
+        if told != (True, inner(one.sequence), _content(one)):
+            self.world.history.incidents.append(
+                f"{one.name} {one.sequence} was committed as {_content(one)}; whoever committed "
+                f"something else under that number was told {told}"
+            )
 
     # --- decided by its only partition --------------------------------------------------------
 
     def _decide_here(self, one: Transaction, *, wants: bool) -> Script[None]:
         (group,) = one.values
-        commit = Commit(**_of(one), stages=("a",))
+        commit = Commit(**_of(one), stages=tuple(self._held(one, group)))
         if wants and self._rng.random() < 0.2:
             # It asks to commit, and is gone before it hears what became of that.
             yield Ask(group, commit, 1)
@@ -225,6 +276,11 @@ def _is_held_up(outcome: Outcome | None) -> bool:
 
 def _of(one: Transaction) -> Named:
     return {"name": one.name, "epoch": Epoch(one.epoch), "sequence": inner(one.sequence)}
+
+
+def _content(one: Transaction) -> str:
+    """Say what a transaction is of, as its owner would."""
+    return f"{one.epoch}: {sum(map(len, one.values.values()))} records"
 
 
 def _parts(values: tuple[bytes, ...], size: int) -> list[tuple[bytes, ...]]:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from angarium.replica.scrutiny import TERM_MAX
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from angarium.ids import GroupId, Index, ReplicaId, Term
     from angarium.raft.messages import Entry
     from angarium.replica.partition_replica import PartitionReplica
@@ -17,6 +21,8 @@ class Watch:
     def __init__(self, history: History) -> None:
         self._history = history
         self._leaders: dict[tuple[GroupId, Term], ReplicaId] = {}
+        self.on_applied: Callable[[PartitionReplica], None] | None = None
+        """Told of every entry that a replica has applied."""
         self._applied: dict[tuple[GroupId, Index], tuple[Term, int, str]] = {}
 
     def follow(self, name: str, replica: PartitionReplica) -> None:
@@ -30,12 +36,17 @@ class Watch:
             before = applied.setdefault((group, entry.index), fact)
             if before[:2] != fact[:2]:
                 self._incident(f"group {group} index {entry.index}: {name} and {before[2]} differ")
+            if self.on_applied is not None:
+                self.on_applied(replica)
 
         partition.apply = watched  # type: ignore[method-assign]
 
     def look(self, replica: PartitionReplica) -> None:
-        """Note whether `replica` believes to lead, and whether somebody else does as well."""
+        """Note where `replica` ends, whether it believes to lead, and whether others do as well."""
         raft = replica.raft
+        self._history.ends[replica.group].add(replica.end_offset)
+        if raft.term > TERM_MAX:
+            self._incident(f"group {replica.group}: {raft.id} is in term {raft.term}, for ever")
         if raft.is_leader:
             leader = self._leaders.setdefault((replica.group, raft.term), raft.id)
             if leader != raft.id:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from angarium.ids import GroupId, Micros, NodeId, ReplicaId, node_of
+from angarium.ids import GroupId, Index, Micros, NodeId, ReplicaId, Term, node_of
+from angarium.machine.catalog import CatalogMachine, Form, encode
 from angarium.testing.checkers import Violation, violations
 from angarium.testing.history import History, Publish, Result
 from angarium.testing.sim.clients import Producer, Reader
@@ -24,8 +26,11 @@ from angarium.testing.sim.node import SimNode
 from angarium.testing.sim.operator import Operator
 from angarium.testing.sim.recovery import recover
 from angarium.testing.sim.redriver import Redriver
+from angarium.testing.sim.replacing import Replacing
 from angarium.testing.sim.settings import OPERATIONS_MIN, Settings, drawn_settings
 from angarium.testing.sim.steward import Steward
+from angarium.testing.sim.strangers import Strangers
+from angarium.testing.sim.timekeeping import WallClock, check_append_time
 from angarium.testing.sim.trace import Trace
 from angarium.testing.sim.transactor import Transactor
 from angarium.testing.sim.watch import Watch
@@ -33,6 +38,7 @@ from angarium.testing.sim.watch import Watch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from angarium.machine.catalog import CatalogCommand, CatalogOutcome
     from angarium.replica.partition_replica import PartitionReplica
     from angarium.testing.sim.member import SimMember
     from angarium.testing.sim.overseer import Overseer
@@ -97,6 +103,7 @@ class World:
             for number in range(self.settings.redrivers)
         ]
         self.compactors = [Compacting(self, seed ^ 0xC0DE) for _ in range(self.settings.compactors)]
+        self.strangers = [Strangers(self, seed ^ 0x57A6) for _ in range(self.settings.strangers)]
         # Not from the run's own dice: runs without members are what they always were.
         self.consumers = Consumers(self, self.settings.members, seed ^ 0xC0FFEE)
         self.clients: list[
@@ -114,7 +121,14 @@ class World:
             **{node.name: node.receive for node in self.nodes.values()},
             **{client.name: client.receive for client in self.clients},
         }
-        self._skew = {node: rng.randrange(-50, 50) * MILLISECOND for node in self.node_ids}
+        self.wall_clocks = {
+            node: WallClock(rng.randrange(-50, 50) * MILLISECOND) for node in self.node_ids
+        }
+        """Clocks of different machines disagree."""
+        if self.settings.retention:
+            self.watch.on_applied = partial(check_append_time, self)
+        self._catalog = CatalogMachine()
+        self.enter(Form(cluster="simulated"))
         self._seen: dict[GroupId, int] = {}
         self._done = 0
         self.quiet_until = 0
@@ -131,8 +145,10 @@ class World:
         self.trace.note(self.scheduler.now - START, who, what, *facts)
 
     def clock_of(self, node: SimNode) -> Micros:
-        """Return what the wall clock of `node` says: clocks of different machines disagree."""
-        return Micros(self.scheduler.now + self._skew[node.id])
+        """Return the time that `node` goes by; by its wall clock, if it compares it with none."""
+        if node.time is not None:
+            return node.time.now()
+        return Micros(self.wall_clocks[node.id].read(self.scheduler.now))
 
     def node_of(self, replica: ReplicaId) -> SimNode:
         """Return the machine on which `replica` lives."""
@@ -198,7 +214,7 @@ class World:
                 return False
             replica = host.replicas[group]
             # The tail counts as well: an EVENTUAL answer may just have been given for it.
-            if replica.is_mending or replica.applied != leader.last_index:
+            if replica.is_mending or replica.seen_index != leader.last_index:
                 return False
         return True
 
@@ -206,6 +222,11 @@ class World:
         """Return the replica of `group` on a machine, if that is up and has one."""
         host = self.nodes[node].host
         return None if host is None else host.replicas.get(group)
+
+    def enter(self, command: CatalogCommand) -> CatalogOutcome:
+        """Enter something into the catalog: its machine without replicas, which cannot fail."""
+        index = Index(self._catalog.applied_index + 1)
+        return self._catalog.apply(index, Term(1), encode(command)).outcomes[0]
 
     def let_in(self, client: Producer) -> None:
         """Let the network deliver to one more client."""
@@ -221,7 +242,7 @@ class World:
         for group in self.groups:
             members = rng.sample(self.node_ids, self.settings.replicas)
             self.operator.wanted[group] = set(members)
-            voters = [self.nodes[member].replica for member in members]
+            voters = [self.nodes[member].replica_in(group) for member in members]
             for node in self.nodes.values():
                 assert node.host is not None
                 if node.id in members:
@@ -259,6 +280,10 @@ class World:
 
     def _meet_faults(self) -> None:
         self.faults.start()
+        if self.settings.replacing:
+            Replacing(self, self.seed ^ 0xD15C).start()
+        for stranger in self.strangers:
+            stranger.start()
         self.scheduler.run_until(START + self.settings.time_max, stop=self._has_enough)
         if not self._has_enough():
             self.history.incidents.append(

@@ -7,6 +7,7 @@ batch knows its own length), so nobody copies or looks into them on the way.
 
 from angarium.wire.operations.administration import (
     AlterTopicHeader,
+    ClockAnswer,
     CreateTopicHeader,
     DrainNodeHeader,
     JoinAnswer,
@@ -16,14 +17,15 @@ from angarium.wire.operations.administration import (
     PartitionSeen,
     PartitionsHeader,
     RaiseLevelHeader,
+    ReadinessAnswer,
     RemoveNodeHeader,
+    SameFolderAnswer,
+    SameFolderHeader,
     TopicHeader,
     TopicsAnswer,
     TransferLeaderHeader,
 )
 from angarium.wire.operations.groups import (
-    RANGES_MAX,
-    SETTLEMENTS_MAX,
     AlterGroupHeader,
     Answered,
     ConsumeHeader,
@@ -66,11 +68,10 @@ from angarium.wire.operations.records import (
 )
 
 __all__ = [
-    "RANGES_MAX",
-    "SETTLEMENTS_MAX",
     "AlterGroupHeader",
     "AlterTopicHeader",
     "Answered",
+    "ClockAnswer",
     "ConsumeHeader",
     "CreateTopicHeader",
     "DeleteGroupHeader",
@@ -99,11 +100,14 @@ __all__ = [
     "PublishAnswer",
     "PublishHeader",
     "RaiseLevelHeader",
+    "ReadinessAnswer",
     "RemoveNodeHeader",
     "ReportCheckpointsHeader",
     "ReserveAnswer",
     "ReserveHeader",
     "Said",
+    "SameFolderAnswer",
+    "SameFolderHeader",
     "SeekGroupAnswer",
     "SeekGroupHeader",
     "SetCredit",

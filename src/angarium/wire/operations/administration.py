@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from angarium.api import TopicConfig, TopicInfo
@@ -35,6 +37,12 @@ class TopicsAnswer(msgspec.Struct, frozen=True, array_like=True):
     is empty, where they are too large for a header (`wire.roomy`)."""
 
     topics: tuple[TopicInfo, ...]
+
+
+class ClockAnswer(msgspec.Struct, frozen=True, array_like=True):
+    """What the wall clock says, in µs, right or wrong. The question has no header."""
+
+    wall: int
 
 
 class PartitionsHeader(msgspec.Struct, frozen=True, array_like=True):
@@ -93,6 +101,31 @@ class LevelAnswer(msgspec.Struct, frozen=True, array_like=True):
     """The feature level the cluster works at."""
 
     level: int
+
+
+class ReadinessAnswer(msgspec.Struct, frozen=True, array_like=True):
+    """How a node is."""
+
+    unready: tuple[str, ...] = ()
+    """Why it should not be relied on; nothing if it may."""
+    durable_end: int = 0
+    """Up to where its log is durable, for the others to remember; 0: it does not say."""
+
+
+class SameFolderHeader(msgspec.Struct, frozen=True, array_like=True):
+    """A node asks another process to show that it knows their folder's secret."""
+
+    nonce: Annotated[bytes, msgspec.Meta(min_length=16, max_length=64)]
+    """Drawn for this question alone."""
+
+
+class SameFolderAnswer(msgspec.Struct, frozen=True, array_like=True):
+    """What only a process on the same data folder, or on a copy of it, can say."""
+
+    process: Annotated[int, msgspec.Meta(ge=0, lt=1 << 48)]
+    """Which process answers: what one has said is no proof in the mouth of another."""
+    proof: Annotated[bytes, msgspec.Meta(max_length=64)]
+    """HMAC-SHA256 of process and nonce, by the folder's secret."""
 
 
 class JoinHeader(msgspec.Struct, frozen=True, array_like=True):

@@ -52,13 +52,6 @@ from angarium.api import (
 )
 from angarium.kinds import GroupKind
 
-SETTLEMENTS_MAX = 4_096
-"""Settlements in one frame. More are refused, and none of them is carried out."""
-
-RANGES_MAX = 8_192
-"""Ranges in one settlement. More are refused."""
-
-
 # --- consuming: a stream -------------------------------------------------------------------------
 
 
@@ -133,7 +126,7 @@ class SettleAnswer(msgspec.Struct, frozen=True, array_like=True):
 
 
 class GroupsAnswer(msgspec.Struct, frozen=True, array_like=True):
-    """`LIST_GROUPS`, whose header is empty: all groups, without their positions.
+    """`LIST_GROUPS`, whose header is empty: all groups, with their lag and without their positions.
 
     This, `api.GroupInfo` and `SeekGroupAnswer` come in the payload: they may be large.
     """

@@ -18,7 +18,7 @@ it; on it, partitions go by numbers that the agent chooses and uses once on a st
       ◀── `Dropped(number, ...)`: the leader cannot go on, and why ───
 
 The agent reads whatever comes at once, so answers are never stuck behind deliveries; what it keeps
-is bounded by the window of each partition (`service.groups`: WINDOW_BYTES). A stream that breaks
+is bounded by the window of each partition (`lending.limits`: WINDOW_BYTES). A stream that breaks
 is a node that is lost: its members stay for the session timeout.
 """
 

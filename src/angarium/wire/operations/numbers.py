@@ -41,6 +41,8 @@ class Operation(IntEnum):
     """Between nodes: what a node's replicas know of their partitions, for one that has none."""
     GROUP_LOOK = 48
     """Between nodes: what a node's replicas know of groups."""
+    READINESS = 49
+    """Between nodes: why a node should not be relied on, if there is a reason."""
     CONSUME = 50
     SETTLE = 51
     LIST_GROUPS = 52
@@ -60,3 +62,8 @@ class Operation(IntEnum):
     SETTLED_BY = 67
     TRANSACT = 68
     """Between nodes: commands of transactions, to the leader of a group."""
+    CLOCK = 69
+    """Between nodes: what a node's wall clock says."""
+    SAME_FOLDER = 70
+    """Asked by a node of a process that is said to be the same node: whether it lives on a copy of
+    its data folder."""

@@ -23,6 +23,8 @@ class PublishAnswer(msgspec.Struct, frozen=True, array_like=True):
     """One ack per batch, in their order."""
 
     acks: tuple[Ack, ...]
+    partitions: int = 0
+    """How many the topic has by now, so that a producer hears of more; 0: not said."""
 
 
 class FetchHeader(msgspec.Struct, frozen=True, array_like=True):

@@ -35,6 +35,8 @@ class DecideHeader(msgspec.Struct, frozen=True, array_like=True):
 
     transaction: TransactionId
     stages: tuple[StagedIn, ...]
+    content: str = ""
+    """What is committed, in the words of whoever does so."""
 
 
 class ForgetSeriesHeader(msgspec.Struct, frozen=True, array_like=True):

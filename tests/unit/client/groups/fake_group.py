@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from tests.unit.client.fake_broker import Cluster
 
+    from angarium.errors import AngariumError
     from angarium.wire import Stream
 
 GROUP = "g"
@@ -65,6 +66,8 @@ class FakeGroup:
     acked: set[tuple[str, int, int]] = field(default_factory=set)
     attempts: dict[tuple[str, int, int], int] = field(default_factory=dict)
     leases: dict[tuple[str, int, int], Lease] = field(default_factory=dict)
+    buried: dict[tuple[str, int, int], str] = field(default_factory=dict)
+    """What was rejected, and why."""
     reasons: list[str] = field(default_factory=list)
     delays: list[int | None] = field(default_factory=list)
     members: dict[str, Member] = field(default_factory=dict)
@@ -74,6 +77,8 @@ class FakeGroup:
     records_per_delivery: int = 500
     refusals: list[Settled] = field(default_factory=list)
     """Answers for the next settlements, whatever they are."""
+    closed: AngariumError | None = None
+    """Why nobody may join."""
     holds_answers: bool = False
     """Whether settlements are taken and never answered."""
 
@@ -81,6 +86,8 @@ class FakeGroup:
 
     async def serve(self, stream: Stream) -> None:
         request = stream.opening.read(ConsumeHeader).request
+        if self.closed is not None:
+            raise self.closed
         for topic in request.topics:
             if topic not in self.cluster.topics:
                 raise NotFound(f"there is no topic {topic!r}")
@@ -193,6 +200,9 @@ class FakeGroup:
                 self.attempts[place] = self.attempts.get(place, 0) + 1
                 self.reasons.append(one.reason)
                 self.delays.append(one.delay_ms)
+            elif one.verb is Verb.REJECT:
+                self.buried[place] = one.reason
+                self.acked.add(place)
         if self.kind is GroupKind.STREAM and one.verb in (Verb.NACK, Verb.RELEASE):
             for topic, partition, offset in list(self.leases):
                 if (topic, partition) == (one.topic, one.partition) and offset > one.ranges[0]:

@@ -7,15 +7,15 @@ import os
 import signal
 import threading
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 import pytest
 from tests.unit.client.groups.fake_group import GROUP, fake_group
 from tests.unit.client.harness import settings
 
-from angarium import App, Client, GroupRecord, Retry
-from angarium.errors import InvalidArgument, NotFound
+from angarium import App, Client, GroupRecord, Reject, Retry
+from angarium.errors import InvalidArgument, PreconditionFailed
 from angarium.kinds import GroupKind
 
 if TYPE_CHECKING:
@@ -269,15 +269,174 @@ def test_a_signal_drains(run: Runner) -> None:
 
 def test_a_consumer_that_breaks_ends_the_app(run: Runner) -> None:
     async def story() -> None:
+        async with prepared([]) as (group, app):
+            group.closed = PreconditionFailed("this group is of another kind")
+
+            @app.subscriber("t", group=GROUP)
+            async def handle(_: bytes) -> None: ...
+
+            with pytest.raises(PreconditionFailed):
+                await app.serve()
+
+    run(story())
+
+
+def test_a_topic_that_is_not_there_is_waited_for_while_others_are_worked_on(
+    run: Runner, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        async with prepared([b"now"]) as (group, app):
+            seen: list[bytes] = []
+
+            @app.subscriber("later", group=GROUP)
+            async def wait_for_it(value: bytes) -> None:
+                seen.append(value)
+
+            @app.subscriber("t", group=GROUP)
+            async def handle(value: bytes) -> None:
+                seen.append(value)
+
+            async with at_work(app):
+                await group.until(lambda: seen == [b"now"])
+                await group.until(lambda: "there is no topic 'later'" in caplog.text)
+                group.cluster.add_topic("later")
+                await app.client.publish("later", b"then")
+                await group.until(lambda: seen == [b"now", b"then"])
+            waits = [one for one in caplog.messages if "wait_for_it waits" in one]
+            assert len(waits) == 1
+
+    run(story())
+
+
+def test_an_app_that_waits_for_a_topic_can_be_stopped(run: Runner) -> None:
+    async def story() -> None:
         async with prepared([]) as (_, app):
 
             @app.subscriber("nowhere", group=GROUP)
             async def handle(_: bytes) -> None: ...
 
-            with pytest.raises(NotFound):
-                await app.serve()
+            async with at_work(app):
+                await asyncio.sleep(0)
 
     run(story())
+
+
+def test_an_app_makes_its_topics_if_it_is_told_to(run: Runner) -> None:
+    async def story() -> None:
+        async with prepared([]) as (group, _):
+            app = App(*group.cluster.addresses, settings=settings(), create_topics=True)
+
+            @app.subscriber("made", group=GROUP)
+            async def handle(_: bytes) -> None: ...
+
+            async with at_work(app):
+                await group.until(lambda: "made" in group.cluster.topics and group.opened)
+
+    run(story())
+
+
+def test_what_is_rejected_is_not_tried_again(run: Runner) -> None:
+    async def story() -> None:
+        async with prepared([b"bad", b"good"]) as (group, app):
+            attempts: list[int] = []
+
+            @app.subscriber("t", group=GROUP)
+            async def handle(value: bytes, record: GroupRecord) -> None:
+                if value == b"bad":
+                    attempts.append(record.attempt)
+                    raise Reject("no such order")
+
+            async with at_work(app):
+                await group.until(acked(group, 2))
+            assert attempts == [1]
+            assert group.buried == {("t", 0, 0): "no such order"}
+
+    run(story())
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+def test_a_failure_is_logged_with_the_place_in_the_handler(
+    run: Runner, caplog: pytest.LogCaptureFixture, *, is_async: bool
+) -> None:
+    def divide() -> None:
+        _ = 1 / 0
+
+    async def handle_async(_: bytes) -> None:
+        divide()
+
+    def handle_plain(_: bytes) -> None:
+        divide()
+
+    async def story() -> None:
+        async with prepared([b"x"]) as (group, app):
+            app.subscriber("t", group=GROUP)(handle_async if is_async else handle_plain)
+            async with at_work(app):
+                await group.until(lambda: group.reasons)
+
+    run(story())
+    assert "_ = 1 / 0" in caplog.text
+    assert 'handler.py", line' not in caplog.text
+    assert "concurrent/futures" not in caplog.text
+
+
+def test_a_value_that_does_not_fit_is_told_without_a_traceback(
+    run: Runner, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        async with prepared([b"no json"]) as (group, app):
+
+            @app.subscriber("t", group=GROUP)
+            async def handle(_: int) -> None: ...
+
+            async with at_work(app):
+                await group.until(lambda: group.reasons)
+
+    run(story())
+    assert "DecodeError" in caplog.text
+    assert "Traceback" not in caplog.text
+
+
+def test_models_of_pydantic_come_in_and_go_out(run: Runner) -> None:
+    pydantic = pytest.importorskip("pydantic")
+    model: Any = pydantic.create_model("Bill", id=(int, ...), sum=(float, 1.5))
+
+    async def story() -> None:
+        async with prepared([b'{"id": 7}']) as (group, app):
+            group.cluster.add_topic("paid")
+
+            async def one(bill: Any) -> Any:
+                return {"bill": bill}
+
+            async def many(bills: Any) -> Any: ...
+
+            one.__annotations__["bill"] = model
+            many.__annotations__["bills"] = list[model]
+            app.subscriber("t", group=GROUP, publish_to="paid")(one)
+            app.subscriber("t", group="other")(many)
+            del app.handlers[1]
+            async with at_work(app):
+                await group.until(acked(group, 1))
+            (paid,) = group.cluster.topics["paid"].partitions[0].values()
+            assert msgspec.json.decode(paid or b"") == {"bill": {"id": 7, "sum": 1.5}}
+
+    run(story())
+
+
+def test_an_object_with_a_coroutine_to_call_is_a_handler(run: Runner) -> None:
+    class Handling:
+        seen: ClassVar[list[bytes]] = []
+
+        async def __call__(self, value: bytes) -> None:
+            self.seen.append(value)
+
+    async def story() -> None:
+        async with prepared([b"x"]) as (group, app):
+            app.subscriber("t", group=GROUP)(Handling())
+            async with at_work(app):
+                await group.until(acked(group, 1))
+
+    run(story())
+    assert Handling.seen == [b"x"]
 
 
 def test_what_cannot_be_a_handler_is_refused_when_it_is_registered() -> None:
@@ -290,6 +449,44 @@ def test_what_cannot_be_a_handler_is_refused_when_it_is_registered() -> None:
         app.subscriber("t", group="g", concurrency=0)
     with pytest.raises(InvalidArgument, match="at least one topic"):
         app.subscriber(group="g")
+    with pytest.raises(InvalidArgument, match="no kind of group"):
+        app.subscriber("t", group="g", kind="qeue")(lambda record: None)
+    with pytest.raises(InvalidArgument, match="credit of 0"):
+        app.subscriber("t", group="g", credit=0)(lambda record: None)
+    app.subscriber("t", group="keys", kind="key")(lambda record: None)
+    app.subscriber("u", group="keys", kind=GroupKind.KEY)(lambda record: None)
+    with pytest.raises(InvalidArgument, match="a group has one kind"):
+        app.subscriber("t", group="keys", kind="stream")
+
+
+async def yields(value: bytes) -> AsyncIterator[bytes]:
+    yield value
+
+
+def wants_more(value: bytes, *, price: int) -> None: ...
+
+
+def wants_a_thread(value: threading.Thread) -> None: ...
+
+
+def answers_never(value: bytes) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "choices", "said"),
+    [
+        (yields, {}, "it yields"),
+        (wants_more, {}, "nobody gives it 'price'"),
+        (wants_a_thread, {}, "cannot be read as Thread"),
+        (answers_never, {"publish_to": "out"}, "it returns None"),
+        (Order, {}, "a handler is a function"),
+    ],
+)
+def test_a_function_that_could_never_work_is_refused(
+    function: Any, choices: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InvalidArgument, match=said):
+        App("127.0.0.1:1").subscriber("t", group="g", **choices)(function)
 
 
 def lambda_of(*hints: Any) -> Callable[..., None]:

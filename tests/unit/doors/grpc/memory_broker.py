@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict, deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+from tests.memory_log import (
+    MemoryLog,
+    check_alteration,
+    check_batches,
+    check_producer,
+    check_topic,
+)
 from tests.unit.doors.grpc.memory_groups import MemoryGroups
 
 from angarium.api import (
@@ -17,73 +25,39 @@ from angarium.api import (
     Interest,
     NodeInfo,
     PartitionInfo,
-    Place,
     Producer,
     PublishRequest,
     Start,
     TopicConfig,
     TopicInfo,
 )
-from angarium.batch import Batch, stamp
+from angarium.batch import Batch
 from angarium.batch.deadlines import expired_among
-from angarium.errors import (
-    AlreadyExists,
-    AngariumError,
-    InvalidArgument,
-    InvalidBatch,
-    KeyReused,
-    NotFound,
-    OffsetOutOfRange,
-    SequenceGap,
-)
+from angarium.errors import AlreadyExists, NotFound, no_partition
 from angarium.ids import Epoch, Index, Micros, NodeId, Offset, ProducerId, Term, TopicId
-from angarium.machine.keys import KEYED_FROM
+from angarium.machine.producers import NAMED_FROM
 from angarium.modes import DeliveryMode
+from angarium.service.admission import check_writable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
+    from angarium.errors import AngariumError
     from angarium.ids import Buffer
 
 TERM = Term(3)
 CREATED_AT = Micros(1_700_000_000_000_000)
 
 
-class MemoryPartition:
-    def __init__(self) -> None:
-        self.batches: list[bytes] = []
-        self.end = Offset(0)
-        self.sequences: dict[tuple[int, int], int] = {}
-        self.keys: dict[int, int] = {}
-
-    def append(self, buffer: Buffer) -> Ack | tuple[Offset, Offset, Micros]:
-        batch = Batch.parse(buffer)
-        if batch.producer_id >= KEYED_FROM:
-            known = self.keys.setdefault(batch.producer_id, batch.first_sequence)
-            if known != batch.first_sequence:
-                raise KeyReused("the key was used before, for something else")
-        elif batch.producer_id:
-            expected = self.sequences.get((batch.producer_id, batch.epoch), 0)
-            if batch.first_sequence > expected:
-                raise SequenceGap(f"expected {expected}, got {batch.first_sequence}")
-            if batch.first_sequence < expected:
-                return Ack(mode=DeliveryMode.CONSISTENT, topic="", partition=0, duplicate=True)
-            self.sequences[batch.producer_id, batch.epoch] = batch.last_sequence + 1
-        base, time = self.end, Micros(CREATED_AT + len(self.batches) + 1)
-        assert not memoryview(buffer).readonly, "the leader stamps batches in place"
-        stamp(memoryview(buffer), base_offset=base, term=TERM, append_time=time)
-        self.end = Offset(base + len(batch))
-        self.batches.append(bytes(buffer))
-        return base, self.end, time
-
-    def from_offset(self, offset: int) -> list[bytes]:
-        return [one for one in self.batches if Batch.trusted(one).next_offset > offset]
-
-
 class MemoryTopic:
     def __init__(self, topic_id: int, name: str, partitions: int, config: TopicConfig) -> None:
         self.id, self.name, self.config = TopicId(topic_id), name, config
-        self.partitions = [MemoryPartition() for _ in range(partitions)]
+        self.partitions: list[MemoryLog] = []
+        self.grow(partitions)
+
+    def grow(self, partitions: int) -> None:
+        for _ in range(len(self.partitions), partitions):
+            self.partitions.append(MemoryLog(term=TERM, times_from=CREATED_AT))
 
     def info(self) -> TopicInfo:
         return TopicInfo(
@@ -96,8 +70,9 @@ class MemoryTopic:
                     replicas=(NodeId(1), NodeId(2), NodeId(3)),
                     leader=NodeId(1 + number % 3) if number != 2 else None,
                     start_offset=Offset(0) if number != 2 else None,
-                    end_offset=partition.end if number != 2 else None,
+                    end_offset=Offset(partition.end) if number != 2 else None,
                     in_sync=(NodeId(1), NodeId(3)) if number == 0 else None,
+                    trouble="" if number != 2 else "it has 1 of 3 replicas",
                 )
                 for number, partition in enumerate(self.partitions)
             ),
@@ -118,9 +93,13 @@ class MemorySubscription:
         self.broken: AngariumError | None = None
 
     async def add(self, interests: Sequence[Interest]) -> None:
-        for one in interests:
-            offset = await self._broker.find_offset(one.topic, one.partition, one.start)
-            self._positions[one.topic, one.partition] = offset
+        found = {
+            (one.topic, one.partition): await self._broker.find_offset(
+                one.topic, one.partition, one.start
+            )
+            for one in interests
+        }
+        self._positions.update(found)
         self.changed.set()
 
     async def drop(self, topic: str, partition: int) -> None:
@@ -128,7 +107,8 @@ class MemorySubscription:
 
     async def close(self) -> None:
         self.closed = True
-        self._broker.subscriptions.remove(self)
+        if self in self._broker.subscriptions:
+            self._broker.subscriptions.remove(self)
         self.changed.set()
 
     def hand_over(self, delivery: Delivery) -> bool:
@@ -154,7 +134,7 @@ class MemorySubscription:
         if self._live:
             return self._live.popleft()
         for (topic, number), offset in self._positions.items():
-            batches = self._broker.partition(topic, number).from_offset(offset)
+            batches = self._broker.partition(topic, number).read(offset)
             if batches:
                 self._positions[topic, number] = Batch.trusted(batches[-1]).next_offset
                 return Delivery(
@@ -180,16 +160,19 @@ class MemoryBroker(MemoryGroups):
         """By partition."""
         self.hang: asyncio.Event | None = None
         """While there is one and it is not set, everything but partition 3 waits."""
+        self.auto_create = False
+        """Whether a publish makes the topic that it lacks."""
         self.cancelled = 0
         self.now = Micros(1)
         """By this clock records expire."""
+        self._made = 0
         self._producers: dict[str | None, tuple[int, int]] = {}
         self._counters: defaultdict[str, int] = defaultdict(int)
 
-    def partition(self, topic: str, number: int) -> MemoryPartition:
+    def partition(self, topic: str, number: int) -> MemoryLog:
         partitions = self._topic(topic).partitions
         if not 0 <= number < len(partitions):
-            raise NotFound(f"{topic} has no partition {number}")
+            raise no_partition(topic, len(partitions), number)
         return partitions[number]
 
     def _topic(self, name: str) -> MemoryTopic:
@@ -212,48 +195,24 @@ class MemoryBroker(MemoryGroups):
     async def publish(self, request: PublishRequest) -> tuple[Ack, ...]:
         self.requests.append(request)
         await self._meet_trouble(request.partition)
-        topic = self._topic(request.topic)
+        check_writable(request.topic)
+        if self.auto_create and request.topic not in self.topics:
+            await self.create_topic(request.topic, partitions=1, config=TopicConfig())
+        config = self._topic(request.topic).config
         partition = self.partition(request.topic, request.partition)
-        mode = topic.config.mode if request.mode is None else request.mode
-        acks = tuple(self._ack(partition, request, mode, buffer) for buffer in request.batches)
+        mode = config.mode if request.mode is None else request.mode
+        batches = check_batches(request.topic, request.batches, config)
+        if mode is DeliveryMode.PERFORMANCE:
+            acks = [self._hand_over(request.topic, request.partition, one) for one in batches]
+        else:
+            acks = [partition.append(one) for one in batches]
         for subscription in self.subscriptions:
             subscription.changed.set()
-        if len(acks) == 1 and acks[0].code == InvalidBatch.code:
-            raise InvalidBatch(acks[0].message)
-        return acks
-
-    def _ack(
-        self,
-        partition: MemoryPartition,
-        request: PublishRequest,
-        mode: DeliveryMode,
-        buffer: Buffer,
-    ) -> Ack:
-        topic, number = request.topic, request.partition
-        try:
-            if mode is DeliveryMode.PERFORMANCE:
-                return self._hand_over(topic, number, buffer)
-            found = partition.append(buffer)
-        except AngariumError as error:
-            return Ack(
-                mode=mode, topic=topic, partition=number, code=error.code, message=str(error)
-            )
-        if isinstance(found, Ack):
-            return Ack(mode=mode, topic=topic, partition=number, duplicate=True)
-        base, end, time = found
-        return Ack(
-            mode=mode,
-            topic=topic,
-            partition=number,
-            base_offset=base,
-            next_offset=end,
-            append_time=time,
-            term=TERM,
-            provisional=mode is DeliveryMode.EVENTUAL,
-        )
+        is_provisional = mode is DeliveryMode.EVENTUAL
+        place: Any = {"topic": request.topic, "partition": request.partition, "mode": mode}
+        return tuple(replace(one, provisional=is_provisional, **place) for one in acks)
 
     def _hand_over(self, topic: str, number: int, buffer: Buffer) -> Ack:
-        Batch.parse(buffer)
         self._counters[topic] += 1
         delivery = Delivery(topic=topic, partition=number, batches=(bytes(buffer),), live=True)
         reached = sum(one.hand_over(delivery) for one in self.subscriptions)
@@ -261,6 +220,7 @@ class MemoryBroker(MemoryGroups):
             mode=DeliveryMode.PERFORMANCE,
             topic=topic,
             partition=number,
+            term=TERM,
             id=f"{TERM}-{self._counters[topic]}",
             subscribers=reached,
         )
@@ -269,64 +229,40 @@ class MemoryBroker(MemoryGroups):
         self.calls.append(("fetch", request))
         await self._meet_trouble()
         partition = self.partition(request.topic, request.partition)
-        if request.offset > partition.end:
-            raise OffsetOutOfRange(offset=request.offset, start=0, end=partition.end)
-        if request.wait_ms and request.offset == partition.end:
-            await asyncio.sleep(request.wait_ms / 1_000)
-        batches: list[bytes] = []
-        for batch in partition.from_offset(request.offset):
-            if batches and sum(map(len, batches)) + len(batch) > request.bytes_max:
-                break
-            batches.append(batch)
-        return FetchResult(
-            start_offset=Offset(0),
-            end_offset=partition.end,
-            batches=tuple(batches),
-            expired=expired_among(batches, now=self.now),
-        )
+        return await partition.fetch(request, now=self.now)
 
     async def find_offset(self, topic: str, partition: int, start: Start) -> Offset:
         await self._meet_trouble()
-        found = self.partition(topic, partition)
-        match start.place:
-            case Place.EARLIEST:
-                return Offset(0)
-            case Place.LATEST:
-                return found.end
-            case Place.OFFSET:
-                return Offset(start.value)
-            case Place.TIMESTAMP:
-                for buffer in found.batches:
-                    batch = Batch.trusted(buffer)
-                    if batch.append_time >= start.value:
-                        return batch.base_offset
-                return found.end
+        return self.partition(topic, partition).offset_of(start)
 
     async def subscribe(self, interests: Sequence[Interest]) -> MemorySubscription:
         await self._meet_trouble()
         subscription = MemorySubscription(self)
-        self.subscriptions.append(subscription)
         await subscription.add(interests)
+        self.subscriptions.append(subscription)
         return subscription
 
     async def open_producer(self, name: str | None = None) -> Producer:
         await self._meet_trouble()
+        check_producer(name)
         if name is not None and name in self._producers:
             number, epoch = self._producers[name]
             self._producers[name] = number, epoch + 1
             return Producer(id=ProducerId(number), epoch=Epoch(epoch + 1))
-        number = 7 + len(self._producers)
+        number = 7 + len(self._producers) + (0 if name is None else NAMED_FROM)
         self._producers[name or str(number)] = number, 0
         return Producer(id=ProducerId(number), epoch=Epoch(0))
 
     async def create_topic(self, name: str, *, partitions: int, config: TopicConfig) -> TopicInfo:
         self.calls.append(("create_topic", name, partitions, config))
         await self._meet_trouble()
-        if not name.isidentifier():
-            raise InvalidArgument(f"{name!r} is no name for a topic")
-        if name in self.topics:
+        check_topic(name, partitions, config)
+        topic = self.topics.get(name)
+        if topic is None:
+            self._made += 1
+            topic = self.topics[name] = MemoryTopic(self._made, name, partitions, config)
+        elif (len(topic.partitions), topic.config) != (partitions, config):
             raise AlreadyExists(f"there is a topic {name!r} already")
-        topic = self.topics[name] = MemoryTopic(len(self.topics) + 1, name, partitions, config)
         return topic.info()
 
     async def alter_topic(
@@ -335,13 +271,14 @@ class MemoryBroker(MemoryGroups):
         self.calls.append(("alter_topic", name, partitions, config))
         await self._meet_trouble()
         topic = self._topic(name)
-        more = 0 if partitions is None else partitions - len(topic.partitions)
-        topic.partitions += [MemoryPartition() for _ in range(more)]
+        check_alteration(len(topic.partitions), partitions, config)
+        topic.grow(partitions or 0)
         topic.config = config or topic.config
         return topic.info()
 
     async def delete_topic(self, name: str) -> None:
         await self._meet_trouble()
+        check_writable(name)
         del self.topics[self._topic(name).name]
 
     async def list_topics(self) -> tuple[TopicInfo, ...]:

@@ -64,6 +64,7 @@ def test_a_topic_is_made_as_it_was_asked_for() -> None:
             assert (one.number, list(one.replicas), one.leader) == (0, [1, 2, 3], 1)
             assert (one.start_offset, one.end_offset) == (0, 0)
             assert list(one.in_sync.ids) == [1, 3]
+            assert (one.trouble, three.trouble) == ("", "it has 1 of 3 replicas")
             # Where the answering node does not know, it does not pretend to.
             assert not any(
                 three.HasField(name) for name in ("leader", "start_offset", "end_offset", "in_sync")

@@ -51,7 +51,7 @@ PAIRS = [
     (api.Settlement, pb.Settlement, {}),
     (api.Settled, pb.Settled, {"code": "error", "message": "error"}),
     (api.GroupConfig, pb.GroupConfig, {}),
-    (api.GroupInfo, pb.GroupInfo, {}),
+    (api.GroupInfo, pb.GroupInfo, {"listed_lag": "lag"}),
     (api.GroupMember, pb.GroupMember, {}),
     (api.GroupPosition, pb.GroupPosition, {}),
     (api.Moved, pb.SeekGroupResponse.Moved, {}),

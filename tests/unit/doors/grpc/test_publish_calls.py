@@ -10,6 +10,7 @@ from tests.unit.doors.grpc.opened import opened, refusal, run
 
 from angarium.batch import Batch, encode, key_hash
 from angarium.errors import DiskFull, NotLeader, OutcomeUnknown
+from angarium.ids import Sequence
 from angarium.modes import DeliveryMode
 from angarium.proto.v1 import broker_pb2 as pb
 
@@ -428,17 +429,18 @@ def test_success_means_all_and_a_partial_failure_tells_which_part() -> None:
 def test_one_refused_batch_of_several_fails_the_call_and_shows_in_the_details() -> None:
     async def check() -> None:
         async with opened() as it:
-            bad = encode([b"second"])
-            bad[-9] ^= 1
-            packed = bytes(encode([b"first"]) + bad + encode([b"third"]))
+            producer = (await it.broker.open_producer()).id
+            first = encode([b"first"], producer_id=producer)
+            gap = encode([b"second"], producer_id=producer, sequence=Sequence(5))
+            packed = bytes(first + gap + encode([b"third"]))
             refused = await refusal(
                 it.stub.PublishBatch(
                     pb.PublishBatchRequest(topic="orders", partition=0, packed=packed)
                 )
             )
-            assert refused.code == "INVALID_BATCH"
+            assert refused.code == "SEQUENCE_GAP"
             (answer,) = refused.details
-            assert [ack.error.code for ack in answer.acks] == ["", "INVALID_BATCH", ""]
+            assert [ack.error.code for ack in answer.acks] == ["", "SEQUENCE_GAP", ""]
             assert [ack.offset for ack in answer.acks] == [0, 0, 1]
 
     run(check())

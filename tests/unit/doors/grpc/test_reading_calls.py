@@ -113,10 +113,10 @@ def test_offsets_that_compaction_emptied_are_stepped_over() -> None:
         async with opened() as it:
             await stored(it, encode([b"%d" % n for n in range(10)]), encode([b"last"]))
             batches = it.broker.partition("orders", 0).batches
-            batches[0] = bytes(Batch.parse(batches[0]).retain([2, 5]))
+            batches[0] = bytearray(Batch.parse(batches[0]).retain([2, 5]))
             found, _ = await all_records(it)
             assert [one.offset for one in found] == [2, 5, 10]
-            batches[0] = bytes(Batch.parse(batches[0], compacted=True).retain([]))
+            batches[0] = bytearray(Batch.parse(batches[0], compacted=True).retain([]))
             answer = await it.stub.Fetch(pb.FetchRequest(topic="orders", bytes_max=1))
             assert (answer.next_offset, len(answer.records)) == (10, 0)
 

@@ -6,15 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from angarium.batch import NEVER, TIME_MAX, Batch, BatchBuilder, Record
-from angarium.doors.grpc.publishing import record_batches
-from angarium.doors.grpc.records import (
-    Identity,
-    add_records,
-    added,
-    single_batch,
-    times_of,
-    varint,
-)
+from angarium.doors.grpc.records import add_records, outgoing, varint
+from angarium.doors.intake import Identity
+from angarium.doors.intake.packing import record_batches
+from angarium.doors.intake.records import added, single_batch
 from angarium.ids import Epoch, ProducerId, Sequence
 from angarium.proto.v1 import broker_pb2 as pb
 
@@ -40,7 +35,7 @@ NEW_RECORDS = st.builds(
 
 
 def same(stored: Record, sent: pb.NewRecord) -> bool:
-    times = times_of(sent)
+    times = outgoing(sent)[3:]
     return (
         stored.key == (sent.key if sent.HasField("key") else None)
         and stored.value == (sent.value if sent.HasField("value") else None)
@@ -54,7 +49,7 @@ def same(stored: Record, sent: pb.NewRecord) -> bool:
 @given(NEW_RECORDS)
 def test_a_single_record_survives_the_way_in(sent: pb.NewRecord) -> None:
     identity = Identity(ProducerId(5), Epoch(6), Sequence(7))
-    batch = Batch.parse(single_batch(sent, identity))
+    batch = Batch.parse(single_batch(outgoing(sent), identity))
     (stored,) = batch
     assert same(stored, sent)
     assert (batch.producer_id, batch.epoch, batch.first_sequence) == (5, 6, 7)
@@ -64,9 +59,9 @@ def test_a_single_record_survives_the_way_in(sent: pb.NewRecord) -> None:
 @given(st.lists(NEW_RECORDS, min_size=1, max_size=20))
 def test_both_ways_of_packing_say_the_same(sent: list[pb.NewRecord]) -> None:
     builder = BatchBuilder()
-    assert all(added(builder, one) for one in sent)
+    assert all(added(builder, outgoing(one)) for one in sent)
     together = list(Batch.parse(builder.build()))
-    alone = [next(iter(Batch.parse(single_batch(one)))) for one in sent]
+    alone = [next(iter(Batch.parse(single_batch(outgoing(one))))) for one in sent]
     assert [(one.key, one.value, one.headers) for one in together] == [
         (one.key, one.value, one.headers) for one in alone
     ]
@@ -76,7 +71,7 @@ def test_both_ways_of_packing_say_the_same(sent: list[pb.NewRecord]) -> None:
 @settings(max_examples=80)
 @given(st.lists(NEW_RECORDS, min_size=1, max_size=20), st.integers(1, 2_000))
 def test_a_record_survives_the_way_in_and_out(sent: list[pb.NewRecord], bytes_max: int) -> None:
-    (batch,) = map(Batch.parse, record_batches(sent, bytes_max=1 << 20))
+    (batch,) = map(Batch.parse, record_batches(list(map(outgoing, sent)), bytes_max=1 << 20))
     response = pb.FetchResponse()
     position = 0
     while position < len(batch):
@@ -101,8 +96,10 @@ def test_batches_of_records_keep_order_and_number_every_record(
 ) -> None:
     sent = [pb.NewRecord(value=bytes(size)) for size in sizes]
     identity = Identity(ProducerId(1), Epoch(0), Sequence(100))
+    records = list(map(outgoing, sent))
     batches = [
-        Batch.parse(one) for one in record_batches(sent, identity=identity, bytes_max=bytes_max)
+        Batch.parse(one)
+        for one in record_batches(records, identities=identity, bytes_max=bytes_max)
     ]
     assert [len(value or b"") for one in batches for value in one.values()] == sizes
     following = 100
@@ -114,7 +111,7 @@ def test_batches_of_records_keep_order_and_number_every_record(
 
 
 def test_a_record_that_never_expires_says_nothing_about_it() -> None:
-    (stored,) = Batch.parse(single_batch(pb.NewRecord(value=b"v")))
+    (stored,) = Batch.parse(single_batch(outgoing(pb.NewRecord(value=b"v"))))
     assert stored.expires_at == NEVER
     assert stored.deliver_at == 0
 

@@ -184,7 +184,7 @@ def test_a_request_above_the_limit_is_refused_and_the_door_stays_open() -> None:
             assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
             assert it.broker.requests == []
             fitting = pb.PublishRequest(
-                topic="orders", partition=0, record=pb.NewRecord(value=bytes(4 << 20))
+                topic="orders", partition=0, record=pb.NewRecord(value=bytes((4 << 20) - 1_000))
             )
             assert (await it.stub.Publish(fitting)).ack.offset == 0
 

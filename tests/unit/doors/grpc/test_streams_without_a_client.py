@@ -8,7 +8,7 @@ from typing import Any
 import grpc.aio
 import pytest
 
-from angarium.doors.grpc.calls import streaming
+from angarium.doors.grpc.calls import Calls
 from angarium.errors import NotFound
 
 
@@ -27,7 +27,7 @@ def refused_after(error: Exception) -> list[Exception]:
         raise error
 
     refusals: Any = Refusals()
-    call: Any = streaming(handler, refusals).stream_stream
+    call: Any = Calls(refusals, message_bytes_max=1_024).streaming(handler).stream_stream
     asyncio.run(call(None, None))
     return list(refusals.refused)
 

@@ -13,7 +13,7 @@ from angarium.doors.http.graphql.execution import executed
 from angarium.doors.http.graphql.limits import GraphqlLimits
 from angarium.doors.http.graphql.resolving import Resolvers
 from angarium.doors.http.graphql.schema import schema
-from angarium.doors.partitions import TopicShapes
+from angarium.doors.intake import Intake
 from angarium.errors import NotLeader
 
 SHORT: list[tuple[str, dict[str, Any]]] = [
@@ -78,8 +78,7 @@ def prepared(query: str) -> Prepared:
 
 async def answered(ready: Prepared, variables: dict[str, Any]) -> Any:
     async with opened() as door:
-        shapes = TopicShapes(door.broker)
-        resolvers = Resolvers(door.broker, None, shapes, door.door.lanes)
+        resolvers = Resolvers(Intake(door.broker), None)
         first = await executed(schema(), ready, resolvers, variables=variables, operation=None)
         door.broker.trouble = NotLeader("an election")
         troubled = await executed(schema(), ready, resolvers, variables=variables, operation=None)

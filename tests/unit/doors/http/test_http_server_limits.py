@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from itertools import chain, repeat
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.unit.doors.http.opened_http import eventually, opened, request_bytes, run
 
 from angarium.doors.http import HttpLimits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tests.unit.doors.http.opened_http import Wire
 
 RECORDS = "/v1/topics/orders/records?partition=0"
 
@@ -33,7 +41,7 @@ def test_a_request_may_come_byte_by_byte_and_in_chunks() -> None:
                 await wire.say(bytes([byte]))
             assert (await wire.hear()).status == 200
             await wire.say(
-                f"POST {RECORDS} HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\n"
+                f"POST {RECORDS} HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n"
                 "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n".encode()
             )
             assert (await wire.hear()).json["offset"] == 1
@@ -89,6 +97,7 @@ def test_a_connection_is_closed_when_the_client_wants_it() -> None:
         (b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\nHost: a\r\n\r\n", 431),
         (b"GET / HTTP/1.1\r\nHost: a\r\n" + b"a: b\r\n" * 200 + b"\r\n", 431),
         (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999\r\n\r\n", 413),
+        (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Encoding: gzip\r\nContent-Length: 9\r\n\r\n", 415),
         (
             b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
             b"fffffff\r\n" + b"a" * 5_000_000,
@@ -149,14 +158,110 @@ def test_a_request_that_takes_too_long_is_answered_as_one_whose_outcome_is_unkno
 def test_one_connection_too_many_is_told_so() -> None:
     async def story() -> None:
         async with opened(HttpLimits(connections_max=2)) as door:
-            held = [await door.connect(), await door.connect()]
-            for wire in held:
-                assert (await door.ask("GET", "/v1/topics", wire=wire)).status == 200
+            door.broker.hang = asyncio.Event()
+            held = [asyncio.create_task(door.ask("GET", "/v1/topics")) for _ in range(2)]
+            await eventually(lambda: door.door.server.requests == 2)
             answer = await (await door.connect()).hear()
             assert (answer.status, answer.json["limit"]) == (503, "connections_max")
-            held[0].writer.close()
-            await eventually(lambda: len(door.door.server.connections) < 2)
+            door.broker.hang.set()
+            assert [(await one).status for one in held] == [200, 200]
+
+    run(story())
+
+
+def test_connections_that_say_nothing_shut_nobody_out() -> None:
+    async def story() -> None:
+        async with opened(HttpLimits(connections_max=3)) as door:
+            first, second, third = [await door.connect() for _ in range(3)]
+            for wire in (second, first, third):
+                assert (await door.ask("GET", "/v1/topics", wire=wire)).status == 200
+                answered = time.monotonic()
+                await eventually(lambda: time.monotonic() > answered + 0.01)  # noqa: B023
             assert (await door.ask("GET", "/v1/topics")).status == 200
+            assert await second.is_closed(), "it had waited the longest"
+            assert (await door.ask("GET", "/v1/topics", wire=first)).status == 200
+
+    run(story())
+
+
+async def say_all(wire: Wire, parts: Iterable[bytes]) -> None:
+    for part in parts:
+        await wire.say(part)
+
+
+CHUNKED = (
+    f"POST {RECORDS} HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n"
+    "Transfer-Encoding: chunked\r\n\r\n"
+).encode()
+STREAM = request_bytes("GET", "/v1/topics/orders/stream")
+ASKED = request_bytes("GET", "/v1/topics")
+
+
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [
+        pytest.param(CHUNKED, b"4000\r\n" + b"a" * 0x4000 + b"\r\n", id="data"),
+        pytest.param(CHUNKED + b"1;", b"a" * 0x4000, id="an extension"),
+        pytest.param(CHUNKED, b"1;" + b"a" * 0x4000 + b"\r\nx\r\n", id="extensions"),
+        pytest.param(CHUNKED + b"0\r\nA: ", b"a" * 0x4000, id="a trailer"),
+        pytest.param(CHUNKED + b"0\r\n", b"Abc: def\r\n" * 1_000, id="trailers"),
+        pytest.param(ASKED + CHUNKED + b"1;", b"a" * 0x4000, id="sent ahead"),
+        pytest.param(STREAM + CHUNKED + b"1;", b"a" * 0x4000, id="during a stream"),
+        pytest.param(STREAM, b"\r\n" * 0x2000, id="nothing during a stream"),
+    ],
+)
+def test_a_body_without_end_is_not_read_without_end(first: bytes, again: bytes) -> None:
+    async def story() -> None:
+        async with opened(HttpLimits(body_bytes_max=64 << 10)) as door:
+            wire = await door.connect()
+            # What the kernel takes without anybody reading is some megabytes.
+            said = chain([first], repeat(again, 10_000))
+            with pytest.raises(ConnectionError):
+                await say_all(wire, said)
+            await eventually(lambda: not door.door.server.connections)
+            assert (await door.ask("GET", "/v1/topics")).status == 200
+
+    run(story())
+
+
+def test_a_stream_is_not_spoilt_by_what_its_client_says() -> None:
+    async def story() -> None:
+        async with opened() as door:
+            wire = await door.connect()
+            await wire.say(STREAM + ASKED + b"this is no request\r\n\r\n")
+            assert (await wire.hear(has_body=False)).status == 200
+            await door.ask("POST", RECORDS, {"value": "heard"})
+            assert b"heard" in await wire.reader.readuntil(b"heard")
+            wire.writer.close()
+            await eventually(lambda: not door.door.server.streams)
+
+    run(story())
+
+
+def test_a_request_of_which_half_was_sent_ahead_is_answered() -> None:
+    async def story() -> None:
+        async with opened() as door:
+            said = request_bytes("POST", RECORDS, {"value": "x"})
+            for cut in (10, len(said) - 3):
+                wire = await door.connect()
+                await wire.say(said + said[:cut])
+                assert (await wire.hear()).status == 200
+                await wire.say(said[cut:])
+                assert (await wire.hear()).status == 200
+
+    run(story())
+
+
+def test_half_a_request_that_was_sent_ahead_is_held_to_its_time() -> None:
+    async def story() -> None:
+        limits = HttpLimits(head_seconds_max=0.1, body_seconds_max=0.1)
+        async with opened(limits) as door:
+            said = request_bytes("POST", RECORDS, {"value": "x"})
+            for cut in (10, len(said) - 3):
+                wire = await door.connect()
+                await wire.say(said + said[:cut])
+                assert (await wire.hear()).status == 200
+                assert (await wire.hear()).status == 408
 
     run(story())
 

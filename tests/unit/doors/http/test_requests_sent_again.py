@@ -11,7 +11,8 @@ from tests.unit.doors.http.opened_http import Opened, eventually, opened, run
 
 from angarium import api
 from angarium.batch import Batch
-from angarium.doors.http.once import KEY_BYTES_MAX, Once
+from angarium.doors.http.once import KEY_BYTES_MAX
+from angarium.doors.intake.once import Once
 from angarium.machine.keys import KEYED_FROM
 from angarium.modes import DeliveryMode
 
@@ -113,7 +114,7 @@ def test_records_under_keys_wait_together_and_stay_batches_of_their_own() -> Non
             others += [
                 asyncio.create_task(door.ask("POST", target, {"value": "y"})) for _ in range(20)
             ]
-            await eventually(lambda: door.door.lanes.waiting_records == 40)
+            await eventually(lambda: door.door.intake.lanes.waiting_records == 40)
             door.broker.hang.set()
             await asyncio.gather(first, *others)
             assert len(door.broker.requests) == 2
@@ -155,9 +156,9 @@ def test_a_request_that_is_cut_into_several_batches_gives_each_its_own_identity(
 
 def test_the_same_records_in_another_cut_are_another_request() -> None:
     once = Once(b"key", b"content")
-    assert once.identity(0, 10) != once.identity(0, 5)
-    assert once.identity(0, 10).producer_id == once.identity(0, 5).producer_id
-    assert once.identity(1, 5).producer_id != once.identity(0, 5).producer_id
+    assert once.at(0, 0, 10) != once.at(0, 0, 5)
+    assert once.at(0, 0, 10).producer_id == once.at(0, 0, 5).producer_id
+    assert once.at(1, 0, 5).producer_id != once.at(0, 0, 5).producer_id
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,7 @@ def test_records_that_wait_together_travel_together_and_each_learns_its_offset()
                 )
                 for number in range(1, 30)
             ]
-            await eventually(lambda: door.door.lanes.waiting_records == 29)
+            await eventually(lambda: door.door.intake.lanes.waiting_records == 29)
             door.broker.hang.set()
             answers = [await one for one in (first, *others)]
             assert len(door.broker.requests) == 2
@@ -260,7 +260,7 @@ def test_a_publish_that_was_passed_on_says_who_leads() -> None:
         b'{"value": "a"} trailing',
         b'{"value": "\xff"}',
         b'{"vlaue": "a"}',
-        b'{"value": 1}',
+        b'{"key": 1}',
         b'{"value": "a", "value_base64": "YQ=="}',
         b'{"value_base64": "a"}',
         b"[" * 5_000,

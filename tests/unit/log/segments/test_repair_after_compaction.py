@@ -137,3 +137,33 @@ def test_a_lost_segment_is_not_mended_by_a_peer_at_another_stage(until: int) -> 
     with pytest.raises(CorruptData, match="compacted"):
         mend(log, peer, log.damage[0])
     assert log.damage
+
+
+def with_neighbouring_gaps(segment_bytes: int) -> tuple[SimulatedDisk, PartitionLog]:
+    """Return a log with two gaps side by side, and a record behind them that is superseded."""
+    disk = SimulatedDisk(random.Random(1))
+    config = SegmentConfig(segment_bytes=segment_bytes, index_bytes=300, preallocate_bytes=512)
+    log = PartitionLog.open(disk, FOLDER, config)
+    for number in range(60):
+        batch = encode([b"%d" % number], keys=[b"key %d" % (number if number != 30 else 20)])
+        end = log.end_offset
+        stamp(batch, base_offset=end, term=Term(1), append_time=Micros(end + 1))
+        log.append([batch])
+        if number == 10:
+            log.skip_to(Offset(13))
+            log.skip_to(Offset(15))
+    compact(log, 50)
+    return disk, log
+
+
+def test_gaps_that_only_the_peer_has_made_one_do_not_fit() -> None:
+    """The one rewrote the segment with the gaps; in the other nothing of it was superseded."""
+    (disk, log), (_, peer) = with_neighbouring_gaps(1_500), with_neighbouring_gaps(4_000)
+    assert contents(log) == contents(peer)
+    segment = log.segments.at(Offset(11))
+    disk.flip_bit(file_name(FOLDER, segment.base_offset, SEGMENT), 3 * 180)
+    log.verify_segment(segment.base_offset)
+    (damage,) = log.damage
+    assert damage.from_offset <= 11 < 15 <= damage.to_offset
+    with pytest.raises(CorruptData, match="not those that were there"):
+        mend(log, peer, damage)

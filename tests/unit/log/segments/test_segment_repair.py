@@ -12,6 +12,7 @@ from angarium.ids import Buffer, Offset
 from angarium.log.scrub import Scrub
 from angarium.log.segments import PartitionLog, SegmentConfig, SegmentDamage
 from angarium.log.segments.frames import frame_at
+from angarium.log.segments.names import FOOTER, file_name
 from angarium.testing.disk import SimulatedDisk
 
 CONFIG = SegmentConfig(segment_bytes=1500, index_bytes=300, preallocate_bytes=256)
@@ -88,6 +89,22 @@ def test_several_damages_in_one_segment_are_mended_one_by_one(
         disk.flip_bit("p/00000000000000000000.seg", position)
     assert len([damage for damage in Scrub(log) if damage]) == 3
     assert mend(log, peer) == 3
+    assert contents(log) == contents(peer)
+
+
+def test_a_segment_that_breaks_after_damage_was_found_in_it_is_mended(
+    disk: SimulatedDisk, peer: PartitionLog
+) -> None:
+    log = filled("p", disk)
+    disk.flip_bit("p/00000000000000000000.seg", 700)
+    assert any(Scrub(log))
+    disk.flip_bit("p/00000000000000000000.seg", 100)
+    disk.remove(file_name("p", Offset(0), FOOTER))
+    next(iter(log.segments)).index = None  # as if many others had been read since
+    with pytest.raises(CorruptData):
+        log.read(Offset(0), 400)
+    assert [one.from_offset for one in log.damage] == [0]
+    mend(log, peer)
     assert contents(log) == contents(peer)
 
 

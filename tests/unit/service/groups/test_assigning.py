@@ -11,16 +11,14 @@ from tests.unit.service.groups.consuming import WAIT_S, on_a_loop
 from angarium.service.groups.assigning import PAIRS_MAX, Assigning
 
 if TYPE_CHECKING:
-    from angarium.machine.catalog.topics import Topics
+    from collections.abc import Callable
+
+    from angarium.machine.catalog import Topic
 
 
-def topics_of(**sizes: int) -> Topics:
-    by_id = {
-        number: SimpleNamespace(groups=tuple(range(size)))
-        for number, size in enumerate(sizes.values())
-    }
-    by_name = {name: number for number, name in enumerate(sizes)}
-    return cast("Topics", SimpleNamespace(by_id=by_id, by_name=by_name))
+def topics_of(**sizes: int) -> Callable[[str], Topic | None]:
+    known = {name: SimpleNamespace(groups=tuple(range(size))) for name, size in sizes.items()}
+    return cast("Callable[[str], Topic | None]", known.get)
 
 
 def test_topics_that_all_consume_are_shared_out_together() -> None:

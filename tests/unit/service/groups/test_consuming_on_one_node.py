@@ -25,6 +25,7 @@ from tests.unit.service.groups.consuming import (
 )
 
 from angarium.api import GroupConfig, Held, Place, Settled, Start, Verb
+from angarium.api.groups import RANGES_MAX
 from angarium.errors import (
     AlreadyExists,
     GroupFenced,
@@ -34,7 +35,6 @@ from angarium.errors import (
 )
 from angarium.kinds import GroupKind
 from angarium.machine.commands import Configure
-from angarium.wire.operations import RANGES_MAX
 from angarium.wire.operations.members import GroupWishHeader, SettleFor
 
 if TYPE_CHECKING:
@@ -341,11 +341,11 @@ async def test_at_its_bounds_a_group_says_which_one_it_is(tmp_path: Path) -> Non
         configured: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         led.replica.partition.submit(
             Configure(limits=limits),
-            now=service.groups.host.node.now(),
+            now=service.groups.host.around.now(),
             reply=configured.set_result,
         )
         led.replica.process()
-        service.groups.host.node.wake()
+        service.groups.host.around.carry_on()
         await configured
         consumption = await consume(service)
         with pytest.raises(LimitExceeded, match="members_max"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.unit.service.groups.consuming import (
     WAIT_S,
     about,
@@ -23,6 +24,7 @@ from angarium.api import FetchRequest, GroupConfig, TopicConfig, Verb
 from angarium.batch import Batch
 from angarium.errors import NotFound, NotLeader
 from angarium.ids import Offset
+from angarium.kinds import GroupKind, Poison
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,6 +86,32 @@ async def test_the_last_attempt_makes_a_dead_letter_that_tells_its_story(tmp_pat
         )
         await wait_for_floor(service, 2)
         await consumption.close()
+
+
+@pytest.mark.parametrize("kind", [GroupKind.QUEUE, GroupKind.KEY, GroupKind.STREAM])
+def test_what_is_rejected_is_a_dead_letter_at_once_whatever_the_settings(
+    tmp_path: Path, kind: GroupKind
+) -> None:
+    @on_a_loop
+    async def story(folder: Path) -> None:
+        async with one_topic(folder) as service:
+            await publish(service, [b"bad", b"good"], key=b"k")
+            config = GroupConfig(max_attempts=9, backoff_min_ms=60_000, poison=Poison.RETRY)
+            consumption = await consume(service, config=config, kind=kind)
+            handed = await next_of(consumption)
+            await settle(consumption, about(0, verb=Verb.REJECT, reason="never"))
+            (letter,) = await letters(service, 1)
+            headers = dict(letter.headers)
+            assert (letter.value, headers["angarium-dlq-attempts"]) == (b"bad", b"1")
+            assert headers["angarium-dlq-reason"] == b"never"
+            if kind is not GroupKind.QUEUE:  # taken back behind it, or kept until it is gone
+                handed = await next_of(consumption)
+            assert 1 in offsets(handed)
+            await settle(consumption, about(1))
+            await wait_for_floor(service, 2)
+            await consumption.close()
+
+    story(tmp_path)
 
 
 @on_a_loop

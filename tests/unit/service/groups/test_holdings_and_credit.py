@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from angarium.api import Settlement, Verb
+from angarium.lending.flat import records_in, tightened, without
 from angarium.service.groups.credit import spread
-from angarium.service.groups.flat import records_in, tightened, without
 from angarium.service.groups.holdings import Holdings
 
 

@@ -69,6 +69,7 @@ async def test_a_description_shows_members_positions_and_lag(tmp_path: Path) -> 
         await settle(consumption, about(0, 1, 7), config)
         (listed,) = await service.list_groups()
         assert (listed.name, listed.kind, listed.positions) == ("workers", GroupKind.QUEUE, ())
+        assert (listed.lag, listed.lag_ms) == (7, None)
         info = await service.describe_group("workers")
         (member,) = info.members
         assert (member.name, member.pending) == ("me", 6)
@@ -182,11 +183,11 @@ async def trim(service: Service, offset: int) -> None:
     applied: asyncio.Future[object] = asyncio.get_running_loop().create_future()
     replica.partition.submit(
         Trim(start_offset=Offset(offset)),
-        now=service.groups.host.node.now(),
+        now=service.groups.host.around.now(),
         reply=applied.set_result,
     )
     replica.process()
-    service.groups.host.node.wake()
+    service.groups.host.around.carry_on()
     async with asyncio.timeout(WAIT_S):
         await applied
 

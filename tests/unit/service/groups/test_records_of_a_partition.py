@@ -13,10 +13,10 @@ from angarium.batch.encoding import encode
 from angarium.batch.hashing import key_hash
 from angarium.batch.layout import NEVER
 from angarium.ids import Micros, Offset, Term
+from angarium.lending.limits import PARCEL_BYTES
+from angarium.lending.records import LogRecords
 from angarium.log.memory_disk import MemoryDisk
 from angarium.log.segments import PartitionLog, SegmentConfig
-from angarium.service.groups.limits import PARCEL_BYTES
-from angarium.service.groups.records import LogRecords
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

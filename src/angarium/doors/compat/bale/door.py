@@ -9,13 +9,14 @@ from angarium.doors.compat.bale.schema import SCHEMA
 from angarium.doors.compat.bale.subjects import Subjects
 from angarium.doors.compat.listening import Listener
 from angarium.doors.compat.pacing import paced
-from angarium.doors.http.records import readable, records_of
+from angarium.doors.feeds.feed import TopicFeed
 from angarium.doors.patience import patient
 
 if TYPE_CHECKING:
     from angarium.api import Subscription
     from angarium.doors.compat.bale.subjects import SubjectBroker
     from angarium.doors.compat.listening import Context
+    from angarium.doors.grpc.limits import GrpcLimits
 
 _published = SCHEMA["PublishResponse"]
 _message = SCHEMA["MessageResponse"]
@@ -31,6 +32,7 @@ class BaleDoor:
         host: str,
         port: int,
         metrics: BaleMetrics | None = None,
+        limits: GrpcLimits | None = None,
     ) -> None:
         self._subjects = Subjects(paced(patient(broker)))
         self._metrics = metrics or BaleMetrics()
@@ -42,7 +44,7 @@ class BaleDoor:
             "IncIdx": self._inc_idx,
         }
         self._listener = Listener(
-            SCHEMA, handlers, host=host, port=port, on_ended=self._metrics.ended
+            SCHEMA, handlers, host=host, port=port, on_ended=self._metrics.ended, limits=limits
         )
 
     async def start(self) -> int:
@@ -79,17 +81,10 @@ class BaleDoor:
             await self._listener.until_one_ends(_deliver(subscription, context))
         finally:
             metrics.subscribers -= 1
-            await subscription.close()
+            await self._listener.closings.see_to(subscription.close())
 
 
 async def _deliver(subscription: Subscription, context: Context) -> None:
-    async for delivery in subscription:
-        for buffer in delivery.batches:
-            batch = readable(buffer, topic=delivery.topic, partition=delivery.partition)
-            for record in records_of(
-                batch,
-                from_offset=delivery.from_offset,
-                expired=delivery.expired,
-                live=delivery.live,
-            ):
-                await context.write(_message(body=record.value or b"").SerializeToString())
+    async for portion in TopicFeed(subscription):
+        for record in portion.records:
+            await context.write(_message(body=record.value or b"").SerializeToString())

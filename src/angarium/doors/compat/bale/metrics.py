@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Final
 
+from angarium.doors.http.admission import Admission
 from angarium.doors.http.problems import problem
 from angarium.doors.http.routing import NoParameters, Route, Router
-from angarium.doors.http.server import HttpLimits, HttpServer, Response
 from angarium.telemetry.exposition import (
     CONTENT_TYPE,
     Family,
@@ -19,11 +19,13 @@ from angarium.telemetry.exposition import (
     exposition,
     gauge,
 )
+from angarium.wire.http import HttpLimits, HttpServer, Response
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from angarium.doors.http.server import Request
+    from angarium.wire.http import Request
+    from angarium.wire.http.messages import Answer
 
 QUANTILES: Final = (0.5, 0.9, 0.99)
 
@@ -114,15 +116,23 @@ class BaleMetrics:
 class BaleMetricsDoor:
     """Serves `GET /metrics` on each of some ports."""
 
-    def __init__(self, metrics: BaleMetrics, *, host: str, ports: Sequence[int]) -> None:
+    def __init__(
+        self,
+        metrics: BaleMetrics,
+        *,
+        host: str,
+        ports: Sequence[int],
+        admission: Admission | None = None,
+    ) -> None:
         self._metrics = metrics
+        self._admission = admission or Admission()
         self._host = host
         self._ports = ports
         summary = "The metrics of the profile."
         route = Route(method="GET", path="/metrics", handler=self._page, summary=summary)
-        router = Router([route], lists="there is GET /metrics alone")
+        self._router = Router([route], lists="there is GET /metrics alone")
         limits = HttpLimits(connections_max=CONNECTIONS_MAX)
-        self._servers = [HttpServer(router.dispatch, problem, limits) for _ in ports]
+        self._servers = [HttpServer(self._handle, problem, limits) for _ in ports]
 
     async def start(self) -> list[int]:
         """Open; return the ports."""
@@ -135,6 +145,10 @@ class BaleMetricsDoor:
         """Close."""
         for server in self._servers:
             await server.stop(grace_s)
+
+    def _handle(self, request: Request) -> Answer:
+        told = self._admission.admit(request)
+        return self._router.dispatch(request) if told is None else told
 
     def _page(self, _: Request, __: NoParameters) -> Response:
         return Response(200, exposition(self._metrics.families()), CONTENT_TYPE)

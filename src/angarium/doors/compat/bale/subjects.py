@@ -7,37 +7,29 @@ because others publish at the same time, is stored and refused: it has an offset
 
 from __future__ import annotations
 
-import asyncio
-import time
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from angarium.api import FetchRequest, Interest, Place, Start, TopicConfig
+from angarium.api import FetchRequest, Place, Start
 from angarium.batch import NEVER
+from angarium.doors import timing
 from angarium.doors.compat.listening import Refused
-from angarium.doors.http.lanes import LaneKey, Lanes
-from angarium.doors.http.records import Outgoing, readable
-from angarium.doors.partitions import TopicShapes
+from angarium.doors.feeds.records import readable
+from angarium.doors.feeds.subscriptions import subscribed_live
+from angarium.doors.intake import Intake, LaneKey, Outgoing
 from angarium.doors.patience import patiently
 from angarium.doors.status import GrpcCode
-from angarium.errors import (
-    AlreadyExists,
-    InvalidArgument,
-    NotFound,
-    OffsetOutOfRange,
-    PreconditionFailed,
-)
+from angarium.errors import InvalidArgument, NotFound, OffsetOutOfRange, PreconditionFailed
 from angarium.ids import Offset
 from angarium.modes import DeliveryMode
 
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from angarium.api import Broker, FetchResult, OffsetBroker, Subscription
-    from angarium.doors.http.lanes import Placed
+    from angarium.api import Broker, FetchResult, OffsetBroker, PassingBroker, Subscription
+    from angarium.doors.intake import Placed
 
-    class SubjectBroker(Broker, OffsetBroker, Protocol):
-        """A broker that also gives offsets away."""
+    class SubjectBroker(Broker, OffsetBroker, PassingBroker, Protocol):
+        """A broker that also gives offsets away, and hands on what passes."""
 
 
 ID_END: Final = 1 << 31
@@ -55,8 +47,7 @@ class Subjects:
 
     def __init__(self, broker: SubjectBroker) -> None:
         self._broker = broker
-        self._shapes = TopicShapes(broker)
-        self._lanes = Lanes(broker, self._shapes)
+        self._intake = Intake(broker)
         self._full: dict[str, None] = {}
 
     # --- publishing -----------------------------------------------------------------------------
@@ -70,7 +61,7 @@ class Subjects:
             await self._check_full(subject)
         expires_at: int = NEVER
         if expires_after_s:
-            expires_at = time.time_ns() // 1_000 + expires_after_s * _SECOND_MICROS
+            expires_at = timing.now() + expires_after_s * _SECOND_MICROS
         record = Outgoing(body, expires_at=expires_at)
         placed = await self._published(subject, record, DeliveryMode.CONSISTENT)
         assert placed.ack.base_offset is not None
@@ -91,17 +82,7 @@ class Subjects:
         )
 
     async def _published(self, subject: str, record: Outgoing, mode: DeliveryMode) -> Placed:
-        done: asyncio.Future[Placed | Exception] = asyncio.get_running_loop().create_future()
-
-        def settle(outcome: Placed | Exception) -> None:
-            if not done.done():
-                done.set_result(outcome)
-
-        self._lanes.publish(LaneKey(subject, _PARTITION, mode), record, settle)
-        outcome = await done
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
+        return await self._intake.published(LaneKey(subject, _PARTITION, mode), record)
 
     # --- reading --------------------------------------------------------------------------------
 
@@ -137,20 +118,14 @@ class Subjects:
     async def subscribe(self, subject: str) -> Subscription:
         """Begin with what comes from now on; a subject that is not there is made."""
         await self._check(subject)
-        interest = Interest(topic=subject, partition=_PARTITION, start=Start(Place.LATEST))
-        try:
-            return await self._broker.subscribe([interest])
-        except NotFound:
-            with suppress(AlreadyExists):  # somebody else may be faster
-                await self._broker.create_topic(subject, partitions=1, config=TopicConfig())
-            return await self._broker.subscribe([interest])
+        return await subscribed_live(self._broker, subject, from_start=False)
 
     # --- what a subject is ----------------------------------------------------------------------
 
     async def _check(self, subject: str) -> None:
         if not subject:
             raise InvalidArgument("subject is required")
-        shape = self._shapes.known(subject) or await self._shapes.of(subject)
+        shape = await self._intake.shapes.of(subject)
         if shape.partitions != 1:
             raise PreconditionFailed(
                 f"{subject!r} has {shape.partitions} partitions, and ids count up in one; clients"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from angarium.api import Broker
     from angarium.doors.compat.geo.feeds import Feed
     from angarium.doors.compat.listening import Context
+    from angarium.doors.grpc.limits import GrpcLimits
     from angarium.security import Users
 
 _KEY: Final = "authorization"
@@ -29,13 +30,23 @@ _message: Final = SCHEMA["MessageResponse"]
 class GeoDoor:
     """Serves the profile's `broker.Broker` on one address."""
 
-    def __init__(self, broker: Broker, users: Users, *, host: str, port: int) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        users: Users,
+        *,
+        host: str,
+        port: int,
+        limits: GrpcLimits | None = None,
+    ) -> None:
         broker = paced(patient(broker))
         self._broker = broker
         self._users = users
         self._publishing = GeoPublishing(broker)
         handlers = {"Publish": self._publish, "Subscribe": self._subscribe}
-        self._listener = Listener(SCHEMA, handlers, host=host, port=port, admit=self._admit)
+        self._listener = Listener(
+            SCHEMA, handlers, host=host, port=port, admit=self._admit, limits=limits
+        )
 
     async def start(self) -> int:
         """Open the door; return the port."""

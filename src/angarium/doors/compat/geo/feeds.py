@@ -15,14 +15,16 @@ from contextlib import aclosing
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from angarium.api import Interest, Place, Start, TopicConfig
+from angarium.api import Interest, Place, Start
+from angarium.doors import timing
 from angarium.doors.compat.geo.history import Source, before, history
-from angarium.errors import AlreadyExists, InvalidArgument, LimitExceeded, NotFound
+from angarium.doors.feeds.subscriptions import found
+from angarium.errors import InvalidArgument, LimitExceeded, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
-    from angarium.api import Broker, Delivery, Subscription, TopicInfo
+    from angarium.api import Broker, Delivery, Subscription
     from angarium.doors.compat.geo.history import Sent
     from angarium.doors.compat.geo.publishing import GeoPublishing
 
@@ -52,32 +54,24 @@ async def begun(broker: Broker, publishing: GeoPublishing, topics: Mapping[str, 
     if len(topics) > TOPICS_MAX:
         raise LimitExceeded("topics_max", f"a subscription has up to {TOPICS_MAX} topics")
     sources: list[Source] = []
-    latest_us = time.time_ns() // 1_000 + AHEAD_US_MAX
+    latest_us = timing.now() + AHEAD_US_MAX
     for topic, after_us in sorted(topics.items()):
-        info = await _described(broker, topic)
+        if not topic:
+            raise InvalidArgument("topic is required")
+        info, is_new = await found(broker, topic)
+        # Of a new one nobody has seen anything, whatever they say.
+        seen_us = 0 if is_new else max(after_us, 0)
         for one in info.partitions:
             source = Source(
                 len(sources),
                 topic,
                 one.number,
                 await publishing.ids_of(info.id, one.number),
-                after_us=max(after_us, 0) if after_us <= latest_us else None,
+                after_us=seen_us if seen_us <= latest_us else None,
             )
             await source.find_start(broker)
             sources.append(source)
     return Feed(broker, sources)
-
-
-async def _described(broker: Broker, topic: str) -> TopicInfo:
-    if not topic:
-        raise InvalidArgument("topic is required")
-    try:
-        return await broker.describe_topic(topic)
-    except NotFound:
-        try:
-            return await broker.create_topic(topic, partitions=1, config=TopicConfig())
-        except AlreadyExists:  # somebody else was faster
-            return await broker.describe_topic(topic)
 
 
 class Feed:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
-from angarium.doors.compat.hermes.feeds import begun
+from angarium.doors.compat.hermes.feeds import acknowledge, begun, messages
 from angarium.doors.compat.hermes.joining import Joining
 from angarium.doors.compat.hermes.publishing import HermesPublishing
 from angarium.doors.compat.hermes.schema import SCHEMA
@@ -19,9 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from angarium.api import GroupBroker
-    from angarium.doors.compat.hermes.feeds import Feed, HermesBroker
     from angarium.doors.compat.listening import Context
-    from angarium.doors.http.lanes import Placed
+    from angarium.doors.feeds.feed import Feed
+    from angarium.doors.feeds.subscriptions import LiveBroker
+    from angarium.doors.grpc.limits import GrpcLimits
+    from angarium.doors.intake import Placed
 
 HINT_KEY: Final = "x-leader-hint"
 STREAM_WAITING_MAX: Final = 4_096
@@ -38,16 +39,17 @@ class HermesDoor:
 
     def __init__(
         self,
-        broker: HermesBroker,
+        broker: LiveBroker,
         groups: GroupBroker,
         *,
         host: str,
         port: int,
-        leader_hint: Callable[[str, int], str | None] | None = None,
+        leader_hint: Callable[[str], str | None] | None = None,
         joining: Joining | None = None,
+        limits: GrpcLimits | None = None,
     ) -> None:
-        """Prepare; `leader_hint` returns the listener of the node that leads a partition, None if
-        that is this node or nobody knows."""
+        """Prepare; `leader_hint` returns the listener of the node that leads a topic, None if that
+        is this node, if nobody knows, or if the topic's partitions have several."""
         broker = paced(patient(broker))
         self._broker = broker
         self._groups = patient(groups)
@@ -61,7 +63,7 @@ class HermesDoor:
             "Subscribe": self._subscribe,
             "Join": self._join,
         }
-        self._listener = Listener(SCHEMA, handlers, host=host, port=port)
+        self._listener = Listener(SCHEMA, handlers, host=host, port=port, limits=limits)
 
     async def start(self) -> int:
         """Open the door; return the port."""
@@ -74,21 +76,22 @@ class HermesDoor:
     # --- publishing -----------------------------------------------------------------------------
 
     async def _publish(self, request: Any, context: Context) -> Any:
-        partition = await self._publishing.publish(request.topic, request.payload, request.mode)
-        await self._tell_leader(context, request.topic, partition)
+        await self._publishing.publish(request.topic, request.payload, request.mode)
+        await self._tell_leader(context, request.topic)
         return _DONE
 
     async def _publish_batch(self, request: Any, context: Context) -> Any:
-        partition = await self._publishing.publish_batch(
-            request.topic, request.payloads, request.mode
-        )
-        await self._tell_leader(context, request.topic, partition)
+        await self._publishing.publish_batch(request.topic, request.payloads, request.mode)
+        await self._tell_leader(context, request.topic)
         return _DONE
 
     async def _publish_stream(self, requests: AsyncIterator[bytes], context: Context) -> Any:
+        # At once, as there: its clients wait for the headers before they say anything. Which topic
+        # it is about is not known yet, so who leads is told at the end.
+        await context.send_initial_metadata(())
         tally = Tally()
         publishing, done = self._publishing, tally.count
-        topic, partition = "", 0
+        topic = ""
         async for data in requests:
             request = _request_of(data)
             if tally.waiting >= STREAM_WAITING_MAX:
@@ -96,14 +99,12 @@ class HermesDoor:
             tally.waiting += 1
             topic = request.topic
             try:
-                known = publishing.begin_known(topic, request.payload, request.mode, done)
-                if known is None:
-                    known = await publishing.begin(topic, request.payload, request.mode, done)
-                partition = known
+                if not publishing.begin_known(topic, request.payload, request.mode, done):
+                    await publishing.begin(topic, request.payload, request.mode, done)
             except AngariumError as error:
                 done(error)
         await tally.has_ended()
-        await self._tell_leader(context, topic, partition)
+        context.set_trailing_metadata(self._hint(topic))
         return SCHEMA["PublishSummary"](processed_count=tally.processed, failed_count=tally.failed)
 
     # --- subscribing ----------------------------------------------------------------------------
@@ -115,10 +116,12 @@ class HermesDoor:
             raise InvalidArgument("a subscription begins with SUBSCRIBE and a topic")
         feed = await begun(self._broker, self._groups, first.topic, first.group_id)
         try:
-            await context.send_initial_metadata(self._hint(first.topic, 0))
-            await self._listener.until_one_ends(_deliver(feed, context), _listen(feed, requests))
+            await context.send_initial_metadata(self._hint(first.topic))
+            await self._listener.until_one_ends(
+                _deliver(feed, context), _listen(feed, first.topic, requests)
+            )
         finally:
-            await feed.close()
+            await self._listener.closings.see_to(feed.close())
 
     # --- the cluster ----------------------------------------------------------------------------
 
@@ -129,17 +132,17 @@ class HermesDoor:
         )
         return SCHEMA["JoinResponse"](success=not refusal, error=refusal)
 
-    async def _tell_leader(self, context: Context, topic: str, partition: int) -> None:
+    async def _tell_leader(self, context: Context, topic: str) -> None:
         """On a follower, say who leads: in headers and trailers, wherever it is looked for."""
-        hint = self._hint(topic, partition)
+        hint = self._hint(topic)
         if hint:
             context.set_trailing_metadata(hint)
             await context.send_initial_metadata(hint)
 
-    def _hint(self, topic: str, partition: int) -> tuple[tuple[str, str], ...]:
+    def _hint(self, topic: str) -> tuple[tuple[str, str], ...]:
         if self._leader_hint is None or not topic:
             return ()
-        hint = self._leader_hint(topic, partition)
+        hint = self._leader_hint(topic)
         return () if hint is None else ((HINT_KEY, hint),)
 
 
@@ -178,17 +181,16 @@ class Tally:
 
 
 async def _deliver(feed: Feed, context: Context) -> None:
-    async with aclosing(feed.messages()) as portions:
-        async for portion in portions:
-            for one in portion:
-                message = _message(
-                    id=one.id, topic=one.topic, payload=one.payload, timestamp=one.time_us * 1_000
-                )
-                await context.write(message.SerializeToString())
+    async for portion in feed:
+        for one in messages(portion):
+            message = _message(
+                id=one.id, topic=one.topic, payload=one.payload, timestamp=one.time_us * 1_000
+            )
+            await context.write(message.SerializeToString())
 
 
-async def _listen(feed: Feed, requests: AsyncIterator[bytes]) -> None:
+async def _listen(feed: Feed, topic: str, requests: AsyncIterator[bytes]) -> None:
     async for data in requests:
         request = _said_in(data)
         if request.action == "ACK":
-            await feed.acknowledge(request.ack_message_id)
+            await acknowledge(feed, topic, request.ack_message_id)

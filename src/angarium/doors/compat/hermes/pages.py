@@ -2,61 +2,65 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from msgspec import Meta
 
-from angarium.doors.compat.hermes.feeds import GROUP, begun, described
+from angarium.closing import Closings
+from angarium.doors.compat.hermes.feeds import GROUP, begun, messages
 from angarium.doors.compat.hermes.joining import Joining
+from angarium.doors.compat.hermes.lenient_json import LenientDecoder
 from angarium.doors.compat.hermes.publishing import HermesPublishing
 from angarium.doors.compat.listening import Refused
 from angarium.doors.compat.pacing import paced
+from angarium.doors.feeds.beating import beating
+from angarium.doors.feeds.subscriptions import found, subscribed_live
+from angarium.doors.http.admission import Admission
 from angarium.doors.http.events import HEADERS, HEARTBEAT
 from angarium.doors.http.graphql.endpoint import GraphqlEndpoint
 from angarium.doors.http.graphql.parameters import QueryParameters
 from angarium.doors.http.graphql.subscribing import Subscribing
-from angarium.doors.http.lanes import Lanes
 from angarium.doors.http.observing import Observing, Strangers
-from angarium.doors.http.origins import Origins
-from angarium.doors.http.problems import http_status
+from angarium.doors.http.problems import HINT_HEADER, http_status
 from angarium.doors.http.routing import NoParameters, Route, Router
-from angarium.doors.http.server import HttpLimits, HttpServer, Response
-from angarium.doors.http.server.messages import JSON
-from angarium.doors.http.server.stream import StreamCut
-from angarium.doors.http.strict_json import decoded
-from angarium.doors.partitions import TopicShapes
+from angarium.doors.intake import Intake
 from angarium.doors.patience import patient
 from angarium.errors import InvalidArgument
 from angarium.wire.error_codec import failure_of
+from angarium.wire.http import HttpLimits, HttpServer, Response
+from angarium.wire.http.messages import JSON
+from angarium.wire.http.stream import StreamCut
 
 if TYPE_CHECKING:
-    from angarium.api import GroupBroker, TopicInfo
-    from angarium.doors.compat.hermes.feeds import Feed, HermesBroker, Sent
+    from collections.abc import Callable
+
+    from angarium.api import Consumption, GroupBroker, Subscription
+    from angarium.doors.compat.hermes.feeds import Sent
+    from angarium.doors.feeds.feed import Feed
+    from angarium.doors.feeds.subscriptions import LiveBroker
     from angarium.doors.http.observing import Facts
-    from angarium.doors.http.server import Request, Stream
-    from angarium.doors.http.server.messages import Answer
+    from angarium.wire.http import Request, Stream
+    from angarium.wire.http.messages import Answer, Headers
 
 _encode: Final = msgspec.json.Encoder().encode
 _PLAIN: Final = b"text/plain; charset=utf-8"
 
 
-class PublishBody(msgspec.Struct, frozen=True):
+class PublishBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A record."""
 
-    topic: str
-    payload: str
-    mode: Annotated[int, Meta(ge=0, le=2)] = 0
+    topic: str = ""
+    payload: str = ""
+    mode: int = 0
 
 
-class BatchBody(msgspec.Struct, frozen=True):
+class BatchBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Records."""
 
-    topic: str
-    payloads: list[str]
-    mode: Annotated[int, Meta(ge=0, le=2)] = 0
+    topic: str = ""
+    payloads: list[str] = msgspec.field(default_factory=list)
+    mode: int = 0
 
 
 class SubscribeParameters(msgspec.Struct, frozen=True):
@@ -66,23 +70,33 @@ class SubscribeParameters(msgspec.Struct, frozen=True):
     group: str = ""
 
 
-class JoinBody(msgspec.Struct, frozen=True):
+class JoinBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A node that wants to take part."""
 
     node_id: str = ""
     raft_addr: str = ""
 
 
-_joined: Final = msgspec.json.Decoder(JoinBody)
-_publish: Final = msgspec.json.Decoder(PublishBody)
-_batch: Final = msgspec.json.Decoder(BatchBody)
+_joined: Final = LenientDecoder(JoinBody)
+_publish: Final = LenientDecoder(PublishBody)
+_batch: Final = LenientDecoder(BatchBody)
 
 
 class HermesSubscribing(Subscribing):
     """Subscriptions over GraphQL, to topics that are made where they are not there."""
 
-    async def _described(self, topic: str) -> TopicInfo:
-        return await described(self._broker, topic)
+    def __init__(self, broker: LiveBroker, groups: GroupBroker) -> None:
+        super().__init__(broker, groups, GROUP)
+        self._live = broker
+
+    async def subscribed(self, topic: str, *, from_start: bool) -> Subscription:
+        """Subscribe to a topic."""
+        return await subscribed_live(self._live, topic, from_start=from_start)
+
+    async def joined(self, topic: str, group: str) -> Consumption:
+        """Take part in a group."""
+        await found(self._live, topic)
+        return await super().joined(topic, group)
 
 
 class HermesHttpDoor:
@@ -90,7 +104,7 @@ class HermesHttpDoor:
 
     def __init__(
         self,
-        broker: HermesBroker,
+        broker: LiveBroker,
         groups: GroupBroker,
         *,
         host: str,
@@ -98,11 +112,16 @@ class HermesHttpDoor:
         facts: Facts | None = None,
         limits: HttpLimits | None = None,
         joining: Joining | None = None,
-        origins: tuple[str, ...] = (),
+        admission: Admission | None = None,
+        leader_hint: Callable[[str], str | None] | None = None,
     ) -> None:
-        """Prepare; `origins` are the web pages from elsewhere whose scripts may use it."""
+        """Prepare; `admission` says which hosts are ours, and which web pages may use it.
+
+        `leader_hint` returns this listener of the node that leads a topic, as at the gRPC one.
+        """
+        self._leader_hint = leader_hint
         self._joining = joining or Joining(broker, token="")
-        self._origins = Origins(origins)
+        self._admission = admission or Admission()
         broker = paced(patient(broker))
         self._broker = broker
         self._groups = patient(groups)
@@ -110,19 +129,20 @@ class HermesHttpDoor:
         self._port = port
         self._limits = limits or HttpLimits()
         self._publishing = HermesPublishing(broker)
-        shapes = TopicShapes(broker)
+        closings = Closings()
         self._graphql = GraphqlEndpoint(
-            broker,
+            Intake(broker),
             self._groups,
-            shapes,
-            Lanes(broker, shapes),
+            closings,
             name="query",
-            subscribing=HermesSubscribing(broker, self._groups, GROUP),
+            unnamed_protocol="graphql-ws",  # what its library took such clients to speak
+            hints=self._hints,
+            subscribing=HermesSubscribing(broker, self._groups),
         )
         self._observing = Observing(broker, facts or Strangers(), lambda: self.server)
         self._subscriptions = 0
         self._router = Router(self._routes(), lists="docs/reference/compat.md has a list")
-        self.server = HttpServer(self._handle, _sentence, self._limits)
+        self.server = HttpServer(self._handle, _sentence, self._limits, closings=closings)
 
     async def start(self) -> int:
         """Open the door; return the port."""
@@ -133,7 +153,7 @@ class HermesHttpDoor:
         await self.server.stop(grace_s)
 
     def _handle(self, request: Request) -> Answer:
-        told = self._origins.admit(request)
+        told = self._admission.admit(request)
         return self._router.dispatch(request) if told is None else told
 
     def _routes(self) -> list[Route]:
@@ -144,6 +164,7 @@ class HermesHttpDoor:
             ("GET", "/subscribe", self._subscribe, SubscribeParameters),
             ("POST", "/join", self._join, NoParameters),
             ("GET", "/status", observing.status, NoParameters),
+            ("POST", "/status", observing.status, NoParameters),
             ("POST", "/query", graphql.post, QueryParameters),
             ("GET", "/query", graphql.get, QueryParameters),
             ("GET", "/query/schema", graphql.sdl, NoParameters),
@@ -155,17 +176,24 @@ class HermesHttpDoor:
         ]
 
     async def _publish_one(self, request: Request, _: NoParameters) -> Response:
-        body = decoded(request.body, _publish)
-        if not body.payload:
+        body = _publish.decode(request.body)
+        if not body.topic or not body.payload:
             raise InvalidArgument("topic and payload are required")
         await self._publishing.publish(body.topic, body.payload.encode(), body.mode)
-        return Response(200, _encode({"success": True}), JSON)
+        return Response(200, _encode({"success": True}), JSON, self._hints(body.topic))
 
     async def _publish_many(self, request: Request, _: NoParameters) -> Response:
-        body = decoded(request.body, _batch)
+        body = _batch.decode(request.body)
+        if not body.topic or not body.payloads:
+            raise InvalidArgument("topic and payloads are required")
         payloads = [one.encode() for one in body.payloads]
         await self._publishing.publish_batch(body.topic, payloads, body.mode)
-        return Response(200, _encode({"count": len(payloads), "success": True}), JSON)
+        answer = {"count": len(payloads), "success": True}
+        return Response(200, _encode(answer), JSON, self._hints(body.topic))
+
+    def _hints(self, topic: str) -> Headers:
+        hint = None if self._leader_hint is None else self._leader_hint(topic)
+        return () if hint is None else ((HINT_HEADER, hint.encode()),)
 
     async def _subscribe(self, request: Request, given: SubscribeParameters) -> None:
         if not given.topic:
@@ -176,32 +204,30 @@ class HermesHttpDoor:
             with suppress(StreamCut):
                 await self._stream(feed, stream)
         finally:
-            await feed.close()
+            await self.server.closings.see_to(feed.close())
 
     async def _stream(self, feed: Feed, stream: Stream) -> None:
         self._subscriptions += 1
         name = _encode({"sub_id": f"sub-{self._subscriptions}"})
         await stream.write(b"event: connected\ndata: %b\n\n" % name)
-        beating = asyncio.create_task(self._beat(stream))
+        coming = beating(
+            aiter(feed), lambda: stream.write(HEARTBEAT), seconds=self._limits.heartbeat_seconds
+        )
         try:
-            async with aclosing(feed.messages()) as portions:
-                async for portion in portions:
-                    for one in portion:
+            async with aclosing(coming):
+                async for portion in coming:
+                    topic, partition, records, is_live, *_ = portion
+                    for record, one in zip(records, messages(portion), strict=True):
                         await stream.write(b"data: %b\n\n" % _encode(_shown(one)))
-                        # As the profile's broker does: written is delivered.
-                        await feed.acknowledge(one.id)
+                        if not is_live:
+                            # As the profile's broker does: written is delivered.
+                            offset = record.offset
+                            await feed.acknowledge(topic, partition, (offset, offset + 1))
         finally:
-            beating.cancel()
             stream.end()
 
-    async def _beat(self, stream: Stream) -> None:
-        with suppress(StreamCut):
-            while True:
-                await asyncio.sleep(self._limits.heartbeat_seconds)
-                await stream.write(HEARTBEAT)
-
     async def _join(self, request: Request, _: NoParameters) -> Response:
-        body = decoded(request.body, _joined)
+        body = _joined.decode(request.body)
         said = request.text_header(b"authorization") or ""
         try:
             refusal = await self._joining.asked(body.raft_addr, said)

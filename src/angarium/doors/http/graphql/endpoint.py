@@ -17,19 +17,21 @@ from angarium.doors.http.graphql.schema import SDL, schema
 from angarium.doors.http.graphql.sessions import PROTOCOLS, GraphqlSession
 from angarium.doors.http.graphql.subscribing import Subscribing
 from angarium.doors.http.problems import Refused
-from angarium.doors.http.server import Response, WebSocket
-from angarium.doors.http.server.messages import JSON
 from angarium.doors.http.strict_json import check_names
 from angarium.errors import AngariumError, InvalidArgument, TooLarge
+from angarium.wire.http import Response, WebSocket
+from angarium.wire.http.messages import JSON
 
 if TYPE_CHECKING:
-    from angarium.api import Broker, GroupBroker
+    from collections.abc import Callable
+
+    from angarium.api import GroupBroker
+    from angarium.closing import Closings
     from angarium.doors.http.graphql.documents import Prepared
     from angarium.doors.http.graphql.parameters import QueryParameters
     from angarium.doors.http.graphql.plans import Plan
-    from angarium.doors.http.lanes import Lanes
-    from angarium.doors.http.server.messages import Answer, Request
-    from angarium.doors.partitions import TopicShapes
+    from angarium.doors.intake import Intake
+    from angarium.wire.http.messages import Answer, Headers, Request
 
 RESPONSE_JSON: Final = b"application/graphql-response+json"
 _PLAYGROUND: Final = Path(__file__).with_name("playground.html")
@@ -55,21 +57,29 @@ class GraphqlEndpoint:
 
     def __init__(
         self,
-        broker: Broker,
+        intake: Intake,
         groups: GroupBroker | None,
-        shapes: TopicShapes,
-        lanes: Lanes,
+        closings: Closings,
         *,
         name: str = "graphql",
         subscribing: Subscribing | None = None,
         limits: GraphqlLimits | None = None,
+        unnamed_protocol: str | None = None,
+        hints: Callable[[str], Headers] | None = None,
     ) -> None:
-        """Prepare; `name` is the last part of the path, where the page finds everything."""
+        """Prepare; `name` is the last part of the path, where the page finds everything.
+
+        `unnamed_protocol` is what clients speak that name none: without it they are sent away.
+        `hints` are headers for the answer to a publish, by its topic.
+        """
         self._limits = limits or GraphqlLimits()
         self._schema = schema()
         self._documents = Documents(self._schema, self._limits)
-        self._resolvers = Resolvers(broker, groups, shapes, lanes)
-        self._subscribing = subscribing or Subscribing(broker, groups)
+        self._resolvers = Resolvers(intake, groups)
+        self._subscribing = subscribing or Subscribing(intake.broker, groups)
+        self._closings = closings
+        self._unnamed_protocol = unnamed_protocol
+        self._hints = hints
         self._page = _PLAYGROUND.read_bytes().replace(_PLACEHOLDER, name.encode())
 
     def post(self, request: Request, _: QueryParameters) -> Answer:
@@ -96,11 +106,16 @@ class GraphqlEndpoint:
     ) -> Answer:
         """Publish one record, as most mutations do, without a task for each."""
 
+        arguments: dict[str, Any] = {}
+
         def done(outcome: object) -> None:
-            request.answer(_answered(request, plan.answer(outcome)))
+            topic = arguments.get("topic")
+            headers = self._hints(topic) if self._hints is not None and topic else ()
+            request.answer(_answered(request, plan.answer(outcome), headers))
 
         try:
-            is_begun = self._resolvers.publishing.begin(done, **plan.arguments(asked.variables))
+            arguments = plan.arguments(asked.variables)
+            is_begun = self._resolvers.publishing.begin(done, **arguments)
         except Exception as error:  # each becomes an answer
             done(error)
             return None
@@ -137,7 +152,9 @@ class GraphqlEndpoint:
             documents=self._documents,
             resolvers=self._resolvers,
             subscribing=self._subscribing,
+            closings=self._closings,
             operations_max=self._limits.operations_max,
+            unnamed_protocol=self._unnamed_protocol,
         ).run()
 
     async def _several(self, request: Request) -> Response:
@@ -188,8 +205,8 @@ def _read(body: bytes | str, decoder: msgspec.json.Decoder[Any]) -> Any:
     return found
 
 
-def _answered(request: Request, answer: object) -> Response:
-    return Response(200, _encode(answer), _type(request))
+def _answered(request: Request, answer: object, headers: Headers = ()) -> Response:
+    return Response(200, _encode(answer), _type(request), headers)
 
 
 def _refused(request: Request, error: AngariumError) -> Response:

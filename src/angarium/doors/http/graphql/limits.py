@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+
+from angarium.bounds import Bounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GraphqlLimits:
+class GraphqlLimits(Bounds):
     """Bounds of a request; beyond one it is refused with RESOURCE_EXHAUSTED.
 
     Fragments count as often as they are spread, and the operations of a batch count together.
@@ -38,7 +40,3 @@ class GraphqlLimits:
 
     remembered_max: int = 1_000
     """Documents whose parsed form is kept. At the bound all are forgotten."""
-
-    def __post_init__(self) -> None:
-        for one in fields(self):
-            assert getattr(self, one.name) > 0

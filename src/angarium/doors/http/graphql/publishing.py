@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from angarium.api import PublishRequest
-from angarium.doors.http.contract_values import error_of_ack
-from angarium.doors.http.lanes import LaneKey, Placed
-from angarium.doors.http.packing import packed
-from angarium.doors.http.records import Outgoing, bytes_of
+from angarium.doors.http.records import bytes_of
+from angarium.doors.intake import LaneKey, Outgoing, Placed
+from angarium.doors.intake.acks import first_refusal, span
+from angarium.doors.intake.packing import packed
 from angarium.errors import InvalidArgument
 from angarium.modes import DeliveryMode
 
@@ -17,9 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from angarium import api
-    from angarium.api import Broker
-    from angarium.doors.http.lanes import Lanes
-    from angarium.doors.partitions import TopicShapes
+    from angarium.doors.intake import Intake
 
 
 class AckView(NamedTuple):
@@ -50,54 +46,30 @@ class PublishView(NamedTuple):
 class GraphqlPublishing:
     """Publishes one record or many."""
 
-    def __init__(self, broker: Broker, shapes: TopicShapes, lanes: Lanes) -> None:
-        self._broker = broker
-        self._shapes = shapes
-        self._lanes = lanes
+    def __init__(self, intake: Intake) -> None:
+        self._intake = intake
 
     async def publish(self, topic: str, **given: Any) -> PublishView:
         """Publish one record."""
-        done: asyncio.Future[PublishView | Exception] = asyncio.get_running_loop().create_future()
-
-        def settle(outcome: PublishView | Exception) -> None:
-            if not done.done():
-                done.set_result(outcome)
-
-        await self._shapes.of(topic)
-        if not self.begin(settle, topic, **given):
-            # There is no such topic: the publish itself decides whether it is made.
-            self.begin(settle, topic, **{**given, "partition": 0})
-        outcome = await done
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
+        record, partition, mode = _record(**given)
+        if partition is None:
+            partition = (await self._intake.shapes.of(topic)).partition_for(record.key)
+        placed = await self._intake.published(LaneKey(topic, partition, mode), record)
+        return PublishView(True, [_view(placed.ack, place=placed.place)])
 
     def begin(
         self,
         done: Callable[[PublishView | Exception], None],
         topic: str,
-        payload: str | None = None,
-        payloadBase64: str | None = None,  # noqa: N803  (the schema's names)
-        key: str | None = None,
-        keyBase64: str | None = None,  # noqa: N803
-        headers: list[dict[str, Any]] | None = None,
-        partition: int | None = None,
-        mode: str | None = None,
+        **given: Any,
     ) -> bool:
         """Publish one record and call `done` later, without a task.
 
         False, with nothing done, if somebody has to be asked first where the record goes.
         """
-        record = Outgoing(
-            bytes_of("payload", payload, payloadBase64),
-            bytes_of("key", key, keyBase64),
-            tuple(
-                (one["name"], bytes_of("value", one.get("value"), one.get("valueBase64")))
-                for one in headers or ()
-            ),
-        )
+        record, partition, mode = _record(**given)
         if partition is None:
-            shape = self._shapes.known(topic)
+            shape = self._intake.shapes.known(topic)
             if shape is None:
                 return False
             partition = shape.partition_for(record.key)
@@ -108,8 +80,7 @@ class GraphqlPublishing:
             else:
                 done(PublishView(True, [_view(outcome.ack, place=outcome.place)]))
 
-        chosen = None if mode is None else DeliveryMode[mode]
-        self._lanes.publish(LaneKey(topic, partition, chosen), record, settle)
+        self._intake.lanes.publish(LaneKey(topic, partition, mode), record, settle)
         return True
 
     async def publish_batch(
@@ -129,28 +100,45 @@ class GraphqlPublishing:
             Outgoing(value, bytes_of("key", key, None))
             for value, key in zip(values, keys or [None] * len(values), strict=True)
         ]
-        shape = await self._shapes.of(topic)
+        shape = await self._intake.shapes.of(topic)
         per_partition, _ = packed(records, shape, partition=partition)
-        chosen = None if mode is None else DeliveryMode[mode]
-        answers = await asyncio.gather(
-            *(
-                self._broker.publish(
-                    PublishRequest(topic=topic, partition=number, batches=batches, mode=chosen)
-                )
-                for number, batches in per_partition.items()
-            )
-        )
-        acks = [ack for answer in answers for ack in answer]
-        for ack in acks:
-            if ack.code:
-                raise error_of_ack(ack)
+        acks: list[api.Ack] = []
+        for answer in await self._intake.publish_each(topic, per_partition, _mode(mode)):
+            if isinstance(answer, Exception):
+                raise answer
+            acks += answer
+        refusal = first_refusal(acks)
+        if refusal is not None:
+            raise refusal
         return PublishView(True, [_view(ack) for ack in acks])
+
+
+def _record(
+    payload: str | None = None,
+    payloadBase64: str | None = None,  # noqa: N803  (the schema's names)
+    key: str | None = None,
+    keyBase64: str | None = None,  # noqa: N803
+    headers: list[dict[str, Any]] | None = None,
+    partition: int | None = None,
+    mode: str | None = None,
+) -> tuple[Outgoing, int | None, DeliveryMode | None]:
+    """Return the record that a mutation has, and where and how it wants it published."""
+    pairs = tuple(
+        (one["name"], bytes_of("value", one.get("value"), one.get("valueBase64")))
+        for one in headers or ()
+    )
+    value, name = bytes_of("payload", payload, payloadBase64), bytes_of("key", key, keyBase64)
+    return Outgoing(value, name, pairs), partition, _mode(mode)
+
+
+def _mode(name: str | None) -> DeliveryMode | None:
+    return None if name is None else DeliveryMode[name]
 
 
 def _values(texts: list[str] | None, in_base64: list[str] | None) -> list[bytes | None]:
     if texts and in_base64:
         raise InvalidArgument("payloads and payloadsBase64 exclude each other")
-    if not texts and not in_base64:
+    if texts is None and in_base64 is None:
         raise InvalidArgument("there is nothing to publish")
     return [bytes_of("payloads", None, one) for one in in_base64 or ()] or [
         one.encode() for one in texts or ()
@@ -158,16 +146,11 @@ def _values(texts: list[str] | None, in_base64: list[str] | None) -> list[bytes 
 
 
 def _view(ack: api.Ack, *, place: int | None = None) -> AckView:
-    offset: int | None = ack.base_offset
-    after: int | None = ack.next_offset
-    if place is not None and offset is not None:
-        offset, after = offset + place, offset + place + 1
     return AckView(
         ack.topic,
         ack.partition,
         ack.mode,
-        offset,
-        after,
+        *span(ack, place),
         ack.append_time,
         ack.provisional,
         ack.duplicate,

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+import msgspec
 
 from angarium.api import FetchRequest, GroupConfig, Place, Start, TopicConfig
+from angarium.doors.feeds.records import readable, records_of
 from angarium.doors.http.graphql.measuring import RECORDS_MAX
 from angarium.doors.http.graphql.publishing import GraphqlPublishing
-from angarium.doors.http.records import readable, records_of
 from angarium.errors import InvalidArgument, NotFound
 from angarium.ids import Offset
-from angarium.kinds import GroupKind
-from angarium.modes import DeliveryMode
 from angarium.wire.errors import UnsupportedOperation
 
 if TYPE_CHECKING:
@@ -20,10 +21,11 @@ if TYPE_CHECKING:
 
     from graphql import GraphQLResolveInfo
 
-    from angarium.api import Broker, GroupBroker
+    from angarium.api import GroupBroker
     from angarium.batch import Record
-    from angarium.doors.http.lanes import Lanes
-    from angarium.doors.partitions import TopicShapes
+    from angarium.doors.intake import Intake
+
+C = TypeVar("C", bound=msgspec.Struct)
 
 WAIT_MS_MAX: Final = 30_000
 
@@ -100,13 +102,11 @@ class Page(NamedTuple):
 class Resolvers:
     """The fields of Query and Mutation, by their names."""
 
-    def __init__(
-        self, broker: Broker, groups: GroupBroker | None, shapes: TopicShapes, lanes: Lanes
-    ) -> None:
-        self._broker = broker
+    def __init__(self, intake: Intake, groups: GroupBroker | None) -> None:
+        self._broker = intake.broker
         self._groups = groups
-        self._shapes = shapes
-        publishing = self.publishing = GraphqlPublishing(broker, shapes, lanes)
+        self._shapes = intake.shapes
+        publishing = self.publishing = GraphqlPublishing(intake)
         self.fields: dict[str, Callable[..., Awaitable[object]]] = {
             "health": self._health,
             "topics": self._topics,
@@ -188,7 +188,7 @@ class Resolvers:
         self, name: str, partitions: int, config: dict[str, Any] | None = None
     ) -> object:
         topic = await self._broker.create_topic(
-            name, partitions=partitions, config=_topic_config(config or {})
+            name, partitions=partitions, config=_chosen(TopicConfig, config or {})
         )
         self._shapes.forget(name)
         return topic
@@ -199,7 +199,7 @@ class Resolvers:
         topic = await self._broker.alter_topic(
             name,
             partitions=partitions,
-            config=None if config is None else _topic_config(config),
+            config=None if config is None else _chosen(TopicConfig, config),
         )
         self._shapes.forget(name)
         return topic
@@ -227,8 +227,7 @@ class Resolvers:
             return None
 
     async def _alter_group(self, name: str, config: dict[str, Any]) -> object:
-        chosen = {_snake(key): value for key, value in config.items()}
-        return await self._group_broker.alter_group(name, GroupConfig(**chosen))
+        return await self._group_broker.alter_group(name, _chosen(GroupConfig, config))
 
     async def _seek_group(
         self,
@@ -259,7 +258,7 @@ def shown(source: object, name: str) -> object:
         addresses: dict[str, str] = source.addresses  # type: ignore[attr-defined]
         return addresses.get(name)
     value = getattr(source, _snake(name))
-    if isinstance(value, DeliveryMode | GroupKind):
+    if isinstance(value, IntEnum):
         return value.name
     return value
 
@@ -274,11 +273,9 @@ def _snake(name: str) -> str:
     return found
 
 
-def _topic_config(given: dict[str, Any]) -> TopicConfig:
-    chosen = {_snake(name): value for name, value in given.items() if value is not None}
-    if "mode" in chosen:
-        chosen["mode"] = DeliveryMode[chosen["mode"]]
-    return TopicConfig(**chosen)
+def _chosen(kind: type[C], given: dict[str, Any]) -> C:
+    """Return settings; what is null has its default, and the contract knows the choices' words."""
+    return kind(**{_snake(name): value for name, value in given.items() if value is not None})
 
 
 def _text(data: bytes | None) -> str | None:

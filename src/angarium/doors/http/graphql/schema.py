@@ -1,4 +1,4 @@
-"""The schema, as it is published, and built once."""
+"""The schema, as it is published, and built once. Its types of settings come from `settings`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any, Final
 from graphql import GraphQLError, GraphQLScalarType, GraphQLSchema, build_schema
 from graphql.language import IntValueNode
 
-SDL: Final = '''
+from angarium.api import GroupConfig, TopicConfig
+from angarium.doors.http.graphql.settings import settings_sdl
+
+_WRITTEN: Final = '''
 "A whole number of 64 bits."
 scalar Long
 
@@ -140,36 +143,6 @@ type Topic {
   createdAtUs: Long!
 }
 
-type TopicConfig {
-  replication: Int
-  mode: DeliveryMode!
-  retentionMs: Long
-  retentionBytes: Long
-  batchBytesMax: Int!
-  expiryMs: Long
-  "Whether what every group has settled is trimmed."
-  retentionGroups: Boolean!
-  cleanup: Cleanup!
-  tombstoneMs: Long!
-  dirtyPercent: Int!
-}
-
-"Whether a topic keeps everything, or the latest record of each key."
-enum Cleanup { delete compact }
-
-input TopicConfigInput {
-  replication: Int
-  mode: DeliveryMode! = CONSISTENT
-  retentionMs: Long
-  retentionBytes: Long
-  batchBytesMax: Int
-  expiryMs: Long
-  retentionGroups: Boolean
-  cleanup: Cleanup
-  tombstoneMs: Long
-  dirtyPercent: Int
-}
-
 type Partition {
   number: Int!
   replicas: [Int!]!
@@ -177,6 +150,8 @@ type Partition {
   startOffset: Long
   endOffset: Long
   inSync: [Int!]
+  "Why nobody leads it, where that will not pass by itself; empty otherwise."
+  trouble: String!
 }
 
 type Group {
@@ -188,22 +163,6 @@ type Group {
   "Empty in a list of groups."
   positions: [Position!]!
   lag: Long!
-}
-
-type GroupConfig {
-  maxAttempts: Int!
-  ackTimeoutMs: Long!
-  backoffMinMs: Long!
-  backoffMaxMs: Long!
-  deadLetterTopic: String!
-}
-
-input GroupConfigInput {
-  maxAttempts: Int! = 5
-  ackTimeoutMs: Long! = 30000
-  backoffMinMs: Long! = 100
-  backoffMaxMs: Long! = 60000
-  deadLetterTopic: String! = "angarium.dlq"
 }
 
 type Member { name: String! node: Int! pending: Int! }
@@ -248,7 +207,16 @@ type Node {
   leads: Int!
   replicas: Int!
 }
+
 '''
+
+SDL: Final = "\n".join(
+    (
+        _WRITTEN,
+        settings_sdl("TopicConfig", TopicConfig, known=_WRITTEN),
+        settings_sdl("GroupConfig", GroupConfig, known=_WRITTEN),
+    )
+)
 
 _LOWEST: Final = -(1 << 63)
 _HIGHEST: Final = (1 << 63) - 1

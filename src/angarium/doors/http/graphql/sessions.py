@@ -17,19 +17,20 @@ from graphql import ExecutionResult, GraphQLError, OperationType, subscribe
 from angarium.doors.http.graphql.documents import operation_kind
 from angarium.doors.http.graphql.execution import answer_of, executed, refusal
 from angarium.doors.http.graphql.subscribing import LIVE
-from angarium.doors.http.server.stream import StreamCut
 from angarium.doors.http.strict_json import decoded
 from angarium.errors import AngariumError, InvalidArgument, LimitExceeded
+from angarium.wire.http.stream import StreamCut
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
+    from collections.abc import AsyncGenerator
 
     from graphql import GraphQLSchema
 
+    from angarium.closing import Closings
     from angarium.doors.http.graphql.documents import Documents, Prepared
     from angarium.doors.http.graphql.resolving import Resolvers
-    from angarium.doors.http.graphql.subscribing import Event, Subscribing
-    from angarium.doors.http.server import WebSocket
+    from angarium.doors.http.graphql.subscribing import Events, Subscribing
+    from angarium.wire.http import WebSocket
 
 PROTOCOLS: Final = ("graphql-transport-ws", "graphql-ws")
 INIT_SECONDS_MAX: Final = 10.0
@@ -99,23 +100,27 @@ class GraphqlSession:
         documents: Documents,
         resolvers: Resolvers,
         subscribing: Subscribing,
+        closings: Closings,
         operations_max: int,
+        unnamed_protocol: str | None = None,
     ) -> None:
         self._websocket = websocket
         self._schema = schema
         self._documents = documents
         self._resolvers = resolvers
         self._subscribing = subscribing
+        self._closings = closings
         self._operations_max = operations_max
         self._is_introduced = False
         self._operations: dict[str, asyncio.Task[None]] = {}
-        self._is_old = websocket.subprotocol == "graphql-ws"
-        self._words = _WORDS.get(websocket.subprotocol or "", _WORDS[PROTOCOLS[0]])
+        self._protocol = websocket.subprotocol or unnamed_protocol
+        self._is_old = self._protocol == "graphql-ws"
+        self._words = _WORDS.get(self._protocol or "", _WORDS[PROTOCOLS[0]])
 
     async def run(self) -> None:
         """Serve until the client goes."""
         websocket = self._websocket
-        if websocket.subprotocol is None:
+        if self._protocol is None:
             websocket.close(NO_PROTOCOL, "Subprotocol not acceptable")
             return
         hurry = asyncio.get_running_loop().call_later(INIT_SECONDS_MAX, self._check_introduced)
@@ -128,12 +133,16 @@ class GraphqlSession:
             pass
         finally:
             hurry.cancel()
-            tasks = list(self._operations.values())
-            for task in tasks:
-                task.cancel()
-            if tasks:
-                await asyncio.wait(tasks)
-            websocket.close()
+            await self._closings.see_to(self._end())
+
+    async def _end(self) -> None:
+        """Give up everything."""
+        tasks = list(self._operations.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        self._websocket.close()
 
     def _check_introduced(self) -> None:
         if not self._is_introduced:
@@ -211,14 +220,26 @@ class GraphqlSession:
             pass
 
     async def _stream(self, name: str, payload: Payload, prepared: Prepared) -> None:
+        opened: list[Events] = []
+        try:
+            await self._stream_from(opened, name, payload, prepared)
+        finally:
+            for events in opened:
+                await self._closings.see_to(events.close())
+
+    async def _stream_from(
+        self, opened: list[Events], name: str, payload: Payload, prepared: Prepared
+    ) -> None:
         def source(
             _: object,
             __: object,
             *,
             topic: str,
             groupId: str | None,  # noqa: N803  (the schema's name)
-        ) -> AsyncIterator[Event]:
-            return self._subscribing.stream(topic=topic, group=groupId or LIVE)
+        ) -> Events:
+            events = self._subscribing.stream(topic=topic, group=groupId or LIVE)
+            opened.append(events)
+            return events
 
         begun = subscribe(
             self._schema,

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import base64
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from angarium.api import ConsumeRequest, Interest, Place, Start
-from angarium.doors.http.acknowledging import Acknowledgements
+from angarium.api import ConsumeRequest, Place, Start
+from angarium.doors.feeds.feed import GroupFeed, TopicFeed
+from angarium.doors.feeds.passing import passing_id, time_us
+from angarium.doors.feeds.subscriptions import interests, partitions_of
 from angarium.doors.http.graphql.resolving import HeaderView
-from angarium.doors.http.passing import passing_id, time_us
-from angarium.doors.http.records import readable, records_of
-from angarium.doors.http.socket_feeds import lent_records
 from angarium.wire.errors import UnsupportedOperation
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from angarium.api import Broker, GroupBroker, GroupConfig, TopicInfo
+    from angarium.api import Broker, Consumption, GroupBroker, GroupConfig, Subscription
     from angarium.batch import Record
+    from angarium.doors.feeds.feed import Feed, Portion
 
 LIVE: Final = ""
 """The group that is none: what comes from now on."""
@@ -34,9 +35,8 @@ class MessageView:
 
     __slots__ = ("_is_live", "_record", "attempt", "id", "partition", "time_us", "topic")
 
-    def __init__(
-        self, record: Record, *, topic: str, partition: int, attempt: int = 1, is_live: bool = False
-    ) -> None:
+    def __init__(self, record: Record, portion: Portion) -> None:
+        topic, partition, _, is_live, attempt, _ = portion
         self._record = record
         self._is_live = is_live
         self.topic = topic
@@ -88,59 +88,51 @@ class Subscribing:
         self._groups = groups
         self._config = config
 
-    def stream(self, *, topic: str, group: str) -> AsyncIterator[Event]:
-        """Return what comes; it begins when it is first asked."""
+    def stream(self, *, topic: str, group: str) -> Events:
+        """Return what comes."""
+        return Events(partial(self._begun, topic, group))
+
+    async def _begun(self, topic: str, group: str) -> Feed:
         if group in (LIVE, REPLAY):
-            return self._records(topic, from_start=group == REPLAY)
-        return self._lent(topic, group)
+            return TopicFeed(await self.subscribed(topic, from_start=group == REPLAY))
+        return GroupFeed(await self.joined(topic, group))
 
-    async def _described(self, topic: str) -> TopicInfo:
-        """Return what a topic is; raises `NotFound`."""
-        return await self._broker.describe_topic(topic)
-
-    async def _records(self, topic: str, *, from_start: bool) -> AsyncIterator[Event]:
-        info = await self._described(topic)
+    async def subscribed(self, topic: str, *, from_start: bool) -> Subscription:
+        """Subscribe to a topic; raises `NotFound`."""
         start = Start(Place.EARLIEST if from_start else Place.LATEST)
-        subscription = await self._broker.subscribe(
-            [Interest(topic=topic, partition=one.number, start=start) for one in info.partitions]
-        )
-        try:
-            async for delivery in subscription:
-                for buffer in delivery.batches:
-                    batch = readable(buffer, topic=topic, partition=delivery.partition)
-                    for record in records_of(
-                        batch,
-                        from_offset=delivery.from_offset,
-                        expired=delivery.expired,
-                        live=delivery.live,
-                    ):
-                        view = MessageView(
-                            record,
-                            topic=topic,
-                            partition=delivery.partition,
-                            is_live=delivery.live,
-                        )
-                        yield Event(view)
-        finally:
-            await subscription.close()
+        partitions = await partitions_of(self._broker, topic)
+        return await self._broker.subscribe(interests(topic, partitions, start))
 
-    async def _lent(self, topic: str, group: str) -> AsyncIterator[Event]:
+    async def joined(self, topic: str, group: str) -> Consumption:
+        """Take part in a group; raises `NotFound`."""
         if self._groups is None:
             raise UnsupportedOperation("groups are not served here")
-        await self._described(topic)
-        consumption = await self._groups.consume(
+        await self._broker.describe_topic(topic)
+        return await self._groups.consume(
             ConsumeRequest(group=group, topics=(topic,), config=self._config, credit=CREDIT)
         )
-        acknowledgements = Acknowledgements(consumption)
-        try:
-            async for handed in consumption:
-                for record in lent_records(handed):
-                    view = MessageView(
-                        record, topic=topic, partition=handed.partition, attempt=handed.attempt
-                    )
-                    yield Event(view)
-                    # Asked for the next one: this one has been sent.
-                    await acknowledgements.say(topic, handed.partition, record.offset)
-        finally:
-            await acknowledgements.told()
-            await consumption.close()
+
+
+class Events:
+    """What comes to one subscription. It begins when it is first asked.
+
+    In a group, each record is acknowledged when the next one is asked for: it has been sent then.
+    """
+
+    def __init__(self, begin: Callable[[], Awaitable[Feed]]) -> None:
+        self._begin = begin
+        self._feed: Feed | None = None
+
+    async def __aiter__(self) -> AsyncIterator[Event]:
+        self._feed = feed = await self._begin()
+        async for portion in feed:
+            for record in portion.records:
+                yield Event(MessageView(record, portion))
+                ranges = (record.offset, record.offset + 1)
+                await feed.acknowledge(portion.topic, portion.partition, ranges)
+
+    async def close(self) -> None:
+        """End it. Whoever made it does that, and not the iterator in its own end: that is put off
+        for as long as somebody is in the middle of asking for the next one."""
+        if self._feed is not None:
+            await self._feed.close()

@@ -1,0 +1,128 @@
+"""Settings, each declared once: what it may be, and what it means.
+
+A field of `TopicConfig` or `GroupConfig` carries an `About` in its annotation. The doors' schemas
+(REST, OpenAPI, GraphQL, protobuf), the flags of the command line, the page about settings and the
+check behind the contract all read it here. So a new setting is a field of the contract, and a
+column of what the catalog keeps; CONTRIBUTING.md has the walk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cache
+from types import NoneType
+from typing import Annotated, Any, Final, Literal, NamedTuple, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from angarium.errors import InvalidArgument
+
+UNITS: Final = {"_ms": "ms", "_bytes": "bytes", "_bytes_max": "bytes", "_percent": "percent"}
+"""How a setting's name ends, and what it is counted in."""
+
+
+class About(NamedTuple):
+    """What a field says of its setting."""
+
+    sentence: str
+    """What the setting does, for people: in help, in schemas, on the page."""
+    least: int | None = None
+    largest: int | None = None
+    """Bounds of a number. None: it is none."""
+    none: str = "no limit"
+    """What None stands for, if it may be that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One setting of a topic or a group."""
+
+    name: str
+    kind: type
+    """int, bool, str, or the enum of a choice that has one."""
+    words: tuple[str, ...]
+    """What may be chosen, as people write it; empty if it is no choice."""
+    unit: str
+    """ms, bytes or percent; empty for what is only counted, and for what is no number."""
+    default: Any
+    """Of a choice, its word."""
+    may_be_none: bool
+    about: About
+
+    @property
+    def bounds(self) -> tuple[int, int] | None:
+        """From where to where a number goes."""
+        least, largest = self.about.least, self.about.largest
+        return None if least is None or largest is None else (least, largest)
+
+    def word(self, value: object) -> Any:
+        """Return a value of this setting as people write it."""
+        return word_of(value) if isinstance(value, IntEnum) else value
+
+
+@cache
+def settings_of(config: type[msgspec.Struct]) -> tuple[Setting, ...]:
+    """Return the settings of a config, in the order of its fields."""
+    hints = get_type_hints(config, include_extras=True)
+    return tuple(_setting(one, hints[one.name]) for one in msgspec.structs.fields(config))
+
+
+def check(config: msgspec.Struct) -> None:
+    """Raise `InvalidArgument`, which names the setting and what it may be."""
+    for setting in settings_of(type(config)):
+        value, bounds = getattr(config, setting.name), setting.bounds
+        if value is not None and bounds is not None and not bounds[0] <= value <= bounds[1]:
+            raise InvalidArgument(f"{setting.name} is from {bounds[0]} to {bounds[1]}, not {value}")
+
+
+def kept(config: msgspec.Struct) -> dict[str, Any]:
+    """Return settings under the names, and in the units, in which they are kept: times in µs."""
+    found = {one: getattr(config, one.name) for one in settings_of(type(config))}
+    return {
+        column_of(one): value * 1_000 if one.unit == "ms" and value is not None else value
+        for one, value in found.items()
+    }
+
+
+def told(config: type[msgspec.Struct], columns: msgspec.Struct) -> dict[str, Any]:
+    """Return settings as the contract has them, from how they were kept."""
+    found = {one: getattr(columns, column_of(one)) for one in settings_of(config)}
+    return {
+        one.name: value // 1_000 if one.unit == "ms" and value is not None else value
+        for one, value in found.items()
+    }
+
+
+def column_of(setting: Setting) -> str:
+    """Return under which name a setting is kept: its own, but that a time says µs."""
+    if setting.unit == "ms":
+        return f"{setting.name.removesuffix('_ms')}_micros"
+    return {"retention_groups": "until_consumed"}.get(setting.name, setting.name)
+
+
+def word_of(member: IntEnum) -> str:
+    """Return a member of a choice as it is written everywhere but in Python."""
+    return member.name.lower().replace("_", "-")
+
+
+def _setting(field: msgspec.structs.FieldInfo, hint: Any) -> Setting:
+    assert get_origin(hint) is Annotated, f"{field.name} says nothing about itself"
+    kind, about = get_args(hint)
+    kinds = [one for one in (get_args(kind) or (kind,)) if one is not NoneType]
+    words: tuple[str, ...] = ()
+    default = field.default
+    if get_origin(kind) is Literal:
+        kinds, words = [str], get_args(kind)
+    elif issubclass(kinds[0], IntEnum):
+        words, default = tuple(map(word_of, kinds[0])), word_of(default)
+    unit = next((unit for end, unit in UNITS.items() if field.name.endswith(end)), "")
+    return Setting(
+        name=field.name,
+        kind=kinds[0],
+        words=words,
+        unit=unit,
+        default=default,
+        may_be_none=NoneType in get_args(kind),
+        about=about,
+    )

@@ -1,0 +1,329 @@
+"""The ends of topics, read once for everybody who follows them.
+
+Two hundred streams of one topic read the same records in the same form. A `Tail` reads them once,
+writes them down once (`chunk`), and hands the bytes to every follower that is level with it. A
+follower that is not, because it began earlier or reads slowly, catches up by fetches of its own up
+to where the tail is, and then joins. So a slow follower costs the others nothing, and two hundred
+level ones cost little more than one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from angarium.api import FetchRequest, Interest, Place, Start
+from angarium.doors.feeds.records import delivered, readable, records_of
+from angarium.errors import AngariumError, OffsetOutOfRange
+from angarium.ids import Offset
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from angarium.api import Broker, Delivery, Subscription
+    from angarium.batch import Record
+    from angarium.closing import Closings
+
+PACE_SECONDS_PER_FOLLOWER: Final = 0.000_1
+"""With many followers a tail hands out less often: each time costs something for each of them."""
+
+PACE_SECONDS_MAX: Final = 0.02
+"""Never less often than this; so a record waits no longer either."""
+
+RECENT_BYTES_MAX: Final = 1 << 20
+RECENT_CHUNKS_MAX: Final = 256
+"""What a tail remembers of what it handed out last, so that whoever has nearly caught up is not
+late again and again. Older chunks are forgotten; they are read from the broker then."""
+
+LOOK_SECONDS: Final = 10.0
+"""How often a tail of a whole topic looks whether there are more partitions. If so it ends, and
+its followers come back to a new one."""
+
+CATCH_UP_BYTES: Final = 256 << 10
+"""About how much a follower that catches up reads at a time."""
+
+
+class Writing(Protocol):
+    """How records are written down for followers."""
+
+    def __call__(
+        self, record: Record, *, partition: int, live: bool, positions: list[int]
+    ) -> bytes:
+        """Return a record's bytes; `positions` are those after it."""
+
+
+class Follower(Protocol):
+    """Somebody who is level with a tail."""
+
+    def take(self, chunk: bytes, before: list[int]) -> bool:
+        """Take what came; False if it cannot for now, and will catch up from `before`."""
+
+    def end(self, error: AngariumError | None) -> None:
+        """Hear that the tail has ended."""
+
+
+class TailKey(NamedTuple):
+    """What followers have to have in common to share a tail."""
+
+    topic: str
+    partitions: tuple[int, ...]
+    form: str
+    is_whole: bool
+    """Whether those are all partitions there are."""
+
+
+class Tails:
+    """All tails of a door, each for as long as somebody follows it."""
+
+    def __init__(self, broker: Broker, closings: Closings) -> None:
+        self._broker = broker
+        self._closings = closings
+        self._tails: dict[TailKey, asyncio.Task[Tail]] = {}
+
+    async def follow(self, key: TailKey, writing: Writing) -> Tail:
+        """Return the tail for `key`, begun if nobody follows it yet; `leave` has to follow."""
+        while True:
+            opening = self._tails.get(key)
+            if opening is None:
+                opening = asyncio.get_running_loop().create_task(self._open(key, writing))
+                self._tails[key] = opening
+            try:
+                tail = await asyncio.shield(opening)
+            except asyncio.CancelledError:
+                await self._closings.see_to(self._abandon(key, opening))
+                raise
+            except Exception:
+                self._forget_ended(key)
+                raise
+            if not tail.is_over:
+                tail.followers += 1
+                return tail
+            self._forget_ended(key)
+
+    async def leave(self, key: TailKey, tail: Tail) -> None:
+        """Follow it no longer; the last one ends it."""
+        tail.followers -= 1
+        if not tail.followers:
+            tail.is_over = True
+            self._forget_ended(key)
+            await self._closings.see_to(tail.close())
+
+    async def _abandon(self, key: TailKey, opening: asyncio.Task[Tail]) -> None:
+        """Let go of a tail that somebody wanted who went while it began."""
+        await asyncio.wait((opening,))
+        tail = _opened(opening)
+        if tail is not None and not tail.followers:
+            tail.is_over = True
+            await tail.close()
+        self._forget_ended(key)
+
+    def _forget_ended(self, key: TailKey) -> None:
+        opening = self._tails.get(key)
+        if opening is not None and opening.done():
+            tail = _opened(opening)
+            if tail is None or tail.is_over:
+                del self._tails[key]
+
+    async def _open(self, key: TailKey, writing: Writing) -> Tail:
+        tail = Tail(self._broker, key, writing)
+        await tail.open()
+        return tail
+
+
+def _opened(opening: asyncio.Task[Tail]) -> Tail | None:
+    """Return the tail that was opened; None if it could not be."""
+    is_open = not opening.cancelled() and opening.exception() is None
+    return opening.result() if is_open else None
+
+
+class Tail:
+    """The end of some partitions of a topic."""
+
+    def __init__(self, broker: Broker, key: TailKey, writing: Writing) -> None:
+        self.positions: list[int] = []
+        """How far it is in each partition, as of the last chunk."""
+        self.followers = 0
+        self.is_over = False
+        self._broker = broker
+        self._key = key
+        self._write = writing
+        self._reached: list[int] = []
+        """How far it has read; ahead of `positions` by what has not been handed out yet."""
+        self._pending: list[bytes] = []
+        self._recent: deque[tuple[list[int], bytes]] = deque()
+        """The last chunks, each with the positions before it."""
+        self._recent_bytes = 0
+        self._level: dict[Follower, None] = {}
+        self._is_due = False
+        self._handed_at = 0.0
+        self._subscription: Subscription | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Begin at the present end."""
+        topic, partitions, *_ = self._key
+        for number in partitions:
+            offset = await self._broker.find_offset(topic, number, Start(Place.LATEST))
+            self.positions.append(offset)
+        self._reached = list(self.positions)
+        interests = [
+            Interest(topic=topic, partition=number, start=Start(Place.OFFSET, offset))
+            for number, offset in zip(partitions, self.positions, strict=True)
+        ]
+        subscription = self._subscription = await self._broker.subscribe(interests)
+
+        async def read() -> None:
+            error: AngariumError | None = None
+            try:
+                async for delivery in subscription:
+                    self._read(delivery)
+            except AngariumError as broken:
+                error = broken
+            finally:
+                self._end(error)
+
+        self._task = asyncio.get_running_loop().create_task(read())
+        self._looking = asyncio.get_running_loop().create_task(self._look(len(partitions)))
+
+    async def _look(self, count: int) -> None:
+        """End when the topic has more partitions than this tail, which has all there were."""
+        while self._key.is_whole:
+            await asyncio.sleep(LOOK_SECONDS)
+            with suppress(AngariumError):
+                topic = await self._broker.describe_topic(self._key.topic)
+                if len(topic.partitions) > count:
+                    self._end(None)
+                    return
+
+    async def close(self) -> None:
+        """Stop reading."""
+        for task in (self._task, self._looking):
+            if task is not None:
+                task.cancel()
+        if self._task is not None:
+            await asyncio.wait((self._task,))
+        if self._subscription is not None:
+            await self._subscription.close()
+
+    # --- followers ------------------------------------------------------------------------------
+
+    def join(self, follower: Follower, positions: Sequence[int]) -> bool:
+        """Hand everything from now on to `follower`, if it is level or nearly so.
+
+        False: it has to catch up first.
+        """
+        if self.is_over:
+            return False
+        own = list(positions)
+        if own != self.positions:
+            places = [before for before, _ in self._recent]
+            if own not in places:
+                return False
+            missed = list(self._recent)[places.index(own) :]
+            if not follower.take(b"".join(chunk for _, chunk in missed), own):
+                return False
+        self._level[follower] = None
+        return True
+
+    def part(self, follower: Follower) -> None:
+        """Hand it nothing more."""
+        self._level.pop(follower, None)
+
+    async def catch_up(
+        self, positions: list[int], write: Callable[[bytes], Awaitable[None]]
+    ) -> None:
+        """Read up to where the tail is now, and give what is there to `write`."""
+        for index, end in enumerate(list(self.positions)):
+            await self._catch_up_in(index, positions, end, write)
+
+    async def _catch_up_in(
+        self,
+        index: int,
+        positions: list[int],
+        end: int,
+        write: Callable[[bytes], Awaitable[None]],
+    ) -> None:
+        topic, partitions, *_ = self._key
+        number = partitions[index]
+        while positions[index] < end:
+            start = positions[index]
+            result = await self._broker.fetch(
+                FetchRequest(
+                    topic=topic, partition=number, offset=Offset(start), bytes_max=CATCH_UP_BYTES
+                )
+            )
+            parts: list[bytes] = []
+            after = start
+            for buffer in result.batches:
+                batch = readable(buffer, topic=topic, partition=number)
+                for record in records_of(batch, from_offset=Offset(start), expired=result.expired):
+                    if record.offset >= end:
+                        break
+                    positions[index] = record.offset + 1
+                    parts.append(
+                        self._write(record, partition=number, live=False, positions=positions)
+                    )
+                after = batch.next_offset
+            # Past a gap at the end; a follower is never ahead of the tail.
+            positions[index] = min(max(after, positions[index]), end) if result.batches else end
+            if parts:
+                await write(b"".join(parts))
+
+    def check(self, positions: Sequence[int]) -> None:
+        """Raise `OffsetOutOfRange` if somebody wants to begin where nothing is yet."""
+        for wanted, end in zip(positions, self._reached, strict=True):
+            if wanted > end:
+                raise OffsetOutOfRange(offset=wanted, start=0, end=end)
+
+    # --- handing out ----------------------------------------------------------------------------
+
+    def _read(self, delivery: Delivery) -> None:
+        number = delivery.partition
+        index = self._key.partitions.index(number)
+        for batch, records in delivered(delivery):
+            for record in records:
+                if not delivery.live:
+                    self._reached[index] = record.offset + 1
+                self._pending.append(
+                    self._write(
+                        record, partition=number, live=delivery.live, positions=self._reached
+                    )
+                )
+            if not delivery.live:
+                self._reached[index] = max(self._reached[index], batch.next_offset)
+        if not self._is_due:
+            self._is_due = True
+            loop = asyncio.get_running_loop()
+            pace = min(PACE_SECONDS_MAX, PACE_SECONDS_PER_FOLLOWER * len(self._level))
+            wait_s = self._handed_at + pace - loop.time()
+            if wait_s > 0:
+                loop.call_later(wait_s, self._hand_out)
+            else:
+                loop.call_soon(self._hand_out)
+
+    def _hand_out(self) -> None:
+        self._is_due = False
+        self._handed_at = asyncio.get_running_loop().time()
+        before, self.positions = self.positions, list(self._reached)
+        chunk = b"".join(self._pending)
+        self._pending.clear()
+        if chunk:
+            self._remember(before, chunk)
+            behind = [one for one in self._level if not one.take(chunk, before)]
+            for one in behind:
+                self._level.pop(one, None)
+
+    def _remember(self, before: list[int], chunk: bytes) -> None:
+        self._recent.append((before, chunk))
+        self._recent_bytes += len(chunk)
+        while self._recent_bytes > RECENT_BYTES_MAX or len(self._recent) > RECENT_CHUNKS_MAX:
+            self._recent_bytes -= len(self._recent.popleft()[1])
+
+    def _end(self, error: AngariumError | None) -> None:
+        self.is_over = True
+        followers, self._level = self._level, {}
+        for follower in followers:
+            follower.end(error)

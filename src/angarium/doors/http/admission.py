@@ -1,0 +1,29 @@
+"""Who may ask at all: requests for this host, from pages that may."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from angarium.doors.http.hosts import Hosts
+from angarium.doors.http.origins import Origins
+
+if TYPE_CHECKING:
+    from angarium.wire.http.messages import Request, Response
+
+
+class Admission:
+    """What every HTTP listener asks before it looks at a request."""
+
+    def __init__(self, hosts: Hosts | None = None, origins: Origins | None = None) -> None:
+        """Without `hosts` only addresses and loopback names are ours, without `origins` no page
+        from elsewhere may."""
+        self._hosts = hosts or Hosts()
+        self._origins = origins or Origins()
+
+    def admit(self, request: Request) -> Response | None:
+        """Let a request through, or return the answer to a browser that asks beforehand.
+
+        Raises `Refused` for another host, and for a page that may not.
+        """
+        self._hosts.admit(request)
+        return self._origins.admit(request)

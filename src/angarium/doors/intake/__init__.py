@@ -1,0 +1,12 @@
+"""Intake: how what one door is given, record by record or many at once, becomes shared batches.
+
+A door parses a record into an `Outgoing` and says where it goes; the rest is the same for all of
+them. `partitions` knows where a record without a partition goes, `lanes` lets single records travel
+together, `packing` makes batches of a request's records, `once` recognises what comes again.
+"""
+
+from angarium.doors.intake.intake import Intake
+from angarium.doors.intake.lanes import LaneKey, Placed
+from angarium.doors.intake.records import NOBODY, Identity, Outgoing
+
+__all__ = ["NOBODY", "Identity", "Intake", "LaneKey", "Outgoing", "Placed"]

@@ -1,0 +1,352 @@
+"""The lanes: single records for one partition travel together while they wait anyway.
+
+A publish that comes while another one for the same partition is under way could not be stored
+before it, so it waits, and everything that waited goes in one call, packed into as few batches as
+possible. Thus sixty clients that publish one by one cost the cluster little more than one that
+publishes batches. What came as batches, or has an identity, keeps its batches and its place in the
+row. Outcomes come in the order of publishes. Nobody pays for a neighbour's mistake: a batch of
+several that is refused is published again record by record.
+
+Clients that were just answered usually publish again at once. A lane that answered several gives
+them a moment to come back (`GATHER_SHARE`) before the next call: otherwise half of them would
+always just have missed it, and every call, every sync and every frame would carry half as much.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from angarium.batch import BatchBuilder, encode
+from angarium.doors.intake.acks import error_of_ack
+from angarium.doors.intake.records import BARE, NOBODY, added, single_batch
+from angarium.errors import AngariumError, InvalidArgument, LimitExceeded
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from angarium.api import Ack
+    from angarium.doors.intake.partitions import TopicShapes
+    from angarium.doors.intake.records import Identity, Outgoing
+    from angarium.ids import Buffer
+    from angarium.modes import DeliveryMode
+
+    Publish = Callable[
+        [str, int, tuple[Buffer, ...], DeliveryMode | None], Awaitable[tuple[Ack, ...]]
+    ]
+
+MERGED_BYTES: Final = 256 << 10
+"""Records that wait are packed into batches of this size at the most; a larger one goes alone."""
+
+CALL_BYTES: Final = 2 << 20
+"""About how many bytes one call to the broker carries; the rest waits for the next one."""
+
+WAITING_BYTES_MAX: Final = 64 << 20
+"""Bytes of records that wait, over all lanes. At the bound further ones are refused."""
+
+ENVELOPE_BYTES: Final = 200
+"""What a record costs here besides its data, about."""
+
+GATHER_FROM: Final = 4
+"""A call that carried so many records or more makes the next one wait for those it answered."""
+
+GATHER_SHARE: Final = 1.0
+"""How long at the most, as a share of how long the call took."""
+
+GATHER_SECONDS_MAX: Final = 0.006
+"""And never longer than this."""
+
+
+class Placed(NamedTuple):
+    """Where a record went: the ack of its batch, and its place in that."""
+
+    ack: Ack
+    place: int
+    acks: tuple[Ack, ...] = ()
+    """Of a publish that came as batches: one for each, in their order."""
+
+
+class Waiting(NamedTuple):
+    """A publish that has not been sent."""
+
+    record: Outgoing | None
+    """A record that may share a batch; None: there are `batches`."""
+    batches: tuple[Buffer, ...]
+    size: int
+    mode: DeliveryMode | None
+    done: Callable[[Placed | Exception], None]
+    is_bare: bool = False
+    """Whether the record has nothing but a key and a value."""
+
+
+class LaneKey(NamedTuple):
+    """What can travel together."""
+
+    topic: str
+    partition: int
+    mode: DeliveryMode | None
+
+
+class Lane:
+    """Records for one partition: some wait, and some are perhaps under way."""
+
+    __slots__ = ("_is_full", "_wanted", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting: deque[Waiting] = deque()
+        self._is_full: asyncio.Future[None] | None = None
+        self._wanted = 0
+
+    def add(self, waiting: Waiting) -> None:
+        """Have a record wait."""
+        self.waiting.append(waiting)
+        gathering = self._is_full
+        if gathering is not None and len(self.waiting) >= self._wanted and not gathering.done():
+            gathering.set_result(None)
+
+    async def gathered(self, count: int, *, seconds_max: float) -> None:
+        """Wait until `count` more records are here, or it has taken too long."""
+        loop = asyncio.get_running_loop()
+        self._wanted = len(self.waiting) + count
+        gathering = self._is_full = loop.create_future()
+        timer = loop.call_later(seconds_max, _give_up, gathering)
+        try:
+            await gathering
+        finally:
+            timer.cancel()
+            self._is_full = None
+
+
+def _give_up(gathering: asyncio.Future[None]) -> None:
+    if not gathering.done():
+        gathering.set_result(None)
+
+
+class Lanes:
+    """All lanes of a door, or of one stream whose records nobody else's may join."""
+
+    def __init__(self, publish: Publish, shapes: TopicShapes, *, gathers: bool = True) -> None:
+        """Prepare; without `gathers` nobody is waited for: one client says all there is."""
+        self.waiting_bytes = 0
+        self._publish = publish
+        self._shapes = shapes
+        self._gathers = gathers
+        self._is_over = False
+        self._lanes: dict[LaneKey, Lane] = {}
+        """Those with something under way or waiting; others cost nothing."""
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def waiting_records(self) -> int:
+        """How many publishes wait for a call that is under way."""
+        return sum(len(lane.waiting) for lane in self._lanes.values())
+
+    def publish(
+        self,
+        key: LaneKey,
+        record: Outgoing,
+        done: Callable[[Placed | Exception], None],
+        identity: Identity = NOBODY,
+    ) -> None:
+        """Publish a record; `done` is called once, later. Raises `LimitExceeded`, or why a record
+        that goes alone cannot be.
+
+        One that has an identity is a batch by itself, because the batch is what is recognised; and
+        one that could be refused for its times, because its neighbours would be with it.
+        """
+        if identity is NOBODY and record[2:] == BARE:
+            size = ENVELOPE_BYTES + len(record[0] or b"") + len(record[1] or b"")
+            waiting = Waiting(record, (), size, key.mode, done, True)
+        elif identity is NOBODY and record.is_plain:
+            waiting = Waiting(record, (), ENVELOPE_BYTES + record.size, key.mode, done)
+        else:
+            batch = single_batch(record, identity)
+            waiting = Waiting(None, (batch,), ENVELOPE_BYTES + len(batch), key.mode, done)
+        self.queue(key, waiting)
+
+    def queue(self, key: LaneKey, waiting: Waiting) -> None:
+        """Have something wait in a lane; what differs in mode never travels together."""
+        if self.waiting_bytes + waiting.size > WAITING_BYTES_MAX:
+            raise LimitExceeded("waiting_bytes_max", "too much waits to be published here")
+        self.waiting_bytes += waiting.size
+        lane = self._lanes.get(key)
+        if lane is None:
+            lane = self._lanes[key] = Lane()
+            # From the end of this turn on: what else the turn brings goes along.
+            asyncio.get_running_loop().call_soon(self._begin, key, lane)
+        lane.add(waiting)
+
+    def cancel(self) -> None:
+        """Give up what is under way, and begin nothing more: nobody waits for it any longer."""
+        self._is_over = True
+        for task in self._tasks:
+            task.cancel()
+
+    def _begin(self, key: LaneKey, lane: Lane) -> None:
+        if self._is_over:
+            return
+        task = asyncio.get_running_loop().create_task(self._drive(key, lane))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _drive(self, key: LaneKey, lane: Lane) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while lane.waiting:
+                began = loop.time()
+                mode = lane.waiting[0].mode
+                parts = packed(lane.waiting, bytes_max=self._bytes_max(key.topic))
+                await self._call(key, mode, parts)
+                answered = sum([len(part.waiting) for part in parts])
+                if self._gathers and answered >= GATHER_FROM:
+                    took = loop.time() - began
+                    await lane.gathered(
+                        answered, seconds_max=min(GATHER_SECONDS_MAX, GATHER_SHARE * took)
+                    )
+        finally:
+            del self._lanes[key]
+            for one in lane.waiting:  # only if this task was cancelled
+                self._settle(one, LimitExceeded("door", "the door was closed"))
+
+    async def _call(self, key: LaneKey, mode: DeliveryMode | None, parts: list[Part]) -> None:
+        batches = tuple([batch for part in parts for batch in part.batches])
+        try:
+            acks = await self._publish(key.topic, key.partition, batches, mode) if batches else ()
+        except Exception as error:  # each is an answer for those who wait
+            # Kept by no name of this frame: the two would hold each other, and the batches.
+            await self._failed(key, mode, parts, error)
+            return
+        at = 0
+        for part in parts:
+            own = acks[at : at + len(part.batches)]
+            at += len(own)
+            if not self._tell(part, own):
+                await self._one_by_one(key, mode, part)
+
+    def _tell(self, part: Part, acks: tuple[Ack, ...]) -> bool:
+        """Tell what became of a part; False if each of its publishes has to be tried alone."""
+        if len(acks) == 1 and not acks[0].code:
+            (ack,) = acks
+            for place, waiting in enumerate(part.waiting):
+                self.waiting_bytes -= waiting.size
+                waiting.done(Placed(ack, place, acks))
+            return True
+        if len(part.waiting) > 1:
+            return False
+        outcome: Placed | Exception
+        if part.error is not None:
+            outcome = part.error
+        elif len(acks) > 1:
+            outcome = Placed(acks[0], 0, acks)
+        else:
+            outcome = error_of_ack(acks[0])
+        self._settle(part.waiting[0], outcome)
+        return True
+
+    async def _failed(
+        self, key: LaneKey, mode: DeliveryMode | None, parts: list[Part], error: Exception
+    ) -> None:
+        """Tell all whose records travelled together, unless it may be one of them alone."""
+        is_about_one = _is_about_one(error) and sum(len(part.waiting) for part in parts) > 1
+        for part in parts:
+            if is_about_one and part.error is None:
+                await self._one_by_one(key, mode, part)
+            else:
+                for waiting in part.waiting:
+                    self._settle(waiting, part.error or error)
+
+    async def _one_by_one(self, key: LaneKey, mode: DeliveryMode | None, part: Part) -> None:
+        """Publish what was refused together again, each on its own account."""
+        for waiting in part.waiting:
+            await self._call(key, mode, [_alone(waiting)])
+
+    def _bytes_max(self, topic: str) -> int:
+        shape = self._shapes.known(topic)
+        return MERGED_BYTES if shape is None else min(MERGED_BYTES, shape.batch_bytes_max)
+
+    def _settle(self, waiting: Waiting, outcome: Placed | Exception) -> None:
+        self.waiting_bytes -= waiting.size
+        waiting.done(outcome)
+
+
+# --- packing -------------------------------------------------------------------------------------
+
+
+class Part(NamedTuple):
+    """A part of a call: publishes that share a batch, or one with batches of its own."""
+
+    batches: tuple[Buffer, ...]
+    waiting: list[Waiting]
+    error: AngariumError | None = None
+    """Why it has no part in the call after all."""
+
+
+def packed(waiting: deque[Waiting], *, bytes_max: int) -> list[Part]:
+    """Take what one call carries from the front, as batches: what has the first one's mode."""
+    mode = waiting[0].mode
+    size = sum([one.size for one in waiting])
+    if (
+        len(waiting) > 1
+        and size < bytes_max // 2
+        and all(one.is_bare and one.mode is mode for one in waiting)
+    ):
+        # Nothing but keys and values, and all fit into one batch: no need to count each.
+        together = list(waiting)
+        waiting.clear()
+        values, keys, *_ = zip(*[one.record for one in together], strict=True)
+        return [Part((encode(values, keys=keys),), together)]
+    return _packed_one_by_one(waiting, mode, bytes_max=bytes_max)
+
+
+def _packed_one_by_one(
+    waiting: deque[Waiting], mode: DeliveryMode | None, *, bytes_max: int
+) -> list[Part]:
+    parts: list[Part] = []
+    builder = BatchBuilder(bytes_max=bytes_max)
+    together: list[Waiting] = []
+    size = 0
+
+    def close() -> None:
+        if together:
+            parts.append(Part((builder.build(),), together.copy()))
+            together.clear()
+
+    while waiting and size < CALL_BYTES and waiting[0].mode is mode:
+        one = waiting.popleft()
+        size += one.size
+        record = one.record
+        is_only = not (waiting or parts or together)
+        if record is None or one.size > bytes_max // 2 or is_only:
+            close()
+            parts.append(_alone(one))
+            continue
+        try:
+            if not added(builder, record):
+                close()
+                added(builder, record)
+        except AngariumError:
+            # It fits no batch of this size, or none at all. It has a part of its own, so that
+            # outcomes come in order.
+            close()
+            parts.append(_alone(one))
+        else:
+            together.append(one)
+    close()
+    return parts
+
+
+def _alone(one: Waiting) -> Part:
+    if one.record is None:
+        return Part(one.batches, [one])
+    try:
+        return Part((single_batch(one.record),), [one])
+    except AngariumError as error:
+        return Part((), [one], error.with_traceback(None))
+
+
+def _is_about_one(error: Exception) -> bool:
+    """Tell whether nothing was stored, and one of the records may be to blame."""
+    if isinstance(error, LimitExceeded):
+        return error.limit == "batch_bytes_max"
+    return isinstance(error, InvalidArgument)

@@ -1,0 +1,150 @@
+"""How the records of one request become batches: where each goes, and what travels together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from angarium.batch import BatchBuilder, encode
+from angarium.doors.intake.once import Once
+from angarium.doors.intake.records import BARE, NOBODY, Outgoing, added, single_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from angarium.doors.intake.once import Identities
+    from angarium.doors.intake.partitions import TopicShape
+    from angarium.ids import Buffer
+
+BATCH_BYTES: Final = 1 << 20
+"""Records of one request become batches of this size at the most, or smaller where the topic says
+so. A record that is larger is a batch of its own, which the broker may refuse."""
+
+ROW_BYTES: Final = 16
+"""What a record takes in a batch besides its data, at the most, if it has nothing else."""
+
+
+class Columns(NamedTuple):
+    """Records that have nothing but values and perhaps keys."""
+
+    values: Sequence[bytes | None]
+    keys: Sequence[bytes | None] | None = None
+
+    def records(self) -> list[Outgoing]:
+        """Return them one by one."""
+        if self.keys is None:
+            return [Outgoing(value) for value in self.values]
+        return [Outgoing(value, key) for value, key in zip(self.values, self.keys, strict=True)]
+
+
+def placed(
+    records: Sequence[Outgoing], shape: TopicShape, partition: int | None, identities: Identities
+) -> list[int]:
+    """Return each record's partition; those without a key go to one of them together."""
+    if partition is not None:
+        return [partition] * len(records)
+    if shape.partitions == 1:
+        return [0] * len(records)
+    together = _together(shape, identities)
+    return [together if one.key is None else shape.partition_for(one.key) for one in records]
+
+
+def grouped(records: Sequence[Outgoing], partitions: list[int]) -> dict[int, list[Outgoing]]:
+    """Return the records of each partition, in their order."""
+    found: dict[int, list[Outgoing]] = {}
+    for partition, record in zip(partitions, records, strict=True):
+        found.setdefault(partition, []).append(record)
+    return found
+
+
+def packed(
+    records: Columns | Sequence[Outgoing],
+    shape: TopicShape,
+    *,
+    partition: int | None,
+    identities: Identities = NOBODY,
+) -> tuple[dict[int, tuple[Buffer, ...]], list[int]]:
+    """Return the batches of each partition, and the partition of each record."""
+    bytes_max = min(BATCH_BYTES, shape.batch_bytes_max)
+    if isinstance(records, Columns):
+        only = _only_partition(records, shape, partition, identities)
+        if only is not None:
+            batch = _column_batch(records, bytes_max=bytes_max, identities=identities)
+            if batch is not None:
+                return {only: (batch,)}, [only] * len(records.values)
+        records = records.records()
+    partitions = placed(records, shape, partition, identities)
+    batches = {
+        number: record_batches(some, bytes_max=bytes_max, identities=identities)
+        for number, some in grouped(records, partitions).items()
+    }
+    return batches, partitions
+
+
+def _only_partition(
+    columns: Columns, shape: TopicShape, partition: int | None, identities: Identities
+) -> int | None:
+    """Return the partition that all records go to, if it is one."""
+    if partition is not None:
+        return partition
+    if shape.partitions == 1:
+        return 0
+    return _together(shape, identities) if columns.keys is None else None
+
+
+def _together(shape: TopicShape, identities: Identities) -> int:
+    """Return where records without a key go, all to the same place."""
+    if isinstance(identities, Once):
+        return identities.partition(shape.partitions)
+    return shape.partition_for(None)
+
+
+def _column_batch(columns: Columns, *, bytes_max: int, identities: Identities) -> Buffer | None:
+    """Return columns as one batch, without looking at any record; None if they may not fit."""
+    values, keys = columns
+    size = sum([len(one or b"") for one in values]) + ROW_BYTES * len(values)
+    if keys is not None:
+        size += sum([len(one) for one in keys if one is not None])
+    if size >= bytes_max // 2:
+        return None
+    producer_id, epoch, sequence = identities.at(0, 0, len(values))
+    return encode(values, keys=keys, producer_id=producer_id, epoch=epoch, sequence=sequence)
+
+
+def record_batches(
+    records: Sequence[Outgoing], *, bytes_max: int, identities: Identities = NOBODY
+) -> tuple[Buffer, ...]:
+    """Pack records into as few batches as the limit allows, in order."""
+    if all(one[2:] == BARE for one in records):
+        keys = [one.key for one in records]
+        columns = Columns(
+            [one.value for one in records], None if keys.count(None) == len(keys) else keys
+        )
+        batch = _column_batch(columns, bytes_max=bytes_max, identities=identities)
+        if batch is not None:
+            return (batch,)
+    return _packed_one_by_one(records, bytes_max, identities)
+
+
+def _packed_one_by_one(
+    records: Sequence[Outgoing], bytes_max: int, identities: Identities
+) -> tuple[Buffer, ...]:
+    """Pack records of any kind and size."""
+    builder = BatchBuilder(bytes_max=bytes_max)
+    batches: list[Buffer] = []
+
+    def close(past: int) -> None:
+        """End the batch in front of the record at `past`."""
+        count = len(builder)
+        if count:
+            producer_id, epoch, sequence = identities.at(len(batches), past - count, count)
+            batches.append(builder.build(producer_id=producer_id, epoch=epoch, sequence=sequence))
+
+    for place, record in enumerate(records):
+        if record.size > bytes_max // 2:
+            close(place)
+            batches.append(single_batch(record, identities.at(len(batches), place, 1)))
+        elif not added(builder, record):
+            close(place)
+            added(builder, record)
+    close(len(records))
+    return tuple(batches)

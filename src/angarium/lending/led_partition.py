@@ -1,0 +1,262 @@
+"""The groups of one partition, while this node leads it.
+
+Groups step when something happened to them, many in one turn of the loop, but never for so long
+that the node's other business waits. A group that nobody takes part in has no object here: it is
+made when the first member comes, from what the machine knows.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from angarium.errors import (
+    AlreadyExists,
+    AngariumError,
+    InvalidArgument,
+    NotFound,
+    NotLeader,
+    rebuilt,
+)
+from angarium.ids import node_of
+from angarium.kinds import GroupKind
+from angarium.lending.changes import ChangeQueue
+from angarium.lending.configs import settings_of
+from angarium.lending.led_group import LedGroup
+from angarium.lending.records import LogRecords
+from angarium.machine.changes import Open
+from angarium.machine.outcomes import Refused
+from angarium.replica.starts import offset_of
+
+if TYPE_CHECKING:
+    from angarium.api import Start
+    from angarium.ids import GroupId, Offset
+    from angarium.lending.changes import Fate
+    from angarium.lending.host import GroupHost
+    from angarium.lending.ports import Opening, Wanted
+    from angarium.lending.seat import LedSeat
+    from angarium.machine.changes import Change
+    from angarium.machine.cursors import Group
+    from angarium.machine.outcomes import Outcome
+    from angarium.replica.partition_replica import PartitionReplica
+
+_log = logging.getLogger(__name__)
+
+SLICE_S: Final = 0.005
+"""How long the groups of a partition step before others get their turn."""
+
+
+class LedPartition:
+    """What its groups share: a queue of changes, the records, and turns to step."""
+
+    def __init__(self, host: GroupHost, replica: PartitionReplica, topic: str, number: int) -> None:
+        self.topic = topic
+        self.number = number
+        self.replica = replica
+        self.groups: dict[str, LedGroup] = {}
+        self.changes = ChangeQueue(host.around, replica)
+        self.records = LogRecords(replica.partition, lambda: host.around.lifetime(topic))
+        self.is_over = False
+        self._term = replica.raft.term
+        self.host = host
+        self.around = host.around
+        self._opening: dict[str, list[tuple[LedSeat, Wanted]]] = {}
+        """Members that wait for their group to be opened."""
+        self._stirred: dict[LedGroup, None] = {}
+        self._is_called = False
+        self._hungry: dict[LedGroup, None] = {}
+        """Those to which new records are news, in an order that a seed repeats."""
+        self._start = replica.partition.log.start_offset
+        self.owe_letters()
+
+    @property
+    def place(self) -> GroupId:
+        """The Raft group."""
+        return self.replica.group
+
+    @property
+    def members_max(self) -> int:
+        """How many members a group may have here."""
+        return self.replica.partition.machine.limits.members_max
+
+    @property
+    def is_current(self) -> bool:
+        """Whether this node leads, and has led without a break since this was made."""
+        replica = self.replica
+        return not self.is_over and replica.may_serve and replica.raft.term == self._term
+
+    @property
+    def _known(self) -> dict[str, Group]:
+        return self.replica.partition.machine.groups.by_name
+
+    # --- members ------------------------------------------------------------------------------
+
+    def join(self, seat: LedSeat, wanted: Wanted) -> None:
+        """Let a member take part in a group, which is opened on first use."""
+        name = seat.membership.group
+        if wanted.opening.kind is GroupKind.CHECKPOINT:
+            seat.drop(InvalidArgument("a checkpoint group keeps its own offsets; nothing is lent"))
+            return
+        group = self._known.get(name)
+        if group is not None and name not in self._opening:
+            self._join(group, seat, wanted)
+            return
+        waiting = self._opening.setdefault(name, [])
+        waiting.append((seat, wanted))
+        if len(waiting) == 1:
+            self.open(name, wanted.opening, lambda outcome: self._opened(name, outcome))
+
+    def open(self, name: str, opening: Opening, fate: Fate) -> None:
+        """Make a group in this partition, unless it is there."""
+        try:
+            change = Open(
+                name, opening.kind, self.offset_of(opening.start), settings_of(opening.config)
+            )
+        except AngariumError as error:
+            fate(error)
+            return
+        self.changes.submit(change, fate)
+
+    def offset_of(self, start: Start) -> Offset:
+        """Return where `start` lies; an offset outside of the log is the nearest inside."""
+        log = self.replica.partition.log
+        return max(log.start_offset, min(offset_of(log, start), log.end_offset))
+
+    def _opened(self, name: str, outcome: Outcome | AngariumError) -> None:
+        waiting = self._opening.pop(name, [])
+        if isinstance(outcome, Refused):
+            outcome = rebuilt(outcome.code, outcome.message) or AngariumError(outcome.message)
+        group = self._known.get(name)
+        for seat, wanted in waiting:
+            if isinstance(outcome, AngariumError):
+                seat.drop(outcome)
+            elif group is None or self.is_over:
+                seat.drop(NotLeader("the group was opened and lost again; come back"))
+            elif not seat.is_gone:
+                self._join(group, seat, wanted)
+
+    def _join(self, group: Group, seat: LedSeat, wanted: Wanted) -> None:
+        if wanted.opening.kind is not group.kind:
+            kind = group.kind.name.lower()
+            seat.drop(AlreadyExists(f"the group {group.name} is of the kind {kind}"))
+        else:
+            try:
+                led = self._led(group)
+            except AngariumError as error:
+                seat.drop(_unreadable(error))
+            else:
+                led.join(seat, wanted)
+
+    def owe_letters(self) -> None:
+        """Lead groups that have dead letters to store, if their records can be read."""
+        for group in self._known.values():
+            if group.intents and group.name not in self.groups:
+                with suppress(AngariumError):
+                    self.stir(self._led(group))
+
+    def _led(self, group: Group) -> LedGroup:
+        led = self.groups.get(group.name)
+        if led is not None and led.group is not group:
+            self.drop(led, NotFound(f"the group {group.name} was deleted"))
+            led = None
+        if led is None:
+            led = self.groups[group.name] = LedGroup(self, group)
+        return led
+
+    # --- changes --------------------------------------------------------------------------------
+
+    def change(self, change: Change, fate: Fate) -> None:
+        """Have a group changed by somebody who looks after it, and let it follow."""
+
+        def then(outcome: Outcome | AngariumError) -> None:
+            led = self.groups.get(change.group)
+            if led is not None:
+                if self._known.get(change.group) is not led.group:
+                    self.drop(led, NotFound(f"the group {change.group} was deleted"))
+                else:
+                    self.stir(led)
+            fate(outcome)
+
+        self.changes.submit(change, then)
+
+    def records_came(self) -> None:
+        """Hear that there are new records."""
+        for group in self._hungry:
+            self.stir(group)
+
+    def happened(self) -> None:
+        """Hear that something was applied that is not a record: it may have been a trim."""
+        start = self.replica.partition.log.start_offset
+        if start != self._start:
+            self._start = start
+            for group in self.groups.values():
+                self.stir(group)
+
+    def close(self) -> None:
+        """End: this node leads no more."""
+        self.is_over = True
+        leader = self.replica.raft.leader
+        error = NotLeader("leadership has moved on", leader=node_of(leader) if leader else None)
+        for group in list(self.groups.values()):
+            group.close(error)
+        self.groups.clear()
+        self._stirred.clear()
+        self._hungry.clear()
+        for waiting in self._opening.values():
+            for seat, _ in waiting:
+                seat.drop(error)
+        self._opening.clear()
+        self.changes.abandon(error)
+        self.records.forget()
+
+    # --- for its groups -------------------------------------------------------------------------
+
+    def stir(self, group: LedGroup) -> None:
+        """Have a group step soon."""
+        self._stirred[group] = None
+        if not self._is_called:
+            self._is_called = True
+            self.around.soon(self._step)
+
+    def drop(self, group: LedGroup, error: AngariumError) -> None:
+        """Give a group up."""
+        if not isinstance(error, NotFound):
+            _log.warning(
+                "group %s in %s %d begins anew: %s",
+                group.group.name,
+                self.topic,
+                self.number,
+                error,
+            )
+            error = _unreadable(error)
+        if self.groups.get(group.group.name) is group:
+            del self.groups[group.group.name]
+        self._hungry.pop(group, None)
+        self._stirred.pop(group, None)
+        group.close(error)
+
+    def _step(self) -> None:
+        self._is_called = False
+        until = self.around.stopwatch_s() + SLICE_S
+        while self._stirred and not self.is_over:
+            group = next(iter(self._stirred))
+            del self._stirred[group]
+            group.step()
+            if group.is_over or group.is_idle:
+                self._hungry.pop(group, None)
+                if not group.is_over and self.groups.get(group.group.name) is group:
+                    del self.groups[group.group.name]
+            elif group.wants_records:
+                self._hungry[group] = None
+            else:
+                self._hungry.pop(group, None)
+            if self.around.stopwatch_s() > until:
+                break
+        if self._stirred and not self._is_called:
+            self._is_called = True
+            self.around.soon(self._step)
+
+
+def _unreadable(error: AngariumError) -> NotLeader:
+    return NotLeader(f"the leader cannot read at the moment: {error}")

@@ -1,0 +1,115 @@
+"""One process per data folder, for as long as it lives.
+
+Two nodes on one folder would both write its log, and each would acknowledge what the other then
+overwrites. So whoever opens a folder locks it first. The kernel keeps the lock, not the file: it
+goes with its process, however that ends, and a file that is left behind locks nothing. It holds
+between containers too, as long as one kernel has the folder.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from angarium.errors import Fault, StorageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LOCK_NAME: Final = "lock"
+
+_HOLDER_BYTES_MAX: Final = 512
+_TAKEN: Final = frozenset({errno.EWOULDBLOCK, errno.EACCES})
+_NO_LOCKS: Final = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL})
+"""What file systems say that have no locks."""
+
+
+class FolderInUse(StorageError):
+    """Another process works with this data folder."""
+
+    code = "FOLDER_IN_USE"
+    fault = Fault.CALLER
+
+
+class FolderLock:
+    """A folder that this process has to itself; `release` it, or end."""
+
+    __slots__ = ("_descriptor", "is_kept")
+
+    def __init__(self, descriptor: int, *, is_kept: bool) -> None:
+        self._descriptor = descriptor
+        self.is_kept = is_kept
+        """False on a file system without locks: nobody is kept out then."""
+
+    def release(self) -> None:
+        """Let others have the folder."""
+        if self._descriptor >= 0:
+            # Closing alone would leave it to a child that is between its fork and its exec.
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def lock_folder(folder: Path) -> FolderLock:
+    """Take `folder` for this process; raises `FolderInUse`, which names the process that has it."""
+    path = folder / LOCK_NAME
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            is_kept = _locked(descriptor)
+            if is_kept and not _is_at(descriptor, path):
+                # Somebody emptied the folder in between: what we locked is not what is there.
+                os.close(descriptor)
+                continue
+        except BlockingIOError:
+            holder = _holder(descriptor)
+            os.close(descriptor)
+            raise FolderInUse(
+                f"{folder} is in use by {holder}; two nodes on one folder would destroy each "
+                "other's data: end that process, or choose another folder"
+            ) from None
+        except OSError:
+            os.close(descriptor)
+            raise
+        _introduce(descriptor)
+        return FolderLock(descriptor, is_kept=is_kept)
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in _TAKEN:
+            raise BlockingIOError from error
+        if error.errno in _NO_LOCKS:
+            return False
+        raise
+    return True
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    try:
+        there = path.stat()
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(os.fstat(descriptor), there)
+
+
+def _introduce(descriptor: int) -> None:
+    """Write down who we are, for whoever comes second; only a courtesy, so not synced."""
+    told = f"process {os.getpid()} on {os.uname().nodename}\n".encode()
+    try:
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, told, 0)
+    except OSError:
+        return  # a full disk keeps nobody from starting
+
+
+def _holder(descriptor: int) -> str:
+    told = os.pread(descriptor, _HOLDER_BYTES_MAX, 0).decode("utf-8", "replace")
+    line = told.partition("\n")[0]
+    return line if line.isprintable() and line else "another process"

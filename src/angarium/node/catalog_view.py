@@ -1,0 +1,144 @@
+"""The catalog, for whoever is outside the node: every question, and how to have it changed.
+
+Rooms above the node ask here by name and never hold the machine itself, so how the catalog keeps
+what it knows can change without them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from angarium.errors import NotFound, NotLeader, no_partition
+from angarium.machine.catalog.placement import host_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from angarium.ids import GroupId, Index, NodeId
+    from angarium.machine.catalog import CatalogCommand, CatalogMachine, CatalogOutcome
+    from angarium.machine.catalog.values import Node as Member
+    from angarium.machine.catalog.values import Partition, Topic
+
+
+class CatalogView(ABC):
+    """The catalog as of the last entry applied here; raises `NotLeader` without one."""
+
+    @property
+    @abstractmethod
+    def _known(self) -> CatalogMachine:
+        """The catalog itself."""
+
+    @property
+    @abstractmethod
+    def is_here(self) -> bool:
+        """Whether this node has a copy of it at the moment; damage may have taken it."""
+
+    @property
+    @abstractmethod
+    def applied(self) -> Index:
+        """How far this node's catalog is."""
+
+    @abstractmethod
+    def name_of(self, group: GroupId) -> str:
+        """Return what people call a group of Raft."""
+
+    @abstractmethod
+    async def catch_up(self) -> None:
+        """Wait until this node's catalog knows everything that was decided before this call."""
+
+    @abstractmethod
+    async def submit(self, command: CatalogCommand) -> CatalogOutcome:
+        """Carry out a command, wherever the leader is, and wait until it shows here too.
+
+        Raises the refusal, or `NotLeader` while there is nobody to ask.
+        """
+
+    # --- topics -----------------------------------------------------------------------------
+
+    def find(self, name: str) -> Topic | None:
+        """Return a topic by name, if there is one."""
+        topics = self._known.topics
+        known = topics.by_name.get(name)
+        return None if known is None else topics.by_id[known]
+
+    def topic(self, name: str) -> Topic:
+        """Return a topic by name; raises `NotFound`."""
+        topic = self.find(name)
+        if topic is None:
+            raise NotFound(f"there is no topic {name!r}")
+        return topic
+
+    def topics(self) -> Collection[Topic]:
+        """Return every topic."""
+        return self._known.topics.by_id.values()
+
+    def topic_of(self, place: Partition) -> Topic:
+        """Return the topic that a partition belongs to."""
+        return self._known.topics.by_id[place.topic]
+
+    def partition(self, name: str, number: int) -> Partition:
+        """Return a partition; raises `NotFound`, and `InvalidArgument` for one below 0."""
+        topic = self.topic(name)
+        if not 0 <= number < len(topic.groups):
+            raise no_partition(name, len(topic.groups), number)
+        return self._known.topics.partitions[topic.groups[number]]
+
+    def partitions_of(self, topic: Topic) -> list[Partition]:
+        """Return all partitions of a topic, by number."""
+        places = self._known.topics.partitions
+        return [places[group] for group in topic.groups]
+
+    def place(self, group: GroupId) -> Partition | None:
+        """Return the partition that a Raft group is; None if it is one no longer."""
+        return self._known.topics.partitions.get(group)
+
+    def places(self) -> Collection[Partition]:
+        """Return every partition of the cluster."""
+        return self._known.topics.partitions.values()
+
+    # --- nodes ------------------------------------------------------------------------------
+
+    @property
+    def cluster(self) -> str:
+        """The cluster's name."""
+        return self._known.cluster
+
+    @property
+    def level(self) -> int:
+        """The feature level that the cluster works at."""
+        return self._known.nodes.level
+
+    @property
+    def level_possible(self) -> int:
+        """The highest one that every node knows."""
+        return self._known.nodes.level_possible
+
+    def member(self, node: NodeId) -> Member | None:
+        """Return a node of the cluster."""
+        return self._known.nodes.by_id.get(node)
+
+    def members(self) -> list[Member]:
+        """Return the nodes of the cluster, by id."""
+        return sorted(self._known.nodes.by_id.values(), key=lambda one: one.id)
+
+    def has_been(self, node: NodeId) -> bool:
+        """Tell whether there is a node of that id, or ever was."""
+        return node < self._known.nodes.next_id
+
+    def hosts(self) -> int:
+        """Return how many machines may be given replicas."""
+        return len(set(map(host_of, self._known.nodes.placeable())))
+
+    def replicas_on(self, node: NodeId) -> int:
+        """Return how many replicas a node is to hold."""
+        return self._known.topics.loads.replicas.get(node, 0)
+
+    def check_formed(self) -> None:
+        """Raise `NotLeader` as long as this catalog knows of no member.
+
+        The first id is that of the node that forms the cluster. Until the catalog has said so, a
+        newcomer would be given the same one.
+        """
+        if not self._known.cluster or not self._known.nodes.by_id:
+            raise NotLeader("the cluster is being formed")

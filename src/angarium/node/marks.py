@@ -1,0 +1,88 @@
+"""A node remembers how far the others' logs were durable, and lets nobody in whose log went back.
+
+What it has heard is on its own disk as well, so that a whole cluster may be restarted. A node that
+is refused for this reason ends (`Node`): whatever it said would be counted as if it still had what
+it acknowledged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from angarium.errors import CorruptData, DiskFull
+from angarium.ids import Incarnation, NodeId, replica_id
+from angarium.log import peer_ends
+from angarium.node.admission import is_removed
+from angarium.node.recollections import Recollections
+from angarium.wire.errors import RolledBack
+
+if TYPE_CHECKING:
+    from angarium.log.disk import Disk
+    from angarium.node.node import Node
+    from angarium.wire import Hello
+
+SAVE_S: Final = 10.0
+"""How often what was heard is written down, if there is news."""
+
+_log = logging.getLogger(__name__)
+
+
+class Marks:
+    """The recollections of one node."""
+
+    def __init__(self, node: Node, disk: Disk) -> None:
+        self._node = node
+        self._disk = disk
+        self._recollections = Recollections()
+        self._is_news = False
+
+    def load(self) -> None:
+        """Remember what was written down; a damaged file is as good as none."""
+        try:
+            self._recollections = Recollections(peer_ends.load(self._disk))
+        except CorruptData as damaged:
+            _log.warning("%s; what the others' logs were like is forgotten", damaged)
+
+    def note(self, node: NodeId, end: int) -> None:
+        """Hear from a node how far its log is durable.
+
+        Somebody who answers in its place is not remembered in its place.
+        """
+        connection = self._node.peers.connection(node)
+        if connection is not None and self._node.admission.is_member(connection.peer.hello):
+            replica = self._node.admission.voice(connection)
+            self._is_news |= self._recollections.note(replica, end)
+
+    def check(self, hello: Hello) -> None:
+        """Raise `RolledBack` for a node whose log ends before where it was durable."""
+        if not hello.node or not isinstance(hello.log_end, int):
+            return
+        replica = replica_id(NodeId(hello.node), Incarnation(hello.incarnation))
+        reason = self._recollections.objection(replica, hello.log_end)
+        if reason is not None:
+            _log.error("%s", reason)
+            raise RolledBack(reason)
+
+    async def run(self) -> None:
+        """Write down what was heard, again and again."""
+        while True:
+            await asyncio.sleep(SAVE_S)
+            await self.save()
+
+    async def save(self) -> None:
+        """Write down what was heard since the last time: also when the node stops.
+
+        What is known of nodes that were removed is forgotten: their ids are never given again.
+        """
+        replica = self._node.host.catalog
+        if replica is not None:
+            machine = replica.catalog.machine
+            self._is_news |= self._recollections.forget(lambda one: is_removed(machine, one))
+        if self._is_news:
+            self._is_news = False
+            ends = dict(self._recollections.ends)
+            with suppress(DiskFull):
+                await asyncio.to_thread(peer_ends.save, self._disk, ends)

@@ -1,0 +1,406 @@
+"""Which replicas one node has, and what becomes of each: formed, joined, opened again, repaired,
+stopped, lost, renewed, removed.
+
+Only one thing at a time can be true of a group here: it works (`replicas`, `catalog`), its log is
+being repaired, it is lost, or its files are leaving. `Host` drives those that work.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from angarium.errors import CorruptData, DiskFull, NotFound
+from angarium.ids import CATALOG_GROUP, Index, Term
+from angarium.log.halts import Halts
+from angarium.log.snapshots import SnapshotStore
+from angarium.log.wal import Wal
+from angarium.raft import LogContradiction
+from angarium.raft.messages import ConfState, Snapshot
+from angarium.replica.catalog import empty_catalog
+from angarium.replica.catalog_replica import CatalogReplica
+from angarium.replica.damage import Fate
+from angarium.replica.identities import Identities
+from angarium.replica.opening import Opener, groups_with_folders, partition_folder
+from angarium.replica.outbox import Outbox
+from angarium.replica.partition_files import folders_in
+from angarium.replica.partition_snapshot import empty_partition
+from angarium.replica.repair import IdentityLost, Repair, entries_to_refetch
+from angarium.replica.sleeping import Sleepers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Sequence
+
+    from angarium.ids import GroupId, Incarnation, NodeId, ReplicaId
+    from angarium.log.disk import Disk
+    from angarium.replica.config import HostConfig
+    from angarium.replica.partition_replica import PartitionReplica
+    from angarium.replica.peers import EntriesReply
+    from angarium.replica.replica import Replica
+    from angarium.replica.work import Work
+
+ORIGIN: Final = Index(1)
+"""Where the log of a new group begins: before its first leader's own entry."""
+
+_ORIGIN_TERM: Final = Term(1)
+
+RELUCTANT_TIMEOUTS: Final = 3
+"""After so many election timeouts without a leader a replica campaigns on a node that had better
+not lead: whoever else can has done so by then."""
+
+
+class Roster:
+    """The replicas of one node: those that work, are being repaired, are lost, and are leaving."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        *,
+        node: NodeId,
+        incarnation: Incarnation,
+        config: HostConfig,
+        jitter: Callable[[int], int],
+        on_damage: Callable[[Fate, GroupId, str], None] | None = None,
+    ) -> None:
+        self.identities = Identities(disk, node=node, incarnation=incarnation)
+        self.replicas: dict[GroupId, PartitionReplica] = {}
+        """Replicas of partitions."""
+        self.catalog: CatalogReplica | None = None
+        """The replica of group 0, on a node that has one."""
+        self.repairs: dict[GroupId, Repair] = {}
+        self.lost: dict[GroupId, CorruptData] = {}
+        """Groups whose replica here cannot go on as itself, and why. Nobody speaks for them, and
+        what is left of them stays, until `renew` or `remove_group`."""
+        self.outbox = Outbox()
+        if on_damage is not None:
+            self.outbox.damage.on_news = on_damage
+        self._halts = Halts(disk)
+        self.wal = Wal.open(disk, incarnation=incarnation, config=config.wal)
+        self._disk = disk
+        self._snapshots = SnapshotStore(disk)
+        self._opener = Opener(
+            disk=disk,
+            identities=self.identities,
+            wal=self.wal,
+            snapshots=self._snapshots,
+            outbox=self.outbox,
+            config=config.replica,
+            segments=config.segments,
+            jitter=jitter,
+        )
+        self.name_of: Callable[[GroupId], str] = "group {}".format
+        """What people call a group."""
+        self.on_started: Callable[[GroupId], None] = _ignore
+        """Told whenever a replica begins to work: at once, or after a repair."""
+        self._is_reluctant = False
+        self._awake: dict[GroupId, PartitionReplica | CatalogReplica] = {}
+        self._sleepers = Sleepers(self.outbox, config.replica)
+        self._leaving: list[GroupId] = []
+        """Groups whose files go once the log has durably forgotten them."""
+        self._deleting: set[GroupId] = set()
+        """Groups that the log is just forgetting, or has forgotten, and whose files go."""
+        self._fallen: dict[GroupId, PartitionReplica | CatalogReplica] = {}
+        """Lost replicas whose files a thread still writes; nobody hears of them any more."""
+        self._forget_unformed()
+        for group in sorted({*self.wal.recovered.groups, *self.identities.unreadable}):
+            self._reopen(group)
+
+    @property
+    def id(self) -> ReplicaId:
+        """Who this node is in every group in which it was never renewed."""
+        return self.identities.usual
+
+    # --- coming and going ---------------------------------------------------------------------
+
+    def form_group(self, group: GroupId, voters: Sequence[ReplicaId]) -> None:
+        """Create a replica of a new group whose first members are `voters`.
+
+        Every first member forms the group alike, once; whoever comes later joins.
+        """
+        self.save_origin(group, voters)
+        self.start_formed(group)
+
+    def save_origin(self, group: GroupId, voters: Sequence[ReplicaId]) -> None:
+        """Make the first membership of a new group durable. Blocks; may run in a thread."""
+        # It is the content of a snapshot at index 1 that nobody has to send.
+        conf_state = ConfState(voters=tuple(sorted(voters)))
+        nothing = empty_catalog() if group == CATALOG_GROUP else empty_partition()
+        self._snapshots.save(group, Snapshot(ORIGIN, _ORIGIN_TERM, conf_state, nothing))
+        self.make_folders(group)
+
+    def make_folders(self, group: GroupId) -> None:
+        """Make the folders of a group, so that opening it need not. Blocks; may run in a thread."""
+        # That of the catalog stays empty: it only says that there was one, if the log is lost.
+        folder = partition_folder(group)
+        for one in (folder,) if group == CATALOG_GROUP else folders_in(folder):
+            self._disk.make_folder(one)
+
+    def start_formed(self, group: GroupId) -> None:
+        """Begin to work in a new group whose origin is saved."""
+        self.wal.add_group(group)
+        self.wal.compact(group, ORIGIN, _ORIGIN_TERM)
+        self._start(group)
+        if (founder := self._replica(group)) is not None:
+            founder.found()
+
+    def join_group(self, group: GroupId) -> None:
+        """Create an empty replica that waits to be added by the group's leader."""
+        if group == CATALOG_GROUP:
+            self.make_folders(group)
+        self.wal.add_group(group)
+        self._start(group)
+
+    def remove_group(self, group: GroupId) -> None:
+        """Give up this node's replica of `group`, with everything it holds.
+
+        Does nothing while its files are being written, or while there is no room to write down
+        that it goes; ask again then.
+        """
+        replica = self.replicas.get(group)
+        if self.wal.is_exhausted or (replica is not None and replica.is_in_use):
+            return
+        if group in self._fallen:
+            return
+        self.repairs.pop(group, None)
+        was_lost = self.lost.pop(group, None) is not None
+        if replica is not None:
+            self._sleepers.wake(group)
+            del self.replicas[group]
+            self._awake.pop(group, None)  # one that rested is not there
+            replica.close()
+        is_known = group in self.wal.groups
+        if is_known:
+            self.wal.remove_group(group)
+        if is_known or was_lost:
+            self._leaving.append(group)
+
+    def may_renew(self, group: GroupId) -> bool:
+        """Tell whether a lost replica may be given up as soon as others have everything.
+
+        What has contradicted its leader is kept: it may be all there is of acknowledged records.
+        """
+        return group in self.lost and not isinstance(self.lost[group], LogContradiction)
+
+    def renew(self, group: GroupId, incarnation: Incarnation) -> None:
+        """Give up what is left of a lost replica; whoever joins next is somebody else.
+
+        `identities.save` has made that durable. As with `remove_group`, it may have to be asked
+        again, and the files go first.
+        """
+        assert self.may_renew(group), "only what is lost is given up"
+        if not self.wal.is_exhausted and group not in self._fallen:
+            self.identities.adopt(group, incarnation)
+            self.remove_group(group)
+
+    def is_leaving(self, group: GroupId) -> bool:
+        """Tell whether files of a removed replica are still there; wait before it comes back."""
+        return group in self._leaving or group in self._deleting
+
+    @property
+    def is_reluctant(self) -> bool:
+        """True while this node leads only what nobody else does: its clock may be wrong."""
+        return self._is_reluctant
+
+    @is_reluctant.setter
+    def is_reluctant(self, is_reluctant: bool) -> None:
+        if is_reluctant != self._is_reluctant:
+            self._is_reluctant = is_reluctant
+            for replica in self._all():
+                self._set_patience(replica)
+
+    def _set_patience(self, replica: Replica) -> None:
+        replica.raft.be_patient(RELUCTANT_TIMEOUTS if self._is_reluctant else 1)
+
+    @property
+    def resting(self) -> int:
+        """How many groups rest."""
+        return len(self._sleepers)
+
+    def close(self) -> None:
+        """Let go of every file. What is not synced is lost, and nobody was told it was not."""
+        for replica in self._all():
+            replica.close()
+        self.wal.close()
+
+    def replica(self, group: GroupId) -> PartitionReplica:
+        """Return this node's replica of `group`; raises `NotFound`."""
+        try:
+            return self.replicas[group]
+        except KeyError:
+            raise NotFound(f"this node has no replica of {self.name_of(group)}") from None
+
+    def _delete_files(self, groups: Sequence[GroupId]) -> Generator[Work, None, None]:
+        """Delete what groups have left behind; many files, so beside everything else."""
+        for group in groups:
+            yield partial(self._snapshots.remove, group)
+            yield partial(self._disk.remove_folder, partition_folder(group))
+            yield partial(self._halts.forget, group)
+            self._deleting.discard(group)
+
+    # --- opening what is on disk ------------------------------------------------------------
+
+    def _forget_unformed(self) -> None:
+        """Deal with snapshots whose group the log does not know."""
+        recovered = self.wal.recovered
+        if recovered.unknown_groups and not recovered.groups and not self._snapshots.list():
+            # Founders would begin anew as the voters they were: nothing here says who was one.
+            raise IdentityLost(
+                "the log and all snapshots are gone from the data folder: put it back from a "
+                "backup, or empty it and start the node with --join and its id"
+            )
+        lost = set(self.identities.disowned)
+        if recovered.unknown_groups:
+            # Who joined a group, and took no snapshot yet, has left a folder alone.
+            lost |= {*self._snapshots.list(), *groups_with_folders(self._disk)}
+        for group in sorted(lost - set(recovered.groups)):
+            # The log goes on without it, and the next start would take it for unformed: it would
+            # begin anew as the voter it was, with nothing of what it promised.
+            self.identities.disown(group)
+            self._lose(group, IdentityLost("the log has lost all it knew about it"))
+        for group in sorted(set(self._snapshots.list()) - {*recovered.groups, *lost}):
+            # A crash fell into the forming of the group: nobody has heard of this replica yet.
+            self._snapshots.remove(group)
+        for group in sorted(set(self._halts.why) - {*recovered.groups, *lost}):
+            # A crash fell into its removal: whoever comes here next has never contradicted anybody.
+            self._halts.forget(group)
+
+    def _reopen(self, group: GroupId) -> None:
+        if group in self.identities.unreadable:
+            self._lose(group, IdentityLost("the file that says who this replica is is damaged"))
+            return
+        try:
+            snapshot = self._snapshots.load(group) or Snapshot()
+            missing = self._missing(group, snapshot)
+        except CorruptData as damaged:
+            self._lose(group, self._as_halted(group, damaged))
+            return
+        if missing is None:
+            self._start(group)
+            return
+        what = f"entries {missing[0]} to {missing[1]} of its log"
+        if group in self._halts.why:
+            self._lose(group, self._as_halted(group, CorruptData(f"{what} are damaged")))
+            return
+        self.outbox.damage.note(Fate.FOUND, group, what)
+        conf_state = snapshot.conf_state
+        self.repairs[group] = Repair(
+            group=group,
+            replica=self.identities.in_group(group),
+            low=missing[0],
+            high=missing[1],
+            term_max=self.wal.log(group).hard_state.term,
+            peers=(*conf_state.voters, *conf_state.voters_outgoing, *conf_state.learners),
+        )
+
+    def _missing(self, group: GroupId, snapshot: Snapshot) -> tuple[Index, Index] | None:
+        """Return which entries of a damaged log peers are to be asked for."""
+        log = self.wal.log(group)
+        if log.damaged is not None:
+            # Entries that the snapshot stands for need no repair.
+            self.wal.compact(group, snapshot.index, snapshot.term)
+        known_commit = Index(max(log.hard_state.commit, snapshot.index))
+        return entries_to_refetch(log.damaged, known_commit=known_commit)
+
+    def _start(self, group: GroupId) -> None:
+        assert not self.is_leaving(group), "the old files go first"
+        try:
+            opened = self._opener.open(group)
+        except CorruptData as damaged:
+            self._lose(group, self._as_halted(group, damaged))
+            return
+        opened.halted = self._halts.why.get(group, "")
+        self._set_patience(opened)
+        self._awake[group] = opened
+        if isinstance(opened, CatalogReplica):
+            self.catalog = opened
+        else:
+            self.replicas[group] = opened
+        self.on_started(group)
+
+    def _replica(self, group: GroupId) -> PartitionReplica | CatalogReplica | None:
+        return self.catalog if group == CATALOG_GROUP else self.replicas.get(group)
+
+    def _all(self) -> Iterator[PartitionReplica | CatalogReplica]:
+        if self.catalog is not None:
+            yield self.catalog
+        yield from list(self.replicas.values())
+
+    # --- damage -----------------------------------------------------------------------------
+
+    def _stop(self, group: GroupId, damage: CorruptData) -> None:
+        """Stop a replica that cannot go on.
+
+        Where it contradicts its leader nobody knows whose disk went back in time, so what it has
+        is not given up for what the others have: that is for people to decide.
+        """
+        replica = self._replica(group)
+        if isinstance(damage, LogContradiction) and replica is not None:
+            self._halts.note(group, replica.halt(damage))
+        else:
+            self._lose(group, damage)
+
+    def _as_halted(self, group: GroupId, damage: CorruptData) -> CorruptData:
+        """Return damage to files that are not to be given up as what it is, if that is so."""
+        why = self._halts.why.get(group)
+        return damage if why is None else LogContradiction(f"{damage}, and the replica {why}")
+
+    def _lose(self, group: GroupId, damage: CorruptData) -> None:
+        """Stop a replica that cannot go on as itself, and only that one.
+
+        Nothing that it has not said yet is said any more. Its files stay as they are.
+        """
+        self.repairs.pop(group, None)
+        replica = self._replica(group)
+        if replica is not None:
+            self._sleepers.wake(group)
+            self._awake.pop(group, None)
+            if isinstance(replica, CatalogReplica):
+                self.catalog = None
+            else:
+                del self.replicas[group]
+            self._fallen[group] = replica
+            self._bury()
+        self.lost[group] = damage
+        self.outbox.damage.note(Fate.LOST, group, str(damage))
+
+    def _bury(self) -> None:
+        """Close lost replicas once no thread writes their files."""
+        for group, replica in list(self._fallen.items()):
+            if not replica.is_in_use:
+                del self._fallen[group]
+                replica.close()
+
+    def _go_on_with_repairs(self) -> None:
+        """Let one tick pass for replicas whose log is being fetched from peers."""
+        for group, repair in list(self.repairs.items()):
+            if repair.is_complete:
+                self._finish_repair(group, repair)
+            elif (request := repair.request()) is not None:
+                self.outbox.tell(request)
+
+    def _take_repair(self, reply: EntriesReply, repair: Repair) -> None:
+        try:
+            repair.receive(reply)
+        except IdentityLost as lost:
+            self._lose(reply.group, lost)
+            return
+        if repair.is_complete:
+            self._finish_repair(reply.group, repair)
+            return
+        request = repair.request()
+        if request is not None:
+            self.outbox.tell(request)
+
+    def _finish_repair(self, group: GroupId, repair: Repair) -> None:
+        try:
+            self.wal.repair(group, repair.entries)
+        except DiskFull:
+            return  # again with the next tick
+        del self.repairs[group]
+        self.outbox.damage.note(Fate.MENDED, group, f"{len(repair.entries)} entries of its log")
+        # Whatever this replica promises from now on is synced after what it repaired.
+        self._start(group)
+
+
+def _ignore(_: GroupId) -> None:
+    """Nobody wants to know."""

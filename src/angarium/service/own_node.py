@@ -1,0 +1,104 @@
+"""The node that a service runs on, as the service sees it: these names, and nothing behind them.
+
+`angarium.node.node.Node` has them. Each desk asks for as little as it needs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from angarium.ids import GroupId, Micros, NodeId
+    from angarium.log.identity import Identity
+    from angarium.node.admission import Admission
+    from angarium.node.catalog_view import CatalogView
+    from angarium.node.config import NodeConfig
+    from angarium.node.levels import Levels
+    from angarium.node.peers import Peers
+    from angarium.node.quorum import Quorum
+    from angarium.node.readiness import Readiness
+    from angarium.node.replicas import Replicas
+    from angarium.node.timekeeping import Timekeeping
+    from angarium.replica.acks import Publishing
+
+
+class OwnNode(Protocol):
+    """What every desk may ask: replicas here, the catalog, other nodes, the time."""
+
+    @property
+    def id(self) -> NodeId:
+        """This node's id in the cluster."""
+
+    @property
+    def config(self) -> NodeConfig:
+        """How it was set."""
+
+    @property
+    def catalog(self) -> CatalogView:
+        """Topics, partitions and nodes, as far as they are known here."""
+
+    @property
+    def replicas(self) -> Replicas:
+        """The partitions that have a replica here."""
+
+    @property
+    def peers(self) -> Peers:
+        """The other nodes."""
+
+    @property
+    def quorum(self) -> Quorum:
+        """Why partitions have no leader."""
+
+    @property
+    def levels(self) -> Levels:
+        """The feature level that this node works at."""
+
+    def now(self) -> Micros:
+        """Return the time this node goes by: its clock's, as far as a majority believes it."""
+
+    def leader_of(self, group: GroupId) -> NodeId | None:
+        """Return who leads `group`, as far as this node's own replica knows."""
+
+    def in_sync(self, group: GroupId) -> tuple[NodeId, ...] | None:
+        """Return who votes in `group`, can be reached and has everything but the very newest."""
+
+    def publish(self, group: GroupId, publishing: Publishing) -> None:
+        """Store batches in a partition this node leads."""
+
+    def wake(self) -> None:
+        """Have everything that came in carried out, at the end of this turn of the loop."""
+
+
+class MemberNode(OwnNode, Protocol):
+    """What the cluster is told of the node, and lets it decide."""
+
+    @property
+    def identity(self) -> Identity:
+        """Who this node is; known once it has started."""
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """By door, where others reach this node."""
+
+    @property
+    def admission(self) -> Admission:
+        """Who is let in."""
+
+    @property
+    def readiness(self) -> Readiness:
+        """Why nodes should not be relied on, if there is a reason."""
+
+    @property
+    def time(self) -> Timekeeping:
+        """How far clocks are apart."""
+
+
+class ServedNode(MemberNode, Protocol):
+    """A node that is being given its service: whom it tells what, and what runs beside it."""
+
+    on_visible: Callable[[GroupId], None]
+    on_stir: Callable[[GroupId], None]
+    on_link: Callable[[NodeId], None]
+    background: list[Callable[[], Coroutine[None, None, None]]]

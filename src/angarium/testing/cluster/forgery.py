@@ -1,0 +1,79 @@
+"""Somebody who has read a node's folder, and speaks to the others in its name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from angarium.ids import CATALOG_GROUP, Index, Term, replica_id
+from angarium.log import identity
+from angarium.log.os_disk import OsDisk
+from angarium.node.joining import cluster_name
+from angarium.node.release import FEATURE
+from angarium.raft.messages import Message, MessageKind
+from angarium.testing.cluster.processes import HOST
+from angarium.wire import Hello, Role, dial
+from angarium.wire.operations import Operation
+from angarium.wire.raft_codec import RAFT_OPERATION, packed_messages
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from angarium.ids import GroupId, ReplicaId
+    from angarium.log.identity import Identity
+    from angarium.testing.cluster.processes import NodeProcess
+    from angarium.wire import Connection
+
+ABSURD_TERM: Final = Term(2**63 - 1)
+ABSURD_INDEX: Final = Index(10**6)
+FRAME_BYTES: Final = 1 << 20
+
+ANOTHER_PROCESS: Final = 1
+"""What a forged greeting says of its process: no node draws it."""
+
+
+def who_is(node: NodeProcess) -> Identity:
+    """Return what a node's folder says of it."""
+    found = identity.load(OsDisk(node.data))
+    assert found is not None, "it has been a member"
+    return found
+
+
+async def greet(there: NodeProcess, **said: object) -> Connection:
+    """Connect to a node as a peer that says this of itself; raises how it is refused."""
+    hello = Hello(role=Role.PEER, features={FEATURE: 99}, **said)  # type: ignore[arg-type]
+    return await dial(host=HOST, port=there.port.number, hello=hello)
+
+
+async def greet_as(there: NodeProcess, name: Identity) -> Connection:
+    """Do so with everything that is in another node's folder."""
+    return await greet(
+        there,
+        cluster=cluster_name(name),
+        node=name.node_id,
+        incarnation=name.incarnation,
+        process=ANOTHER_PROCESS,
+    )
+
+
+def forge(
+    stranger: Connection, there: NodeProcess, name: Identity, groups: Iterable[GroupId]
+) -> None:
+    """Say over a connection what would end terms and processes, if it were believed."""
+    known = who_is(there)
+    to = replica_id(known.node_id, known.incarnation)
+    sender = replica_id(name.node_id, name.incarnation)
+    addressed = [(group, one) for group in (CATALOG_GROUP, *groups) for one in _lies(sender, to)]
+    for frame in packed_messages(addressed, frame_bytes_max=FRAME_BYTES):
+        stranger.send(RAFT_OPERATION, frame.header, frame.payload)
+    stranger.send(Operation.PEER, b"", [b"\x81\xa4type\xa5Chunk"])
+
+
+def _lies(sender: ReplicaId, to: ReplicaId) -> list[Message]:
+    heartbeat, ahead = MessageKind.HEARTBEAT, Term(10**6)
+    return [
+        Message(kind=heartbeat, to=to, sender=sender, term=ABSURD_TERM),
+        Message(kind=heartbeat, to=to, sender=sender, term=ahead, commit=ABSURD_INDEX),
+        # In the name of another node than the one it came as.
+        Message(kind=MessageKind.VOTE, to=to, sender=to, term=Term(1_000)),
+        Message(kind=MessageKind.PROPOSE, to=to, sender=sender),
+    ]

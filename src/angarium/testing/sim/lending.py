@@ -1,0 +1,281 @@
+"""The simulator's side of leading groups: `angarium.lending` decides, this does.
+
+What `service.groups.hosting` is on the event loop, in simulated time, and what the wire door is to
+members: seats here, sinks over a network that loses and reorders. The catalog is not simulated:
+whoever asks it is answered, a little later.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from angarium.api import Place, Settlement, Start, Verb
+from angarium.delivery import assignment
+from angarium.errors import AngariumError, CorruptData, NotLeader
+from angarium.ids import GroupId, NodeId
+from angarium.lending.host import GroupHost
+from angarium.lending.ports import Membership, Opening, Wanted
+from angarium.modes import DeliveryMode
+from angarium.replica.acks import Published
+from angarium.testing.sim.burials import Burials
+from angarium.testing.sim.clock import SECOND
+from angarium.testing.sim.group_requests import (
+    Attach,
+    Attached,
+    Detach,
+    Heard,
+    Message,
+    Parting,
+    Say,
+    Took,
+)
+from angarium.testing.sim.watched_delivery import WatchedDelivery
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from angarium.api import GroupConfig, Settled
+    from angarium.ids import Micros
+    from angarium.kinds import GroupKind
+    from angarium.lending.led_partition import LedPartition
+    from angarium.lending.letters import Burial
+    from angarium.lending.ports import Lending
+    from angarium.lending.seat import LedSeat
+    from angarium.machine.changes import Change
+    from angarium.machine.cursors import Group
+    from angarium.machine.outcomes import Outcome
+    from angarium.replica.acks import Reply
+    from angarium.replica.partition_replica import PartitionReplica
+    from angarium.testing.group_history import Settle
+    from angarium.testing.sim.group_requests import GroupReply, GroupRequest
+    from angarium.testing.sim.node import SimNode
+
+TIDY = 5 * SECOND
+TOPIC = "simulated"
+"""All partitions are of one topic, numbered as their Raft groups are."""
+
+
+class SimLending:
+    """Implements `lending.ports.Surroundings` on a simulated node, for one life of its process."""
+
+    def __init__(self, node: SimNode) -> None:
+        self.host = GroupHost(self)
+        self.burials = Burials(node)
+        self._node = node
+        self._world = node.world
+        self._alarm = 0
+        """Counts the times it was set: only the last one rings."""
+        self._seats: dict[tuple[str, int], LedSeat] = {}
+        """By member and number of its attachment."""
+        self._visible: dict[GroupId, None] = {}
+        self._stirred: dict[GroupId, None] = {}
+        node.later(TIDY, self._tidy)
+
+    # --- what happens in the node ---------------------------------------------------------------
+
+    def watch(self, replica: PartitionReplica) -> None:
+        """Have groups told what happens in a replica that has begun to work."""
+        group, partition = replica.group, replica.partition
+        partition.on_visible = lambda: self._visible.update({group: None})
+        partition.on_stir = lambda: self._stirred.update({group: None})
+
+    def look(self) -> None:
+        """Tell groups what has happened, once it is over."""
+        visible, self._visible = self._visible, {}
+        for group in visible:
+            self.host.records_came(group)
+        stirred, self._stirred = self._stirred, {}
+        for group in stirred:
+            self.host.happened(group)
+
+    def _tidy(self) -> None:
+        self._node.later(TIDY, self._tidy)
+        self.host.tidy()
+
+    # --- what members say -----------------------------------------------------------------------
+
+    def take(self, request: GroupRequest) -> None:
+        """Take what a member says; what comes from an attachment that is no more is not heard."""
+        key = (request.client, request.number)
+        seat = self._seats.get(key)
+        match request:
+            case Attach():
+                self._seats[key] = self._attach(request)
+            case _ if seat is None:
+                pass
+            case Took():
+                seat.taken(request.bytes)
+            case Say():
+                self._note(request)
+                verb, ranges = Verb[request.verb.upper()], request.ranges
+                said = Settlement(
+                    TOPIC,
+                    request.partition,
+                    verb,
+                    ranges,
+                    reason="asked to" if verb in {Verb.NACK, Verb.REJECT} else "",
+                    cumulative=request.cumulative,
+                )
+                sink = seat.sink
+                assert isinstance(sink, _Sink)
+                seat.ask(sink.number_of(request.settle), (said,))
+            case Detach():
+                del self._seats[key]
+                if request.how is Parting.UNSEEN:
+                    seat.orphan()
+                else:
+                    seat.detach(lost=request.how is Parting.LOST)
+            case _:
+                assert_never(request)
+
+    def _attach(self, request: Attach) -> LedSeat:
+        topics = (TOPIC,)
+        node = self._node.id
+        membership = Membership(request.name, request.client, node, request.number, topics)
+        opening = Opening(request.kind, request.config, Start(Place.EARLIEST))
+        wanted = Wanted(TOPIC, request.partition, opening, request.credit, request.held)
+        return self.host.attach(membership, wanted, _Sink(self, request))
+
+    def _note(self, request: Say) -> None:
+        """Write down what the leader knows of what a member says, before it hears it."""
+        machine = self.replicas[request.partition].partition.machine
+        group = machine.groups.by_name.get(request.name)
+        if group is not None:
+            request.settle.generation = group.generation
+            if request.verb == "nack":
+                attempts = group.attempts.get(request.ranges[0])
+                request.settle.attempt = 1 if attempts is None else attempts.count + 1
+
+    def say(self, client: str, said: GroupReply) -> None:
+        """Tell a member something."""
+        self._world.network.send_once(self._node.name, client, said)
+
+    def forget(self, client: str, number: int) -> None:
+        """Hear no more of an attachment."""
+        self._seats.pop((client, number), None)
+
+    def change(self, place: GroupId, change: Change, reply: Reply) -> None:
+        """Have a group changed by somebody who looks after it, as `service.groups.wishes` does."""
+        try:
+            led = self.host.partition(TOPIC, place)
+        except AngariumError:
+            reply(NotLeader())
+            return
+
+        def told(outcome: Outcome | AngariumError) -> None:
+            if isinstance(outcome, AngariumError):
+                reply(outcome)
+            else:
+                term = led.replica.raft.term
+                reply(Published(DeliveryMode.CONSISTENT, term, (outcome,)))
+
+        led.change(change, told)
+
+    # --- for groups -----------------------------------------------------------------------------
+
+    @property
+    def node(self) -> NodeId:
+        return self._node.id
+
+    @property
+    def replicas(self) -> Mapping[GroupId, PartitionReplica]:
+        assert self._node.host is not None
+        return self._node.host.replicas
+
+    def now(self) -> Micros:
+        return self._world.clock_of(self._node)
+
+    def stopwatch_s(self) -> float:
+        return 0.0
+
+    def soon(self, action: Callable[..., object], *arguments: object) -> None:
+        self._node.later(0, self._do, action, *arguments)
+
+    def _do(self, action: Callable[..., object], *arguments: object) -> None:
+        try:
+            action(*arguments)
+        except CorruptData as error:
+            # An event loop would log it and go on; whoever waits for this would wait for ever.
+            self._world.history.incidents.append(f"{self._node.name}: nobody met {error}")
+
+    def ring_at(self, at: Micros) -> None:
+        self._alarm += 1
+        self._node.later(max(at - self.now(), 0), self._ring, self._alarm)
+
+    def _ring(self, alarm: int) -> None:
+        if alarm == self._alarm:
+            self.host.ring()
+
+    def carry_on(self) -> None:
+        """Nothing to be done: what was proposed is carried out after every event."""
+
+    def place_of(self, topic: str, number: int) -> GroupId:
+        del topic
+        return GroupId(number)
+
+    def partition_of(self, place: GroupId) -> tuple[str, int] | None:
+        return TOPIC, place
+
+    def lifetime(self, topic: str) -> int | None:
+        del topic
+        return None
+
+    def delivery(
+        self, led: LedPartition, group: Group, *, now: Micros, expected: Sequence[str]
+    ) -> WatchedDelivery:
+        return WatchedDelivery(self._node, led, group, now=now, expected=expected)
+
+    def preferred(self, members: dict[str, tuple[str, ...]], topic: str, number: int) -> str:
+        return assignment(members, [(topic, number)]).get((topic, number), "")
+
+    def carry_out(self, burial: Burial) -> None:
+        self.burials.carry_out(burial)
+
+
+class _Sink:
+    """A member at the other end of the network. Implements `lending.ports.Sink`."""
+
+    __slots__ = ("_asked", "_attach", "_lending", "_sequence")
+
+    def __init__(self, lending: SimLending, attach: Attach) -> None:
+        self._lending = lending
+        self._attach = attach
+        self._sequence = 0
+        """Of the last message: a connection would keep them in order."""
+        self._asked: dict[int, Settle] = {}
+
+    def number_of(self, settle: Settle) -> int:
+        """Return a number under which the answer to something said will come."""
+        number = len(self._asked) + 1
+        self._asked[number] = settle
+        return number
+
+    def attached(self, kind: GroupKind, config: GroupConfig) -> None:
+        del kind, config
+        self._say(Attached(self._attach.number, self._lending.node, True))
+
+    def lent(self, lending: Lending) -> None:
+        self._send(lending.ranges, lending.attempt, lending.bytes)
+
+    def withdrawn(self, ranges: tuple[int, ...]) -> None:
+        self._send(ranges, 0, 0)
+
+    def told(self, ask: int, settled: Sequence[Settled]) -> None:
+        for one in settled:
+            self._say(Heard(self._attach.number, self._asked[ask], one.code))
+
+    def allowed(self, credit: int) -> None:
+        """Nobody changes it here."""
+
+    def dropped(self, error: AngariumError) -> None:
+        number = self._attach.number
+        hint = NodeId(error.leader) if isinstance(error, NotLeader) and error.leader else None
+        self._lending.forget(self._attach.client, number)
+        self._say(Attached(number, self._lending.node, False, hint))
+
+    def _send(self, ranges: tuple[int, ...], attempt: int, size: int) -> None:
+        self._sequence += 1
+        self._say(Message(self._attach.number, self._sequence, ranges, attempt, size))
+
+    def _say(self, said: GroupReply) -> None:
+        self._lending.say(self._attach.client, said)

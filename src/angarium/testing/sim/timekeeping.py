@@ -1,0 +1,189 @@
+"""Clocks of simulated machines that may be wrong, and what a node makes of them.
+
+In a run with retention every machine has a wall clock that faults set, and every node compares it
+with the others' and goes by what comes of it, with the very code that a real node has
+(`node.clocks`, `node.retention`). Each leader trims by age. The world knows what time it really is,
+so two promises can be judged: no append time is far from it, and nothing young is trimmed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from angarium.batch import Batch
+from angarium.ids import NodeId, node_of
+from angarium.machine import Trim, Trimmed
+from angarium.machine.catalog import TopicSettings
+from angarium.node.arrivals import Arrivals
+from angarium.node.clocks import Clocks, Standing
+from angarium.node.retention import retained_from
+from angarium.replica.acks import Published, Publishing
+from angarium.testing import history
+from angarium.testing.history import Result
+from angarium.testing.sim.clock import MILLISECOND
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from angarium.errors import AngariumError
+    from angarium.ids import GroupId, Micros
+    from angarium.replica.host import Host
+    from angarium.replica.partition_replica import PartitionReplica
+    from angarium.testing.sim.node import SimNode
+    from angarium.testing.sim.world import World
+
+SKEW_MAX: Final = 500 * MILLISECOND
+ROUND: Final = 150 * MILLISECOND
+SAMPLE_AGE_MAX: Final = 1_000 * MILLISECOND
+"""Less than usual, as the whole run is quicker than life."""
+
+NEAR_ENTRIES: Final = 20
+"""Whoever lacks no more than so many entries may be handed a leadership."""
+
+ERROR_MAX: Final = 700 * MILLISECOND
+"""How far the time that a node goes by may be from the real one: right clocks are up to 50 ms off,
+half of `SKEW_MAX` is allowed, and an answer that counts was up to as long on its way."""
+
+
+class Question(NamedTuple):
+    """What does your clock say?"""
+
+    sender: NodeId
+    asked: int
+
+
+class Answer(NamedTuple):
+    """It says so."""
+
+    sender: NodeId
+    asked: int
+    wall: int
+
+
+class WallClock:
+    """The wall clock of one machine."""
+
+    def __init__(self, error: int) -> None:
+        self._usual = error
+        self.set_right()
+
+    def set_right(self) -> None:
+        """Let it be as right as clocks usually are."""
+        self.set(self._usual, rate=0.0, at=0)
+
+    def set(self, error: int, *, rate: float, at: int) -> None:
+        """Let it be wrong by so much, and by `rate` more for every microsecond from now on."""
+        self._error, self._rate, self._since = error, rate, at
+
+    def read(self, now: int) -> int:
+        """Return what it says when it is really `now`."""
+        return now + self._error + int(self._rate * (now - self._since))
+
+
+class SimTimekeeping:
+    """What one simulated node does about time. Knowledge ends with the process."""
+
+    def __init__(self, node: SimNode) -> None:
+        self._node = node
+        self._world = node.world
+        self._clocks = Clocks(skew_max=SKEW_MAX, sample_age_max=SAMPLE_AGE_MAX)
+        self._arrivals: dict[GroupId, Arrivals] = {}
+
+    def begin(self) -> None:
+        """Begin anew, with a process that knows nothing."""
+        self._clocks = Clocks(skew_max=SKEW_MAX, sample_age_max=SAMPLE_AGE_MAX)
+        self._arrivals = {}
+        self._node.later(self._world.seed % MILLISECOND, self._round)
+
+    def now(self) -> Micros:
+        """Return the time that the node goes by."""
+        return self._clocks.now(wall=self._wall(), steady=self._world.scheduler.now)
+
+    def note_taken(self, requests: Iterable[Publishing]) -> None:
+        """Note what is given a time before this node can know what time it is."""
+        if not self._clocks.is_compared:
+            batches = [batch for request in requests for batch in request.batches]
+            values = (value for batch in batches for value in Batch.parse(batch).values())
+            self._world.history.unsure.update(value for value in values if value is not None)
+
+    def handle(self, payload: object) -> bool:
+        """Take what another node says about clocks; False if it is about something else."""
+        if isinstance(payload, Question):
+            answer = Answer(self._node.id, payload.asked, self._wall())
+            self._send(payload.sender, answer)
+        elif isinstance(payload, Answer):
+            heard = self._world.scheduler.now
+            self._clocks.hear(payload.sender, asked=payload.asked, heard=heard, wall=payload.wall)
+        else:
+            return False
+        return True
+
+    def _wall(self) -> int:
+        return self._world.wall_clocks[self._node.id].read(self._world.scheduler.now)
+
+    def _send(self, to: NodeId, said: Question | Answer) -> None:
+        self._world.network.send_once(self._node.name, f"node-{to}", said)
+
+    def _round(self) -> None:
+        self._node.later(ROUND, self._round)
+        host, now = self._node.host, self._world.scheduler.now
+        assert host is not None
+        others = [one for one in self._world.node_ids if one != self._node.id]
+        for other in others:
+            self._send(other, Question(self._node.id, now))
+        self._clocks.look(others, wall=self._wall(), steady=now)
+        host.is_reluctant = self._clocks.is_reluctant
+        age = self._world.settings.retention
+        assert age is not None
+        for replica in host.replicas.values():
+            seen = self._arrivals.setdefault(replica.group, Arrivals())
+            is_full, end = not replica.shortfall(), replica.partition.log.end_offset
+            seen.note(end, is_full=is_full, steady=now, age=age)
+            if replica.may_serve:
+                self._hand_over(replica)
+                self._trim(host, replica)
+
+    def _hand_over(self, replica: PartitionReplica) -> None:
+        """Let somebody else lead whose clock is right, if this one is wrong."""
+        raft = replica.raft
+        if self._clocks.standing is not Standing.WRONG or raft.transferee:
+            return
+        for voter in raft.conf_state.voters:
+            is_near = (raft.match(voter) or 0) + NEAR_ENTRIES >= raft.last_index
+            if voter != replica.id and is_near and self._clocks.trusts(node_of(voter)):
+                raft.transfer_leader(voter)
+                replica.process()
+                return
+
+    def _trim(self, host: Host, replica: PartitionReplica) -> None:
+        """Trim what is too old, as long as there are faults: something is to be left in the end."""
+        world, partition = self._world, replica.partition
+        age, steady = world.settings.retention, world.scheduler.now
+        assert age is not None
+        trimming_now = self._clocks.trimming_now(age, wall=self._wall(), steady=steady)
+        settings = TopicSettings(retention_micros=age)
+        seen = self._arrivals.get(replica.group)
+        young = None if seen is None else seen.young_from(steady=steady, age=age)
+        start = retained_from(partition.log, settings, now=trimming_now, young=young)
+        if start <= partition.log.start_offset or not world.faults.active or host.wal.is_full:
+            return
+        age_min = age - 2 * ERROR_MAX
+        wish = history.Trim(replica.group, start, world.scheduler.now, age_min=age_min)
+        world.history.trims.append(wish)
+
+        def told(answer: Published | AngariumError) -> None:
+            if isinstance(answer, Published) and isinstance(answer.outcomes[0], Trimmed):
+                wish.result = Result.OK
+
+        partition.submit(Trim(start_offset=start), now=self.now(), reply=told)
+        replica.process()
+        world.note(self._node.name, "trims by age: group", replica.group, "to", start)
+
+
+def check_append_time(world: World, replica: PartitionReplica) -> None:
+    """Note it if a partition's time is ahead of the real one by more than a node may believe."""
+    ahead = replica.partition.machine.clock - world.scheduler.now
+    if ahead > ERROR_MAX and not world.is_broken:
+        world.history.incidents.append(
+            f"C11: the time of group {replica.group} is {ahead / 1e6:.3f} s ahead of the real one"
+        )

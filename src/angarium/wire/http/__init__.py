@@ -1,0 +1,14 @@
+"""HTTP/1.1 on the node's event loop: connections, requests, streams and WebSockets.
+
+Knows nothing of brokers. The parser is llhttp (through httptools), so what a request *is* is
+decided by code that very many servers rely on; what may come, how much and how slowly is decided
+here (`limits`). docs/decisions/0010-an-http-server-on-llhttp.md says why it is our own.
+"""
+
+from angarium.wire.http.limits import HttpLimits
+from angarium.wire.http.messages import Answer, Request, Response
+from angarium.wire.http.server import HttpServer
+from angarium.wire.http.stream import Stream
+from angarium.wire.http.websocket import WebSocket
+
+__all__ = ["Answer", "HttpLimits", "HttpServer", "Request", "Response", "Stream", "WebSocket"]

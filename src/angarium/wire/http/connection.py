@@ -1,0 +1,361 @@
+"""One connection: its requests go to a handler, the answers back in their order.
+
+A connection does one thing at a time: it waits for a request, reads it, has it answered, or has
+been given over to a stream or a WebSocket for good. Requests that a client sends ahead wait, and
+while some wait no more is read. Each state has a moment at which it has taken too long; the server
+looks at those twice a second, so that no request costs a timer of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import deque
+from enum import Enum
+from typing import TYPE_CHECKING, Final, cast
+
+from angarium.errors import AngariumError, LimitExceeded
+from angarium.wire.errors import DeadlineExceeded
+from angarium.wire.http.messages import Response, head_bytes, response_bytes
+from angarium.wire.http.reading import HeadRefused, RequestReader
+from angarium.wire.http.stream import Stream
+
+if TYPE_CHECKING:
+    from angarium.wire.http.messages import Answer, Request
+    from angarium.wire.http.server import HttpServer
+    from angarium.wire.http.websocket import WebSocket
+
+DRAIN_SECONDS: Final = 2.0
+"""After a refusal that ends a connection, how long what the client still sends is thrown away.
+Closing at once would reset the connection, and the client might never see why."""
+
+GOING_AWAY: Final = 1001
+"""The close code that tells a WebSocket's client to come back elsewhere."""
+
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+_log = logging.getLogger(__name__)
+
+
+class State(Enum):
+    """What a connection is doing."""
+
+    IDLE = "waiting for a request"
+    HEAD = "reading a head"
+    BODY = "reading a body"
+    BUSY = "having a request answered"
+    GIVEN = "given over to a stream or a WebSocket"
+    CLOSING = "throwing away what still comes"
+
+
+class Connection(asyncio.Protocol):
+    """One client, from its first byte to its last."""
+
+    def __init__(self, server: HttpServer) -> None:
+        self.deadline = 0.0
+        """On the loop's clock: when what goes on has taken too long."""
+        self.state = State.IDLE
+        self.is_writable = asyncio.Event()
+        self.is_writable.set()
+        self._server = server
+        self.limits = server.limits
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._reader = RequestReader(self, server.limits)
+        self._ahead: deque[Request] = deque()
+        self._request: Request | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._websocket: WebSocket | None = None
+        self._is_last = False
+        self._thrown_away = 0
+
+    # --- what the loop calls --------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=self.limits.write_bytes_high)
+        self._begin_waiting()
+        if not self._server.admit(self):
+            refusal = LimitExceeded("connections_max", "too many connections; try another node")
+            self._refuse(refusal, status=503)
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes."""
+        if self._websocket is not None:
+            self._websocket.feed(data)
+            return
+        if self.state is State.CLOSING or self.state is State.GIVEN:
+            self._throw_away(len(data))
+            return
+        try:
+            self._reader.feed(data, is_idle=self.state is State.IDLE)
+        except LimitExceeded as error:
+            self._refuse(error, status=413)
+        except AngariumError as error:
+            self._refuse(error)
+
+    def eof_received(self) -> bool:
+        """Take the end of what a client says for its end: whoever waits for an answer stays."""
+        return False
+
+    def connection_lost(self, _: Exception | None) -> None:
+        """End: whatever was being done for this client is given up."""
+        self._transport = None
+        self.state = State.CLOSING
+        self._ahead.clear()
+        self.is_writable.set()
+        if self._websocket is not None:
+            self._websocket.lost()
+        if self._request is not None:
+            self._request = None
+            self._server.end_request()
+        if self._task is not None:
+            self._task.cancel()
+        self._server.left(self)
+
+    def pause_writing(self) -> None:
+        """Wait with further bytes: the client does not read."""
+        self.is_writable.clear()
+
+    def resume_writing(self) -> None:
+        """Go on writing."""
+        self.is_writable.set()
+
+    # --- what the reader tells ------------------------------------------------------------------
+
+    def request_begun(self) -> None:
+        """Hear that a request begins."""
+        if self.state is State.IDLE:
+            self.state = State.HEAD
+            self.deadline = self._loop.time() + self.limits.head_seconds_max
+
+    def head_read(self, *, wants_leave: bool) -> None:
+        """Hear that a head is whole; its client may want leave to send the body."""
+        if wants_leave and not self._ahead:
+            self._write(_CONTINUE)
+        if self.state is State.HEAD:
+            self.state = State.BODY
+            self.deadline = self._loop.time() + self.limits.body_seconds_max
+
+    def request_read(self, request: Request) -> None:
+        """Have a request served, or have it wait for its turn."""
+        if self.state is State.BODY:
+            self._serve(request)
+            return
+        self._ahead.append(request)
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    # --- serving --------------------------------------------------------------------------------
+
+    def _serve(self, request: Request) -> None:
+        self.state = State.BUSY
+        self._request = request
+        self.deadline = self._loop.time() + self.limits.request_seconds_max
+        if not self._server.begin_request():
+            refusal = LimitExceeded("requests_max", "too many requests under way")
+            request.answer(self._server.problem(refusal))
+            return
+        answer: Answer
+        try:
+            answer = self._server.handler(request)
+        except Exception as error:  # each becomes an answer
+            answer = self._server.problem(error)
+        if isinstance(answer, Response):
+            request.answer(answer)
+        elif answer is not None:
+            self._task = self._loop.create_task(self._run(request, answer))
+
+    async def _run(self, request: Request, work: object) -> None:
+        assert asyncio.iscoroutine(work)
+        try:
+            response = await work
+            if response is not None:
+                request.answer(response)
+        except asyncio.CancelledError:
+            if self._transport is not None and self.state is State.BUSY:
+                request.answer(self._server.problem(_too_late()))
+            raise
+        except Exception as error:  # each becomes an answer
+            if self.state is State.GIVEN:
+                _log.error("a stream met a mistake of ours", exc_info=error)
+                self.abort()
+            else:
+                request.answer(self._server.problem(error))
+        finally:
+            self._task = None
+
+    def answered(self, request: Request, response: Response) -> None:
+        """Send a request's answer, and turn to the next one."""
+        if request is not self._request or self.state is not State.BUSY:
+            return
+        self._request = None
+        self._server.end_request()
+        if self._server.on_answered is not None:
+            began = self.deadline - self.limits.request_seconds_max
+            self._server.on_answered(response.status, self._loop.time() - began)
+        keep_alive = request.keep_alive and not self._server.is_stopping
+        if request.answer_headers:
+            headers = response.headers + request.answer_headers
+            response = Response(response.status, response.body, response.type, headers)
+        self._write(
+            response_bytes(
+                response,
+                date=self._server.date,
+                keep_alive=keep_alive,
+                is_head=request.method == b"HEAD",
+            )
+        )
+        if not keep_alive or self._is_last:
+            self.close()
+            return
+        self._begin_waiting()
+        if not self._ahead:
+            self._go_on_reading()
+        else:
+            # Not from here: a thousand requests sent ahead must not become a thousand frames.
+            self._loop.call_soon(self._serve_next)
+
+    def _serve_next(self) -> None:
+        if self.state is State.IDLE and self._ahead:
+            request = self._ahead.popleft()
+            if not self._ahead and self._transport is not None:
+                self._transport.resume_reading()
+            self._serve(request)
+
+    def _begin_waiting(self) -> None:
+        self.state = State.IDLE
+        self.deadline = self._loop.time() + self.limits.idle_seconds_max
+
+    def _go_on_reading(self) -> None:
+        """Take up the request that had half come while the one before it was being answered."""
+        if self._reader.in_head or self._reader.in_body:
+            self.request_begun()
+        if self._reader.in_body:
+            self.head_read(wants_leave=False)
+
+    # --- giving over ----------------------------------------------------------------------------
+
+    def begin_stream(
+        self, request: Request, *, status: int, headers: tuple[tuple[bytes, bytes], ...]
+    ) -> Stream:
+        """Answer with a body that goes on and on; `LimitExceeded` if there are too many."""
+        assert request is self._request
+        self._server.begin_stream(self)
+        request.is_answered = True
+        self._server.end_request()
+        self._request = None
+        self.state = State.GIVEN
+        # What was sent ahead is never answered; that the client hangs up is heard all the same.
+        self._ahead.clear()
+        self.resume_reading()
+        is_chunked = self._reader.is_http_1_1
+        headers += request.answer_headers
+        if is_chunked:
+            headers = (*headers, (b"Transfer-Encoding", b"chunked"))
+        self._write(head_bytes(status, headers, date=self._server.date))
+        return Stream(self, is_chunked=is_chunked)
+
+    def begin_websocket(self, request: Request, websocket: WebSocket, answer: bytes) -> None:
+        """Let `websocket` have everything that comes from now on."""
+        assert request is self._request
+        self._server.begin_stream(self)
+        request.is_answered = True
+        self._server.end_request()
+        self._request = None
+        self.state = State.GIVEN
+        self._websocket = websocket
+        self._write(answer)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is somebody to write to."""
+        return self._transport is not None and self.state is not State.CLOSING
+
+    def write_now(self, data: bytes) -> None:
+        """Write as a stream or WebSocket that it was given to."""
+        self._write(data)
+
+    def pause_reading(self) -> None:
+        """Take nothing more from the client for now."""
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Take more again."""
+        if self._transport is not None:
+            self._transport.resume_reading()
+
+    # --- ending ---------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close after what was written has gone out."""
+        self.state = State.CLOSING
+        self.deadline = self._loop.time() + DRAIN_SECONDS
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once, whatever was still to be sent."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def overdue(self) -> None:
+        """Do what is right when the present state has lasted too long."""
+        match self.state:
+            case State.IDLE:
+                self.close()
+            case State.HEAD | State.BODY:
+                self._refuse(HeadRefused("the request came too slowly", status=408))
+            case State.BUSY:
+                if self._task is not None:
+                    self._task.cancel()  # which answers
+                elif self._request is not None:
+                    request = self._request
+                    request.answer(self._server.problem(_too_late()))
+            case State.CLOSING:
+                self.abort()
+            case State.GIVEN:
+                pass
+
+    def stop(self) -> None:
+        """Close if there is nothing under way."""
+        if self.state in (State.IDLE, State.HEAD, State.BODY):
+            self.close()
+        elif self.state is State.GIVEN and self._websocket is not None:
+            self._websocket.close(GOING_AWAY, "this node is stopping")
+        elif self.state is State.GIVEN and self._task is not None:
+            self._task.cancel()
+
+    def _refuse(self, error: AngariumError, *, status: int | None = None) -> None:
+        """Answer bytes that are no request, or will not be one, and end the connection."""
+        if self.state is State.BUSY:
+            # Requests sent ahead of an answer: the answer under way matters more.
+            self._is_last = True
+            self._ahead.clear()
+            if self._transport is not None:
+                self._transport.pause_reading()
+            return
+        response = self._server.problem(error, status=status or getattr(error, "status", 400))
+        self._write(response_bytes(response, date=self._server.date, keep_alive=False))
+        self.state = State.CLOSING
+        self.deadline = self._loop.time() + DRAIN_SECONDS
+        if self._transport is not None and self._transport.can_write_eof():
+            with contextlib.suppress(OSError):
+                self._transport.write_eof()
+
+    def _throw_away(self, size: int) -> None:
+        """Read on after the last request, so that the client can hear us; but not for ever."""
+        self._thrown_away += size
+        if self._thrown_away > self.limits.body_bytes_max:
+            self.abort()
+
+    def _write(self, data: bytes) -> None:
+        if self._transport is not None:
+            self._transport.write(data)
+
+
+def _too_late() -> DeadlineExceeded:
+    return DeadlineExceeded("the request was not answered in time; it may have taken effect")

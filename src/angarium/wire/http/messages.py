@@ -1,0 +1,169 @@
+"""Requests and responses, as handlers see them."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final, TypeAlias
+from urllib.parse import parse_qsl, unquote
+
+import msgspec
+
+from angarium.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from angarium.wire.http.connection import Connection
+
+JSON: Final = b"application/json"
+QUERY_FIELDS_MAX: Final = 64
+"""Parameters of a query; more are refused."""
+
+_REASONS: Final = {one.value: one.phrase for one in HTTPStatus} | {499: "Client Closed Request"}
+_STATUS_LINES: Final = {
+    code: f"HTTP/1.1 {code} {phrase}\r\n".encode() for code, phrase in _REASONS.items()
+}
+
+
+Headers: TypeAlias = "tuple[tuple[bytes, bytes], ...]"
+
+
+class Response(msgspec.Struct, frozen=True, gc=False):
+    """A whole answer."""
+
+    status: int = 200
+    body: bytes = b""
+    type: bytes = JSON
+    """The body's media type."""
+    headers: Headers = ()
+
+
+Answer: TypeAlias = "Response | Coroutine[None, None, Response | None] | None"
+"""What a handler returns: an answer, or work that ends with one. None: it has been answered, or
+`Request.answer` will be called later."""
+
+
+class Request:
+    """One request, with its whole body."""
+
+    __slots__ = (
+        "_found",
+        "_headers",
+        "answer_headers",
+        "body",
+        "connection",
+        "is_answered",
+        "keep_alive",
+        "method",
+        "target",
+    )
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        method: bytes,
+        target: bytes,
+        headers: list[tuple[bytes, bytes]],
+        body: bytes,
+        keep_alive: bool,
+    ) -> None:
+        self.connection = connection
+        self.method = method
+        self.target = target
+        self.body = body
+        self.keep_alive = keep_alive
+        self.is_answered = False
+        self.answer_headers: tuple[tuple[bytes, bytes], ...] = ()
+        """What every answer to it has besides its own headers."""
+        self._headers = headers
+        self._found: dict[bytes, bytes] | None = None
+
+    def header(self, name: bytes) -> bytes | None:
+        """Return a header's value by its name in lower case; the first, if there are several."""
+        found = self._found
+        if found is None:
+            # Handlers ask for half a dozen; most of those that are asked for are not there.
+            found = self._found = dict(reversed(self._headers))
+        return found.get(name)
+
+    def text_header(self, name: bytes) -> str | None:
+        """Return a header as text; latin-1 is what HTTP says of bytes beyond ASCII."""
+        value = self.header(name)
+        return None if value is None else value.decode("latin-1")
+
+    def headers_with(self, prefix: bytes) -> list[tuple[str, bytes]]:
+        """Return the headers whose names begin so, whole names in lower case."""
+        return [
+            (name.decode("latin-1"), value)
+            for name, value in self._headers
+            if name.startswith(prefix)
+        ]
+
+    @property
+    def media_type(self) -> bytes:
+        """The body's media type in lower case, without parameters; empty if there is none."""
+        value = self.header(b"content-type")
+        return b"" if value is None else value.partition(b";")[0].strip().lower()
+
+    def segments(self) -> list[str] | None:
+        """Return the path's parts, unquoted; None if it is no path of text."""
+        path = self.target.partition(b"?")[0]
+        if not path.startswith(b"/"):
+            return None
+        try:
+            # Cut before unquoting: a quoted slash belongs to the name it stands in.
+            return [
+                unquote(part, errors="strict") if "%" in part else part
+                for part in path[1:].decode("ascii").split("/")
+            ]
+        except UnicodeDecodeError:
+            return None
+
+    def query(self) -> dict[str, str]:
+        """Return the query's parameters; `InvalidArgument` if one comes twice or is no text."""
+        text = self.target.partition(b"?")[2]
+        if not text:
+            return {}
+        try:
+            pairs = parse_qsl(
+                text.decode("ascii"),
+                keep_blank_values=True,
+                errors="strict",
+                max_num_fields=QUERY_FIELDS_MAX,
+            )
+        except (UnicodeDecodeError, ValueError):
+            raise InvalidArgument("the query is no list of name=value in UTF-8") from None
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise InvalidArgument("a parameter of the query is given twice")
+        return found
+
+    def answer(self, response: Response) -> None:
+        """Answer it, once. If the client has gone meanwhile, nothing happens."""
+        if not self.is_answered:
+            self.is_answered = True
+            self.connection.answered(self, response)
+
+
+def response_bytes(
+    response: Response, *, date: bytes, keep_alive: bool, is_head: bool = False
+) -> bytes:
+    """Return an answer as it goes out; to HEAD, without its body."""
+    parts = [_STATUS_LINES[response.status], date]
+    if response.body:
+        parts += (b"Content-Type: ", response.type, b"\r\n")
+    if response.status != HTTPStatus.NO_CONTENT:
+        parts += (b"Content-Length: ", str(len(response.body)).encode(), b"\r\n")
+    for name, value in response.headers:
+        parts += (name, b": ", value, b"\r\n")
+    parts.append(b"\r\n" if keep_alive else b"Connection: close\r\n\r\n")
+    if not is_head:
+        parts.append(response.body)
+    return b"".join(parts)
+
+
+def head_bytes(status: int, headers: tuple[tuple[bytes, bytes], ...], *, date: bytes) -> bytes:
+    """Return the head of an answer whose body has no length yet."""
+    lines = b"".join([b"%b: %b\r\n" % header for header in headers])
+    return b"".join((_STATUS_LINES[status], date, lines, b"\r\n"))

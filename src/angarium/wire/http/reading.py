@@ -1,0 +1,155 @@
+"""Bytes in, whole requests out: what llhttp finds is gathered, and held to its bounds.
+
+What a request is, is llhttp's decision; how much of it may come is decided here, as early as it is
+known: a body that says it will be too long is refused before it is sent.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import httptools
+
+from angarium.errors import AngariumError, InvalidArgument, TooLarge
+from angarium.wire.http.messages import Request
+
+if TYPE_CHECKING:
+    from angarium.wire.http.connection import Connection
+    from angarium.wire.http.limits import HttpLimits
+
+
+class HeadRefused(InvalidArgument):
+    """The request cannot be read at all, or not for so long; `status` is what HTTP calls that."""
+
+    def __init__(self, message: str, *, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class RequestReader:
+    """Reads the requests of one connection, one after the other."""
+
+    def __init__(self, connection: Connection, limits: HttpLimits) -> None:
+        self._connection = connection
+        self._limits = limits
+        self._parser = httptools.HttpRequestParser(self)
+        self._target = b""
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._body: list[bytes] = []
+        self._head_bytes = 0
+        self._body_bytes = 0
+        self._framing_bytes = 0
+        self.in_head = False
+        """Whether the head of a request has begun and not ended."""
+        self.in_body = False
+        """The same for its body."""
+
+    @property
+    def is_http_1_1(self) -> bool:
+        """Whether the client speaks the version that knows chunks."""
+        return self._parser.get_http_version() == "1.1"
+
+    def feed(self, data: bytes, *, is_idle: bool) -> None:
+        """Take bytes; raises what is wrong with them: `HeadRefused` or `TooLarge`."""
+        if self.in_head or is_idle:
+            self._head_bytes += len(data)
+        elif self.in_body:
+            # Less what `on_body` will find in it.
+            self._framing_bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            # What follows the head of an upgrade is the new protocol's; its client has to wait for
+            # the answer before it speaks it.
+            if len(data) > upgrade.args[0]:
+                raise HeadRefused("speak after the upgrade is accepted", status=400) from None
+        except httptools.HttpParserError as error:
+            cause = error.__context__
+            if isinstance(cause, AngariumError):
+                raise cause from None
+            raise HeadRefused(f"this is not HTTP/1.1: {error}", status=400) from None
+        if self.in_head and self._head_bytes > self._limits.head_bytes_max:
+            raise self._head_too_long()
+        if self.in_body and self._framing_bytes > self._limits.body_bytes_max:
+            # Sizes, extensions and trailers of chunks have no end of their own.
+            raise self._body_too_long()
+
+    # --- what the parser calls ------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        self._target = b""
+        self._headers = []
+        self._body = []
+        self._body_bytes = 0
+        self._framing_bytes = 0
+        self.in_head = True
+        self._connection.request_begun()
+
+    def on_url(self, url: bytes) -> None:
+        """Take (a part of) what is asked for."""
+        self._target += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header. What comes behind a body (trailers) is asked for by nobody."""
+        if self.in_head:
+            self._headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        """Check the head."""
+        self.in_head = False
+        self.in_body = True
+        headers, limits = self._headers, self._limits
+        size = sum([len(name) + len(value) + 4 for name, value in headers], len(self._target))
+        if size > limits.head_bytes_max or len(headers) > limits.headers_max:
+            raise self._head_too_long()
+        hosts = 0
+        wants_leave = False
+        for name, value in headers:
+            if name == b"host":
+                hosts += 1
+            elif name == b"content-length" and int(value) > limits.body_bytes_max:
+                raise self._body_too_long()
+            elif name == b"content-encoding" and value.strip().lower() != b"identity":
+                # Stored as they are, such bytes would be taken for the value; and what they would
+                # become has no end that could be known beforehand.
+                raise HeadRefused("send the body as it is, without Content-Encoding", status=415)
+            elif name == b"expect" and value.lower() == b"100-continue":
+                wants_leave = True
+        if hosts > 1 or (hosts == 0 and self.is_http_1_1):
+            raise HeadRefused("a request has one Host header", status=400)
+        self._connection.head_read(wants_leave=wants_leave)
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of the body."""
+        self._body_bytes += len(body)
+        self._framing_bytes -= len(body)
+        if self._body_bytes > self._limits.body_bytes_max:
+            raise self._body_too_long()
+        self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        """Hand the request on."""
+        self.in_body = False
+        self._head_bytes = 0
+        body = self._body
+        self._connection.request_read(
+            Request(
+                self._connection,
+                method=self._parser.get_method(),
+                target=self._target,
+                headers=self._headers,
+                body=body[0] if len(body) == 1 else b"".join(body),
+                keep_alive=self._parser.should_keep_alive(),
+            )
+        )
+
+    def _head_too_long(self) -> HeadRefused:
+        limits = self._limits
+        return HeadRefused(
+            f"a head has up to {limits.head_bytes_max} bytes and {limits.headers_max} headers",
+            status=431,
+        )
+
+    def _body_too_long(self) -> TooLarge:
+        return TooLarge("body_bytes_max", f"a body has up to {self._limits.body_bytes_max} bytes")

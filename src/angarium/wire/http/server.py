@@ -1,0 +1,145 @@
+"""Listening, counting, and looking at the clock for all connections."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from email.utils import formatdate
+from typing import TYPE_CHECKING, Final, Protocol
+
+from angarium.closing import Closings
+from angarium.errors import LimitExceeded
+from angarium.wire.http.connection import Connection, State
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable
+
+    from angarium.wire.http.limits import HttpLimits
+    from angarium.wire.http.messages import Answer, Request, Response
+
+SWEEP_SECONDS: Final = 0.5
+"""How often deadlines are looked at; a limit in seconds is kept to within this."""
+
+
+class Problem(Protocol):
+    """Turns errors into answers."""
+
+    def __call__(self, error: Exception, /, *, status: int | None = None) -> Response:
+        """Return what to tell about `error`, with another status than its own if one is given."""
+
+
+class HttpServer:
+    """Serves HTTP/1.1 on one address, on the running event loop."""
+
+    def __init__(
+        self,
+        handler: Callable[[Request], Answer],
+        problem: Problem,
+        limits: HttpLimits,
+        *,
+        on_answered: Callable[[int, float], None] | None = None,
+        closings: Closings | None = None,
+    ) -> None:
+        """Prepare; `on_answered` is told the status of each answer and how many seconds it took.
+
+        `closings` is what handlers close with; the server stops when it is all closed.
+        """
+        self.on_answered = on_answered
+        self.handler = handler
+        self.problem = problem
+        self.limits = limits
+        self.date = b""
+        """The Date header, as of this second."""
+        self.is_stopping = False
+        self.requests = 0
+        """Under way."""
+        self.requests_total = 0
+        self.connections: set[Connection] = set()
+        self.streams: set[Connection] = set()
+        self.closings = closings or Closings()
+        self._server: asyncio.Server | None = None
+        self._sweeping: asyncio.Task[None] | None = None
+
+    async def start(self, *, host: str, port: int, tls: ssl.SSLContext | None = None) -> int:
+        """Listen; return the port. `OSError` if the address cannot be had."""
+        loop = asyncio.get_running_loop()
+        self._note_date()
+        self._server = await loop.create_server(
+            lambda: Connection(self), host, port, backlog=1_024, ssl=tls
+        )
+        self._sweeping = loop.create_task(self._sweep())
+        bound: int = self._server.sockets[0].getsockname()[1]
+        return bound
+
+    async def stop(self, grace_s: float) -> None:
+        """Close: streams end at once, requests under way have `grace_s`."""
+        self.is_stopping = True
+        if self._server is None:
+            return
+        self._server.close()
+        for connection in list(self.connections):
+            connection.stop()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(grace_s):
+                while self.connections:  # noqa: ASYNC110  (they leave one by one, by themselves)
+                    await asyncio.sleep(0.01)
+        for connection in list(self.connections):
+            connection.abort()
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        await self.closings.drained()
+
+    # --- what connections ask -------------------------------------------------------------------
+
+    def admit(self, connection: Connection) -> bool:
+        """Count a new connection; False if it is one too many.
+
+        At the bound the one that has waited for its next request the longest makes room: whoever
+        opens connections and says nothing shuts nobody out.
+        """
+        self.connections.add(connection)
+        if len(self.connections) > self.limits.connections_max:
+            idle = [one for one in self.connections if one.state is State.IDLE]
+            idle.remove(connection)
+            if not idle:
+                return False
+            min(idle, key=lambda one: one.deadline).close()
+        return not self.is_stopping
+
+    def left(self, connection: Connection) -> None:
+        """Count a connection no longer, nor what it was doing."""
+        self.connections.discard(connection)
+        self.streams.discard(connection)
+
+    def begin_request(self) -> bool:
+        """Count a request; False if it is one too many. `end_request` follows in either case."""
+        self.requests += 1
+        self.requests_total += 1
+        return self.requests <= self.limits.requests_max
+
+    def end_request(self) -> None:
+        """Count it no longer."""
+        self.requests -= 1
+
+    def begin_stream(self, connection: Connection) -> None:
+        """Count a stream; raises `LimitExceeded`."""
+        if len(self.streams) >= self.limits.streams_max:
+            raise LimitExceeded("streams_max", "too many streams; try another node")
+        self.streams.add(connection)
+
+    # --- the clock ------------------------------------------------------------------------------
+
+    async def _sweep(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            self._note_date()
+            now = loop.time()
+            for connection in [one for one in self.connections if one.deadline < now]:
+                if connection.state is not State.GIVEN:
+                    connection.overdue()
+
+    def _note_date(self) -> None:
+        self.date = f"Date: {formatdate(time.time(), usegmt=True)}\r\n".encode()

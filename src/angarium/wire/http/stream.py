@@ -1,0 +1,70 @@
+"""A body that goes on and on, written no faster than the client reads."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from angarium.wire.http.connection import Connection
+
+
+class StreamCut(Exception):
+    """The client went away, or did not read for too long."""
+
+
+class Stream:
+    """What a handler writes to after `Connection.begin_stream`."""
+
+    def __init__(self, connection: Connection, *, is_chunked: bool) -> None:
+        self._connection = connection
+        self._is_chunked = is_chunked
+        self._stalled_s = connection.limits.stalled_seconds_max
+
+    async def write(self, data: bytes) -> None:
+        """Write, and wait while too much is unread; raises `StreamCut`."""
+        connection = self._connection
+        if not connection.is_open:
+            raise StreamCut
+        if self._is_chunked:
+            data = b"%x\r\n%b\r\n" % (len(data), data)
+        connection.write_now(data)
+        if not connection.is_writable.is_set():
+            await until_writable(connection, self._stalled_s)
+
+    def write_nowait(self, data: bytes) -> bool:
+        """Write, if nothing waits already; else, or if nobody is there any more, return False."""
+        connection = self._connection
+        if not connection.is_open or not connection.is_writable.is_set():
+            return False
+        if self._is_chunked:
+            data = b"%x\r\n%b\r\n" % (len(data), data)
+        connection.write_now(data)
+        return True
+
+    async def writable(self) -> None:
+        """Wait until more may be written; raises `StreamCut`."""
+        if not self._connection.is_open:
+            raise StreamCut
+        if not self._connection.is_writable.is_set():
+            await until_writable(self._connection, self._stalled_s)
+
+    def end(self) -> None:
+        """End the body, and the connection with it."""
+        connection = self._connection
+        if connection.is_open:
+            if self._is_chunked:
+                connection.write_now(b"0\r\n\r\n")
+            connection.close()
+
+
+async def until_writable(connection: Connection, seconds_max: float) -> None:
+    """Wait until the client has read some; one that does not for so long is cut off."""
+    try:
+        async with asyncio.timeout(seconds_max):
+            await connection.is_writable.wait()
+    except TimeoutError:
+        connection.abort()
+        raise StreamCut from None
+    if not connection.is_open:
+        raise StreamCut

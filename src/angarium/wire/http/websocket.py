@@ -1,0 +1,202 @@
+"""A WebSocket: messages both ways, no faster than either side reads.
+
+Frames are wsproto's business. A client that sends more than is taken is not read from, one that
+does not read is cut, and one that vanished is noticed by a ping that stays unanswered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hashlib
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from wsproto.connection import Connection as Frames
+from wsproto.connection import ConnectionState, ConnectionType
+from wsproto.events import (
+    BytesMessage,
+    CloseConnection,
+    Ping,
+    Pong,
+    TextMessage,
+)
+from wsproto.utilities import LocalProtocolError, RemoteProtocolError
+
+from angarium.wire.http.reading import HeadRefused
+from angarium.wire.http.stream import StreamCut, until_writable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from angarium.wire.http.messages import Request
+
+MESSAGES_WAITING_MAX: Final = 64
+"""Messages from a client that wait to be taken. At the bound the connection is not read from."""
+
+NORMAL: Final = 1000
+UNSUPPORTED: Final = 1003
+TOO_BIG: Final = 1009
+
+_MAGIC: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+"""From RFC 6455, section 1.3."""
+_KEY_BYTES: Final = 16
+
+
+class WebSocket:
+    """One WebSocket, on a connection that was given over to it."""
+
+    def __init__(self, request: Request, *, subprotocols: Sequence[str] = ()) -> None:
+        """Accept; raises `HeadRefused` if the request is none for a WebSocket.
+
+        Of `subprotocols`, in our order of preference, the first that the client offers is chosen.
+        """
+        self._connection = request.connection
+        self._limits = request.connection.limits
+        self._frames = Frames(ConnectionType.SERVER)
+        self._parts: list[str | bytes] = []
+        self._size = 0
+        self._waiting: deque[str] = deque()
+        self._arrived = asyncio.Event()
+        self._is_over = False
+        self._is_paused = False
+        self._silent_rounds = 0
+        offered = (request.text_header(b"sec-websocket-protocol") or "").split(",")
+        names = {one.strip() for one in offered}
+        self.subprotocol = next((one for one in subprotocols if one in names), None)
+        self._connection.begin_websocket(request, self, _accepted(request, self.subprotocol))
+        self._ticking = asyncio.get_running_loop().call_later(
+            self._limits.heartbeat_seconds, self._beat
+        )
+
+    # --- what handlers call ---------------------------------------------------------------------
+
+    async def receive(self) -> str | None:
+        """Return the next message; None once the WebSocket is closed."""
+        while not self._waiting:
+            if self._is_over:
+                return None
+            self._arrived.clear()
+            await self._arrived.wait()
+        message = self._waiting.popleft()
+        if self._is_paused and len(self._waiting) < MESSAGES_WAITING_MAX // 2:
+            self._is_paused = False
+            self._connection.resume_reading()
+        return message
+
+    async def send(self, message: str | bytes) -> None:
+        """Send a text, and wait while too much is unread; raises `StreamCut`.
+
+        Bytes have to be UTF-8: they are sent as a text, too.
+        """
+        if self._is_over or not self._connection.is_open:
+            raise StreamCut
+        text = message if isinstance(message, str) else message.decode()
+        self._connection.write_now(self._frames.send(TextMessage(data=text)))
+        if not self._connection.is_writable.is_set():
+            await until_writable(self._connection, self._limits.stalled_seconds_max)
+
+    def close(self, code: int = NORMAL, reason: str = "") -> None:
+        """Say goodbye, if nobody has, and end."""
+        if not self._is_over:
+            self._over()
+            if self._frames.state is ConnectionState.OPEN:
+                # A reason has 123 bytes at the most.
+                cut = reason.encode()[:123].decode(errors="ignore")
+                self._tell(CloseConnection(code=code, reason=cut))
+            self._connection.close()
+
+    # --- what the connection calls --------------------------------------------------------------
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes."""
+        if self._is_over:
+            return
+        self._silent_rounds = 0
+        try:
+            self._frames.receive_data(data)
+            for event in self._frames.events():
+                match event:
+                    case TextMessage() | BytesMessage():
+                        self._take(event)
+                    case Ping():
+                        self._tell(event.response())
+                    case CloseConnection():
+                        self._tell(event.response())
+                        self._over()
+                        self._connection.close()
+        except (RemoteProtocolError, UnicodeDecodeError) as error:
+            self.close(1002, str(error))
+
+    def lost(self) -> None:
+        """Note that there is nobody any more."""
+        self._over()
+
+    def _take(self, event: TextMessage | BytesMessage) -> None:
+        if isinstance(event, BytesMessage):
+            self.close(UNSUPPORTED, "messages are JSON, as text")
+            return
+        self._parts.append(event.data)
+        self._size += len(event.data)
+        if self._size > self._limits.message_bytes_max:
+            self.close(TOO_BIG, f"a message has up to {self._limits.message_bytes_max} bytes")
+        elif event.message_finished:
+            self._waiting.append("".join(str(part) for part in self._parts))
+            self._parts = []
+            self._size = 0
+            self._arrived.set()
+            if len(self._waiting) >= MESSAGES_WAITING_MAX and not self._is_paused:
+                self._is_paused = True
+                self._connection.pause_reading()
+
+    def _tell(self, event: CloseConnection | Ping | Pong) -> None:
+        try:
+            self._connection.write_now(self._frames.send(event))
+        except LocalProtocolError:
+            self._over()  # it has been closed from the other side in the meantime
+
+    def _beat(self) -> None:
+        if self._is_over:
+            return
+        self._silent_rounds += 1
+        if self._silent_rounds > 2:
+            self._over()
+            self._connection.abort()
+            return
+        self._tell(Ping())
+        self._ticking = asyncio.get_running_loop().call_later(
+            self._limits.heartbeat_seconds, self._beat
+        )
+
+    def _over(self) -> None:
+        self._is_over = True
+        self._arrived.set()
+        if hasattr(self, "_ticking"):
+            self._ticking.cancel()
+
+
+def _accepted(request: Request, subprotocol: str | None) -> bytes:
+    """Return the answer that turns a request into a WebSocket; RFC 6455, section 4.2."""
+    upgrade = (request.text_header(b"upgrade") or "").lower()
+    if request.method != b"GET" or upgrade != "websocket":
+        raise HeadRefused("this address is for WebSockets", status=426)
+    if request.header(b"sec-websocket-version") != b"13":
+        raise HeadRefused("the version of WebSocket spoken here is 13", status=426)
+    key = request.header(b"sec-websocket-key") or b""
+    try:
+        is_right = len(base64.b64decode(key, validate=True)) == _KEY_BYTES
+    except binascii.Error:
+        is_right = False
+    if not is_right:
+        raise HeadRefused("Sec-WebSocket-Key is 16 bytes in base64", status=400)
+    digest = base64.b64encode(hashlib.sha1(key + _MAGIC).digest())  # noqa: S324  (RFC 6455)
+    lines = [
+        b"HTTP/1.1 101 Switching Protocols",
+        b"Upgrade: websocket",
+        b"Connection: Upgrade",
+        b"Sec-WebSocket-Accept: " + digest,
+    ]
+    if subprotocol is not None:
+        lines.append(b"Sec-WebSocket-Protocol: " + subprotocol.encode())
+    return b"\r\n".join([*lines, b"", b""])

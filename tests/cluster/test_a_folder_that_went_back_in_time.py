@@ -1,0 +1,107 @@
+"""A data folder replaced by an older copy: the node is refused, and nothing is built on it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from angarium.batch import encode
+from angarium.errors import NotLeader
+from angarium.testing.cluster import eventually
+from angarium.testing.cluster.faults import HEARD_S, own_values, roll_back
+
+if TYPE_CHECKING:
+    from tests.cluster.running import ClusterOf, Run
+
+    from angarium.testing.cluster import ProcessCluster
+
+
+async def publish(cluster: ProcessCluster, count: int) -> None:
+    for number in range(count):
+        await eventually(lambda: is_published(cluster, number), within_s=60.0, what="an answer")  # noqa: B023 - called now
+
+
+async def is_published(cluster: ProcessCluster, number: int) -> bool:
+    leader = cluster.contact(await cluster.leader("orders"))
+    try:
+        await leader.publish("orders", 0, [encode([f"{number}".encode()])], timeout_s=30.0)
+    except NotLeader:
+        return False  # on a busy machine it may have lost its place meanwhile; nothing was taken
+    return True
+
+
+def test_a_node_whose_folder_is_an_older_copy_ends_and_comes_back_empty(
+    run: Run, cluster_of: ClusterOf
+) -> None:
+    async def scenario() -> None:
+        async with cluster_of(3) as cluster:
+            await cluster.create_topic("orders")
+            leader = await cluster.leader("orders")
+            forgetful = next(node for node in cluster.ids if node != leader)
+            process = cluster.nodes[forgetful]
+            put_back = await roll_back(cluster, forgetful)
+            await publish(cluster, 50)
+            await asyncio.sleep(HEARD_S)  # the others ask every second how far its log is
+            process.kill()
+            put_back()
+            cluster.restart(forgetful)
+            assert await asyncio.to_thread(process.wait) != 0
+            said = process.last_words()
+            assert "was replaced by an older copy" in said
+            assert f"ANGARIUM_NODE_ID={forgetful}" in said
+            # As it was told: with an empty folder it is let in, and filled again.
+            process.wipe()
+            cluster.restart(forgetful)
+            await cluster.back(forgetful)
+            await cluster.ready(forgetful)
+            own = await own_values(cluster, forgetful, "orders")
+            assert own == [f"{number}".encode() for number in range(50)]
+
+    run(scenario())
+
+
+def test_a_whole_cluster_that_restarts_takes_nobody_for_an_older_copy(
+    run: Run, cluster_of: ClusterOf
+) -> None:
+    async def scenario() -> None:
+        async with cluster_of(3) as cluster:
+            await cluster.create_topic("orders")
+            await publish(cluster, 20)
+            await asyncio.sleep(HEARD_S)
+            for _ in range(2):
+                for node in cluster.ids:
+                    cluster.nodes[node].kill()
+                for node in cluster.ids:
+                    cluster.restart(node)
+                for node in cluster.ids:
+                    await cluster.back(node)
+                await cluster.settled(topics=["orders"])
+                await publish(cluster, 5)
+
+    run(scenario())
+
+
+def test_an_older_copy_is_noticed_after_all_nodes_were_stopped_in_an_orderly_way(
+    run: Run, cluster_of: ClusterOf
+) -> None:
+    async def scenario() -> None:
+        async with cluster_of(3) as cluster:
+            await cluster.create_topic("orders")
+            leader = await cluster.leader("orders")
+            forgetful = next(node for node in cluster.ids if node != leader)
+            put_back = await roll_back(cluster, forgetful)
+            await publish(cluster, 50)
+            await asyncio.sleep(HEARD_S)
+            # Less than ten seconds after they heard it: the others write it down as they stop.
+            for node in cluster.ids:
+                cluster.nodes[node].terminate()
+            for node in cluster.ids:
+                await asyncio.to_thread(cluster.nodes[node].wait)
+            put_back()
+            for node in cluster.ids:
+                cluster.restart(node)
+            ended = asyncio.to_thread(cluster.nodes[forgetful].wait, within_s=60.0)
+            assert await ended != 0
+            assert "was replaced by an older copy" in cluster.nodes[forgetful].last_words()
+
+    run(scenario())

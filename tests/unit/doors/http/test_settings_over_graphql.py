@@ -1,0 +1,55 @@
+"""Settings over GraphQL: every one is shown and taken, and what is not said has its default."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from tests.unit.doors.grpc.memory_broker import MemoryBroker
+from tests.unit.doors.grpc.opened import run
+
+from angarium.api import GroupConfig, GroupInfo, TopicConfig
+from angarium.api.settings import settings_of
+from angarium.doors.http.graphql.documents import Documents
+from angarium.doors.http.graphql.execution import executed
+from angarium.doors.http.graphql.limits import GraphqlLimits
+from angarium.doors.http.graphql.resolving import Resolvers
+from angarium.doors.http.graphql.schema import schema
+from angarium.doors.http.graphql.settings import camel
+from angarium.doors.intake import Intake
+from angarium.kinds import Behind, GroupKind, Poison
+
+
+class Groups:
+    """Takes whatever settings a group is given."""
+
+    async def alter_group(self, group: str, config: GroupConfig) -> GroupInfo:
+        return GroupInfo(name=group, kind=GroupKind.STREAM, config=config)
+
+
+def asked(query: str) -> Any:
+    async def ask() -> Any:
+        resolvers = Resolvers(Intake(MemoryBroker()), cast("Any", Groups()))
+        ready = Documents(schema(), GraphqlLimits()).prepared(query)
+        return await executed(schema(), ready, resolvers, variables=None, operation=None)
+
+    return run(ask())
+
+
+def test_every_setting_is_shown_and_taken() -> None:
+    types: Any = schema().type_map
+    for name, config in (("TopicConfig", TopicConfig), ("GroupConfig", GroupConfig)):
+        wanted = {camel(one.name) for one in settings_of(config)}
+        assert types[name].fields.keys() == wanted
+        assert types[f"{name}Input"].fields.keys() == wanted
+
+
+def test_what_a_group_does_in_trouble_can_be_chosen() -> None:
+    config = "{ poison: STOP, behind: JUMP, maxAttempts: null, ackTimeoutMs: 5000 }"
+    shown = "{ config { poison behind maxAttempts ackTimeoutMs } }"
+    answer = asked(f'mutation {{ alterGroup(name: "g", config: {config}) {shown} }}')
+    assert answer["data"]["alterGroup"]["config"] == {
+        "poison": Poison.STOP.name,
+        "behind": Behind.JUMP.name,
+        "maxAttempts": GroupConfig().max_attempts,
+        "ackTimeoutMs": 5_000,
+    }
