@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ParamSpec
 from angarium.api import ConsumeRequest, PublishRequest, Settlement, TopicConfig, Verb
 from angarium.batch import Batch
 from angarium.batch.builder import BatchBuilder
-from angarium.errors import NotLeader
+from angarium.errors import LimitExceeded, NotLeader
 from angarium.testing.broker import in_process_broker
 
 if TYPE_CHECKING:
@@ -75,7 +75,9 @@ async def publish(
         while True:
             try:
                 (ack,) = await service.publish(request)
-            except NotLeader:  # definite: nothing was stored
+            except (NotLeader, LimitExceeded) as error:  # definite: nothing was stored
+                if not error.retriable:
+                    raise
                 await asyncio.sleep(0.01)
                 continue
             assert not ack.code, ack.message
