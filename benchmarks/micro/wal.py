@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from angarium.ids import GroupId, Incarnation, Index, Term
+from angarium.ids import Incarnation, Index, RaftGroupId, Term
 from angarium.log.memory_disk import MemoryDisk, MemoryFile
 from angarium.log.os_disk import OsDisk
 from angarium.log.wal import Wal, WalConfig
@@ -40,7 +40,7 @@ ROUNDS: Final = 200
 SYNCS: Final = 4
 """Per round."""
 INCARNATION: Final = Incarnation(1)
-ONE: Final = GroupId(1)
+ONE: Final = RaftGroupId(1)
 GROUPS: Final = 100
 NOISE: Final = os.urandom(MIB)
 
@@ -196,7 +196,7 @@ class RoundRobin:
 
     def __init__(self, folder: Path, *, groups: int) -> None:
         self._wal = Wal.open(OsDisk(folder), incarnation=INCARNATION)
-        self._groups = [GroupId(number) for number in range(1, groups + 1)]
+        self._groups = [RaftGroupId(number) for number in range(1, groups + 1)]
         for group in self._groups:
             self._wal.add_group(group)
         self._wal.sync()

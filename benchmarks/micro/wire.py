@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import uvloop
 
-from angarium.ids import GroupId, Index, ReplicaId, Term
+from angarium.ids import Index, RaftGroupId, ReplicaId, Term
 from angarium.raft.messages import Entry, EntryKind, Message, MessageKind
 from angarium.wire import Connection, Frame, Handlers, Hello, Request, Role, Server, dial
 from angarium.wire.decoder import FrameDecoder
@@ -390,7 +390,7 @@ def _measure_codec(rounds: int) -> dict[str, dict[str, float]]:
     )
     rows = {}
     for name, message in (("heartbeat", beat), ("append", append)):
-        messages = [(GroupId(group), message) for group in range(100)]
+        messages = [(RaftGroupId(group), message) for group in range(100)]
         header, payload, _ = next(packed_messages(messages, frame_bytes_max=1 << 26))
         view = memoryview(b"".join(payload))
         records, gathered = _struct_packed(messages)

@@ -16,7 +16,7 @@ Incarnation = NewType("Incarnation", int)
 ReplicaId = NewType("ReplicaId", int)
 """Who votes in a Raft group: a node together with the incarnation of its data."""
 
-GroupId = NewType("GroupId", int)
+RaftGroupId = NewType("RaftGroupId", int)
 """A Raft group. Group 0 is the catalog, every other one is a partition. Never reused."""
 
 TopicId = NewType("TopicId", int)
@@ -41,7 +41,7 @@ Micros = NewType("Micros", int)
 Buffer: TypeAlias = bytes | bytearray | memoryview
 """Anything that holds bytes and may be passed on without a copy."""
 
-CATALOG_GROUP: Final = GroupId(0)
+CATALOG_GROUP: Final = RaftGroupId(0)
 NO_PRODUCER: Final = ProducerId(0)
 NO_REPLICA: Final = ReplicaId(0)
 

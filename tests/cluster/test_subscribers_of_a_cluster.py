@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from angarium.api import Place, Start
 from angarium.batch import Batch, encode, split
-from angarium.ids import GroupId
+from angarium.ids import RaftGroupId
 from angarium.modes import DeliveryMode
 from angarium.testing.cluster import Contact, Load, eventually
 from angarium.testing.cluster.processes import HOST
@@ -109,7 +109,7 @@ def test_a_subscriber_that_does_not_read_stalls_nobody(run: Run, cluster_of: Clu
             lazy = Contact(HOST, cluster.nodes[leader].port.number)
             stalled = await subscription(lazy, "big", Start(Place.EARLIEST))
             eager = Subscriber(
-                cluster, History(), topic="big", groups={0: GroupId(1)}, seed=0, node=leader
+                cluster, History(), topic="big", groups={0: RaftGroupId(1)}, seed=0, node=leader
             )
             following = asyncio.create_task(eager.run())
             batch = bytes(encode([bytes(1_000)] * 250))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from angarium.errors import AlreadyExists, CorruptData, DiskFull, NotFound, StorageError, SyncFailed
-from angarium.ids import GroupId, Incarnation, Index, ReplicaId, Term
+from angarium.ids import Incarnation, Index, RaftGroupId, ReplicaId, Term
 from angarium.log.memory_disk import MemoryDisk
 from angarium.log.os_disk import OsDisk
 from angarium.log.wal import Wal, WalConfig
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from angarium.log.disk import Disk
 
-A, B = GroupId(1), GroupId(2)
+A, B = RaftGroupId(1), RaftGroupId(2)
 INCARNATION = Incarnation(0xABCDEF)
 SMALL = WalConfig(file_bytes=8192, reserve_bytes=4096, cache_bytes=1000)
 MANY_BYTES = 1 << 40
@@ -48,12 +48,12 @@ def state(term: int = 1, vote: int = 0, commit: int = 0) -> HardState:
     return HardState(Term(term), ReplicaId(vote), Index(commit))
 
 
-def terms(wal: Wal, group: GroupId = A) -> list[int]:
+def terms(wal: Wal, group: RaftGroupId = A) -> list[int]:
     log = wal.log(group)
     return [log.term(Index(index)) for index in range(log.first_index(), log.last_index() + 1)]
 
 
-def payloads(wal: Wal, group: GroupId = A) -> list[bytes]:
+def payloads(wal: Wal, group: RaftGroupId = A) -> list[bytes]:
     log = wal.log(group)
     lo, hi = log.first_index(), Index(log.last_index() + 1)
     found: list[bytes] = []
@@ -284,7 +284,7 @@ def test_damage_that_is_met_while_reading_is_told_and_can_be_repaired(disk: Disk
     assert payloads(again) == payloads(wal)
 
 
-def test_a_sync_group_longer_than_a_file_gets_a_longer_file(disk: Disk) -> None:
+def test_a_sync_round_longer_than_a_file_gets_a_longer_file(disk: Disk) -> None:
     wal = opened(disk)
     wal.add_group(A)
     wal.append(A, [entry(1, 1, b"x" * 50_000), entry(2, 1, b"y" * 50_000)])
@@ -341,16 +341,16 @@ def test_another_incarnation_is_refused(disk: Disk) -> None:
 def test_thousands_of_groups_are_cheap_to_keep(disk: Disk) -> None:
     wal = Wal.open(disk, incarnation=INCARNATION, config=WalConfig(file_bytes=1024 * 1024))
     for number in range(1, 3001):
-        group = GroupId(number)
+        group = RaftGroupId(number)
         wal.add_group(group)
         wal.append(group, [entry(1)], state(1, 1, 0))
     wal.sync()
-    wal.append(GroupId(7), [entry(2, 1, b"x" * 500_000)])
+    wal.append(RaftGroupId(7), [entry(2, 1, b"x" * 500_000)])
     wal.sync()
     again = Wal.open(disk, incarnation=INCARNATION, config=WalConfig(file_bytes=1024 * 1024))
     assert len(again.groups) == 3000
-    assert again.log(GroupId(7)).last_index() == 2
-    assert again.recovered.groups[GroupId(3000)].hard_state == state(1, 1, 0)
+    assert again.log(RaftGroupId(7)).last_index() == 2
+    assert again.recovered.groups[RaftGroupId(3000)].hard_state == state(1, 1, 0)
 
 
 # --- a disk that fails -----------------------------------------------------------------------

@@ -21,7 +21,7 @@ from angarium.service.transactions.procedure import inner
 from angarium.testing.cluster import eventually
 
 if TYPE_CHECKING:
-    from angarium.ids import GroupId
+    from angarium.ids import RaftGroupId
     from angarium.node.node import Node
     from angarium.replica.partition_replica import PartitionReplica
     from angarium.testing.broker import InProcessBroker
@@ -34,7 +34,7 @@ def only_node(broker: InProcessBroker) -> Node:
 
 
 def replica_of(node: Node, topic: str, partition: int = 0) -> PartitionReplica:
-    group: GroupId = node.catalog.partition(topic, partition).group
+    group: RaftGroupId = node.catalog.partition(topic, partition).group
     return node.host.replicas[group]
 
 

@@ -13,7 +13,7 @@ from angarium.replica.host import Host
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from angarium.ids import GroupId, ReplicaId
+    from angarium.ids import RaftGroupId, ReplicaId
     from angarium.raft import RaftNode
     from angarium.raft.messages import Message
     from angarium.replica.peers import PeerMessage
@@ -24,7 +24,7 @@ def sender_not_compared() -> Iterator[Replaced]:
     """Whoever greeted may speak in the name of any other node."""
 
     def is_for_us(
-        self: Host, group: GroupId, message: Message | PeerMessage, via: ReplicaId
+        self: Host, group: RaftGroupId, message: Message | PeerMessage, via: ReplicaId
     ) -> bool:
         return message.to == self.identities.in_group(group)
 

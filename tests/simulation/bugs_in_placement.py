@@ -18,7 +18,7 @@ from angarium.testing.sim import operator
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from angarium.ids import GroupId, Index, NodeId, ReplicaId
+    from angarium.ids import Index, NodeId, RaftGroupId, ReplicaId
     from angarium.raft import RaftNode
 
 
@@ -88,7 +88,7 @@ def older_snapshot_taken() -> Iterator[Replaced]:
 def halt_forgotten_by_a_restart() -> Iterator[Replaced]:
     """A replica that contradicted its leader takes part again when its process has restarted."""
 
-    def note(_: Halts, __: GroupId, ___: str) -> None:
+    def note(_: Halts, __: RaftGroupId, ___: str) -> None:
         pass
 
     yield Replaced(Halts, "note", note)

@@ -21,7 +21,7 @@ from angarium.replica.replica import Replica
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from angarium.ids import GroupId, ReplicaId, Term
+    from angarium.ids import RaftGroupId, ReplicaId, Term
     from angarium.raft.core import Core
     from angarium.raft.messages import Entry, Message
     from angarium.raft.quorum import VoteResult
@@ -44,7 +44,7 @@ def vote_not_persisted() -> Iterator[Replaced]:
 
     def append(
         self: Wal,
-        group: GroupId,
+        group: RaftGroupId,
         entries: Sequence[Entry] = (),
         hard_state: HardState | None = None,
         *,

@@ -34,10 +34,10 @@ from angarium.testing.sim.operator import Operator
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-    from angarium.ids import GroupId, Index, Offset, ReplicaId
+    from angarium.ids import Index, Offset, RaftGroupId, ReplicaId
     from angarium.log.disk import File
     from angarium.log.segments.segment import Segment
-    from angarium.log.wal import SyncGroup, Wal
+    from angarium.log.wal import SyncRound, Wal
     from angarium.log.wal.scan import Frame, ScannedGroup
     from angarium.raft.messages import Message, Snapshot
     from angarium.replica.work import Work
@@ -63,7 +63,7 @@ def fsync_error_ignored() -> Iterator[Replaced]:
     """A node goes on after a failed sync, as if the disk had what it was given."""
     original = Pipeline.write
 
-    def write(self: Pipeline, group: SyncGroup) -> None:
+    def write(self: Pipeline, group: SyncRound) -> None:
         try:
             original(self, group)
         except SyncFailed:
@@ -138,7 +138,7 @@ def recovering_replica_goes_on() -> Iterator[Replaced]:
     """A replica that has lost part of its log goes on at once, without it, as the voter it was."""
     original = Roster._missing
 
-    def missing(self: Host, group: GroupId, snapshot: Snapshot) -> tuple[Index, Index] | None:
+    def missing(self: Host, group: RaftGroupId, snapshot: Snapshot) -> tuple[Index, Index] | None:
         if self.wal.log(group).damaged is not None:
             raise IdentityLost("planted: what is left is given up")
         return original(self, group, snapshot)
@@ -176,7 +176,7 @@ def messages_to_an_older_incarnation_accepted() -> Iterator[Replaced]:
     objected to in them."""
     original = Host.deliver
 
-    def deliver(self: Host, group: GroupId, message: Message, *, via: ReplicaId) -> None:
+    def deliver(self: Host, group: RaftGroupId, message: Message, *, via: ReplicaId) -> None:
         mine = self.identities.usual
         try:
             self.identities.usual = message.to
@@ -237,7 +237,7 @@ def snapshot_not_synced() -> Iterator[Replaced]:
     def write_head(self: SnapshotWriter, file: File) -> None:
         original(self, Unsynced(file))
 
-    def publish(self: SnapshotStore, group: GroupId, index: Index) -> None:
+    def publish(self: SnapshotStore, group: RaftGroupId, index: Index) -> None:
         self._disk.rename(self._draft_name(group), self._name(group, index))
         self._remove_below(group, index)
 
@@ -265,7 +265,7 @@ def state_installed_without_its_segments() -> Iterator[Replaced]:
 def _lost_begin_anew_as_they_were() -> Iterator[Replaced]:
     """Let a replica that is lost come back empty at once, under the identity that voted."""
 
-    def adopt(self: Identities, group: GroupId, incarnation: Incarnation) -> None:
+    def adopt(self: Identities, group: RaftGroupId, incarnation: Incarnation) -> None:
         assert replica_id(node_of(self.usual), incarnation) != self.usual
         self.renewed[group] = Incarnation(self.usual & ((1 << 48) - 1))
 
@@ -285,7 +285,7 @@ def _others_believe_whoever_comes_back() -> Iterator[Replaced]:
     yield Replaced(scrutiny, "_objection_to_indexes", lambda *_: None)
 
 
-def older_snapshot_agreed_with(wal: Wal, group: GroupId, snapshot: Snapshot) -> HardState:
+def older_snapshot_agreed_with(wal: Wal, group: RaftGroupId, snapshot: Snapshot) -> HardState:
     """Return the hard state of a log, whatever it has forgotten that its snapshot lacks."""
     log = wal.log(group)
     if not log.first_index() - 1 <= snapshot.index <= log.last_index():

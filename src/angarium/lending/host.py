@@ -16,7 +16,7 @@ from angarium.lending.led_partition import LedPartition
 from angarium.lending.seat import LedSeat
 
 if TYPE_CHECKING:
-    from angarium.ids import GroupId, Term
+    from angarium.ids import RaftGroupId, Term
     from angarium.lending.led_group import LedGroup
     from angarium.lending.ports import Membership, Sink, Surroundings, Wanted
     from angarium.replica.partition_replica import PartitionReplica
@@ -27,24 +27,24 @@ class GroupHost:
 
     def __init__(self, around: Surroundings) -> None:
         self.around = around
-        self.led: dict[GroupId, LedPartition] = {}
+        self.led: dict[RaftGroupId, LedPartition] = {}
         self._wakes: list[tuple[int, int, LedGroup]] = []
         self._due: dict[LedGroup, int] = {}
         """The earliest time in `_wakes` at which each group is to step."""
         self._rings_at: int | None = None
         self._count = count()
-        self._looked: dict[GroupId, Term] = {}
+        self._looked: dict[RaftGroupId, Term] = {}
         """In which term of this node's it was looked for dead letters to take over."""
 
     # --- what happens in the node ---------------------------------------------------------------
 
-    def records_came(self, place: GroupId) -> None:
+    def records_came(self, place: RaftGroupId) -> None:
         """Hear that a partition has new records."""
         led = self.led.get(place)
         if led is not None:
             led.records_came()
 
-    def happened(self, place: GroupId) -> None:
+    def happened(self, place: RaftGroupId) -> None:
         """Hear that a partition changed hands, or that its groups changed."""
         replica = self.around.replicas.get(place)
         led = self.led.get(place)

@@ -31,7 +31,7 @@ from angarium.replica.starts import offset_of
 
 if TYPE_CHECKING:
     from angarium.api import Start
-    from angarium.ids import GroupId, Offset
+    from angarium.ids import Offset, RaftGroupId
     from angarium.lending.changes import Fate
     from angarium.lending.host import GroupHost
     from angarium.lending.ports import Opening, Wanted
@@ -71,7 +71,7 @@ class LedPartition:
         self.owe_letters()
 
     @property
-    def place(self) -> GroupId:
+    def place(self) -> RaftGroupId:
         """The Raft group."""
         return self.replica.group
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from angarium.api import GroupConfig, Settled, Settlement, Start
     from angarium.delivery import GroupDelivery
     from angarium.errors import AngariumError
-    from angarium.ids import Buffer, GroupId, Micros, NodeId
+    from angarium.ids import Buffer, Micros, NodeId, RaftGroupId
     from angarium.kinds import GroupKind
     from angarium.lending.led_partition import LedPartition
     from angarium.lending.letters import Burial
@@ -111,7 +111,7 @@ class Surroundings(Protocol):
         """Which node this is."""
 
     @property
-    def replicas(self) -> Mapping[GroupId, PartitionReplica]:
+    def replicas(self) -> Mapping[RaftGroupId, PartitionReplica]:
         """The node's replicas as they are now."""
 
     # --- time -----------------------------------------------------------------------------------
@@ -133,10 +133,10 @@ class Surroundings(Protocol):
     def carry_on(self) -> None:
         """Have what was proposed written and sent."""
 
-    def place_of(self, topic: str, number: int) -> GroupId:
+    def place_of(self, topic: str, number: int) -> RaftGroupId:
         """Return the Raft group of a partition; raises `NotFound`."""
 
-    def partition_of(self, place: GroupId) -> tuple[str, int] | None:
+    def partition_of(self, place: RaftGroupId) -> tuple[str, int] | None:
         """Return the topic and number of a partition; None if it belongs to none any more."""
 
     def lifetime(self, topic: str) -> int | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.batch.checksum import crc32c_of_bytes
 from angarium.errors import DiskFull
-from angarium.ids import GroupId
+from angarium.ids import RaftGroupId
 from angarium.log.disk import replace_file
 
 if TYPE_CHECKING:
@@ -28,19 +28,19 @@ class Halts:
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
-        self.why: dict[GroupId, str] = {
-            GroupId(int(name)): _read(disk, f"{FOLDER}/{name}")
+        self.why: dict[RaftGroupId, str] = {
+            RaftGroupId(int(name)): _read(disk, f"{FOLDER}/{name}")
             for name in disk.list(FOLDER)
             if name.isdecimal()
         }
-        self._unsaved: set[GroupId] = set()
+        self._unsaved: set[RaftGroupId] = set()
 
     @property
     def are_unsaved(self) -> bool:
         """True while a restart would forget one of them, for want of room on the disk."""
         return bool(self._unsaved)
 
-    def note(self, group: GroupId, why: str) -> None:
+    def note(self, group: RaftGroupId, why: str) -> None:
         """Write down, durably, that a replica has stopped. Blocks, which is rare enough here."""
         self.why[group] = why
         self._unsaved.add(group)
@@ -56,7 +56,7 @@ class Halts:
                 return  # until there is room it holds in this process alone
             self._unsaved.discard(group)
 
-    def forget(self, group: GroupId) -> None:
+    def forget(self, group: RaftGroupId) -> None:
         """Take it back, durably: what the replica had is gone, or given up. Blocks."""
         self._unsaved.discard(group)
         if self.why.pop(group, None) is not None:

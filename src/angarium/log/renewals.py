@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from angarium.batch.checksum import crc32c_of_bytes
-from angarium.ids import GroupId, Incarnation
+from angarium.ids import Incarnation, RaftGroupId
 from angarium.log.disk import replace_file
 
 if TYPE_CHECKING:
@@ -24,29 +24,29 @@ _TITLE: Final = "angarium replica 1"
 _LOST: Final = ".lost"
 
 
-def load(disk: Disk) -> dict[GroupId, Incarnation | None]:
+def load(disk: Disk) -> dict[RaftGroupId, Incarnation | None]:
     """Return the incarnations of renewed replicas by group; None for one that cannot be read."""
     found = {}
     for name in disk.list(FOLDER):
         if name.isdecimal():
-            group = GroupId(int(name))
+            group = RaftGroupId(int(name))
             found[group] = _parsed(group, _content(disk, f"{FOLDER}/{name}"))
     return found
 
 
-def save(disk: Disk, group: GroupId, incarnation: Incarnation) -> None:
+def save(disk: Disk, group: RaftGroupId, incarnation: Incarnation) -> None:
     """Write down, durably, who this node is in `group` from now on. Blocks."""
     disk.make_folder(FOLDER)
     replace_file(disk, f"{FOLDER}/{group}", _written(group, incarnation))
 
 
-def load_lost(disk: Disk) -> set[GroupId]:
+def load_lost(disk: Disk) -> set[RaftGroupId]:
     """Return the groups of which `save_lost` has said that their replica is nobody any more."""
     names = (name.removesuffix(_LOST) for name in disk.list(FOLDER) if name.endswith(_LOST))
-    return {GroupId(int(name)) for name in names if name.isdecimal()}
+    return {RaftGroupId(int(name)) for name in names if name.isdecimal()}
 
 
-def save_lost(disk: Disk, group: GroupId) -> None:
+def save_lost(disk: Disk, group: RaftGroupId) -> None:
     """Write down, durably, that this node is nobody in `group` until it is renewed. Blocks.
 
     It says nothing about a replica that the log knows: that one was renewed since, or its log was
@@ -56,7 +56,7 @@ def save_lost(disk: Disk, group: GroupId) -> None:
     replace_file(disk, f"{FOLDER}/{group}{_LOST}", b"angarium lost replica 1\n")
 
 
-def forget_lost(disk: Disk, group: GroupId) -> None:
+def forget_lost(disk: Disk, group: RaftGroupId) -> None:
     """Take that back, durably: this node is somebody else in `group`. Blocks."""
     name = f"{FOLDER}/{group}{_LOST}"
     if disk.exists(name):
@@ -72,12 +72,12 @@ def _content(disk: Disk, name: str) -> bytes:
         file.close()
 
 
-def _written(group: GroupId, incarnation: Incarnation) -> bytes:
+def _written(group: RaftGroupId, incarnation: Incarnation) -> bytes:
     body = f"{_TITLE}\ngroup {group}\nincarnation {incarnation:012x}\n".encode()
     return body + f"crc32c {crc32c_of_bytes(body):08x}\n".encode()
 
 
-def _parsed(group: GroupId, content: bytes) -> Incarnation | None:
+def _parsed(group: RaftGroupId, content: bytes) -> Incarnation | None:
     """Return what `content` says, which must be exactly what `_written` wrote."""
     try:
         _, _, line, _ = content.decode("ascii").splitlines()

@@ -16,7 +16,7 @@ import msgspec
 
 from angarium.batch.checksum import crc32c, crc32c_of_bytes, extend
 from angarium.errors import CorruptData
-from angarium.ids import GroupId, Index, Term
+from angarium.ids import Index, RaftGroupId, Term
 from angarium.raft.messages import ConfState, Snapshot
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _DRAFT: Final = ".draft"
 class SnapshotWriter:
     """A snapshot on its way to disk. `step` until it says that the snapshot is saved."""
 
-    def __init__(self, store: SnapshotStore, group: GroupId, snapshot: Snapshot) -> None:
+    def __init__(self, store: SnapshotStore, group: RaftGroupId, snapshot: Snapshot) -> None:
         self.group: Final = group
         self.snapshot: Final = snapshot
         self._store = store
@@ -111,11 +111,11 @@ class SnapshotStore:
         self._folder = folder
         disk.make_folder(folder)
 
-    def begin(self, group: GroupId, snapshot: Snapshot) -> SnapshotWriter:
+    def begin(self, group: RaftGroupId, snapshot: Snapshot) -> SnapshotWriter:
         """Start saving `snapshot` in slices. One writer per group at a time."""
         return SnapshotWriter(self, group, snapshot)
 
-    def save(self, group: GroupId, snapshot: Snapshot) -> None:
+    def save(self, group: RaftGroupId, snapshot: Snapshot) -> None:
         """Make `snapshot` the newest of `group`, durably, and remove the ones before it."""
         writer = self.begin(group, snapshot)
         try:
@@ -125,7 +125,7 @@ class SnapshotStore:
             writer.abandon()
             raise
 
-    def load(self, group: GroupId) -> Snapshot | None:
+    def load(self, group: RaftGroupId) -> Snapshot | None:
         """Return the newest snapshot of `group`; None only if none was ever saved.
 
         `CorruptData` if it is damaged. `load_intact` may still find an older one, which stands
@@ -134,7 +134,7 @@ class SnapshotStore:
         indexes = self._indexes(group)
         return self._read(group, indexes[-1]) if indexes else None
 
-    def load_intact(self, group: GroupId) -> Snapshot | None:
+    def load_intact(self, group: RaftGroupId) -> Snapshot | None:
         """Return the newest snapshot of `group` that is whole, passing over damaged ones."""
         for index in reversed(self._indexes(group)):
             try:
@@ -143,43 +143,43 @@ class SnapshotStore:
                 continue
         return None
 
-    def list(self) -> dict[GroupId, Index]:
+    def list(self) -> dict[RaftGroupId, Index]:
         """Return the groups that have a snapshot, each with the index of its newest."""
-        found: dict[GroupId, Index] = {}
+        found: dict[RaftGroupId, Index] = {}
         for group, index in self._names():
             found[group] = max(index, found.get(group, index))
         return found
 
-    def remove(self, group: GroupId) -> None:
+    def remove(self, group: RaftGroupId) -> None:
         """Remove every snapshot of `group`, which has left this node."""
         self.discard_draft(group)
         self._remove_below(group, Index(1 << 62))
 
     # --- for the writer ---------------------------------------------------------------------
 
-    def draft(self, group: GroupId) -> File:
+    def draft(self, group: RaftGroupId) -> File:
         """Return an empty file to write the next snapshot of `group` to."""
         self.discard_draft(group)
         return self._disk.create(self._draft_name(group))
 
-    def discard_draft(self, group: GroupId) -> None:
+    def discard_draft(self, group: RaftGroupId) -> None:
         """Remove what an unfinished writer left."""
         self._disk.remove(self._draft_name(group))
 
-    def publish(self, group: GroupId, index: Index) -> None:
+    def publish(self, group: RaftGroupId, index: Index) -> None:
         """Make the draft, which is durable, the newest snapshot; then remove the ones before."""
         self._disk.rename(self._draft_name(group), self._name(group, index))
         self._disk.sync_directory(self._folder)
         self._remove_below(group, index)
 
-    def _remove_below(self, group: GroupId, index: Index) -> None:
+    def _remove_below(self, group: RaftGroupId, index: Index) -> None:
         for older in self._indexes(group):
             if older < index:
                 self._disk.remove(self._name(group, older))
 
     # --- reading ----------------------------------------------------------------------------
 
-    def _read(self, group: GroupId, index: Index) -> Snapshot:
+    def _read(self, group: RaftGroupId, index: Index) -> Snapshot:
         file = self._disk.open(self._name(group, index))
         try:
             content = file.pread(file.size(), 0)
@@ -192,23 +192,23 @@ class SnapshotStore:
                 f"the snapshot of group {group} at index {index} is damaged: {error}"
             ) from error
 
-    def _indexes(self, group: GroupId) -> tuple[Index, ...]:
+    def _indexes(self, group: RaftGroupId) -> tuple[Index, ...]:
         return tuple(sorted(index for owner, index in self._names() if owner == group))
 
-    def _names(self) -> Iterator[tuple[GroupId, Index]]:
+    def _names(self) -> Iterator[tuple[RaftGroupId, Index]]:
         for name in self._disk.list(self._folder):
             group, _, index = name.removesuffix(_SUFFIX).partition("-")
             if name.endswith(_SUFFIX) and group.isdecimal() and index.isdecimal():
-                yield GroupId(int(group)), Index(int(index))
+                yield RaftGroupId(int(group)), Index(int(index))
 
-    def _name(self, group: GroupId, index: Index) -> str:
+    def _name(self, group: RaftGroupId, index: Index) -> str:
         return f"{self._folder}/{group}-{index:020d}{_SUFFIX}"
 
-    def _draft_name(self, group: GroupId) -> str:
+    def _draft_name(self, group: RaftGroupId) -> str:
         return f"{self._folder}/{group}{_DRAFT}"
 
 
-def _decoded(content: bytes, group: GroupId, index: Index) -> Snapshot:
+def _decoded(content: bytes, group: RaftGroupId, index: Index) -> Snapshot:
     magic, owner, at, term, data_bytes, members_bytes, crc, head_crc = _HEAD.unpack_from(content)
     if magic != _MAGIC or crc32c_of_bytes(content[:_CRC_START]) != head_crc:
         raise ValueError("its head fails the checksum")

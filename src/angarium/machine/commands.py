@@ -19,7 +19,7 @@ import msgspec
 
 from angarium.batch import split
 from angarium.errors import InvalidBatch, InvalidCommand
-from angarium.ids import Epoch, GroupId, Micros, Offset, ProducerId, Sequence
+from angarium.ids import Epoch, Micros, Offset, ProducerId, RaftGroupId, Sequence
 from angarium.machine.changes import Change, StagedAck
 from angarium.machine.forms import VERSION, Forms
 from angarium.machine.limits import Limits
@@ -73,7 +73,7 @@ class _OfTransaction(_Command, frozen=True, kw_only=True, array_like=True):
 class Stage(_OfTransaction, frozen=True, kw_only=True, array_like=True):
     """Put batches, and acknowledgements, aside until the transaction is decided."""
 
-    home: GroupId | None = None
+    home: RaftGroupId | None = None
     """The group that decides; nothing when this partition decides on its own."""
     stage: str
     part: int
@@ -97,14 +97,14 @@ class Abort(_OfTransaction, frozen=True, kw_only=True, array_like=True):
 class Begin(_OfTransaction, frozen=True, kw_only=True, array_like=True):
     """Home group: open a transaction, or add to its participants."""
 
-    participants: tuple[GroupId, ...] = ()
+    participants: tuple[RaftGroupId, ...] = ()
 
 
 class Decide(_OfTransaction, frozen=True, kw_only=True, array_like=True):
     """Home group: end a transaction. A participant that asks proposes an abort this way."""
 
     commit: bool
-    stages: tuple[tuple[GroupId, tuple[str, ...]], ...] = ()
+    stages: tuple[tuple[RaftGroupId, tuple[str, ...]], ...] = ()
     """For a commit: each participant with the stages to publish there, in order."""
     content: str = ""
     """For a commit: what it is of, in its owner's words."""

@@ -48,7 +48,7 @@ from angarium.wire.operations import Operation
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from angarium.ids import Buffer, GroupId
+    from angarium.ids import Buffer, RaftGroupId
     from angarium.machine.catalog import CatalogApplied, CatalogCommand, CatalogOutcome
     from angarium.machine.catalog.values import Node as Member
     from angarium.node.node import Node
@@ -134,7 +134,7 @@ class CatalogDesk(CatalogView):
         replica = self._node.host.catalog
         return replica.applied if replica is not None else Index(0)
 
-    def name_of(self, group: GroupId) -> str:
+    def name_of(self, group: RaftGroupId) -> str:
         """Return what people call a group of Raft."""
         if group == CATALOG_GROUP:
             return "the catalog"

@@ -15,7 +15,7 @@ from angarium.machine.catalog.placement import host_of
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from angarium.ids import GroupId, Index, NodeId
+    from angarium.ids import Index, NodeId, RaftGroupId
     from angarium.machine.catalog import CatalogCommand, CatalogMachine, CatalogOutcome
     from angarium.machine.catalog.values import Node as Member
     from angarium.machine.catalog.values import Partition, Topic
@@ -40,7 +40,7 @@ class CatalogView(ABC):
         """How far this node's catalog is."""
 
     @abstractmethod
-    def name_of(self, group: GroupId) -> str:
+    def name_of(self, group: RaftGroupId) -> str:
         """Return what people call a group of Raft."""
 
     @abstractmethod
@@ -89,7 +89,7 @@ class CatalogView(ABC):
         places = self._known.topics.partitions
         return [places[group] for group in topic.groups]
 
-    def place(self, group: GroupId) -> Partition | None:
+    def place(self, group: RaftGroupId) -> Partition | None:
         """Return the partition that a Raft group is; None if it is one no longer."""
         return self._known.topics.partitions.get(group)
 

@@ -20,7 +20,7 @@ from angarium.node.syncing import Syncer
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
 
-    from angarium.ids import GroupId, Micros, ReplicaId
+    from angarium.ids import Micros, RaftGroupId, ReplicaId
     from angarium.node.config import NodeConfig
     from angarium.node.lag import LoopLag
     from angarium.node.peers import Peers
@@ -57,8 +57,8 @@ class Driver:
         config: NodeConfig,
         lag: LoopLag,
         now: Callable[[], Micros],
-        on_visible: Callable[[GroupId], None],
-        on_stir: Callable[[GroupId], None],
+        on_visible: Callable[[RaftGroupId], None],
+        on_stir: Callable[[RaftGroupId], None],
         fail: Callable[[BaseException], None],
     ) -> None:
         """Tell once per turn which partitions have new records (`on_visible`), and in which
@@ -80,8 +80,8 @@ class Driver:
         self._gathering = Gathering(bytes_max=config.gather_bytes_max)
         self._is_patient = False
         """Whether a timer is set that ends the patience of what is gathered."""
-        self._visible: set[GroupId] = set()
-        self._stirred: set[GroupId] = set()
+        self._visible: set[RaftGroupId] = set()
+        self._stirred: set[RaftGroupId] = set()
         self._is_awake = False
         self._has_news = False
         self._news_wait_s = COMMIT_NEWS_S
@@ -110,13 +110,13 @@ class Driver:
 
     # --- inputs -----------------------------------------------------------------------------
 
-    def watch(self, group: GroupId) -> None:
+    def watch(self, group: RaftGroupId) -> None:
         """Have others told what happens in a replica that has begun to work."""
         partition = self._host.replicas[group].partition
         partition.on_visible = lambda: self._visible.add(group)
         partition.on_stir = lambda: self._stirred.add(group)
 
-    def take_raft(self, messages: Iterable[tuple[GroupId, Message]], via: ReplicaId) -> None:
+    def take_raft(self, messages: Iterable[tuple[RaftGroupId, Message]], via: ReplicaId) -> None:
         """Take Raft messages of many groups from the node that greeted as `via`."""
         deliver = self._host.deliver
         try:
@@ -132,7 +132,7 @@ class Driver:
             self._host.deliver_from_peer(message, via=via)
         self.wake()
 
-    def publish(self, group: GroupId, publishing: Publishing) -> None:
+    def publish(self, group: RaftGroupId, publishing: Publishing) -> None:
         """Store batches in a partition this node leads; `Gathering` says with whom and when."""
         if not self._gathering.add(group, publishing, now=self._loop.time()):
             publishing.reply(LimitExceeded("gather_bytes_max", "too much waits to be stored"))
@@ -187,7 +187,7 @@ class Driver:
             self._is_patient = True
             self._loop.call_at(self._gathering.patient_until, self._end_patience)
 
-    def _unanswered(self, group: GroupId) -> int:
+    def _unanswered(self, group: RaftGroupId) -> int:
         """Return how many publishes of a partition wait for their entry's commit."""
         replica = self._host.replicas.get(group)
         return 0 if replica is None else replica.partition.acks.unanswered

@@ -19,7 +19,7 @@ from angarium.modes import DeliveryMode
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from angarium.ids import GroupId
+    from angarium.ids import RaftGroupId
     from angarium.replica.acks import Publishing
 
 ENTRY_BYTES: Final = 1 << 20
@@ -80,13 +80,13 @@ class Gathering:
 
     def __init__(self, *, bytes_max: int) -> None:
         self._bytes_max = bytes_max
-        self._of: dict[GroupId, _Gathered] = {}
+        self._of: dict[RaftGroupId, _Gathered] = {}
         self._size = 0
         self._patience_s = PATIENCE_S
         self._is_pressed = False
-        self._crowds: dict[GroupId, int] = {}
+        self._crowds: dict[RaftGroupId, int] = {}
         """How many publishes of a partition were there at a time, at the most, in this period."""
-        self._past_crowds: dict[GroupId, int] = {}
+        self._past_crowds: dict[RaftGroupId, int] = {}
 
     def __bool__(self) -> bool:
         return bool(self._of)
@@ -106,7 +106,7 @@ class Gathering:
         self._patience_s = PATIENCE_S + pressed * (PRESSED_PATIENCE_S - PATIENCE_S)
         self._past_crowds, self._crowds = self._crowds, {}
 
-    def add(self, group: GroupId, publishing: Publishing, *, now: float) -> bool:
+    def add(self, group: RaftGroupId, publishing: Publishing, *, now: float) -> bool:
         """Let a publish wait for its turn, from `now` (s) on; False if too much waits already."""
         batches = publishing.batches
         size = len(batches[0]) if len(batches) == 1 else sum(map(len, batches))
@@ -124,8 +124,8 @@ class Gathering:
         return True
 
     def take(
-        self, unanswered: Callable[[GroupId], int], *, is_syncing: bool, now: float
-    ) -> list[tuple[GroupId, list[Publishing]]]:
+        self, unanswered: Callable[[RaftGroupId], int], *, is_syncing: bool, now: float
+    ) -> list[tuple[RaftGroupId, list[Publishing]]]:
         """Return, and let go of, the publishes that need not wait any longer, by partition.
 
         `unanswered` says how many publishes of a partition wait for their entry's commit.
@@ -151,7 +151,7 @@ class Gathering:
         return taken
 
     def _has_company(
-        self, group: GroupId, gathered: _Gathered, unanswered: int, now: float
+        self, group: RaftGroupId, gathered: _Gathered, unanswered: int, now: float
     ) -> bool:
         """Return whether everybody is there whom it is worth waiting for."""
         there = len(gathered.requests) + unanswered

@@ -28,7 +28,7 @@ from angarium.wire.operations import Operation, PartitionsAnswer, PartitionsHead
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from angarium.ids import GroupId, Incarnation, NodeId
+    from angarium.ids import Incarnation, NodeId, RaftGroupId
     from angarium.machine.catalog.values import Partition
     from angarium.node.node import Node
 
@@ -48,13 +48,13 @@ class Healing:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._drawn: dict[GroupId, Incarnation] = {}
+        self._drawn: dict[RaftGroupId, Incarnation] = {}
         self._had_only_vote = False
         """Whether this node alone could say what the catalog is, as far as the others know."""
 
     # --- telling ------------------------------------------------------------------------------
 
-    def hear(self, fate: Fate, group: GroupId, what: str) -> None:
+    def hear(self, fate: Fate, group: RaftGroupId, what: str) -> None:
         """Say in the log what happened to a replica."""
         level = logging.INFO if fate is Fate.MENDED else logging.WARNING
         if fate in (Fate.LOST, Fate.CONTRADICTED):
@@ -87,7 +87,7 @@ class Healing:
                 else:
                     yield f"{where}: they are being fetched from its other replicas"
 
-    def only_replica_lost(self, group: GroupId) -> str:
+    def only_replica_lost(self, group: RaftGroupId) -> str:
         """Say what to do if the one replica of a partition was here and is lost; else empty."""
         host = self._node.host
         if self._is_gone(group):
@@ -99,7 +99,7 @@ class Healing:
             return self._lost(group, "its log has unreadable entries")
         return ""
 
-    def _lost(self, group: GroupId, why: str) -> str:
+    def _lost(self, group: RaftGroupId, why: str) -> str:
         where = f"{self._name(group)} is damaged on this node ({why})"
         if group in self._node.host.lost and not self._node.host.may_renew(group):
             return where  # it contradicts its leader as well, and why says what to do
@@ -127,30 +127,30 @@ class Healing:
             )
         return f"{where}: it is copied anew once a majority of its other replicas is there"
 
-    def _gone(self, group: GroupId) -> str:
+    def _gone(self, group: RaftGroupId) -> str:
         return (
             f"{self._name(group)} had its only replica on this node, whose disk was replaced: its "
             f"records are gone. To have them again, {_BACKUP}; to go on without them, delete the "
             "topic"
         )
 
-    def _is_gone(self, group: GroupId) -> bool:
+    def _is_gone(self, group: RaftGroupId) -> bool:
         """Tell whether a replica here is empty, and nobody will ever take it in."""
         replica = self._node.host.replicas.get(group)
         return replica is not None and not is_member(replica.raft) and self._is_alone(group)
 
-    def _name(self, group: GroupId) -> str:
+    def _name(self, group: RaftGroupId) -> str:
         return self._node.catalog.name_of(group)
 
-    def _is_alone(self, group: GroupId) -> bool:
+    def _is_alone(self, group: RaftGroupId) -> bool:
         partition = self._partition(group)
         return partition is not None and {*partition.replicas, *partition.target} == {self._node.id}
 
-    def _is_one_of_two(self, group: GroupId) -> bool:
+    def _is_one_of_two(self, group: RaftGroupId) -> bool:
         partition = self._partition(group)
         return partition is not None and len({*partition.replicas, *partition.target}) == 2
 
-    def _partition(self, group: GroupId) -> Partition | None:
+    def _partition(self, group: RaftGroupId) -> Partition | None:
         catalog = self._node.host.catalog
         return None if catalog is None else catalog.catalog.machine.topics.partitions.get(group)
 
@@ -167,7 +167,7 @@ class Healing:
                 await self._join_catalog()
             await asyncio.sleep(LOOK_S)
 
-    async def _renew(self, group: GroupId) -> None:
+    async def _renew(self, group: RaftGroupId) -> None:
         host = self._node.host
         drawn = self._drawn.get(group)
         if drawn is None:
@@ -189,7 +189,7 @@ class Healing:
             host.join_group(CATALOG_GROUP)
             self._node.wake()
 
-    async def _others_have(self, group: GroupId) -> bool:
+    async def _others_have(self, group: RaftGroupId) -> bool:
         """Ask whether a leader elsewhere vouches for a majority without this node's replica."""
         if group == CATALOG_GROUP:
             return await self._others_have_catalog()

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from angarium.errors import AngariumError
-    from angarium.ids import GroupId, Micros, NodeId, ReplicaId
+    from angarium.ids import Micros, NodeId, RaftGroupId, ReplicaId
     from angarium.node.config import NodeConfig
     from angarium.replica.acks import Publishing
     from angarium.replica.partition_replica import PartitionReplica
@@ -89,10 +89,10 @@ class Node:
         self.readiness = Readiness(self)
         """Why this node should not be relied on, if there is a reason."""
         self.readiness.sources.append(lambda: told(lacks(self)))
-        self.on_visible: Callable[[GroupId], None] = _ignore
+        self.on_visible: Callable[[RaftGroupId], None] = _ignore
         """Told which partitions have new records to read, once per turn of the loop; set before
         `start`."""
-        self.on_stir: Callable[[GroupId], None] = _ignore
+        self.on_stir: Callable[[RaftGroupId], None] = _ignore
         """Told once per turn in which partitions somebody else leads, or groups have changed; set
         before `start`."""
         self.on_link: Callable[[NodeId], None] = _ignore
@@ -186,14 +186,14 @@ class Node:
         """Return the time this node goes by: its clock's, as far as a majority believes it."""
         return self.time.now()
 
-    def leader_of(self, group: GroupId) -> NodeId | None:
+    def leader_of(self, group: RaftGroupId) -> NodeId | None:
         """Return who leads `group`, as far as this node's own replica knows."""
         replica = self.host.catalog if group == CATALOG_GROUP else self.host.replicas.get(group)
         if replica is None or not replica.raft.leader:
             return None
         return node_of(replica.raft.leader)
 
-    def in_sync(self, group: GroupId) -> tuple[NodeId, ...] | None:
+    def in_sync(self, group: RaftGroupId) -> tuple[NodeId, ...] | None:
         """Return who votes in `group`, can be reached and has everything but the very newest.
 
         Only its leader knows; None elsewhere. A node whose data were wiped counts once its new
@@ -207,7 +207,7 @@ class Node:
         is_here = partial(self.is_here, group)
         return in_sync(replica, is_wanted=wanted.__contains__, is_here=is_here)
 
-    def is_here(self, group: GroupId, replica: ReplicaId) -> bool:
+    def is_here(self, group: RaftGroupId, replica: ReplicaId) -> bool:
         """Tell whether a replica can be reached now, and its node still has the disk it lives on.
 
         A node that came back with an empty disk greets with another incarnation.
@@ -408,7 +408,7 @@ class Node:
         if catalog is not None:
             catalog.catalog.on_change = self.catalog.changed
 
-    def campaign(self, group: GroupId) -> None:
+    def campaign(self, group: RaftGroupId) -> None:
         """Do not wait for a timeout when nobody else can lead yet."""
         replica = self.host.catalog if group == CATALOG_GROUP else self.host.replicas.get(group)
         if replica is not None:
@@ -416,7 +416,7 @@ class Node:
             replica.process()
             self.wake()
 
-    def _attach(self, group: GroupId) -> None:
+    def _attach(self, group: RaftGroupId) -> None:
         """Have this node told what happens in a replica that has begun to work."""
         if group == CATALOG_GROUP:
             self._attach_catalog()
@@ -461,7 +461,7 @@ class Node:
         if message.group == CATALOG_GROUP or self.admission.is_member(connection.peer.hello):
             self._driven.take_peer_message(message, self.admission.voice(connection))
 
-    def publish(self, group: GroupId, publishing: Publishing) -> None:
+    def publish(self, group: RaftGroupId, publishing: Publishing) -> None:
         """Store batches in a partition this node leads."""
         self._driven.publish(group, publishing)
 
@@ -469,7 +469,7 @@ class Node:
         """Have everything that came in carried out, at the end of this turn of the loop."""
         self._driven.wake()
 
-    def partition(self, group: GroupId) -> PartitionReplica:
+    def partition(self, group: RaftGroupId) -> PartitionReplica:
         """Return this node's replica of a partition; raises `NotFound`."""
         replica = self.host.replicas.get(group)
         if replica is None:

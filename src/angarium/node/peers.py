@@ -22,7 +22,7 @@ from angarium.wire.raft_codec import RAFT_OPERATION, packed_messages
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from angarium.ids import Buffer, GroupId, ReplicaId
+    from angarium.ids import Buffer, RaftGroupId, ReplicaId
     from angarium.raft.messages import Message
     from angarium.replica.peers import PeerMessage
     from angarium.wire import Connection, Frame, Header
@@ -192,9 +192,9 @@ class Peers:
 
     # --- sending ----------------------------------------------------------------------------
 
-    def send_raft(self, messages: Iterable[tuple[GroupId, Message]]) -> None:
+    def send_raft(self, messages: Iterable[tuple[RaftGroupId, Message]]) -> None:
         """Send Raft messages, all for one node packed together; what cannot leave is lost."""
-        by_node: defaultdict[NodeId, list[tuple[GroupId, Message]]] = defaultdict(list)
+        by_node: defaultdict[NodeId, list[tuple[RaftGroupId, Message]]] = defaultdict(list)
         for group, message in messages:
             by_node[node_of(message.to)].append((group, message))
         for node, addressed in by_node.items():

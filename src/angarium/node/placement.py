@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from angarium.errors import AngariumError
-from angarium.ids import CATALOG_GROUP, GroupId, Index, NodeId, ReplicaId, node_of
+from angarium.ids import CATALOG_GROUP, Index, NodeId, RaftGroupId, ReplicaId, node_of
 from angarium.machine.catalog import Reassign, Reassigned
 from angarium.node.steering import catalog_voters, needs_steering, next_change
 
@@ -50,10 +50,10 @@ class Placement:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._changed = asyncio.Event()
-        self._led: dict[GroupId, int] = {}
+        self._led: dict[RaftGroupId, int] = {}
         self._seen = Index(0)
         self._rounds = 0
-        self._fresh: dict[GroupId, int] = {}
+        self._fresh: dict[RaftGroupId, int] = {}
         """New partitions without a leader, and for how many rounds more to campaign for them."""
 
     async def run(self) -> None:
@@ -194,7 +194,7 @@ class Placement:
             if replica is not None and replica.id not in replica.raft.conf_state.voters:
                 self._remove(partition.group)
 
-    def _remove(self, group: GroupId) -> None:
+    def _remove(self, group: RaftGroupId) -> None:
         self._node.host.remove_group(group)
         # Whoever waits for records here learns that none will come.
         self._node.on_visible(group)
@@ -216,7 +216,7 @@ class Placement:
 
     # --- membership -------------------------------------------------------------------------
 
-    def _id_of(self, machine: CatalogMachine, node: NodeId, group: GroupId) -> ReplicaId | None:
+    def _id_of(self, machine: CatalogMachine, node: NodeId, group: RaftGroupId) -> ReplicaId | None:
         known = machine.nodes.by_id.get(node)
         return None if known is None else known.replica_in(group)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from angarium.errors import AngariumError
-    from angarium.ids import GroupId, NodeId
+    from angarium.ids import NodeId, RaftGroupId
     from angarium.node.node import Node
 
 ELECTION_S_MAX: Final = 2.0
@@ -54,7 +54,7 @@ class Quorum:
         else:
             self._down_since.setdefault(node, time.monotonic())
 
-    def no_leader(self, group: GroupId) -> AngariumError:
+    def no_leader(self, group: RaftGroupId) -> AngariumError:
         """Return the error for whoever needs a leader of a partition that has none."""
         damage = self._node.healing.only_replica_lost(group)
         if damage:
@@ -65,11 +65,11 @@ class Quorum:
         name = self._node.catalog.name_of(group)
         return NotLeader(f"{name} is electing a leader; try again in a moment")
 
-    def lasting(self, group: GroupId) -> str:
+    def lasting(self, group: RaftGroupId) -> str:
         """Say why a partition has no leader, and will have none; empty for an election."""
         return self._node.healing.only_replica_lost(group) or self.trouble(group)
 
-    def trouble(self, group: GroupId) -> str:
+    def trouble(self, group: RaftGroupId) -> str:
         """Say how many replicas are there if they are too few; empty if not, or not for long."""
         shortage = self._shortage(group)
         return "" if shortage is None else self._told(shortage, [group])
@@ -82,14 +82,14 @@ class Quorum:
         """
         host = self._node.host
         replicas = [*([host.catalog] if host.catalog else []), *host.replicas.values()]
-        alike: dict[_Shortage, list[GroupId]] = {}
+        alike: dict[_Shortage, list[RaftGroupId]] = {}
         for group in (one.group for one in replicas if not self.is_led(one.group)):
             shortage = self._shortage(group)
             if shortage is not None:
                 alike.setdefault(shortage, []).append(group)
         return [self._told(shortage, groups) for shortage, groups in alike.items()]
 
-    def is_led(self, group: GroupId) -> bool:
+    def is_led(self, group: RaftGroupId) -> bool:
         """Tell whether somebody leads who can be reached.
 
         A replica that only listens never looks for another leader: it would name the last one, dead
@@ -98,7 +98,7 @@ class Quorum:
         leader = self._node.leader_of(group)
         return leader is not None and (leader == self._node.id or self._node.peers.is_up(leader))
 
-    def _shortage(self, group: GroupId) -> _Shortage | None:
+    def _shortage(self, group: RaftGroupId) -> _Shortage | None:
         voters = self._voters(group)
         missing = [one for one in voters if not self._is_here(group, one)]
         majority = len(voters) // 2 + 1
@@ -111,7 +111,7 @@ class Quorum:
             of_catalog=group == CATALOG_GROUP, voters=len(voters), missing=tuple(sorted(missing))
         )
 
-    def _told(self, shortage: _Shortage, groups: Sequence[GroupId]) -> str:
+    def _told(self, shortage: _Shortage, groups: Sequence[RaftGroupId]) -> str:
         there = shortage.voters - len(shortage.missing)
         if shortage.of_catalog:
             has = f"the catalog has {there} of {shortage.voters} voters"
@@ -134,7 +134,7 @@ class Quorum:
             )
         return sentence
 
-    def _summed_up(self, groups: Sequence[GroupId]) -> str:
+    def _summed_up(self, groups: Sequence[RaftGroupId]) -> str:
         topics = self._node.catalog.machine.topics
         found = {topics.by_id[topics.partitions[one].topic].name for one in groups}
         # People's own topics first: they know them.
@@ -147,7 +147,7 @@ class Quorum:
         address = self._node.peers.address_of(node)
         return f"node {node} ({address})" if address else f"node {node}"
 
-    def _voters(self, group: GroupId) -> Sequence[NodeId]:
+    def _voters(self, group: RaftGroupId) -> Sequence[NodeId]:
         node = self._node
         catalog = node.host.catalog
         if catalog is None:
@@ -157,7 +157,7 @@ class Quorum:
         partition = node.catalog.machine.topics.partitions.get(group)
         return () if partition is None else partition.replicas
 
-    def _is_here(self, group: GroupId, voter: NodeId) -> bool:
+    def _is_here(self, group: RaftGroupId, voter: NodeId) -> bool:
         node = self._node
         if voter != node.id:
             return node.peers.is_up(voter)

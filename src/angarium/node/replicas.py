@@ -9,7 +9,7 @@ from angarium.replica.roster import ORIGIN
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from angarium.ids import GroupId
+    from angarium.ids import RaftGroupId
     from angarium.node.node import Node
     from angarium.replica.partition_replica import PartitionReplica
 
@@ -21,20 +21,20 @@ class Replicas:
         self._node = node
 
     @property
-    def here(self) -> Mapping[GroupId, PartitionReplica]:
+    def here(self) -> Mapping[RaftGroupId, PartitionReplica]:
         """All of them as they are now, whatever state they are in."""
         return self._node.host.replicas
 
-    def get(self, group: GroupId) -> PartitionReplica | None:
+    def get(self, group: RaftGroupId) -> PartitionReplica | None:
         """Return the replica of `group`, whatever state it is in."""
         return self._node.host.replicas.get(group)
 
-    def leading(self, group: GroupId) -> PartitionReplica | None:
+    def leading(self, group: RaftGroupId) -> PartitionReplica | None:
         """Return the replica of `group` if it leads and may serve."""
         replica = self._node.host.replicas.get(group)
         return replica if replica is not None and replica.may_serve else None
 
-    def full(self, group: GroupId) -> PartitionReplica | None:
+    def full(self, group: RaftGroupId) -> PartitionReplica | None:
         """Return the replica of `group` if it can stand for it.
 
         One that is empty, joins or lags behind answers nobody: what it lacks would look like
@@ -43,7 +43,7 @@ class Replicas:
         replica = self._node.host.replicas.get(group)
         return None if replica is None or replica.shortfall() else replica
 
-    def has_begun(self, group: GroupId) -> bool:
+    def has_begun(self, group: RaftGroupId) -> bool:
         """Tell whether the replica of `group` has applied an entry.
 
         The first one that a partition commits is its leader's own, and from then on that serves.

@@ -16,7 +16,7 @@ from angarium.node.led_partitions import hosted_partitions, propose
 from angarium.node.timekeeping import steady_clock
 
 if TYPE_CHECKING:
-    from angarium.ids import GroupId
+    from angarium.ids import RaftGroupId
     from angarium.log.segments import PartitionLog
     from angarium.machine.catalog import TopicSettings
     from angarium.node.node import Node
@@ -30,7 +30,7 @@ class Retention:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._arrivals: dict[GroupId, Arrivals] = {}
+        self._arrivals: dict[RaftGroupId, Arrivals] = {}
 
     async def run(self) -> None:
         """Trim until cancelled."""

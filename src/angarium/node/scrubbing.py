@@ -16,7 +16,7 @@ from angarium.log.scrub import Scrub
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from angarium.ids import GroupId
+    from angarium.ids import RaftGroupId
     from angarium.replica.partition_replica import PartitionReplica
 
 _log = logging.getLogger(__name__)
@@ -33,13 +33,13 @@ class Scrubbing:
 
     def __init__(self, *, bytes_per_s: int) -> None:
         self._bytes_per_s = bytes_per_s
-        self._waiting: list[GroupId] = []
+        self._waiting: list[RaftGroupId] = []
         """Partitions this round has not come to yet."""
-        self._current: tuple[GroupId, Scrub] | None = None
+        self._current: tuple[RaftGroupId, Scrub] | None = None
         self.verified_bytes = 0
         """In all, since the node started."""
 
-    async def run(self, replicas: Mapping[GroupId, PartitionReplica]) -> None:
+    async def run(self, replicas: Mapping[RaftGroupId, PartitionReplica]) -> None:
         """Verify until cancelled; at once over if the settings want none of it."""
         while self._bytes_per_s > 0:
             before = self.verified_bytes
@@ -47,7 +47,7 @@ class Scrubbing:
             slept = (self.verified_bytes - before) / self._bytes_per_s
             await asyncio.sleep(REST_S if is_round_over else slept)
 
-    def step(self, replicas: Mapping[GroupId, PartitionReplica]) -> bool:
+    def step(self, replicas: Mapping[RaftGroupId, PartitionReplica]) -> bool:
         """Verify the next slice; False says that a round is over."""
         scrub = self._next(replicas)
         if scrub is None:
@@ -69,7 +69,9 @@ class Scrubbing:
             self._current = None
         return True
 
-    def _next(self, replicas: Mapping[GroupId, PartitionReplica]) -> tuple[GroupId, Scrub] | None:
+    def _next(
+        self, replicas: Mapping[RaftGroupId, PartitionReplica]
+    ) -> tuple[RaftGroupId, Scrub] | None:
         """Return the partition to go on with; one whose files were replaced begins anew."""
         if self._current is not None:
             group, scrub = self._current

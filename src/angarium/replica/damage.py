@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from angarium.ids import GroupId
+    from angarium.ids import RaftGroupId
 
 
 class Fate(Enum):
@@ -32,14 +32,14 @@ class DamageBook:
 
     def __init__(self) -> None:
         self.counts = dict.fromkeys(Fate, 0)
-        self.on_news: Callable[[Fate, GroupId, str], None] = _ignore
+        self.on_news: Callable[[Fate, RaftGroupId, str], None] = _ignore
         """Told of everything, in words."""
 
-    def note(self, fate: Fate, group: GroupId, what: str) -> None:
+    def note(self, fate: Fate, group: RaftGroupId, what: str) -> None:
         """Count something that happened."""
         self.counts[fate] += 1
         self.on_news(fate, group, what)
 
 
-def _ignore(_: Fate, __: GroupId, ___: str) -> None:
+def _ignore(_: Fate, __: RaftGroupId, ___: str) -> None:
     """Nobody wants to know."""

@@ -23,9 +23,9 @@ from angarium.replica.scrutiny import Objection, objection_to
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from angarium.ids import GroupId, Incarnation, NodeId, ReplicaId
+    from angarium.ids import Incarnation, NodeId, RaftGroupId, ReplicaId
     from angarium.log.disk import Disk
-    from angarium.log.wal import SyncGroup
+    from angarium.log.wal import SyncRound
     from angarium.raft.messages import Snapshot
     from angarium.replica.config import HostConfig
     from angarium.replica.damage import Fate
@@ -47,9 +47,9 @@ snapshot counts as lost on the way."""
 class Sync:
     """A sync under way, and the answers it will let out."""
 
-    group: SyncGroup | None
+    group: SyncRound | None
     answers: list[tuple[Replica, tuple[Message, ...]]]
-    leaving: list[GroupId]
+    leaving: list[RaftGroupId]
     """Groups whose files may go when this is done."""
 
 
@@ -64,7 +64,7 @@ class Host(Roster):
         incarnation: Incarnation,
         config: HostConfig,
         jitter: Callable[[int], int],
-        on_damage: Callable[[Fate, GroupId, str], None] | None = None,
+        on_damage: Callable[[Fate, RaftGroupId, str], None] | None = None,
     ) -> None:
         super().__init__(
             disk,
@@ -93,7 +93,7 @@ class Host(Roster):
         self._sleepers.tick()
         self._wake()
         if self._sync is None:
-            # Idle: write down that the last sync group is synced, so that later damage to it can
+            # Idle: write down that the last sync round is synced, so that later damage to it can
             # be told from a write that never finished.
             self.wal.mark()
         self._mend_resting()
@@ -142,7 +142,7 @@ class Host(Roster):
         for replica in self._all():
             replica.doubt(node)
 
-    def deliver(self, group: GroupId, message: Message, *, via: ReplicaId) -> None:
+    def deliver(self, group: RaftGroupId, message: Message, *, via: ReplicaId) -> None:
         """Take a Raft message that came from the node known as `via`; see `scrutiny`."""
         if not self._is_for_us(group, message, via) or self.wal.is_exhausted:
             return
@@ -176,7 +176,9 @@ class Host(Roster):
         # Twice: what it replaces stays until the new one is on disk, and files have headers.
         return self._disk.free_bytes() >= 2 * len(snapshot.data) + SNAPSHOT_ROOM_BYTES
 
-    def _is_for_us(self, group: GroupId, message: Message | PeerMessage, via: ReplicaId) -> bool:
+    def _is_for_us(
+        self, group: RaftGroupId, message: Message | PeerMessage, via: ReplicaId
+    ) -> bool:
         """Tell whether somebody speaks for themselves, and to us.
 
         A node has another incarnation in groups whose replica it lost to damage.
@@ -194,7 +196,7 @@ class Host(Roster):
     def _refuse(
         self,
         objection: Objection,
-        group: GroupId | None,
+        group: RaftGroupId | None,
         message: Message | PeerMessage,
         via: ReplicaId | None = None,
     ) -> None:

@@ -12,7 +12,7 @@ from angarium.ids import Incarnation, replica_id
 from angarium.log import renewals
 
 if TYPE_CHECKING:
-    from angarium.ids import GroupId, NodeId, ReplicaId
+    from angarium.ids import NodeId, RaftGroupId, ReplicaId
     from angarium.log.disk import Disk
 
 
@@ -24,8 +24,8 @@ class Identities:
         self._node = node
         self.usual: ReplicaId = replica_id(node, incarnation)
         """Who it is wherever nothing was lost."""
-        self.renewed: dict[GroupId, Incarnation] = {}
-        self.unreadable: set[GroupId] = set()
+        self.renewed: dict[RaftGroupId, Incarnation] = {}
+        self.unreadable: set[RaftGroupId] = set()
         """Groups in which nobody can say any more who this node was."""
         self.disowned = renewals.load_lost(disk)
         """Groups that the log has lost: unless it knows them again, this node is nobody there."""
@@ -36,7 +36,7 @@ class Identities:
                 self.renewed[group] = known
         self._own = {self.usual, *map(self.in_group, self.renewed)}
 
-    def in_group(self, group: GroupId) -> ReplicaId:
+    def in_group(self, group: RaftGroupId) -> ReplicaId:
         """Return who this node is in `group`."""
         incarnation = self.renewed.get(group)
         return self.usual if incarnation is None else replica_id(self._node, incarnation)
@@ -45,18 +45,18 @@ class Identities:
         """Tell whether a replica lives here, in whatever group."""
         return replica in self._own
 
-    def save(self, group: GroupId, incarnation: Incarnation) -> None:
+    def save(self, group: RaftGroupId, incarnation: Incarnation) -> None:
         """Make durable who this node will be in `group`. Blocks; may run in a thread."""
         renewals.save(self._disk, group, incarnation)
         renewals.forget_lost(self._disk, group)
 
-    def disown(self, group: GroupId) -> None:
+    def disown(self, group: RaftGroupId) -> None:
         """Be nobody in `group` until it is renewed, however often the node restarts. Blocks."""
         if group not in self.disowned:
             renewals.save_lost(self._disk, group)
             self.disowned.add(group)
 
-    def adopt(self, group: GroupId, incarnation: Incarnation) -> None:
+    def adopt(self, group: RaftGroupId, incarnation: Incarnation) -> None:
         """Be somebody else in `group` from now on, as was saved before."""
         self.renewed[group] = incarnation
         self.unreadable.discard(group)

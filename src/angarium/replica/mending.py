@@ -19,7 +19,7 @@ from angarium.replica.peers import FramesRequest
 from angarium.replica.repair import IdentityLost
 
 if TYPE_CHECKING:
-    from angarium.ids import Buffer, GroupId, Offset, ReplicaId
+    from angarium.ids import Buffer, Offset, RaftGroupId, ReplicaId
     from angarium.log.segments import SegmentDamage
     from angarium.replica.partition_files import PartitionFiles
     from angarium.replica.parts import Parts
@@ -82,7 +82,7 @@ class Mending:
         return True
 
     def request(
-        self, *, group: GroupId, replica: ReplicaId, peers: list[ReplicaId], bytes_max: int
+        self, *, group: RaftGroupId, replica: ReplicaId, peers: list[ReplicaId], bytes_max: int
     ) -> FramesRequest:
         """Return the next question, put to the peer whose turn it is."""
         peer = peers[self._turn % len(peers)]

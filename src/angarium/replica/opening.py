@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from angarium.ids import CATALOG_GROUP, GroupId
+from angarium.ids import CATALOG_GROUP, RaftGroupId
 from angarium.raft import Config, RaftNode
 from angarium.raft.messages import HardState, Snapshot
 from angarium.replica.catalog import Catalog
@@ -43,7 +43,7 @@ class Opener:
     segments: SegmentConfig
     jitter: Callable[[int], int]
 
-    def open(self, group: GroupId) -> CatalogReplica | PartitionReplica:
+    def open(self, group: RaftGroupId) -> CatalogReplica | PartitionReplica:
         """Open `group`; what its log knows beyond the snapshot is applied again."""
         snapshot = self.snapshots.load(group) or Snapshot()
         storage = ReplicaStorage(
@@ -64,7 +64,7 @@ class Opener:
         parts = self._parts(group, storage)
         return PartitionReplica(parts, partition, disk=self.disk, folder=folder)
 
-    def _parts(self, group: GroupId, storage: ReplicaStorage) -> Parts:
+    def _parts(self, group: RaftGroupId, storage: ReplicaStorage) -> Parts:
         return Parts(
             group=group,
             raft=self._core(group, storage),
@@ -74,7 +74,7 @@ class Opener:
             config=self.config,
         )
 
-    def _core(self, group: GroupId, storage: ReplicaStorage) -> RaftNode:
+    def _core(self, group: RaftGroupId, storage: ReplicaStorage) -> RaftNode:
         config = self.config
         return RaftNode(
             Config(
@@ -92,17 +92,17 @@ class Opener:
         )
 
 
-def partition_folder(group: GroupId) -> str:
+def partition_folder(group: RaftGroupId) -> str:
     """Return where a partition's files lie: under its id, which is never used again."""
     return f"{_FOLDERS}/{group}"
 
 
-def groups_with_folders(disk: Disk) -> list[GroupId]:
+def groups_with_folders(disk: Disk) -> list[RaftGroupId]:
     """Return the groups that have a folder, whatever is in it."""
-    return [GroupId(int(name)) for name in disk.list(_FOLDERS) if name.isdecimal()]
+    return [RaftGroupId(int(name)) for name in disk.list(_FOLDERS) if name.isdecimal()]
 
 
-def _agreed_hard_state(wal: Wal, group: GroupId, snapshot: Snapshot) -> HardState:
+def _agreed_hard_state(wal: Wal, group: RaftGroupId, snapshot: Snapshot) -> HardState:
     """Return the hard state of a log that may have to be brought up to its snapshot first.
 
     A snapshot is durable before the log learns of it, so after a crash the log may be behind.

@@ -13,7 +13,7 @@ from angarium.replica.scrutiny import Refusals
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from angarium.ids import GroupId, ReplicaId
+    from angarium.ids import RaftGroupId, ReplicaId
     from angarium.raft.messages import Message
     from angarium.replica.peers import PeerMessage
     from angarium.replica.replica import Replica
@@ -40,8 +40,8 @@ class Outbox:
     )
 
     def __init__(self) -> None:
-        self.raft_messages: list[tuple[GroupId, Message]] = []
-        self.commit_news: dict[tuple[GroupId, ReplicaId], Message] = {}
+        self.raft_messages: list[tuple[RaftGroupId, Message]] = []
+        self.commit_news: dict[tuple[RaftGroupId, ReplicaId], Message] = {}
         """Appends without entries, by whom they are for: they only tell how far is committed, and
         the next append with entries tells the same. They may wait for it a moment, no longer."""
         self.peer_messages: list[PeerMessage] = []
@@ -55,18 +55,18 @@ class Outbox:
         """Work that blocks and that somebody waits for: to be done soon, each in its own time."""
         self.damage = DamageBook()
         """What was found damaged, mended or lost in any of the groups."""
-        self.hurt: set[GroupId] = set()
+        self.hurt: set[RaftGroupId] = set()
         """Groups in whose segments damage was found. It is mended even while they rest."""
-        self.touched: set[GroupId] = set()
+        self.touched: set[RaftGroupId] = set()
         """Groups to which something happened since housekeeping last looked at them."""
-        self.woken: list[GroupId] = []
+        self.woken: list[RaftGroupId] = []
         """Groups that rested and to which something happened."""
 
-    def send(self, group: GroupId, message: Message) -> None:
+    def send(self, group: RaftGroupId, message: Message) -> None:
         """Send a Raft message to the replica it names."""
         self.raft_messages.append((group, message))
 
-    def send_append(self, group: GroupId, message: Message) -> None:
+    def send_append(self, group: RaftGroupId, message: Message) -> None:
         """Send an append; one without entries may wait, and is dropped if another one comes."""
         if not message.entries:
             self.commit_news[group, message.to] = message
@@ -108,7 +108,7 @@ class Outbox:
         with_those.append((replica, responses))
         return True
 
-    def take_raft_messages(self) -> list[tuple[GroupId, Message]]:
+    def take_raft_messages(self) -> list[tuple[RaftGroupId, Message]]:
         """Empty the outbox of Raft messages."""
         taken, self.raft_messages = self.raft_messages, []
         return taken

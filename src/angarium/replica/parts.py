@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from angarium.ids import Buffer, GroupId, Index, Term
+    from angarium.ids import Buffer, Index, RaftGroupId, Term
     from angarium.log.wal import Wal
     from angarium.raft import RaftNode
     from angarium.raft.messages import Entry
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Parts:
     """What every replica has, whatever its state is: some its own, some the whole node's."""
 
-    group: GroupId
+    group: RaftGroupId
     raft: RaftNode
     storage: ReplicaStorage
     """Its log and its newest snapshot, as the core sees them."""

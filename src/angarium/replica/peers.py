@@ -12,9 +12,9 @@ import msgspec
 
 from angarium.errors import InvalidArgument
 from angarium.ids import CATALOG_GROUP
-from angarium.ids import GroupId as _GroupId
 from angarium.ids import Index as _Index
 from angarium.ids import Offset as _Offset
+from angarium.ids import RaftGroupId as _GroupId
 from angarium.ids import ReplicaId as _ReplicaId
 from angarium.ids import Term as _Term
 from angarium.log.segments.compacted_mark import Stage
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _NATURAL: Final = msgspec.Meta(ge=0, le=1 << 62)
 """Whatever counts something. What is below or above was never counted."""
 
-GroupId = Annotated[_GroupId, _NATURAL]
+RaftGroupId = Annotated[_GroupId, _NATURAL]
 Index = Annotated[_Index, _NATURAL]
 Offset = Annotated[_Offset, _NATURAL]
 Term = Annotated[_Term, _NATURAL]
@@ -40,7 +40,7 @@ ReplicaId = Annotated[_ReplicaId, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 class _Told(msgspec.Struct, frozen=True, tag=True):
     """What one replica tells another of the same group."""
 
-    group: GroupId
+    group: RaftGroupId
     sender: ReplicaId
     to: ReplicaId
 
@@ -129,7 +129,7 @@ class Vouch(msgspec.Struct, frozen=True, tag=True):
 
     sender: ReplicaId
     to: ReplicaId
-    group: GroupId = CATALOG_GROUP
+    group: RaftGroupId = CATALOG_GROUP
 
 
 class FramesRequest(_Told, frozen=True, tag=True):

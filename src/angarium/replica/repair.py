@@ -16,7 +16,7 @@ from angarium.ids import Index, Term
 from angarium.replica.peers import EntriesReply, EntriesRequest
 
 if TYPE_CHECKING:
-    from angarium.ids import GroupId, ReplicaId
+    from angarium.ids import RaftGroupId, ReplicaId
     from angarium.log.wal import Damage
     from angarium.raft.messages import Entry
 
@@ -53,7 +53,7 @@ class Repair:
     def __init__(
         self,
         *,
-        group: GroupId,
+        group: RaftGroupId,
         replica: ReplicaId,
         low: Index,
         high: Index,

@@ -31,7 +31,7 @@ from angarium.replica.sleeping import Sleepers
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
-    from angarium.ids import GroupId, Incarnation, NodeId, ReplicaId
+    from angarium.ids import Incarnation, NodeId, RaftGroupId, ReplicaId
     from angarium.log.disk import Disk
     from angarium.replica.config import HostConfig
     from angarium.replica.partition_replica import PartitionReplica
@@ -60,15 +60,15 @@ class Roster:
         incarnation: Incarnation,
         config: HostConfig,
         jitter: Callable[[int], int],
-        on_damage: Callable[[Fate, GroupId, str], None] | None = None,
+        on_damage: Callable[[Fate, RaftGroupId, str], None] | None = None,
     ) -> None:
         self.identities = Identities(disk, node=node, incarnation=incarnation)
-        self.replicas: dict[GroupId, PartitionReplica] = {}
+        self.replicas: dict[RaftGroupId, PartitionReplica] = {}
         """Replicas of partitions."""
         self.catalog: CatalogReplica | None = None
         """The replica of group 0, on a node that has one."""
-        self.repairs: dict[GroupId, Repair] = {}
-        self.lost: dict[GroupId, CorruptData] = {}
+        self.repairs: dict[RaftGroupId, Repair] = {}
+        self.lost: dict[RaftGroupId, CorruptData] = {}
         """Groups whose replica here cannot go on as itself, and why. Nobody speaks for them, and
         what is left of them stays, until `renew` or `remove_group`."""
         self.outbox = Outbox()
@@ -88,18 +88,18 @@ class Roster:
             segments=config.segments,
             jitter=jitter,
         )
-        self.name_of: Callable[[GroupId], str] = "group {}".format
+        self.name_of: Callable[[RaftGroupId], str] = "group {}".format
         """What people call a group."""
-        self.on_started: Callable[[GroupId], None] = _ignore
+        self.on_started: Callable[[RaftGroupId], None] = _ignore
         """Told whenever a replica begins to work: at once, or after a repair."""
         self._is_reluctant = False
-        self._awake: dict[GroupId, PartitionReplica | CatalogReplica] = {}
+        self._awake: dict[RaftGroupId, PartitionReplica | CatalogReplica] = {}
         self._sleepers = Sleepers(self.outbox, config.replica)
-        self._leaving: list[GroupId] = []
+        self._leaving: list[RaftGroupId] = []
         """Groups whose files go once the log has durably forgotten them."""
-        self._deleting: set[GroupId] = set()
+        self._deleting: set[RaftGroupId] = set()
         """Groups that the log is just forgetting, or has forgotten, and whose files go."""
-        self._fallen: dict[GroupId, PartitionReplica | CatalogReplica] = {}
+        self._fallen: dict[RaftGroupId, PartitionReplica | CatalogReplica] = {}
         """Lost replicas whose files a thread still writes; nobody hears of them any more."""
         self._forget_unformed()
         for group in sorted({*self.wal.recovered.groups, *self.identities.unreadable}):
@@ -112,7 +112,7 @@ class Roster:
 
     # --- coming and going ---------------------------------------------------------------------
 
-    def form_group(self, group: GroupId, voters: Sequence[ReplicaId]) -> None:
+    def form_group(self, group: RaftGroupId, voters: Sequence[ReplicaId]) -> None:
         """Create a replica of a new group whose first members are `voters`.
 
         Every first member forms the group alike, once; whoever comes later joins.
@@ -120,7 +120,7 @@ class Roster:
         self.save_origin(group, voters)
         self.start_formed(group)
 
-    def save_origin(self, group: GroupId, voters: Sequence[ReplicaId]) -> None:
+    def save_origin(self, group: RaftGroupId, voters: Sequence[ReplicaId]) -> None:
         """Make the first membership of a new group durable. Blocks; may run in a thread."""
         # It is the content of a snapshot at index 1 that nobody has to send.
         conf_state = ConfState(voters=tuple(sorted(voters)))
@@ -128,14 +128,14 @@ class Roster:
         self._snapshots.save(group, Snapshot(ORIGIN, _ORIGIN_TERM, conf_state, nothing))
         self.make_folders(group)
 
-    def make_folders(self, group: GroupId) -> None:
+    def make_folders(self, group: RaftGroupId) -> None:
         """Make the folders of a group, so that opening it need not. Blocks; may run in a thread."""
         # That of the catalog stays empty: it only says that there was one, if the log is lost.
         folder = partition_folder(group)
         for one in (folder,) if group == CATALOG_GROUP else folders_in(folder):
             self._disk.make_folder(one)
 
-    def start_formed(self, group: GroupId) -> None:
+    def start_formed(self, group: RaftGroupId) -> None:
         """Begin to work in a new group whose origin is saved."""
         self.wal.add_group(group)
         self.wal.compact(group, ORIGIN, _ORIGIN_TERM)
@@ -143,14 +143,14 @@ class Roster:
         if (founder := self._replica(group)) is not None:
             founder.found()
 
-    def join_group(self, group: GroupId) -> None:
+    def join_group(self, group: RaftGroupId) -> None:
         """Create an empty replica that waits to be added by the group's leader."""
         if group == CATALOG_GROUP:
             self.make_folders(group)
         self.wal.add_group(group)
         self._start(group)
 
-    def remove_group(self, group: GroupId) -> None:
+    def remove_group(self, group: RaftGroupId) -> None:
         """Give up this node's replica of `group`, with everything it holds.
 
         Does nothing while its files are being written, or while there is no room to write down
@@ -174,14 +174,14 @@ class Roster:
         if is_known or was_lost:
             self._leaving.append(group)
 
-    def may_renew(self, group: GroupId) -> bool:
+    def may_renew(self, group: RaftGroupId) -> bool:
         """Tell whether a lost replica may be given up as soon as others have everything.
 
         What has contradicted its leader is kept: it may be all there is of acknowledged records.
         """
         return group in self.lost and not isinstance(self.lost[group], LogContradiction)
 
-    def renew(self, group: GroupId, incarnation: Incarnation) -> None:
+    def renew(self, group: RaftGroupId, incarnation: Incarnation) -> None:
         """Give up what is left of a lost replica; whoever joins next is somebody else.
 
         `identities.save` has made that durable. As with `remove_group`, it may have to be asked
@@ -192,7 +192,7 @@ class Roster:
             self.identities.adopt(group, incarnation)
             self.remove_group(group)
 
-    def is_leaving(self, group: GroupId) -> bool:
+    def is_leaving(self, group: RaftGroupId) -> bool:
         """Tell whether files of a removed replica are still there; wait before it comes back."""
         return group in self._leaving or group in self._deleting
 
@@ -222,14 +222,14 @@ class Roster:
             replica.close()
         self.wal.close()
 
-    def replica(self, group: GroupId) -> PartitionReplica:
+    def replica(self, group: RaftGroupId) -> PartitionReplica:
         """Return this node's replica of `group`; raises `NotFound`."""
         try:
             return self.replicas[group]
         except KeyError:
             raise NotFound(f"this node has no replica of {self.name_of(group)}") from None
 
-    def _delete_files(self, groups: Sequence[GroupId]) -> Generator[Work, None, None]:
+    def _delete_files(self, groups: Sequence[RaftGroupId]) -> Generator[Work, None, None]:
         """Delete what groups have left behind; many files, so beside everything else."""
         for group in groups:
             yield partial(self._snapshots.remove, group)
@@ -264,7 +264,7 @@ class Roster:
             # A crash fell into its removal: whoever comes here next has never contradicted anybody.
             self._halts.forget(group)
 
-    def _reopen(self, group: GroupId) -> None:
+    def _reopen(self, group: RaftGroupId) -> None:
         if group in self.identities.unreadable:
             self._lose(group, IdentityLost("the file that says who this replica is is damaged"))
             return
@@ -292,7 +292,7 @@ class Roster:
             peers=(*conf_state.voters, *conf_state.voters_outgoing, *conf_state.learners),
         )
 
-    def _missing(self, group: GroupId, snapshot: Snapshot) -> tuple[Index, Index] | None:
+    def _missing(self, group: RaftGroupId, snapshot: Snapshot) -> tuple[Index, Index] | None:
         """Return which entries of a damaged log peers are to be asked for."""
         log = self.wal.log(group)
         if log.damaged is not None:
@@ -301,7 +301,7 @@ class Roster:
         known_commit = Index(max(log.hard_state.commit, snapshot.index))
         return entries_to_refetch(log.damaged, known_commit=known_commit)
 
-    def _start(self, group: GroupId) -> None:
+    def _start(self, group: RaftGroupId) -> None:
         assert not self.is_leaving(group), "the old files go first"
         try:
             opened = self._opener.open(group)
@@ -317,7 +317,7 @@ class Roster:
             self.replicas[group] = opened
         self.on_started(group)
 
-    def _replica(self, group: GroupId) -> PartitionReplica | CatalogReplica | None:
+    def _replica(self, group: RaftGroupId) -> PartitionReplica | CatalogReplica | None:
         return self.catalog if group == CATALOG_GROUP else self.replicas.get(group)
 
     def _all(self) -> Iterator[PartitionReplica | CatalogReplica]:
@@ -327,7 +327,7 @@ class Roster:
 
     # --- damage -----------------------------------------------------------------------------
 
-    def _stop(self, group: GroupId, damage: CorruptData) -> None:
+    def _stop(self, group: RaftGroupId, damage: CorruptData) -> None:
         """Stop a replica that cannot go on.
 
         Where it contradicts its leader nobody knows whose disk went back in time, so what it has
@@ -339,12 +339,12 @@ class Roster:
         else:
             self._lose(group, damage)
 
-    def _as_halted(self, group: GroupId, damage: CorruptData) -> CorruptData:
+    def _as_halted(self, group: RaftGroupId, damage: CorruptData) -> CorruptData:
         """Return damage to files that are not to be given up as what it is, if that is so."""
         why = self._halts.why.get(group)
         return damage if why is None else LogContradiction(f"{damage}, and the replica {why}")
 
-    def _lose(self, group: GroupId, damage: CorruptData) -> None:
+    def _lose(self, group: RaftGroupId, damage: CorruptData) -> None:
         """Stop a replica that cannot go on as itself, and only that one.
 
         Nothing that it has not said yet is said any more. Its files stay as they are.
@@ -391,7 +391,7 @@ class Roster:
         if request is not None:
             self.outbox.tell(request)
 
-    def _finish_repair(self, group: GroupId, repair: Repair) -> None:
+    def _finish_repair(self, group: RaftGroupId, repair: Repair) -> None:
         try:
             self.wal.repair(group, repair.entries)
         except DiskFull:
@@ -402,5 +402,5 @@ class Roster:
         self._start(group)
 
 
-def _ignore(_: GroupId) -> None:
+def _ignore(_: RaftGroupId) -> None:
     """Nobody wants to know."""

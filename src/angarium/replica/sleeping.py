@@ -18,7 +18,7 @@ from angarium.ids import node_of
 from angarium.replica.peers import Rest, Vouch
 
 if TYPE_CHECKING:
-    from angarium.ids import GroupId, NodeId, ReplicaId
+    from angarium.ids import NodeId, RaftGroupId, ReplicaId
     from angarium.replica.config import ReplicaConfig
     from angarium.replica.outbox import Outbox
     from angarium.replica.replica import Replica
@@ -39,7 +39,7 @@ class Sleepers:
     def __init__(self, outbox: Outbox, config: ReplicaConfig) -> None:
         self._outbox = outbox
         self._config = config
-        self._resting: dict[GroupId, _Resting] = {}
+        self._resting: dict[RaftGroupId, _Resting] = {}
         self._silence: dict[ReplicaId, int] = {}
         """Ticks since each leader under whom a group rests here was heard."""
         self._led: Counter[tuple[ReplicaId, ReplicaId]] = Counter()
@@ -49,7 +49,7 @@ class Sleepers:
     def __len__(self) -> int:
         return len(self._resting)
 
-    def rests(self, group: GroupId) -> bool:
+    def rests(self, group: RaftGroupId) -> bool:
         """Tell whether `group` need not be ticked."""
         return group in self._resting
 
@@ -89,7 +89,7 @@ class Sleepers:
 
     # --- waking up --------------------------------------------------------------------------
 
-    def wake(self, group: GroupId) -> None:
+    def wake(self, group: RaftGroupId) -> None:
         """Let a group be ticked again."""
         resting = self._resting.pop(group, None)
         if resting is None:

@@ -9,7 +9,7 @@ from angarium.raft import SnapshotTemporarilyUnavailable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from angarium.ids import GroupId, Index, Term
+    from angarium.ids import Index, RaftGroupId, Term
     from angarium.log.snapshots import SnapshotStore
     from angarium.log.wal import GroupLog
     from angarium.raft.messages import ConfState, Entry, HardState, Snapshot
@@ -32,7 +32,7 @@ class ReplicaStorage:
     def __init__(
         self,
         *,
-        group: GroupId,
+        group: RaftGroupId,
         log: GroupLog,
         store: SnapshotStore,
         snapshot: Snapshot,

@@ -13,7 +13,7 @@ from angarium.errors import CorruptData
 from angarium.replica.peers import ChunkReply, ChunkRequest
 
 if TYPE_CHECKING:
-    from angarium.ids import GroupId, Index, ReplicaId
+    from angarium.ids import Index, RaftGroupId, ReplicaId
     from angarium.log.segments import MissingChunk, SegmentImport
     from angarium.raft.messages import Message
 
@@ -37,7 +37,7 @@ class SegmentCopy:
     def __init__(
         self,
         *,
-        group: GroupId,
+        group: RaftGroupId,
         replica: ReplicaId,
         source: ReplicaId,
         index: Index,

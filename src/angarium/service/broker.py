@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         TopicConfig,
         TopicInfo,
     )
-    from angarium.ids import GroupId
+    from angarium.ids import RaftGroupId
     from angarium.service.own_node import ServedNode
     from angarium.service.publishing import Answer
     from angarium.wire.operations import JoinAnswer, JoinHeader, PartitionSeen
@@ -78,7 +78,7 @@ class Service:
         tending = Tending(node, self.transactions.homes, self.transactions.participants)
         node.background.append(tending.run)
 
-    def _records_came(self, place: GroupId) -> None:
+    def _records_came(self, place: RaftGroupId) -> None:
         self.reading.announce(place)
         self.groups.host.records_came(place)
 
@@ -205,7 +205,7 @@ class Service:
         known = self._node.catalog.find(topic)
         return 0 if known is None else len(known.groups)
 
-    def partitions_here(self, groups: Iterable[GroupId]) -> tuple[PartitionSeen, ...]:
+    def partitions_here(self, groups: Iterable[RaftGroupId]) -> tuple[PartitionSeen, ...]:
         """Return what this node's own replicas know, for a node that has none."""
         return self.topics.partitions.seen_here(groups)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from angarium.api import PublishRequest
-    from angarium.ids import Buffer, GroupId, Term
+    from angarium.ids import Buffer, RaftGroupId, Term
     from angarium.service.own_node import ServedNode
     from angarium.wire import Connection, Frame
 
@@ -65,7 +65,7 @@ class Dispatcher:
         self._here: defaultdict[tuple[str, int], set[LiveReader]] = defaultdict(set)
         self._elsewhere: dict[NodeId, dict[tuple[str, int], int]] = {}
         self._counter = 0
-        self.handed_on: Counter[GroupId] = Counter()
+        self.handed_on: Counter[RaftGroupId] = Counter()
         """Records that this node handed on as the leader of a partition, since it was started."""
         self._is_telling = False
         self._round: asyncio.Task[None] | None = None
@@ -150,7 +150,7 @@ class Dispatcher:
     # --- what they get ----------------------------------------------------------------------
 
     def publish(
-        self, group: GroupId, request: PublishRequest, batches: Sequence[Buffer], term: Term
+        self, group: RaftGroupId, request: PublishRequest, batches: Sequence[Buffer], term: Term
     ) -> list[Ack]:
         """As the leader, hand batches to everybody who listens; nothing is stored."""
         place = (request.topic, request.partition)

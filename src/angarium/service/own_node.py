@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from angarium.ids import GroupId, Micros, NodeId
+    from angarium.ids import Micros, NodeId, RaftGroupId
     from angarium.log.identity import Identity
     from angarium.node.admission import Admission
     from angarium.node.catalog_view import CatalogView
@@ -58,13 +58,13 @@ class OwnNode(Protocol):
     def now(self) -> Micros:
         """Return the time this node goes by: its clock's, as far as a majority believes it."""
 
-    def leader_of(self, group: GroupId) -> NodeId | None:
+    def leader_of(self, group: RaftGroupId) -> NodeId | None:
         """Return who leads `group`, as far as this node's own replica knows."""
 
-    def in_sync(self, group: GroupId) -> tuple[NodeId, ...] | None:
+    def in_sync(self, group: RaftGroupId) -> tuple[NodeId, ...] | None:
         """Return who votes in `group`, can be reached and has everything but the very newest."""
 
-    def publish(self, group: GroupId, publishing: Publishing) -> None:
+    def publish(self, group: RaftGroupId, publishing: Publishing) -> None:
         """Store batches in a partition this node leads."""
 
     def wake(self) -> None:
@@ -98,7 +98,7 @@ class MemberNode(OwnNode, Protocol):
 class ServedNode(MemberNode, Protocol):
     """A node that is being given its service: whom it tells what, and what runs beside it."""
 
-    on_visible: Callable[[GroupId], None]
-    on_stir: Callable[[GroupId], None]
+    on_visible: Callable[[RaftGroupId], None]
+    on_stir: Callable[[RaftGroupId], None]
     on_link: Callable[[NodeId], None]
     background: list[Callable[[], Coroutine[None, None, None]]]

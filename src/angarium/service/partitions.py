@@ -18,7 +18,7 @@ from angarium.wire.operations import Operation, PartitionsAnswer, PartitionSeen,
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from angarium.ids import GroupId
+    from angarium.ids import RaftGroupId
     from angarium.machine.catalog import Partition
     from angarium.service.dispatching import Dispatcher
     from angarium.service.own_node import OwnNode
@@ -37,7 +37,7 @@ class PartitionDesk:
         self._node = node
         self._dispatcher = dispatcher
 
-    def seen_here(self, groups: Iterable[GroupId]) -> tuple[PartitionSeen, ...]:
+    def seen_here(self, groups: Iterable[RaftGroupId]) -> tuple[PartitionSeen, ...]:
         """Return what this node's own replicas know; groups without one here are left out."""
         here = self._node.replicas.here
         return tuple(self._seen(group) for group in groups if group in here)
@@ -61,7 +61,7 @@ class PartitionDesk:
         seen = here | await self._ask(elsewhere) if elsewhere else here
         return [self._info(place, seen.get(place.group)) for place in places]
 
-    async def in_sync(self, places: Sequence[Partition]) -> dict[GroupId, tuple[NodeId, ...]]:
+    async def in_sync(self, places: Sequence[Partition]) -> dict[RaftGroupId, tuple[NodeId, ...]]:
         """Return the full replicas of partitions, as their leaders say; without one, nothing."""
         here = self.seen_here(place.group for place in places)
         seen = [*here, *await self._ask_all(places)]
@@ -76,7 +76,7 @@ class PartitionDesk:
 
     async def _ask_all(self, places: Iterable[Partition]) -> list[PartitionSeen]:
         """Ask every other node that has a replica of one of these."""
-        by_node: defaultdict[NodeId, list[GroupId]] = defaultdict(list)
+        by_node: defaultdict[NodeId, list[RaftGroupId]] = defaultdict(list)
         for place in places:
             for one in place.replicas:
                 if one != self._node.id and self._node.peers.is_up(one):
@@ -84,7 +84,7 @@ class PartitionDesk:
         answers = await asyncio.gather(*(self._ask_one(*asked) for asked in by_node.items()))
         return [one for answer in answers for one in answer]
 
-    def _seen(self, group: GroupId) -> PartitionSeen:
+    def _seen(self, group: RaftGroupId) -> PartitionSeen:
         replica = self._node.replicas.here[group]
         return PartitionSeen(
             group=group,
@@ -111,8 +111,8 @@ class PartitionDesk:
             trouble=trouble,
         )
 
-    async def _ask(self, places: Iterable[Partition]) -> dict[GroupId, PartitionSeen]:
-        by_node: defaultdict[NodeId, list[GroupId]] = defaultdict(list)
+    async def _ask(self, places: Iterable[Partition]) -> dict[RaftGroupId, PartitionSeen]:
+        by_node: defaultdict[NodeId, list[RaftGroupId]] = defaultdict(list)
         for place in places:
             # The first replica is the preferred leader: it knows most.
             up = next((one for one in place.replicas if self._node.peers.is_up(one)), None)
@@ -121,7 +121,7 @@ class PartitionDesk:
         answers = await asyncio.gather(*(self._ask_one(*asked) for asked in by_node.items()))
         return {one.group: one for answer in answers for one in answer}
 
-    async def _ask_one(self, node: NodeId, groups: Sequence[GroupId]) -> list[PartitionSeen]:
+    async def _ask_one(self, node: NodeId, groups: Sequence[RaftGroupId]) -> list[PartitionSeen]:
         seen: list[PartitionSeen] = []
         try:
             for at in range(0, len(groups), ASKED_AT_ONCE_MAX):

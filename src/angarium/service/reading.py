@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from angarium.api import FetchRequest, Start
-    from angarium.ids import Buffer, GroupId, Offset
+    from angarium.ids import Buffer, Offset, RaftGroupId
     from angarium.machine.catalog import Partition
     from angarium.replica.partition_replica import PartitionReplica
     from angarium.service.own_node import OwnNode
@@ -39,20 +39,20 @@ class ReadDesk:
     def __init__(self, node: OwnNode, topics: TopicDesk) -> None:
         self._node = node
         self._topics = topics
-        self._waiting: defaultdict[GroupId, set[Callable[[], None]]] = defaultdict(set)
+        self._waiting: defaultdict[RaftGroupId, set[Callable[[], None]]] = defaultdict(set)
 
     # --- waiting ----------------------------------------------------------------------------
 
-    def announce(self, group: GroupId) -> None:
+    def announce(self, group: RaftGroupId) -> None:
         """Tell everybody who waits that `group` has new records."""
         for woken in self._waiting.pop(group, ()):
             woken()
 
-    def wait(self, group: GroupId, woken: Callable[[], None]) -> None:
+    def wait(self, group: RaftGroupId, woken: Callable[[], None]) -> None:
         """Have `woken` called once, when `group` has new records."""
         self._waiting[group].add(woken)
 
-    def stop_waiting(self, group: GroupId, woken: Callable[[], None]) -> None:
+    def stop_waiting(self, group: RaftGroupId, woken: Callable[[], None]) -> None:
         """Forget a request to be told."""
         if group in self._waiting:
             self._waiting[group].discard(woken)

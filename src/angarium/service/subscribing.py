@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from angarium.api import Interest
-    from angarium.ids import GroupId
+    from angarium.ids import RaftGroupId
     from angarium.replica.partition_replica import PartitionReplica
     from angarium.service.dispatching import Dispatcher
     from angarium.service.own_node import OwnNode
@@ -82,7 +82,7 @@ class _Cursor:
 
     __slots__ = ("group", "interest", "next", "task", "wake")
 
-    def __init__(self, interest: Interest, group: GroupId, start: Offset) -> None:
+    def __init__(self, interest: Interest, group: RaftGroupId, start: Offset) -> None:
         self.interest = interest
         self.group = group
         self.next = start

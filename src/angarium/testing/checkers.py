@@ -22,7 +22,7 @@ from angarium.testing.history import Result
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from angarium.ids import GroupId
+    from angarium.ids import RaftGroupId
     from angarium.testing.history import FinalLog, History, Publish
 
 
@@ -116,7 +116,7 @@ def c1_nothing_young_is_trimmed(history: History) -> Iterator[str]:
 
 def c1_nothing_is_invented(history: History) -> Iterator[str]:
     """Whatever was delivered or stored, somebody tried to publish."""
-    attempted: dict[GroupId, set[bytes]] = defaultdict(set)
+    attempted: dict[RaftGroupId, set[bytes]] = defaultdict(set)
     for publish in history.publishes:
         attempted[publish.group].update(publish.values)
     for one in history.transactions:
@@ -136,9 +136,9 @@ def c1_nothing_is_invented(history: History) -> Iterator[str]:
 
 def c2_one_value_per_offset(history: History) -> Iterator[str]:
     """Acks, reads and replicas agree on what an offset holds, at any time."""
-    seen: dict[tuple[GroupId, int], tuple[bytes, str]] = {}
+    seen: dict[tuple[RaftGroupId, int], tuple[bytes, str]] = {}
 
-    def conflicts(group: GroupId, offset: int, value: bytes, who: str) -> str | None:
+    def conflicts(group: RaftGroupId, offset: int, value: bytes, who: str) -> str | None:
         before = seen.setdefault((group, offset), (value, who))
         if before[0] == value:
             return None
@@ -160,7 +160,7 @@ def c3_offsets_grow_with_time(history: History) -> Iterator[str]:
     held = {
         (log.group, record.offset): record.value for log in history.final for record in log.records
     }
-    moments: dict[GroupId, list[tuple[int, int, int]]] = defaultdict(list)
+    moments: dict[RaftGroupId, list[tuple[int, int, int]]] = defaultdict(list)
     # Known: a CONSISTENT ack or a read, both of committed records. An EVENTUAL offset is
     # provisional and may be given to somebody else after a change of leader.
     for publish in history.publishes:
@@ -172,7 +172,7 @@ def c3_offsets_grow_with_time(history: History) -> Iterator[str]:
     for fetch in history.fetches:
         if fetch.records:
             moments[fetch.group].append((fetch.completed, 0, fetch.records[-1][0]))
-    floors: dict[tuple[GroupId, int, int], int] = {}
+    floors: dict[tuple[RaftGroupId, int, int], int] = {}
     for group, timeline in moments.items():
         known = -1
         # At one and the same moment the call counts as begun before the answer was known.
@@ -211,8 +211,8 @@ def c3_order_of_each_producer(history: History) -> Iterator[str]:
 
 def c3_reads_are_dense(history: History) -> Iterator[str]:
     """Reads and final logs skip nothing but declared gaps."""
-    empty: dict[GroupId, set[int]] = defaultdict(set)
-    trimmed: dict[GroupId, int] = defaultdict(int)
+    empty: dict[RaftGroupId, set[int]] = defaultdict(set)
+    trimmed: dict[RaftGroupId, int] = defaultdict(int)
     for log in history.final:
         empty[log.group].update(offset for gap in log.gaps for offset in range(*gap))
         trimmed[log.group] = max(trimmed[log.group], log.start)
@@ -241,7 +241,7 @@ def c3_reads_are_dense(history: History) -> Iterator[str]:
 
 def c5_nothing_failed_is_delivered(history: History) -> Iterator[str]:
     """What was definitely refused is in no log."""
-    failed: dict[GroupId, set[bytes]] = defaultdict(set)
+    failed: dict[RaftGroupId, set[bytes]] = defaultdict(set)
     for publish in history.publishes:
         if publish.result is Result.FAIL:
             failed[publish.group].update(publish.values)
@@ -340,7 +340,7 @@ def _noticed(incident: str) -> Violation:
     )
 
 
-def _answered(history: History, group: GroupId, mode: DeliveryMode) -> Iterator[Publish]:
+def _answered(history: History, group: RaftGroupId, mode: DeliveryMode) -> Iterator[Publish]:
     for publish in history.publishes:
         if publish.group == group and publish.result is Result.OK and publish.mode is mode:
             yield publish
@@ -358,7 +358,7 @@ def _place(offset: int, log: FinalLog) -> str:
     return "tail" if offset > log.records[-1].offset else "middle"
 
 
-def _observations(history: History) -> Iterator[tuple[GroupId, int, bytes, str]]:
+def _observations(history: History) -> Iterator[tuple[RaftGroupId, int, bytes, str]]:
     for log in history.final:
         for record in log.records:
             yield log.group, record.offset, record.value, f"node {log.node}'s log"

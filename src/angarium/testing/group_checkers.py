@@ -22,7 +22,7 @@ from angarium.testing.history import Result
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from angarium.ids import GroupId
+    from angarium.ids import RaftGroupId
     from angarium.testing.group_history import FinalGroup, Settle, Tenure
     from angarium.testing.history import FinalLog, History
 
@@ -74,7 +74,7 @@ def c7_what_was_acknowledged_stays_so(history: History) -> Iterator[str]:
 
 def c7_attempts_are_not_forgotten(history: History) -> Iterator[str]:
     """After a failure was answered, the next leader counts it; within a tenure attempts grow."""
-    failed: dict[tuple[GroupId, str, int, int], list[Settle]] = defaultdict(list)
+    failed: dict[tuple[RaftGroupId, str, int, int], list[Settle]] = defaultdict(list)
     for settle in history.groups.settles:
         if settle.verb == "nack" and settle.result is Result.OK:
             # In a stream only the first of them has failed.
@@ -128,13 +128,13 @@ def c7_what_was_rejected_is_not_tried_again(history: History) -> Iterator[str]:
 def c7_each_record_is_buried_once_with_the_right_count(history: History) -> Iterator[str]:
     """There is one letter for a record and a generation, after as many attempts as it says."""
     limits = {(one.partition, one.name): one.max_attempts for one in history.groups.final}
-    lent: dict[tuple[GroupId, str, int], set[int]] = defaultdict(set)
+    lent: dict[tuple[RaftGroupId, str, int], set[int]] = defaultdict(set)
     for tenure in history.groups.tenures:
         for event in tenure.events:
             if isinstance(event, Lent):
                 for offset in event.offsets:
                     lent[tenure.partition, tenure.name, offset].add(event.attempt)
-    seen: set[tuple[GroupId, str, int, int]] = set()
+    seen: set[tuple[RaftGroupId, str, int, int]] = set()
     rejected = {
         (tenure.partition, tenure.name, offset)
         for tenure in history.groups.tenures
@@ -273,9 +273,9 @@ class _Books:
                 del self.holder[offset]
 
 
-def _taken_acks(history: History) -> dict[tuple[GroupId, str, int], set[int]]:
+def _taken_acks(history: History) -> dict[tuple[RaftGroupId, str, int], set[int]]:
     """Return what leaders took as acknowledged by its holder, by generation."""
-    found: dict[tuple[GroupId, str, int], set[int]] = defaultdict(set)
+    found: dict[tuple[RaftGroupId, str, int], set[int]] = defaultdict(set)
     for tenure in history.groups.tenures:
         books = _Books(tenure)
         place = (tenure.partition, tenure.name, tenure.generation)
@@ -296,9 +296,9 @@ def _rejections(tenure: Tenure) -> Iterator[tuple[int, int]]:
             yield event.offsets[0], at
 
 
-def _stored(history: History) -> Iterator[tuple[GroupId, str, int, int, int]]:
+def _stored(history: History) -> Iterator[tuple[RaftGroupId, str, int, int, int]]:
     """Yield the dead letters that are in the logs, each as often as it is in one of them."""
-    seen: set[GroupId] = set()
+    seen: set[RaftGroupId] = set()
     for log in history.final:
         if log.group in seen:
             continue
@@ -329,8 +329,8 @@ def _deposed(history: History) -> list[Tenure]:
 
 def _lent_times(
     history: History,
-) -> dict[tuple[GroupId, str, int, int], list[tuple[Tenure, int]]]:
-    found: dict[tuple[GroupId, str, int, int], list[tuple[Tenure, int]]] = defaultdict(list)
+) -> dict[tuple[RaftGroupId, str, int, int], list[tuple[Tenure, int]]]:
+    found: dict[tuple[RaftGroupId, str, int, int], list[tuple[Tenure, int]]] = defaultdict(list)
     for tenure in history.groups.tenures:
         for event in tenure.events:
             if isinstance(event, Lent):

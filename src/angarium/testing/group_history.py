@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from angarium.ids import GroupId, NodeId
+    from angarium.ids import NodeId, RaftGroupId
     from angarium.kinds import GroupKind
     from angarium.testing.history import Result
 
@@ -80,7 +80,7 @@ def offsets_in(ranges: tuple[int, ...]) -> tuple[int, ...]:
 class Tenure:
     """What one leader did for one group, from one state of it on and within one generation."""
 
-    partition: GroupId
+    partition: RaftGroupId
     name: str
     kind: GroupKind
     node: NodeId
@@ -99,7 +99,7 @@ class Tenure:
 class Settle:
     """Something a member said about records, and what it was told."""
 
-    partition: GroupId
+    partition: RaftGroupId
     name: str
     member: str
     verb: str
@@ -119,7 +119,7 @@ class Settle:
 class FinalGroup:
     """How a group stands in the end."""
 
-    partition: GroupId
+    partition: RaftGroupId
     name: str
     kind: GroupKind
     generation: int
@@ -136,10 +136,12 @@ class GroupHistory:
 
     tenures: list[Tenure] = field(default_factory=list)
     settles: list[Settle] = field(default_factory=list)
-    letters: dict[bytes, tuple[GroupId, str, int, int, int]] = field(default_factory=dict)
+    letters: dict[bytes, tuple[RaftGroupId, str, int, int, int]] = field(default_factory=dict)
     """Dead letters that a leader tried to store, by their value: partition, group, offset,
     generation of the promise, attempts."""
-    buried: dict[tuple[GroupId, str, int], tuple[GroupId, int]] = field(default_factory=dict)
+    buried: dict[tuple[RaftGroupId, str, int], tuple[RaftGroupId, int]] = field(
+        default_factory=dict
+    )
     """Where the letter of a record was stored, as somebody was told: partition and offset. It may
     have been trimmed away since."""
     keys: dict[bytes, tuple[bytes | None, int]] = field(default_factory=dict)

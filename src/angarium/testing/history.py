@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from angarium.testing.group_history import GroupHistory
 
 if TYPE_CHECKING:
-    from angarium.ids import GroupId, NodeId
+    from angarium.ids import NodeId, RaftGroupId
     from angarium.modes import DeliveryMode
 
 
@@ -35,7 +35,7 @@ class Result(Enum):
 class Publish:
     """One batch, from its first attempt to its last answer."""
 
-    group: GroupId
+    group: RaftGroupId
     producer: int
     epoch: int
     sequence: int
@@ -58,7 +58,7 @@ class Publish:
 class Fetch:
     """Records read from one node, in the order they came."""
 
-    group: GroupId
+    group: RaftGroupId
     node: NodeId
     invoked: int
     completed: int
@@ -74,7 +74,7 @@ class Fetch:
 class HighWater:
     """A read-index read: "everything below `end` is committed"."""
 
-    group: GroupId
+    group: RaftGroupId
     node: NodeId
     invoked: int
     completed: int
@@ -85,7 +85,7 @@ class HighWater:
 class Trim:
     """Somebody's wish that a log begin later."""
 
-    group: GroupId
+    group: RaftGroupId
     start: int
     invoked: int
     result: Result = Result.INFO
@@ -100,17 +100,17 @@ class Transaction:
     name: str
     epoch: int
     sequence: int
-    home: GroupId | None
+    home: RaftGroupId | None
     """The group that decides; None if its only partition does."""
-    values: dict[GroupId, tuple[bytes, ...]]
+    values: dict[RaftGroupId, tuple[bytes, ...]]
     """What a commit publishes, in order."""
-    dropped: dict[GroupId, tuple[bytes, ...]]
+    dropped: dict[RaftGroupId, tuple[bytes, ...]]
     """What was staged too and must never be seen."""
     invoked: int
     completed: int | None = None
     committed: bool | None = None
     """How it ended; None while nobody knows."""
-    placed: dict[GroupId, tuple[int, int, int]] = field(default_factory=dict)
+    placed: dict[RaftGroupId, tuple[int, int, int]] = field(default_factory=dict)
     """Where each partition said it put them, `[from, to)`, and when that was told."""
 
 
@@ -129,7 +129,7 @@ class FinalLog:
     """A replica's log after healing."""
 
     node: NodeId
-    group: GroupId
+    group: RaftGroupId
     start: int
     end: int
     records: tuple[LogRecord, ...]
@@ -149,12 +149,12 @@ class History:
     """What came to a leader that had not yet compared its clock with those of a majority."""
     transactions: list[Transaction] = field(default_factory=list)
     final: list[FinalLog] = field(default_factory=list)
-    ended_tenures: set[tuple[GroupId, NodeId, int]] = field(default_factory=set)
+    ended_tenures: set[tuple[RaftGroupId, NodeId, int]] = field(default_factory=set)
     """Leaders (group, node, term) that crashed, stopped or were deposed: only what these answered
     in EVENTUAL mode may be missing."""
     incidents: list[str] = field(default_factory=list)
     """What the run itself noticed: two leaders in a term, replicas whose hashes differ, …"""
-    ends: dict[GroupId, set[int]] = field(default_factory=lambda: defaultdict(set))
+    ends: dict[RaftGroupId, set[int]] = field(default_factory=lambda: defaultdict(set))
     """Where readers of any replica could ever see each partition end."""
     groups: GroupHistory = field(default_factory=GroupHistory)
     eventual_lost: int = 0

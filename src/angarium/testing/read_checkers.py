@@ -19,7 +19,7 @@ from angarium.testing.history import Result
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from angarium.ids import GroupId, NodeId
+    from angarium.ids import NodeId, RaftGroupId
     from angarium.testing.history import History
 
 TOLD, BEGUN = 0, 1
@@ -27,7 +27,7 @@ TOLD, BEGUN = 0, 1
 
 def c4_high_water_is_never_stale(history: History) -> Iterator[str]:
     """A read-index read sees what was acknowledged, or seen by another one, before it began."""
-    by_group: dict[GroupId, list[tuple[int, int, int]]] = defaultdict(list)
+    by_group: dict[RaftGroupId, list[tuple[int, int, int]]] = defaultdict(list)
     for publish in history.publishes:
         consistent = publish.mode is DeliveryMode.CONSISTENT
         if publish.result is Result.OK and consistent and publish.completed is not None:
@@ -50,7 +50,7 @@ def c4_high_water_is_never_stale(history: History) -> Iterator[str]:
 
 def c4_a_node_does_not_go_back(history: History) -> Iterator[str]:
     """A fetch sees what its node has acknowledged, or shown to anybody, before it began."""
-    by_node: dict[tuple[GroupId, NodeId], list[tuple[int, int, int]]] = defaultdict(list)
+    by_node: dict[tuple[RaftGroupId, NodeId], list[tuple[int, int, int]]] = defaultdict(list)
     for publish in history.publishes:
         if publish.result is not Result.OK or publish.provisional or publish.node is None:
             continue
@@ -77,8 +77,8 @@ def c4_a_node_does_not_go_back(history: History) -> Iterator[str]:
 
 def c4_what_is_there_is_found(history: History) -> Iterator[str]:
     """A fetch that finds nothing has no record before the end that it names."""
-    offsets: dict[GroupId, list[int]] = {}
-    starts: dict[GroupId, int] = defaultdict(int)
+    offsets: dict[RaftGroupId, list[int]] = {}
+    starts: dict[RaftGroupId, int] = defaultdict(int)
     for log in history.final:
         # What is in a log in the end was there before, unless it had not been committed yet.
         offsets[log.group] = [record.offset for record in log.records]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 import msgspec
 
 from angarium.errors import TooLarge
-from angarium.ids import GroupId, Index, ReplicaId, Term
+from angarium.ids import Index, RaftGroupId, ReplicaId, Term
 from angarium.raft.messages import (
     FORWARDED,
     OF_PEERS,
@@ -75,7 +75,7 @@ _Size = Annotated[int, _Natural]
 _EntryRecord = tuple[_Term, _Index, _Size, EntryKind]
 _SnapshotRecord = tuple[_Index, _Term, _Size, ConfState]
 _MessageRecord = tuple[
-    Annotated[GroupId, _Natural],
+    Annotated[RaftGroupId, _Natural],
     MessageKind,
     _Replica,  # to
     _Replica,  # sender
@@ -95,7 +95,7 @@ _Records = Annotated[list[_MessageRecord], msgspec.Meta(max_length=MESSAGES_PER_
 _pack: Final = msgspec.msgpack.Encoder().encode
 _unpack: Final = msgspec.msgpack.Decoder[list[_MessageRecord]](_Records).decode
 
-Addressed = tuple[GroupId, Message]
+Addressed = tuple[RaftGroupId, Message]
 """A message and the group it is about."""
 
 

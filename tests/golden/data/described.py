@@ -24,7 +24,7 @@ from angarium.replica.work import do_now
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from angarium.ids import GroupId
+    from angarium.ids import RaftGroupId
     from angarium.log.disk import Disk
     from angarium.log.segments import PartitionLog
     from angarium.log.wal import Wal
@@ -104,7 +104,7 @@ def plain(value: Any) -> Any:
 # --- what lies in the write-ahead log ---------------------------------------------------------
 
 
-def _log(wal: Wal, group: GroupId) -> dict[str, Any]:
+def _log(wal: Wal, group: RaftGroupId) -> dict[str, Any]:
     log = wal.log(group)
     first, last = log.first_index(), log.last_index()
     entries = log.entries(first, Index(last + 1), _ALL_BYTES) if first <= last else ()

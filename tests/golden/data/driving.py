@@ -18,7 +18,7 @@ from angarium.replica.work import do_now
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from angarium.ids import GroupId
+    from angarium.ids import RaftGroupId
     from angarium.log.disk import Disk
     from angarium.machine import Command, Outcome
     from angarium.machine.catalog import CatalogCommand
@@ -66,7 +66,7 @@ class Driver:
         host.outbox.take_raft_messages()
         host.outbox.take_peer_messages()
 
-    def lead(self, group: GroupId) -> None:
+    def lead(self, group: RaftGroupId) -> None:
         """Become the leader of a group whose only voter is this host."""
         replica = self.host.catalog if group == CATALOG_GROUP else self.host.replicas[group]
         assert replica is not None
@@ -74,7 +74,7 @@ class Driver:
             self.host.tick()
             self.settle()
 
-    def deliver(self, group: GroupId, *messages: Message) -> None:
+    def deliver(self, group: RaftGroupId, *messages: Message) -> None:
         """Hear from other replicas of a group."""
         for message in messages:
             self.host.deliver(group, message, via=message.sender)
@@ -96,7 +96,7 @@ class Driver:
         self.settle()
         return _accepted(answers)
 
-    def publish(self, group: GroupId, batches: Sequence[bytearray]) -> Sequence[Outcome]:
+    def publish(self, group: RaftGroupId, batches: Sequence[bytearray]) -> Sequence[Outcome]:
         """Store batches in one entry and return what became of them."""
         answers: list[Published | AngariumError] = []
         request = Publishing(batches, DeliveryMode.CONSISTENT, answers.append)
@@ -104,7 +104,7 @@ class Driver:
         self.settle()
         return _outcomes(answers)
 
-    def submit(self, group: GroupId, command: Command) -> Sequence[Outcome]:
+    def submit(self, group: RaftGroupId, command: Command) -> Sequence[Outcome]:
         """Carry out any other command of a partition."""
         answers: list[Published | AngariumError] = []
         partition = self.host.replicas[group].partition
@@ -112,7 +112,7 @@ class Driver:
         self.settle()
         return _outcomes(answers)
 
-    def end_of(self, group: GroupId) -> Offset:
+    def end_of(self, group: RaftGroupId) -> Offset:
         """Return the offset that the next record of a partition gets."""
         return self.host.replicas[group].end_offset
 

@@ -21,13 +21,13 @@ from angarium.batch import Batch, Codec, encode, stamp
 from angarium.ids import (
     CATALOG_GROUP,
     Epoch,
-    GroupId,
     Incarnation,
     Index,
     Micros,
     NodeId,
     Offset,
     ProducerId,
+    RaftGroupId,
     Sequence,
     Term,
     replica_id,
@@ -65,10 +65,10 @@ if TYPE_CHECKING:
 
 CLUSTER_ID: Final = 0x0123_4567_89AB_CDEF_0123_4567_89AB_CDEF
 
-ORDERS: Final = GroupId(1)
-PAYMENTS: Final = GroupId(2)
-GONE: Final = GroupId(3)
-LATE: Final = GroupId(4)
+ORDERS: Final = RaftGroupId(1)
+PAYMENTS: Final = RaftGroupId(2)
+GONE: Final = RaftGroupId(3)
+LATE: Final = RaftGroupId(4)
 
 START: Final = 70
 """Everything below is trimmed away: the whole first segment, and the beginning of the second."""
@@ -260,7 +260,7 @@ def _transact(driver: Driver) -> None:
 
 
 def _stage(
-    name: str, sequence: int, *, part: int, values: list[bytes], home: GroupId | None = None
+    name: str, sequence: int, *, part: int, values: list[bytes], home: RaftGroupId | None = None
 ) -> Stage:
     return Stage(
         name=name,

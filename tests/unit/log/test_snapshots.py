@@ -9,13 +9,13 @@ from tests.unit.log.cutting_disk import Cut, CuttingDisk
 from tests.unit.log.disk_images import cut, disk_with, flipped, image_of
 
 from angarium.errors import CorruptData, DiskFull
-from angarium.ids import GroupId, Index, ReplicaId, Term
+from angarium.ids import Index, RaftGroupId, ReplicaId, Term
 from angarium.log.memory_disk import MemoryDisk
 from angarium.log.snapshots import SLICE_BYTES, SnapshotStore
 from angarium.raft.messages import ConfState, Snapshot
 from angarium.testing.disk import SimulatedDisk
 
-GROUP = GroupId(7)
+GROUP = RaftGroupId(7)
 FOLDER = "snapshots"
 
 
@@ -44,19 +44,19 @@ def test_the_newest_counts_and_the_ones_before_are_removed(disk: SimulatedDisk) 
     store = SnapshotStore(disk)
     for index in (3, 12, 100):
         store.save(GROUP, snapshot(index))
-    store.save(GroupId(8), snapshot(5))
+    store.save(RaftGroupId(8), snapshot(5))
     assert store.load(GROUP) == snapshot(100)
-    assert store.list() == {GROUP: 100, GroupId(8): 5}
+    assert store.list() == {GROUP: 100, RaftGroupId(8): 5}
     assert len(disk.list(FOLDER)) == 2
 
 
 def test_groups_do_not_mix(disk: SimulatedDisk) -> None:
     store = SnapshotStore(disk)
-    store.save(GroupId(1), snapshot(5, b"one"))
-    store.save(GroupId(11), snapshot(6, b"eleven"))
-    store.remove(GroupId(1))
-    assert store.load(GroupId(1)) is None
-    assert store.load(GroupId(11)) == snapshot(6, b"eleven")
+    store.save(RaftGroupId(1), snapshot(5, b"one"))
+    store.save(RaftGroupId(11), snapshot(6, b"eleven"))
+    store.remove(RaftGroupId(1))
+    assert store.load(RaftGroupId(1)) is None
+    assert store.load(RaftGroupId(11)) == snapshot(6, b"eleven")
 
 
 def test_a_large_state_is_written_in_slices(disk: SimulatedDisk) -> None:
@@ -135,7 +135,7 @@ def test_a_file_under_another_name_is_not_believed() -> None:
     (content,) = image_of(disk, FOLDER).values()
     store = SnapshotStore(disk_with({f"{FOLDER}/8-{9:020d}.snapshot": content}))
     with pytest.raises(CorruptData, match="belongs to"):
-        store.load(GroupId(8))
+        store.load(RaftGroupId(8))
 
 
 def test_an_older_intact_snapshot_is_found_when_asked_for() -> None:

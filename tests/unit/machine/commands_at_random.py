@@ -7,7 +7,7 @@ from typing import TypeAlias
 from hypothesis import strategies as st
 from tests.unit.machine.leader import batch
 
-from angarium.ids import Epoch, GroupId, Index, Micros, Offset, ProducerId, Sequence
+from angarium.ids import Epoch, Index, Micros, Offset, ProducerId, RaftGroupId, Sequence
 from angarium.kinds import GroupKind
 from angarium.machine import (
     NAMED_FROM,
@@ -100,8 +100,8 @@ def _transaction(draw: st.DrawFn) -> Command:
     acks = draw(
         st.lists(st.tuples(_name, st.integers(1, 40), st.just(0), st.integers(1, 5)), max_size=1)
     )
-    home = draw(st.sampled_from([None, GroupId(5)]))
-    groups = tuple(draw(st.lists(st.integers(1, 3).map(GroupId), max_size=2, unique=True)))
+    home = draw(st.sampled_from([None, RaftGroupId(5)]))
+    groups = tuple(draw(st.lists(st.integers(1, 3).map(RaftGroupId), max_size=2, unique=True)))
     choices: list[Command] = [
         Stage(
             name=name,

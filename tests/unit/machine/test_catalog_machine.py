@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.machine.leader import assert_refused
 
 from angarium.errors import CorruptData
-from angarium.ids import Epoch, GroupId, Incarnation, Index, Micros, NodeId, Term, TopicId
+from angarium.ids import Epoch, Incarnation, Index, Micros, NodeId, RaftGroupId, Term, TopicId
 from angarium.machine import NAMED_FROM, Done, Limits
 from angarium.machine.catalog import (
     CatalogApplied,
@@ -188,11 +188,11 @@ def test_the_cluster_may_make_topics_of_its_own() -> None:
 def test_topic_and_group_ids_are_never_reused() -> None:
     catalog = Catalog(nodes=1)
     made = catalog.do(TopicCreate(name="t", partitions=2, settings=_settings()))
-    assert made == TopicMade(TopicId(1), (GroupId(1), GroupId(2)))
+    assert made == TopicMade(TopicId(1), (RaftGroupId(1), RaftGroupId(2)))
     assert catalog.do(TopicDelete(topic=TopicId(1))) == Done()
     assert catalog.applied.groups == (1, 2)
     again = catalog.do(TopicCreate(name="t", settings=_settings()))
-    assert again == TopicMade(TopicId(2), (GroupId(3),))
+    assert again == TopicMade(TopicId(2), (RaftGroupId(3),))
     assert_refused(catalog.do(TopicDelete(topic=TopicId(1))), "NOT_FOUND")
 
 
@@ -200,7 +200,7 @@ def test_making_the_same_topic_twice_gives_the_one_that_is_there() -> None:
     catalog = Catalog(nodes=1)
     create = TopicCreate(name="t", settings=_settings())
     catalog.do(create)
-    assert catalog.do(create) == TopicMade(TopicId(1), (GroupId(1),), repeated=True)
+    assert catalog.do(create) == TopicMade(TopicId(1), (RaftGroupId(1),), repeated=True)
     assert catalog.applied.groups == ()
     other = TopicCreate(name="t", partitions=2, settings=_settings())
     assert_refused(catalog.do(other), "ALREADY_EXISTS")
@@ -210,7 +210,7 @@ def test_partitions_can_be_added_and_never_taken_away() -> None:
     catalog = Catalog(nodes=1)
     catalog.do(TopicCreate(name="t", partitions=2, settings=_settings()))
     grown = catalog.do(TopicAlter(topic=TopicId(1), partitions=3))
-    assert grown == TopicMade(TopicId(1), (GroupId(1), GroupId(2), GroupId(3)))
+    assert grown == TopicMade(TopicId(1), (RaftGroupId(1), RaftGroupId(2), RaftGroupId(3)))
     assert_refused(catalog.do(TopicAlter(topic=TopicId(1), partitions=1)), "INVALID_ARGUMENT")
     changed = TopicSettings(replication=1, retention_micros=5, limits=Limits(groups_max=3))
     catalog.do(TopicAlter(topic=TopicId(1), settings=changed))
@@ -308,7 +308,7 @@ def test_draining_moves_only_what_has_to_move() -> None:
 def test_a_partition_can_be_sent_to_named_nodes() -> None:
     catalog = Catalog(nodes=4)
     catalog.do(TopicCreate(name="t", settings=_settings(2)))
-    group = GroupId(1)
+    group = RaftGroupId(1)
     there = tuple(one for one in map(NodeId, range(1, 5)) if one not in catalog.replicas()[0])
     assert catalog.do(Reassign(group=group, replicas=there)) == Moving(group, there)
     for bad in ((NodeId(1),), (NodeId(1), NodeId(1)), (NodeId(1), NodeId(9))):
@@ -392,7 +392,7 @@ def test_the_clock_never_goes_back() -> None:
 
 
 _node = st.integers(1, 5).map(NodeId)
-_group = st.integers(1, 9).map(GroupId)
+_group = st.integers(1, 9).map(RaftGroupId)
 _topic = st.integers(1, 4).map(TopicId)
 _some_settings = st.builds(
     TopicSettings, replication=st.integers(0, 3), homes=st.sampled_from([(), ("r0",), ("r1", "r0")])

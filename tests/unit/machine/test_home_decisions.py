@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.unit.machine.leader import Leader, assert_refused
 
-from angarium.ids import Epoch, GroupId, Sequence
+from angarium.ids import Epoch, RaftGroupId, Sequence
 from angarium.machine import (
     Begin,
     Decide,
@@ -17,10 +17,10 @@ from angarium.machine import (
 )
 from angarium.machine.decisions import Phase
 
-P, Q = GroupId(4), GroupId(5)
+P, Q = RaftGroupId(4), RaftGroupId(5)
 
 
-def begin(leader: Leader, *participants: GroupId, epoch: int = 1, sequence: int = 0) -> Outcome:
+def begin(leader: Leader, *participants: RaftGroupId, epoch: int = 1, sequence: int = 0) -> Outcome:
     return leader.do(
         Begin(name="t", epoch=Epoch(epoch), sequence=Sequence(sequence), participants=participants)
     )

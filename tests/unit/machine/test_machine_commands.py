@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.machine.leader import batch
 
 from angarium.errors import InvalidCommand
-from angarium.ids import Epoch, GroupId, Index, Micros, Offset, ProducerId, Sequence, Term
+from angarium.ids import Epoch, Index, Micros, Offset, ProducerId, RaftGroupId, Sequence, Term
 from angarium.kinds import GroupKind
 from angarium.machine import (
     Abort,
@@ -58,12 +58,20 @@ E, S = Epoch(2), Sequence(7)
 EXAMPLES: list[Command] = [
     Stage(time=Micros(5), name="t", epoch=E, sequence=S, stage="s", part=1, batches=b"bytes"),
     Stage(
-        name="t", epoch=E, sequence=S, stage="s", part=0, acks=(("g", 3, 1, 2),), home=GroupId(4)
+        name="t",
+        epoch=E,
+        sequence=S,
+        stage="s",
+        part=0,
+        acks=(("g", 3, 1, 2),),
+        home=RaftGroupId(4),
     ),
     Commit(time=Micros(6), name="t", epoch=E, sequence=S, stages=("a", "b")),
     Abort(time=Micros(6), name="t", epoch=E, sequence=S),
-    Begin(time=Micros(6), name="t", epoch=E, sequence=S, participants=(GroupId(1), GroupId(2))),
-    Decide(name="t", epoch=E, sequence=S, commit=True, stages=((GroupId(1), ("a",)),)),
+    Begin(
+        time=Micros(6), name="t", epoch=E, sequence=S, participants=(RaftGroupId(1), RaftGroupId(2))
+    ),
+    Decide(name="t", epoch=E, sequence=S, commit=True, stages=((RaftGroupId(1), ("a",)),)),
     Finish(time=Micros(6), name="t", epoch=E, sequence=S),
     Cursors(
         time=Micros(9),

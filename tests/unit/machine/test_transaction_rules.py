@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.unit.machine.leader import Leader, assert_refused, batch
 
-from angarium.ids import Epoch, GroupId, Index, Offset, Sequence
+from angarium.ids import Epoch, Index, Offset, RaftGroupId, Sequence
 from angarium.kinds import GroupKind
 from angarium.machine import (
     Abort,
@@ -21,7 +21,7 @@ from angarium.machine import (
 )
 from angarium.machine.changes import Open, Seek, StagedAck
 
-HOME = GroupId(9)
+HOME = RaftGroupId(9)
 
 
 def stage(
@@ -33,7 +33,7 @@ def stage(
     sequence: int = 0,
     stage: str = "a",
     part: int = 0,
-    home: GroupId | None = None,
+    home: RaftGroupId | None = None,
     acks: tuple[StagedAck, ...] = (),
 ) -> Outcome:
     return leader.do(
@@ -222,7 +222,7 @@ def test_a_transaction_has_one_home() -> None:
     leader = Leader()
     stage(leader, home=HOME)
     assert_refused(stage(leader, part=1), "INVALID_ARGUMENT")
-    assert_refused(stage(leader, part=1, home=GroupId(10)), "INVALID_ARGUMENT")
+    assert_refused(stage(leader, part=1, home=RaftGroupId(10)), "INVALID_ARGUMENT")
 
 
 def test_commits_of_a_name_are_carried_out_in_order() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from angarium.ids import GroupId
+from angarium.ids import RaftGroupId
 from angarium.modes import DeliveryMode
 from angarium.node.gathering import (
     CROWD,
@@ -16,25 +16,25 @@ from angarium.node.gathering import (
 )
 from angarium.replica.acks import Publishing
 
-ONE, OTHER = GroupId(1), GroupId(2)
+ONE, OTHER = RaftGroupId(1), RaftGroupId(2)
 
 
 def publishing(size: int = 100, mode: DeliveryMode = DeliveryMode.CONSISTENT) -> Publishing:
     return Publishing([bytearray(size)], mode, lambda _: None)
 
 
-def gathering(*publishes: Publishing, group: GroupId = ONE, now: float = 0.0) -> Gathering:
+def gathering(*publishes: Publishing, group: RaftGroupId = ONE, now: float = 0.0) -> Gathering:
     gathered = Gathering(bytes_max=1 << 30)
     for one in publishes:
         assert gathered.add(group, one, now=now)
     return gathered
 
 
-def nobody(_: GroupId) -> int:
+def nobody(_: RaftGroupId) -> int:
     return 0
 
 
-def a_crowd(_: GroupId) -> int:
+def a_crowd(_: RaftGroupId) -> int:
     return CROWD
 
 

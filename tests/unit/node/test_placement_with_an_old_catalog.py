@@ -8,11 +8,11 @@ from typing import Any
 
 from tests.unit.replica.several_hosts import SeveralHosts
 
-from angarium.ids import GroupId, NodeId
+from angarium.ids import NodeId, RaftGroupId
 from angarium.machine.catalog import CatalogMachine
 from angarium.node.placement import Placement
 
-GROUP = GroupId(7)
+GROUP = RaftGroupId(7)
 NODE = NodeId(1)
 
 forgotten: list[NodeId] = []

@@ -10,7 +10,7 @@ import pytest
 
 from angarium.batch import encode, stamp
 from angarium.errors import StorageError
-from angarium.ids import GroupId, Micros, Offset, Term
+from angarium.ids import Micros, Offset, RaftGroupId, Term
 from angarium.log.segments import PartitionLog, SegmentConfig
 from angarium.log.segments.reader import SegmentReader
 from angarium.node.scrubbing import Scrubbing
@@ -40,7 +40,7 @@ def replica_of(log: PartitionLog) -> PartitionReplica:
     return cast("PartitionReplica", SimpleNamespace(partition=SimpleNamespace(log=log)))
 
 
-def a_round(scrubbing: Scrubbing, replicas: dict[GroupId, PartitionReplica]) -> int:
+def a_round(scrubbing: Scrubbing, replicas: dict[RaftGroupId, PartitionReplica]) -> int:
     """Verify until a round is over; return how many steps it took."""
     for steps in range(STEPS_MAX):
         if not scrubbing.step(replicas):
@@ -50,22 +50,22 @@ def a_round(scrubbing: Scrubbing, replicas: dict[GroupId, PartitionReplica]) -> 
 
 def test_a_flipped_bit_is_found_in_whichever_partition_it_is() -> None:
     disk = SimulatedDisk(random.Random(1))
-    logs = {GroupId(number): written(disk, f"p{number}") for number in (1, 2)}
+    logs = {RaftGroupId(number): written(disk, f"p{number}") for number in (1, 2)}
     replicas = {group: replica_of(log) for group, log in logs.items()}
     name = next(one for one in disk.names() if one.startswith("p2/") and one.endswith(".seg"))
     disk.flip_bit(name, 150, bit=3)
     scrubbing = Scrubbing(bytes_per_s=1)
     a_round(scrubbing, replicas)  # the first one only looks what there is
     a_round(scrubbing, replicas)
-    assert not logs[GroupId(1)].damage
-    assert logs[GroupId(2)].damage
+    assert not logs[RaftGroupId(1)].damage
+    assert logs[RaftGroupId(2)].damage
     assert scrubbing.verified_bytes > 0
 
 
 def test_a_log_that_was_replaced_is_not_verified_any_more() -> None:
     disk = SimulatedDisk(random.Random(1))
     old, new = written(disk, "old"), written(disk, "new")
-    group = GroupId(1)
+    group = RaftGroupId(1)
     replicas = {group: replica_of(old)}
     scrubbing = Scrubbing(bytes_per_s=1)
     a_round(scrubbing, replicas)
@@ -85,6 +85,6 @@ def test_a_disk_that_cannot_be_read_does_not_end_the_node(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(SegmentReader, "verify", refuse)
     scrubbing = Scrubbing(bytes_per_s=1)
-    replicas = {GroupId(1): replica_of(log)}
+    replicas = {RaftGroupId(1): replica_of(log)}
     a_round(scrubbing, replicas)
     assert a_round(scrubbing, replicas) == 1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from angarium.errors import CorruptData
-from angarium.ids import GroupId, NodeId, TopicId
+from angarium.ids import NodeId, RaftGroupId, TopicId
 from angarium.machine.catalog import CatalogMachine
 from angarium.machine.catalog.values import Partition
 from angarium.node.healing import Healing
@@ -19,7 +19,7 @@ from angarium.replica.host import Host
 if TYPE_CHECKING:
     from angarium.node.node import Node
 
-GROUP = GroupId(4)
+GROUP = RaftGroupId(4)
 
 
 DAMAGE = CorruptData("its snapshot is damaged")

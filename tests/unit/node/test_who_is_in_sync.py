@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from tests.unit.replica.several_hosts import SeveralHosts
 
-from angarium.ids import GroupId, Incarnation, NodeId
+from angarium.ids import Incarnation, NodeId, RaftGroupId
 from angarium.machine.catalog import Labels
 from angarium.machine.catalog.values import Node as Member
 from angarium.node.node import Node
 from angarium.raft import Change, ChangeKind, ConfChange
 from angarium.replica.fullness import CONF_HEARD_TICKS
 
-GROUP = GroupId(1)
+GROUP = RaftGroupId(1)
 NODES = [NodeId(1), NodeId(2), NodeId(3)]
 
 

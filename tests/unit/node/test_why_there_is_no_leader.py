@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from angarium.errors import CorruptData, NotLeader
-from angarium.ids import GroupId, NodeId
+from angarium.ids import NodeId, RaftGroupId
 from angarium.node import quorum
 
-GROUP = GroupId(7)
+GROUP = RaftGroupId(7)
 
 
 def a_node(*, up: set[int], lost: str = "") -> Any:

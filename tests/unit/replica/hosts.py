@@ -6,7 +6,7 @@ import random
 from typing import TYPE_CHECKING
 
 from angarium.batch import Batch, encode
-from angarium.ids import GroupId, Incarnation, Micros, NodeId, node_of
+from angarium.ids import Incarnation, Micros, NodeId, RaftGroupId, node_of
 from angarium.log.memory_disk import MemoryDisk
 from angarium.log.segments import SegmentConfig
 from angarium.log.wal import WalConfig
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from angarium.errors import AngariumError
     from angarium.replica.partition_replica import PartitionReplica
 
-GROUP = GroupId(1)
+GROUP = RaftGroupId(1)
 CONFIG = HostConfig(
     replica=ReplicaConfig(
         election_ticks=5,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from angarium.ids import GroupId, Incarnation, NodeId
+from angarium.ids import Incarnation, NodeId, RaftGroupId
 from angarium.replica.config import HostConfig, ReplicaConfig
 from angarium.replica.host import Host
 
 if TYPE_CHECKING:
     from angarium.testing.disk import SimulatedDisk
 
-GROUP = GroupId(1)
+GROUP = RaftGroupId(1)
 
 
 def a_leader(disk: SimulatedDisk) -> Host:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from angarium.ids import GroupId, Incarnation, NodeId, node_of
+from angarium.ids import Incarnation, NodeId, RaftGroupId, node_of
 from angarium.log.memory_disk import MemoryDisk
 from angarium.log.wal import WalConfig
 from angarium.replica.config import HostConfig, ReplicaConfig
@@ -35,7 +35,7 @@ class SeveralHosts:
         self.is_lost: Callable[[Message], bool] = lambda _: False
         """Which Raft messages do not arrive."""
 
-    def form(self, group: GroupId, members: Sequence[NodeId]) -> None:
+    def form(self, group: RaftGroupId, members: Sequence[NodeId]) -> None:
         voters = [self.hosts[node].id for node in members]
         for node in members:
             self.hosts[node].form_group(group, voters)
@@ -43,13 +43,13 @@ class SeveralHosts:
     def restart(self, node: NodeId) -> None:
         self.hosts[node] = self._opened(node)
 
-    def replica(self, node: NodeId, group: GroupId) -> Replica:
+    def replica(self, node: NodeId, group: RaftGroupId) -> Replica:
         host = self.hosts[node]
         found = host.replicas[group] if group else host.catalog
         assert found is not None
         return found
 
-    def leader_known_at(self, node: NodeId, group: GroupId) -> NodeId | None:
+    def leader_known_at(self, node: NodeId, group: RaftGroupId) -> NodeId | None:
         leader = self.replica(node, group).raft.leader
         return node_of(leader) if leader else None
 

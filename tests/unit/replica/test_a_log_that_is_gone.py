@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from tests.unit.replica.hosts import GROUP, Hosts
 
-from angarium.ids import CATALOG_GROUP, GroupId, Incarnation, NodeId
+from angarium.ids import CATALOG_GROUP, Incarnation, NodeId, RaftGroupId
 from angarium.log.wal.files import FOLDER
 from angarium.replica.repair import IdentityLost
 from angarium.replica.work import do_now
 
 HURT = NodeId(1)
-LATER = GroupId(2)
+LATER = RaftGroupId(2)
 
 
 def a_group_whose_log_is_gone() -> Hosts:
@@ -30,7 +30,7 @@ def lose_the_log(hosts: Hosts) -> None:
         disk.remove(f"{FOLDER}/{name}")
 
 
-def write_something_else(hosts: Hosts, group: GroupId = LATER) -> None:
+def write_something_else(hosts: Hosts, group: RaftGroupId = LATER) -> None:
     hosts.hosts[HURT].form_group(group, [hosts.hosts[HURT].id])
     for _ in range(10):
         hosts.hosts[HURT].tick()
@@ -97,9 +97,9 @@ def test_the_next_log_ends_behind_where_the_lost_one_was_durable() -> None:
         durable = hosts.hosts[HURT].wal.durable_end
         assert durable > 0
         hosts.open(HURT)
-        write_something_else(hosts, GroupId(number))
+        write_something_else(hosts, RaftGroupId(number))
         assert hosts.open(HURT).wal.end > durable, "others would take it for an older copy"
-        write_something_else(hosts, GroupId(10 + number))
+        write_something_else(hosts, RaftGroupId(10 + number))
         lose_the_log(hosts)
 
 
@@ -130,7 +130,7 @@ def test_one_that_was_renewed_is_lost_again_with_the_next_log() -> None:
     come_back_as_somebody_else(hosts)
     lose_the_log(hosts)
     assert GROUP in hosts.open(HURT).lost
-    write_something_else(hosts, GroupId(3))
+    write_something_else(hosts, RaftGroupId(3))
     assert GROUP in hosts.open(HURT).lost
 
 

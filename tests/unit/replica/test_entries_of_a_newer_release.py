@@ -8,7 +8,7 @@ import pytest
 
 from angarium.batch import encode
 from angarium.errors import NewerRelease
-from angarium.ids import CATALOG_GROUP, GroupId, Incarnation, Micros, NodeId
+from angarium.ids import CATALOG_GROUP, Incarnation, Micros, NodeId, RaftGroupId
 from angarium.machine.catalog import Form
 from angarium.machine.forms import VERSION
 from angarium.modes import DeliveryMode
@@ -18,7 +18,7 @@ from angarium.replica.host import Host
 from angarium.replica.work import do_now
 from angarium.testing.disk import SimulatedDisk
 
-GROUP = GroupId(1)
+GROUP = RaftGroupId(1)
 UNKNOWN_KIND = bytes((63, VERSION, 0x90))
 NEWER_FORM = bytes((9, VERSION + 1, 0x90))
 
@@ -39,7 +39,7 @@ def settle(host: Host) -> None:
         host.finish_sync(sync)
 
 
-def a_leader(disk: SimulatedDisk, group: GroupId) -> Host:
+def a_leader(disk: SimulatedDisk, group: RaftGroupId) -> Host:
     host = opened(disk)
     host.form_group(group, [host.id])
     let_time_pass(host)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.unit.replica.several_hosts import SeveralHosts
 
-from angarium.ids import GroupId, NodeId
+from angarium.ids import NodeId, RaftGroupId
 from angarium.replica.config import ReplicaConfig
 
-GROUP = GroupId(1)
+GROUP = RaftGroupId(1)
 NODES = [NodeId(1), NodeId(2), NodeId(3)]
 TICKS_MAX = 200
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from tests.unit.replica.several_hosts import SeveralHosts
 
 from angarium.batch import encode
-from angarium.ids import GroupId, Micros, NodeId
+from angarium.ids import Micros, NodeId, RaftGroupId
 from angarium.log.wal import WalConfig
 from angarium.modes import DeliveryMode
 from angarium.replica.acks import Publishing
 
-IDLE, BUSY = GroupId(1), GroupId(2)
+IDLE, BUSY = RaftGroupId(1), RaftGroupId(2)
 NODES = [NodeId(1), NodeId(2), NodeId(3)]
 SMALL = WalConfig(file_bytes=64 << 10, reserve_bytes=16 << 10, files_kept=3, files_max=6)
 
@@ -26,7 +26,7 @@ def led() -> SeveralHosts:
     return hosts
 
 
-def publish(hosts: SeveralHosts, group: GroupId) -> None:
+def publish(hosts: SeveralHosts, group: RaftGroupId) -> None:
     """Store a record of 4 KB."""
     leader = next(hosts.replica(one, group) for one in NODES if hosts.replica(one, group).may_serve)
     batch = bytearray(encode([bytes(4_000)]))

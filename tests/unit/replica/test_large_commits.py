@@ -10,7 +10,7 @@ from tests.unit.replica.several_hosts import SeveralHosts
 from tests.unit.replica.test_partition_after_a_crash import entry, opened, values
 
 from angarium.batch import encode
-from angarium.ids import Epoch, GroupId, Micros, NodeId, Offset, Sequence
+from angarium.ids import Epoch, Micros, NodeId, Offset, RaftGroupId, Sequence
 from angarium.machine import Command, Commit, Configure, Limits, Stage
 from angarium.machine.outcomes import Decided
 from angarium.raft import Change, ChangeKind, ConfChange
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from angarium.errors import AngariumError
     from angarium.replica.partition_replica import PartitionReplica
 
-GROUP = GroupId(1)
+GROUP = RaftGroupId(1)
 FIRST, SECOND = NodeId(1), NodeId(2)
 TICKS_MAX = 300
 STEP = ReplicaConfig(

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.replica.several_hosts import SeveralHosts
 
 from angarium.batch import encode
-from angarium.ids import CATALOG_GROUP, GroupId, Micros, NodeId, Offset
+from angarium.ids import CATALOG_GROUP, Micros, NodeId, Offset, RaftGroupId
 from angarium.modes import DeliveryMode
 from angarium.raft import Change, ChangeKind, ConfChange, SnapshotTemporarilyUnavailable
 from angarium.raft.messages import Message, MessageKind
@@ -19,7 +19,7 @@ TICKS_MAX = 200
 SOON = ReplicaConfig(snapshot_entries=1, snapshot_keep_entries=0)
 
 
-def a_leader_and_a_newcomer(group: GroupId) -> SeveralHosts:
+def a_leader_and_a_newcomer(group: RaftGroupId) -> SeveralHosts:
     """Return hosts of which the first leads `group` alone and the second knows nothing of it."""
     two = SeveralHosts([FIRST, SECOND], SOON)
     two.form(group, [FIRST])
@@ -31,14 +31,14 @@ def a_leader_and_a_newcomer(group: GroupId) -> SeveralHosts:
     pytest.fail("nobody leads")
 
 
-def add_second(two: SeveralHosts, group: GroupId) -> None:
+def add_second(two: SeveralHosts, group: RaftGroupId) -> None:
     leader = two.replica(FIRST, group)
     newcomer = Change(ChangeKind.ADD_LEARNER, two.hosts[SECOND].id)
     leader.propose_conf_change(ConfChange((newcomer,)))
     leader.process()
 
 
-def publish_one(two: SeveralHosts, group: GroupId) -> None:
+def publish_one(two: SeveralHosts, group: RaftGroupId) -> None:
     leader = two.hosts[FIRST].replicas[group]
     batch = Publishing([bytearray(encode([b"one"]))], DeliveryMode.CONSISTENT, lambda _: None)
     leader.publish([batch], now=Micros(1_000))
@@ -47,7 +47,7 @@ def publish_one(two: SeveralHosts, group: GroupId) -> None:
 
 
 def test_a_snapshot_taken_before_a_change_of_membership_is_no_good_for_the_newcomer() -> None:
-    group = GroupId(1)
+    group = RaftGroupId(1)
     two = a_leader_and_a_newcomer(group)
     leader = two.replica(FIRST, group)
     leader.propose(b"")
@@ -70,8 +70,8 @@ def test_a_snapshot_taken_before_a_change_of_membership_is_no_good_for_the_newco
     assert leader.wants_snapshot()
 
 
-@pytest.mark.parametrize("group", [CATALOG_GROUP, GroupId(1)])
-def test_a_newcomer_whose_snapshot_was_lost_gets_another(group: GroupId) -> None:
+@pytest.mark.parametrize("group", [CATALOG_GROUP, RaftGroupId(1)])
+def test_a_newcomer_whose_snapshot_was_lost_gets_another(group: RaftGroupId) -> None:
     two = a_leader_and_a_newcomer(group)
     lost: list[Message] = []
 
@@ -94,7 +94,7 @@ def test_a_newcomer_whose_snapshot_was_lost_gets_another(group: GroupId) -> None
 def test_a_snapshot_that_is_no_good_any_more_is_taken_anew_even_if_nothing_was_applied_since() -> (
     None
 ):
-    group = GroupId(1)
+    group = RaftGroupId(1)
     leader = a_leader_and_a_newcomer(group).replica(FIRST, group)
     for _ in range(2):
         for work in leader.take_snapshot():
@@ -109,7 +109,7 @@ def test_a_snapshot_that_is_no_good_any_more_is_taken_anew_even_if_nothing_was_a
 
 @pytest.mark.parametrize("position", [1_000_000, 0], ids=["shorter", "removed"])
 def test_a_snapshot_that_lists_what_is_not_there_is_no_good_any_more(position: int) -> None:
-    group = GroupId(1)
+    group = RaftGroupId(1)
     two = a_leader_and_a_newcomer(group)
     leader = two.replica(FIRST, group)
     publish_one(two, group)

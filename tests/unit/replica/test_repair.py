@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from angarium.ids import GroupId, Index, ReplicaId, Term
+from angarium.ids import Index, RaftGroupId, ReplicaId, Term
 from angarium.log.wal import Damage
 from angarium.raft.messages import Entry
 from angarium.replica.peers import EntriesReply, EntriesRequest
@@ -22,7 +22,7 @@ def damage(first: int | None, last: int | None, *, hard_state_intact: bool = Tru
 
 
 def reply(low: int, *indexes: int, compacted: bool = False) -> EntriesReply:
-    request = EntriesRequest(GroupId(1), ME, A, Index(low), Index(9))
+    request = EntriesRequest(RaftGroupId(1), ME, A, Index(low), Index(9))
     entries = [Entry(Term(1), Index(one), b"%d" % one) for one in indexes]
     return EntriesReply.of(request, entries, compacted=compacted)
 
@@ -47,7 +47,7 @@ def test_what_may_have_been_promised_costs_the_identity(lost: Damage) -> None:
 
 def test_a_repair_asks_each_peer_in_turn_and_never_itself() -> None:
     repair = Repair(
-        group=GroupId(1),
+        group=RaftGroupId(1),
         replica=ME,
         low=Index(5),
         high=Index(7),
@@ -60,7 +60,7 @@ def test_a_repair_asks_each_peer_in_turn_and_never_itself() -> None:
 
 def test_a_repair_without_peers_waits_until_somebody_is_heard() -> None:
     repair = Repair(
-        group=GroupId(1), replica=ME, low=Index(5), high=Index(7), term_max=Term(9), peers=()
+        group=RaftGroupId(1), replica=ME, low=Index(5), high=Index(7), term_max=Term(9), peers=()
     )
     assert repair.request() is None
     repair.heard_from(B)
@@ -71,7 +71,7 @@ def test_a_repair_without_peers_waits_until_somebody_is_heard() -> None:
 
 def test_a_repair_takes_entries_in_order_and_none_twice() -> None:
     repair = Repair(
-        group=GroupId(1), replica=ME, low=Index(5), high=Index(7), term_max=Term(9), peers=(A,)
+        group=RaftGroupId(1), replica=ME, low=Index(5), high=Index(7), term_max=Term(9), peers=(A,)
     )
     completed = []
     for answer in (reply(5, 5, 6), reply(5, 5, 6), reply(7, 7, 8)):
@@ -83,7 +83,7 @@ def test_a_repair_takes_entries_in_order_and_none_twice() -> None:
 
 def test_entries_that_are_gone_everywhere_cost_the_identity() -> None:
     repair = Repair(
-        group=GroupId(1), replica=ME, low=Index(5), high=Index(7), term_max=Term(9), peers=(A,)
+        group=RaftGroupId(1), replica=ME, low=Index(5), high=Index(7), term_max=Term(9), peers=(A,)
     )
     with pytest.raises(IdentityLost):
         repair.receive(reply(5, compacted=True))

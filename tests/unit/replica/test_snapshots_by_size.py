@@ -6,12 +6,12 @@ import pytest
 from tests.unit.replica.several_hosts import SeveralHosts
 
 from angarium.batch import encode
-from angarium.ids import GroupId, Micros, NodeId
+from angarium.ids import Micros, NodeId, RaftGroupId
 from angarium.modes import DeliveryMode
 from angarium.replica.acks import Publishing
 from angarium.replica.config import ReplicaConfig
 
-GROUP = GroupId(1)
+GROUP = RaftGroupId(1)
 NODE = NodeId(1)
 LARGE = ReplicaConfig(snapshot_entries=100_000, snapshot_bytes=50_000, snapshot_keep_entries=0)
 

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.replica.several_hosts import SeveralHosts
 
 from angarium.batch import encode
-from angarium.ids import GroupId, Index, Micros, NodeId
+from angarium.ids import Index, Micros, NodeId, RaftGroupId
 from angarium.modes import DeliveryMode
 from angarium.raft import Change, ChangeKind, ConfChange
 from angarium.raft.messages import Message, MessageKind
@@ -15,7 +15,7 @@ from angarium.replica.acks import Publishing
 from angarium.replica.fullness import MARK_TICKS, Fullness
 from angarium.replica.partition_replica import PartitionReplica
 
-GROUP = GroupId(1)
+GROUP = RaftGroupId(1)
 NODES = [NodeId(1), NodeId(2), NodeId(3)]
 NEW = NodeId(4)
 TICKS_MAX = 200

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from angarium.ids import Epoch, GroupId, Index, Micros, Term
+from angarium.ids import Epoch, Index, Micros, RaftGroupId, Term
 from angarium.machine import PartitionMachine, encode
 from angarium.machine.commands import Stage
 from angarium.service.transactions import holding
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from angarium.wire.operations.transactions import Told
 
 T = TypeVar("T")
-HOME, LEFT, RIGHT = GroupId(1), GroupId(2), GroupId(3)
+HOME, LEFT, RIGHT = RaftGroupId(1), RaftGroupId(2), RaftGroupId(3)
 
 
 class CutOff(Exception):
@@ -32,7 +32,7 @@ class Groups:
         self._index = 0
         self.now = 1_000_000
 
-    def apply(self, group: GroupId, command: Command) -> Outcome:
+    def apply(self, group: RaftGroupId, command: Command) -> Outcome:
         """Apply one command, as if it were committed."""
         self._index += 1
         self.now += 1_000
@@ -45,7 +45,7 @@ class Groups:
         machine = self.machines[group]
         return machine.apply(Index(self._index), Term(1), encode(timed)).outcomes[0]
 
-    def ask(self, group: GroupId, command: Transacting) -> Told:
+    def ask(self, group: RaftGroupId, command: Transacting) -> Told:
         """Answer as a leader does."""
         machine = self.machines[group]
         if isinstance(command, Stage):
@@ -70,7 +70,7 @@ class Groups:
                 result: T = done.value
                 return result
 
-    def end(self, group: GroupId) -> int:
+    def end(self, group: RaftGroupId) -> int:
         """Return how many records are visible in a group."""
         return self.machines[group].next_offset
 

@@ -10,7 +10,7 @@ import pytest
 
 from angarium.api import FetchRequest, Place, Start
 from angarium.errors import NotLeader, OffsetOutOfRange
-from angarium.ids import GroupId, Offset
+from angarium.ids import Offset, RaftGroupId
 from angarium.node.replicas import Replicas
 from angarium.service.reading import ReadDesk
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from angarium.node.node import Node
     from angarium.service.topics import TopicDesk
 
-GROUP = GroupId(1)
+GROUP = RaftGroupId(1)
 END = Offset(10)
 
 

@@ -12,7 +12,7 @@ from angarium.errors import (
     ProducerFenced,
     TransactionAborted,
 )
-from angarium.ids import Epoch, GroupId, Offset
+from angarium.ids import Epoch, Offset, RaftGroupId
 from angarium.kinds import GroupKind
 from angarium.machine import Cursors, Refused, Stage
 from angarium.machine.changes import Ack, Open
@@ -96,7 +96,7 @@ def test_a_commit_repeated_with_other_stages_brings_nothing_more_to_light(
     """As a job does that is run again under its id and deals its rows out otherwise."""
     groups = Groups()
 
-    def stage(group: GroupId, name: str) -> None:
+    def stage(group: RaftGroupId, name: str) -> None:
         command = Stage(
             **named(0), home=HOME, stage=name, part=0, batches=bytes(batch([b"one", b"two"]))
         )

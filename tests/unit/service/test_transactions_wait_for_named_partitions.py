@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from angarium.errors import NotLeader, OutcomeUnknown
-from angarium.ids import GroupId
+from angarium.ids import RaftGroupId
 from angarium.service.transactions.participants import Participants
 
 GONE = "partition 0 of orders has 1 of 3 replicas"
@@ -17,7 +17,7 @@ GONE = "partition 0 of orders has 1 of 3 replicas"
 
 def a_node() -> Any:
     """Return a node that has a replica of a partition without a leader."""
-    group = GroupId(7)
+    group = RaftGroupId(7)
     place = SimpleNamespace(group=group, replicas=(1, 2, 3))
     return SimpleNamespace(
         id=1,
@@ -32,7 +32,7 @@ def a_node() -> Any:
 def test_a_partition_that_has_lost_its_majority_is_named_with_its_numbers() -> None:
     async def story() -> None:
         deadline = asyncio.get_running_loop().time() + 0.1
-        await Participants(a_node()).ask(GroupId(7), [], deadline=deadline)
+        await Participants(a_node()).ask(RaftGroupId(7), [], deadline=deadline)
 
     with pytest.raises(OutcomeUnknown) as told:
         asyncio.run(story())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from angarium.ids import GroupId, NodeId
+from angarium.ids import NodeId, RaftGroupId
 from angarium.modes import DeliveryMode
 from angarium.testing.checkers import violations
 from angarium.testing.history import (
@@ -19,7 +19,7 @@ from angarium.testing.history import (
     Trim,
 )
 
-GROUP = GroupId(1)
+GROUP = RaftGroupId(1)
 NODE = NodeId(1)
 
 

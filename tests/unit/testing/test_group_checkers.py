@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from angarium.ids import GroupId, NodeId
+from angarium.ids import NodeId, RaftGroupId
 from angarium.kinds import GroupKind
 from angarium.modes import DeliveryMode
 from angarium.testing.checkers import violations
@@ -21,7 +21,7 @@ from angarium.testing.group_history import (
 )
 from angarium.testing.history import FinalLog, History, LogRecord, Publish, Result
 
-P = GroupId(1)
+P = RaftGroupId(1)
 NODE = NodeId(1)
 
 
@@ -67,7 +67,7 @@ def test_a_cumulative_acknowledgement_means_what_its_member_holds_below() -> Non
 @pytest.mark.parametrize(("stored_at", "is_missing"), [(6, False), (7, True)])
 def test_a_letter_that_was_trimmed_away_counts_as_stored(stored_at: int, is_missing: bool) -> None:
     """The log of letters begins at 7: one that lay before is gone, one from there on is missing."""
-    letters = GroupId(2)
+    letters = RaftGroupId(2)
     one = history(floor=1)
     one.final.append(FinalLog(NODE, letters, 7, 7, ()))
     one.groups.buried[P, "g", 0] = (letters, stored_at)

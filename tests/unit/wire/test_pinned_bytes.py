@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from angarium.ids import GroupId, Index, ReplicaId, Term
+from angarium.ids import Index, RaftGroupId, ReplicaId, Term
 from angarium.raft.messages import Entry, Message, MessageKind
 from angarium.wire import Hello, Role
 from angarium.wire.decoder import FrameDecoder
@@ -90,8 +90,8 @@ def test_a_raft_append() -> None:
         commit=Index(10),
         entries=(Entry(Term(7), Index(12), b"data"),),
     )
-    (frame,) = packed_messages([(GroupId(4), message)], frame_bytes_max=1 << 20)
+    (frame,) = packed_messages([(RaftGroupId(4), message)], frame_bytes_max=1 << 20)
     assert RAFT_OPERATION == 1
     assert (frame.header + b"".join(frame.payload)).hex() == APPEND
     raw = bytes.fromhex(APPEND)
-    assert unpacked_messages(raw[:4], memoryview(raw[4:])) == [(GroupId(4), message)]
+    assert unpacked_messages(raw[:4], memoryview(raw[4:])) == [(RaftGroupId(4), message)]

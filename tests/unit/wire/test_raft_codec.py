@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from angarium.errors import LimitExceeded
-from angarium.ids import GroupId, Index, ReplicaId, Term
+from angarium.ids import Index, RaftGroupId, ReplicaId, Term
 from angarium.raft.messages import ConfState, Entry, EntryKind, Message, MessageKind, Snapshot
 from angarium.wire import InvalidFrame
 from angarium.wire.raft_codec import (
@@ -55,7 +55,7 @@ messages = st.builds(
     reject_hint=naturals.map(Index),
     context=st.binary(max_size=30),
 )
-addressed = st.tuples(naturals.map(GroupId), messages)
+addressed = st.tuples(naturals.map(RaftGroupId), messages)
 
 
 def over_the_wire(given: list[Addressed], frame_bytes_max: int = FRAME_MAX) -> list[Addressed]:
@@ -93,12 +93,12 @@ def test_every_kind_that_travels_round_trips(kind: MessageKind) -> None:
         reject_hint=Index(10),
         context=b"context",
     )
-    assert over_the_wire([(GroupId(4), message)]) == [(GroupId(4), message)]
+    assert over_the_wire([(RaftGroupId(4), message)]) == [(RaftGroupId(4), message)]
 
 
 @pytest.mark.parametrize("kind", sorted(set(MessageKind) - TRAVELLING))
 def test_what_a_replica_says_to_itself_is_refused_from_a_peer(kind: MessageKind) -> None:
-    _, payload = one_frame([(GroupId(1), Message(kind=MessageKind.APPEND))])
+    _, payload = one_frame([(RaftGroupId(1), Message(kind=MessageKind.APPEND))])
     records = msgspec.msgpack.decode(payload)
     records[0][1] = int(kind)
     packed = msgspec.msgpack.encode(records)
@@ -109,7 +109,9 @@ def test_what_a_replica_says_to_itself_is_refused_from_a_peer(kind: MessageKind)
 def test_data_is_not_copied_on_the_way_out_and_a_view_on_the_way_in() -> None:
     data = bytearray(b"d" * 1000)
     message = Message(kind=MessageKind.APPEND, entries=(Entry(Term(1), Index(1), data),))
-    ((header, payload, _),) = packed_messages([(GroupId(1), message)], frame_bytes_max=FRAME_MAX)
+    ((header, payload, _),) = packed_messages(
+        [(RaftGroupId(1), message)], frame_bytes_max=FRAME_MAX
+    )
     assert payload[1] is data
     frame = memoryview(b"".join(payload))
     ((_, arrived),) = unpacked_messages(header, frame)
@@ -122,14 +124,14 @@ def test_heartbeats_of_a_thousand_groups_fit_one_frame() -> None:
     heartbeat = Message(
         kind=MessageKind.HEARTBEAT, to=ReplicaId(2**62), sender=ReplicaId(2**62), term=Term(9)
     )
-    beats = [(GroupId(group), heartbeat) for group in range(1000)]
+    beats = [(RaftGroupId(group), heartbeat) for group in range(1000)]
     assert len(list(packed_messages(beats, frame_bytes_max=FRAME_MAX))) == 1
     assert over_the_wire(beats) == beats
 
 
 def test_more_messages_than_a_frame_takes_go_into_the_next() -> None:
     beat = Message(kind=MessageKind.HEARTBEAT)
-    beats = [(GroupId(group), beat) for group in range(MESSAGES_PER_FRAME_MAX * 2 + 1)]
+    beats = [(RaftGroupId(group), beat) for group in range(MESSAGES_PER_FRAME_MAX * 2 + 1)]
     frames = list(packed_messages(beats, frame_bytes_max=FRAME_MAX))
     assert [frame.message_count for frame in frames] == [MESSAGES_PER_FRAME_MAX] * 2 + [1]
     assert over_the_wire(beats) == beats
@@ -139,7 +141,7 @@ def test_large_appends_are_spread_over_frames_in_their_order() -> None:
     half = bytes(FRAME_BYTES_AIM // 2)
     appends = [
         (
-            GroupId(group),
+            RaftGroupId(group),
             Message(kind=MessageKind.APPEND, entries=(Entry(Term(1), Index(1), half),)),
         )
         for group in range(5)
@@ -151,7 +153,7 @@ def test_large_appends_are_spread_over_frames_in_their_order() -> None:
 def test_a_message_too_large_for_any_frame_is_left_out_and_told_of_at_the_end() -> None:
     beat = Message(kind=MessageKind.HEARTBEAT)
     large = Message(kind=MessageKind.APPEND, entries=(Entry(Term(1), Index(1), bytes(70_000)),))
-    given_messages = [(GroupId(1), beat), (GroupId(2), large), (GroupId(3), beat)]
+    given_messages = [(RaftGroupId(1), beat), (RaftGroupId(2), large), (RaftGroupId(3), beat)]
     frames = packed_messages(given_messages, frame_bytes_max=64 * 1024)
     frame = next(frames)
     assert frame.message_count == 2
@@ -164,12 +166,12 @@ def test_a_message_too_large_for_any_frame_is_left_out_and_told_of_at_the_end() 
 def test_an_append_of_as_many_entries_as_raft_sends_at_once_fits() -> None:
     entry = Entry(Term(2**62), Index(2**62), b"", EntryKind.CONF_CHANGE_V2)
     message = Message(kind=MessageKind.APPEND, entries=(entry,) * 65_536)
-    header, payload = one_frame([(GroupId(1), message)])
+    header, payload = one_frame([(RaftGroupId(1), message)])
     assert len(payload) < RECORDS_BYTES_MAX
     assert len(unpacked_messages(header, memoryview(payload))[0][1].entries) == 65_536
     too_many = Message(kind=MessageKind.APPEND, entries=(entry,) * 200_000)
     with pytest.raises(LimitExceeded, match="records_bytes_max"):
-        one_frame([(GroupId(1), too_many)])
+        one_frame([(RaftGroupId(1), too_many)])
 
 
 @given(st.binary(max_size=80), st.binary(max_size=200))
@@ -200,7 +202,7 @@ def test_damaged_records_are_messages_or_a_typed_error(
 
 def test_data_that_is_missing_or_left_over_is_refused() -> None:
     message = Message(kind=MessageKind.APPEND, entries=(Entry(Term(1), Index(1), b"12345"),))
-    header, payload = one_frame([(GroupId(1), message)])
+    header, payload = one_frame([(RaftGroupId(1), message)])
     with pytest.raises(InvalidFrame, match="more data than"):
         unpacked_messages(header, memoryview(payload[:-1]))
     with pytest.raises(InvalidFrame, match="belongs to no message"):

@@ -159,7 +159,7 @@ def _wal(path: Path, file: ReadOnlyFile, *, parts: int) -> Report:
     report |= {
         "sequence": header.sequence,
         "incarnation": f"{header.incarnation:012x}",
-        "sync_groups": len(groups),
+        "sync_rounds": len(groups),
         "frames": dict(sorted(kinds.items())),
         "raft_groups": len({f.group for one in groups for f in one.frames if _has_group(f.kind)}),
         "valid_bytes": walk.end,
@@ -175,7 +175,7 @@ def _frames(groups: list[ScannedGroup]) -> Iterator[Report]:
     for number, scanned in enumerate(groups):
         for frame in scanned.frames:
             yield {
-                "sync_group": number,
+                "sync_round": number,
                 "position": frame.position,
                 "kind": FrameKind(frame.kind).name.lower(),
                 "raft_group": frame.group if _has_group(frame.kind) else None,

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
 
     from angarium.api import Ack, Subscription
-    from angarium.ids import GroupId
+    from angarium.ids import RaftGroupId
     from angarium.node.node import Node
     from angarium.service.dispatching import Dispatcher
     from angarium.service.groups.desk import GroupDesk
@@ -79,7 +79,7 @@ class PromptBroker(Broker, OffsetBroker, Protocol):
     def partition_count(self, topic: str) -> int:
         """Return how many partitions a topic has, as far as this node knows; 0 if there is none."""
 
-    def partitions_here(self, groups: Iterable[GroupId]) -> tuple[PartitionSeen, ...]:
+    def partitions_here(self, groups: Iterable[RaftGroupId]) -> tuple[PartitionSeen, ...]:
         """Return what this node's own replicas know."""
 
 

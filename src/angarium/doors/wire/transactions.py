@@ -34,7 +34,7 @@ from angarium.wire.operations.transactions import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from angarium.ids import GroupId
+    from angarium.ids import RaftGroupId
     from angarium.machine.commands import Transacting
     from angarium.wire import Request
     from angarium.wire.handlers import RequestHandler
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 class Leaders(Protocol):
     """Puts commands of transactions to the groups that this node leads."""
 
-    async def serve(self, group: GroupId, commands: Sequence[Transacting]) -> tuple[Told, ...]:
+    async def serve(self, group: RaftGroupId, commands: Sequence[Transacting]) -> tuple[Told, ...]:
         """Return what became of them; `NotLeader`."""
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class EntryCache:
-    """First in, first out, one group's part of a sync group at a time."""
+    """First in, first out, one group's part of a sync round at a time."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max: Final = bytes_max

@@ -17,7 +17,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from angarium.batch.checksum import crc32c
-from angarium.ids import GroupId, Index, ReplicaId, Term
+from angarium.ids import Index, RaftGroupId, ReplicaId, Term
 from angarium.log.disk import replace_file
 from angarium.log.wal.files import FOLDER, WalFile, WalFiles, log_name, log_sequences
 from angarium.log.wal.format import (
@@ -69,7 +69,7 @@ def save_clean(files: WalFiles, logs: Iterable[GroupLog]) -> None:
     replace_file(files.disk, _NAME, head + crc32c(head).to_bytes(8, "little") + body)
 
 
-def load_clean(files: WalFiles) -> tuple[dict[GroupId, GroupLog], Recovered] | None:
+def load_clean(files: WalFiles) -> tuple[dict[RaftGroupId, GroupLog], Recovered] | None:
     """Return the logs of a cleanly closed log; None if it has to be read after all."""
     try:
         file = files.disk.open(_NAME)
@@ -145,11 +145,13 @@ def _ends_here(last: WalFile) -> bool:
     )
 
 
-def _load_logs(files: WalFiles, body: bytes, position: int, count: int) -> dict[GroupId, GroupLog]:
-    logs: dict[GroupId, GroupLog] = {}
+def _load_logs(
+    files: WalFiles, body: bytes, position: int, count: int
+) -> dict[RaftGroupId, GroupLog]:
+    logs: dict[RaftGroupId, GroupLog] = {}
     for _ in range(count):
         (row,) = parse_table(body[position : position + ROW_BYTES])
-        log = logs[GroupId(row.group)] = GroupLog(GroupId(row.group), files)
+        log = logs[RaftGroupId(row.group)] = GroupLog(RaftGroupId(row.group), files)
         position = _load_arrays(log, body, position + ROW_BYTES)
         _load_row(log, row)
         settle(log)

@@ -18,7 +18,7 @@ class WalConfig:
 
     file_bytes: int = 64 * 1024 * 1024
     """Length of a file, preallocated. At the end of one the log rolls to the next, which is
-    always prepared in advance; a sync group that is longer gets a longer file."""
+    always prepared in advance; a sync round that is longer gets a longer file."""
 
     reserve_bytes: int = 1024 * 1024
     """Length of a file held back for hard states, membership and trims. When the disk is full,
@@ -36,7 +36,7 @@ class WalConfig:
     the files. What is not synced yet stays in memory in any case."""
 
     smooth_bytes: int = SMOOTH_BYTES_MAX
-    """How many zeros go ahead of small sync groups at a time, so that most of them are written
+    """How many zeros go ahead of small sync rounds at a time, so that most of them are written
     over blocks which the file system knows; 0 for none. It makes a sync a quarter faster."""
 
     def __post_init__(self) -> None:

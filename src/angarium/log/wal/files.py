@@ -41,7 +41,7 @@ EXHAUSTED_SHARE: Final = 4
 left: enough for whatever is under way."""
 
 SMOOTHED_GROUP_BYTES_MAX: Final = 128 << 10
-"""A sync group longer than this brings no zeros: it would only be written twice."""
+"""A sync round longer than this brings no zeros: it would only be written twice."""
 
 _ZEROS: Final = bytes(SMOOTH_BYTES_MAX)
 
@@ -58,10 +58,10 @@ class WalFile:
         self.file: Final = file
         self.length: Final = length
         self.end = end
-        """Where the next sync group will lie."""
+        """Where the next sync round will lie."""
         self.seed: Final = file_seed(incarnation, sequence)
         self.prepared_name: str | None = None
-        """The name it has until its first sync group is written."""
+        """The name it has until its first sync round is written."""
         self.smooth_until = end
         """Up to where blocks have been written before; the writing thread's alone."""
 
@@ -70,7 +70,7 @@ class WalFile:
 
         The file system has to note in its journal that a preallocated block is written for the
         first time, and a datasync waits for that; over a block that was written before it need
-        not. So now and then zeros go ahead of small sync groups, for many at once. A large one
+        not. So now and then zeros go ahead of small sync rounds, for many at once. A large one
         is worth its own note.
         """
         past = start + size
@@ -86,7 +86,7 @@ class WalFile:
 
     @property
     def room(self) -> int:
-        """How long the next sync group may be, if a bare mark is to follow it."""
+        """How long the next sync round may be, if a bare mark is to follow it."""
         return self.length - self.end - BARE_GROUP_BYTES
 
 
@@ -112,7 +112,7 @@ class WalFiles:
         self.files: dict[int, WalFile] = {}
         """By sequence, oldest first."""
         self.current: WalFile | None = None
-        """The one that is written to; None if the next sync group must begin another."""
+        """The one that is written to; None if the next sync round must begin another."""
         self.last_sequence = 0
         self.last_end = 0
         """Up to where the newest file is good, when there is no current one."""
@@ -134,7 +134,7 @@ class WalFiles:
     # --- writing ----------------------------------------------------------------------------
 
     def smoothing(self, file: WalFile, start: int, size: int) -> list[Buffer]:
-        """Return the zeros that go to disk with a sync group, see `WalFile.smoothing`."""
+        """Return the zeros that go to disk with a sync round, see `WalFile.smoothing`."""
         return file.smoothing(start, size, ahead_max=self._config.smooth_bytes)
 
     # --- room -------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ class WalFiles:
             self._spare = self._prepared(_SPARE, self._config.file_bytes)
 
     def claim(self, size: int, *, in_new_file: int, is_vital: bool) -> None:
-        """Make sure that a sync group has room, or raise `DiskFull`.
+        """Make sure that a sync round has room, or raise `DiskFull`.
 
         It takes `size` bytes in the current file, or `in_new_file`, headers included, in another.
         """

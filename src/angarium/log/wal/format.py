@@ -1,12 +1,12 @@
 """The bytes of the write-ahead log, all little-endian, every part aligned to 8 bytes.
 
-    file    file header (64) · sync group · sync group · … · zeros up to the preallocated length
+    file    file header (64) · sync round · sync round · … · zeros up to the preallocated length
     group   group header (40) · directory frame · frames · end mark (8)
     frame   frame header (40) · payload · padding
 
-A sync group is what one write and one datasync cover. Its directory repeats, per Raft group, how
+A sync round is what one write and one datasync cover. Its directory repeats, per Raft group, how
 many frames of which kind follow and which indexes they carry; so a frame whose own header became
-unreadable is still known by name. The first sync group of a file ends in a table of how all groups
+unreadable is still known by name. The first sync round of a file ends in a table of how all groups
 stand after it, twice, because older files may be gone.
 
 Nothing that was written reads as 512 zeros by itself: headers begin and end in bytes that are not
@@ -78,7 +78,7 @@ class FrameFlag(IntFlag):
 
 
 class GroupFlag(IntFlag):
-    """Properties of a sync group."""
+    """Properties of a sync round."""
 
     FIRST = 1
     """First of its file: its mark is a position in the file before."""
@@ -106,7 +106,7 @@ class FileHeader(NamedTuple):
 
 
 class GroupHeader(NamedTuple):
-    """The first bytes of a sync group."""
+    """The first bytes of a sync round."""
 
     flags: int
     length: int
@@ -133,13 +133,13 @@ class Row(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """What a directory says about one Raft group: its frames in this sync group."""
+    """What a directory says about one Raft group: its frames in this sync round."""
 
     group: int
     lowest_index: int
     """The lowest index among its entries, 0 without any."""
     last_index: int
-    """The group's last entry after this sync group; 0 without any entries in it."""
+    """The group's last entry after this sync round; 0 without any entries in it."""
     entries: int
     hard_states: int
     compactions: int
@@ -258,7 +258,7 @@ def group_header(
     seed: int,
     position: int,
 ) -> bytes:
-    """Return a sync group's first 40 bytes, good only at this `position` of this file."""
+    """Return a sync round's first 40 bytes, good only at this `position` of this file."""
     placed = _PLACED_GROUP.pack(GROUP_MAGIC, flags, length, mark, frames, zero_sectors, position)
     return placed[:-8] + CRC.pack(extend(seed, placed))
 

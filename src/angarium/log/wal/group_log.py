@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from angarium.batch.checksum import crc32c_of_bytes, extend
 from angarium.errors import CorruptData
-from angarium.ids import GroupId, Index, Term
+from angarium.ids import Index, RaftGroupId, Term
 from angarium.log.wal.format import FRAME, FRAME_HEADER_BYTES, FrameKind, padded
 from angarium.log.wal.index import HOLE, EntryIndex
 from angarium.raft.config import ENTRY_OVERHEAD_BYTES
@@ -48,7 +48,7 @@ class GroupLog(EntryIndex):
     __slots__ = ("_source", "damaged", "recent", "recent_first", "repaired", "rewinds",
                  "row_bytes", "synced_last", "touch")  # fmt: skip
 
-    def __init__(self, group: GroupId, source: FrameSource) -> None:
+    def __init__(self, group: RaftGroupId, source: FrameSource) -> None:
         self._source = source
         self.recent: list[Entry] = []
         self.recent_first = 1

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from typing import Final
 
 from angarium.errors import CorruptData
-from angarium.ids import GroupId, Index, Term
+from angarium.ids import Index, RaftGroupId, Term
 from angarium.log.wal.format import Row, RowFlag
 from angarium.log.wal.report import Damage
 from angarium.raft.errors import Compacted, Unavailable
@@ -23,7 +23,7 @@ HOLE: Final = 0
 
 _OFFSET_BITS: Final = 32
 
-# As plain numbers: a row is made for every group in every sync group.
+# As plain numbers: a row is made for every group in every sync round.
 _PRESENT: Final = int(RowFlag.PRESENT)
 _HARD_STATE_SUSPECT: Final = int(RowFlag.HARD_STATE_SUSPECT)
 _TAIL_UNKNOWN: Final = int(RowFlag.TAIL_UNKNOWN)
@@ -64,7 +64,7 @@ class EntryIndex:
         "tail_unknown",
     )
 
-    def __init__(self, group: GroupId) -> None:
+    def __init__(self, group: RaftGroupId) -> None:
         self.group: Final = group
         self.clear()
 

@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Set
 
-    from angarium.ids import GroupId
+    from angarium.ids import RaftGroupId
 
-_NOBODY: Final[Set[GroupId]] = frozenset()
+_NOBODY: Final[Set[RaftGroupId]] = frozenset()
 
 
 class Pins:
     """For every group the oldest file with a live entry of it, as far as that is durable."""
 
     def __init__(self) -> None:
-        self._sequences: dict[GroupId, int] = {}
-        self._groups: dict[int, set[GroupId]] = {}
+        self._sequences: dict[RaftGroupId, int] = {}
+        self._groups: dict[int, set[RaftGroupId]] = {}
 
-    def at(self, sequence: int) -> Set[GroupId]:
+    def at(self, sequence: int) -> Set[RaftGroupId]:
         """Return the groups whose oldest live entry lies in the file `sequence`."""
         return self._groups.get(sequence, _NOBODY)
 
-    def move(self, group: GroupId, sequence: int | None) -> None:
+    def move(self, group: RaftGroupId, sequence: int | None) -> None:
         """Record that `group` needs `sequence` and what is newer; None if it needs nothing."""
         before = self._sequences.get(group)
         if before == sequence:

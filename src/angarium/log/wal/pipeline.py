@@ -1,6 +1,6 @@
-"""Sync groups on their way to the disk: placed in order, written one by one, published.
+"""Sync rounds on their way to the disk: placed in order, written one by one, published.
 
-Every sync group carries a *mark*: the position up to which bytes had been synced before it was
+Every sync round carries a *mark*: the position up to which bytes had been synced before it was
 written. Because the one before it was, that is where it begins itself, unless a bare mark lies
 in between, which is written without a sync.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from angarium.log.wal.writer import FrameBuffer, Touch
 
 
-class SyncGroup:
+class SyncRound:
     """What one write and one datasync cover. Made by `seal`; an owner only passes it on."""
 
     __slots__ = ("buffers", "file", "is_written", "position", "previous", "touches")
@@ -40,7 +40,7 @@ class SyncGroup:
         position: int,
         buffers: list[Buffer],
         touches: list[Touch],
-        previous: SyncGroup | None,
+        previous: SyncRound | None,
     ) -> None:
         self.previous = previous
         """The one that has to be written before it."""
@@ -62,22 +62,22 @@ class Pipeline:
 
     def __init__(self, files: WalFiles) -> None:
         self._files: Final = files
-        self._in_flight: deque[SyncGroup] = deque()
+        self._in_flight: deque[SyncRound] = deque()
         """Sealed, and not published yet."""
-        self._last_sealed: SyncGroup | None = None
+        self._last_sealed: SyncRound | None = None
         self._bare_mark: int | None = None
         """Where an unsynced bare mark lies, while it is the last thing in the file."""
         self._has_unmarked = files.current is not None
-        """A published sync group waits for the mark of a next one."""
+        """A published sync round waits for the mark of a next one."""
         self.durable_sequence = files.last_sequence
-        """The file of the newest published sync group."""
+        """The file of the newest published sync round."""
         current = files.current
         self.opened_end = place(
             files.last_sequence, files.last_end if current is None else current.end
         )
         """Where the log ended when it was opened: file and position, as one number."""
         self.durable_end = 0
-        """Where the last sync group ends that this process has synced; 0 before the first one."""
+        """Where the last sync round ends that this process has synced; 0 before the first one."""
         self.failure: StorageError | None = None
         """Why nothing more is taken: closed, or dead."""
 
@@ -90,7 +90,7 @@ class Pipeline:
         self.failure = SyncFailed(f"the write-ahead log is dead, restart the node: {error!s}")
         self.failure.__cause__ = error
 
-    def seal(self, buffer: FrameBuffer, table: Callable[[], bytes]) -> SyncGroup:
+    def seal(self, buffer: FrameBuffer, table: Callable[[], bytes]) -> SyncRound:
         """Give what is buffered its place in a file."""
         file = self._files.current
         header = b""
@@ -108,7 +108,7 @@ class Pipeline:
         )
         if header:
             buffers.insert(0, header)
-        group = SyncGroup(
+        group = SyncRound(
             file=file,
             position=write_position,
             buffers=buffers,
@@ -126,7 +126,7 @@ class Pipeline:
             return self._bare_mark
         return self._files.last_end if self._files.current is None else self._files.current.end
 
-    def write(self, group: SyncGroup) -> None:
+    def write(self, group: SyncRound) -> None:
         """Put `group` on disk and sync it; the only part that may run in another thread."""
         self.check_alive()
         assert group.previous is None or group.previous.is_written, "groups are written in order"
@@ -144,10 +144,10 @@ class Pipeline:
         group.previous = None
         group.is_written = True
 
-    def publish(self, group: SyncGroup) -> None:
+    def publish(self, group: SyncRound) -> None:
         """Take note that `group` is durable."""
         assert group.is_written, "publish comes after write"
-        assert group is self._in_flight[0], "sync groups are published in order"
+        assert group is self._in_flight[0], "sync rounds are published in order"
         self._in_flight.popleft()
         self.durable_sequence = group.file.sequence
         self.durable_end = place(group.file.sequence, group.position + group.size)
@@ -180,7 +180,7 @@ class Pipeline:
 
     def close(self) -> None:
         """Leave a durable mark behind, and take no more."""
-        assert not self._in_flight, "a sync group is still being written"
+        assert not self._in_flight, "a sync round is still being written"
         self.mark()
         if self._files.current is not None:
             self._files.current.file.datasync()

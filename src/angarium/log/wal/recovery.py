@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from angarium.errors import StorageError
-from angarium.ids import GroupId, Index, Term
+from angarium.ids import Index, RaftGroupId, Term
 from angarium.log.disk import SECTOR_BYTES
 from angarium.log.wal.files import FOLDER, WalFile, WalFiles, log_name, log_sequences
 from angarium.log.wal.format import (
@@ -55,7 +55,7 @@ class _Found:
         return self.size < made or self.size % PAGE_BYTES != 0
 
 
-def recover(files: WalFiles) -> tuple[dict[GroupId, GroupLog], Recovered]:
+def recover(files: WalFiles) -> tuple[dict[RaftGroupId, GroupLog], Recovered]:
     """Read everything, and leave `files` ready to be appended to."""
     found = _find(files)
     replay = Replay(lambda group: GroupLog(group, files))
@@ -84,7 +84,7 @@ def settle(log: GroupLog) -> None:
     log.damaged = log.damage()
 
 
-def recovered_groups(logs: Iterable[GroupLog]) -> dict[GroupId, RecoveredGroup]:
+def recovered_groups(logs: Iterable[GroupLog]) -> dict[RaftGroupId, RecoveredGroup]:
     """Return what there is to say about each group."""
     return {log.group: _recovered_group(log) for log in logs}
 
@@ -116,7 +116,7 @@ def _find(files: WalFiles) -> list[_Found]:
 
 
 def _is_begun(files: WalFiles, last: _Found) -> bool:
-    """Tell whether the last file has, or may have lost, a first sync group."""
+    """Tell whether the last file has, or may have lost, a first sync round."""
     if last.is_cut or last.is_misplaced:
         return True
     scan = _scan(files, last, known_end=None)
@@ -177,7 +177,7 @@ def _replay_file(
 
 
 def _continue_after(files: WalFiles, last: _Found, scan: FileScan | None) -> None:
-    """Decide where the next sync group goes: after the last one, if only zeros follow it."""
+    """Decide where the next sync round goes: after the last one, if only zeros follow it."""
     assert scan is not None
     # What an earlier process wrote may still be on its way to the disk. From here on it counts as
     # synced, so it has to be.

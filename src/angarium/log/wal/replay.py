@@ -1,6 +1,6 @@
-"""Rebuilding every group's log from sync groups, in the order in which they were written.
+"""Rebuilding every group's log from sync rounds, in the order in which they were written.
 
-Frames of a whole sync group are simply applied. Where one is damaged, its directory tells which
+Frames of a whole sync round are simply applied. Where one is damaged, its directory tells which
 Raft groups lost which frames, and only those are affected; where the directory is unreadable too,
 every group may be. Whatever comes later puts things right again where it can: an entry that
 supersedes a lost one, a newer hard state, a compaction, the table at the start of the next file.
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from angarium.ids import GroupId, Index, ReplicaId, Term
+from angarium.ids import Index, RaftGroupId, ReplicaId, Term
 from angarium.log.wal.format import (
     FRAME_HEADER_BYTES,
     VOTE,
@@ -38,17 +38,17 @@ _REPAIR: Final = int(FrameFlag.REPAIR)
 
 
 class Replay:
-    """The state of all groups, sync group by sync group."""
+    """The state of all groups, sync round by sync round."""
 
-    def __init__(self, new_log: Callable[[GroupId], GroupLog]) -> None:
+    def __init__(self, new_log: Callable[[RaftGroupId], GroupLog]) -> None:
         self._new_log: Final = new_log
-        self.logs: dict[GroupId, GroupLog] = {}
+        self.logs: dict[RaftGroupId, GroupLog] = {}
         self.unknown_groups = False
         """Groups may have been added in a part that cannot be read."""
         self._is_begun = False
 
     def apply(self, scanned: ScannedGroup, content: bytes, sequence: int) -> None:
-        """Apply one sync group of the file `sequence`."""
+        """Apply one sync round of the file `sequence`."""
         lost = self._lost(scanned, content) if scanned.is_damaged else []
         for contents, seen in lost:
             self._before_loss(contents, seen)
@@ -77,7 +77,7 @@ class Replay:
     # --- frames -----------------------------------------------------------------------------
 
     def _apply_entry(self, frame: Frame, base: int) -> None:
-        log = self.logs.get(GroupId(frame.group)) or self._unheard_of(frame.group)
+        log = self.logs.get(RaftGroupId(frame.group)) or self._unheard_of(frame.group)
         index = frame.entry_index
         if index <= log.snapshot_index:
             return
@@ -91,7 +91,7 @@ class Replay:
             log.spoil(index)
 
     def _apply_other(self, frame: Frame, content: bytes) -> None:
-        group = GroupId(frame.group)
+        group = RaftGroupId(frame.group)
         match frame.kind:
             case FrameKind.HARD_STATE:
                 log = self.logs.get(group) or self._unheard_of(frame.group)
@@ -109,7 +109,7 @@ class Replay:
 
     def _unheard_of(self, group: int) -> GroupLog:
         """Return a log for a group whose beginning is lost; nothing about it is certain."""
-        log = self.logs[GroupId(group)] = self._new_log(GroupId(group))
+        log = self.logs[RaftGroupId(group)] = self._new_log(RaftGroupId(group))
         log.suspect()
         return log
 
@@ -124,9 +124,9 @@ class Replay:
         for group in [group for group in self.logs if group not in listed]:
             del self.logs[group]
         for row in rows:
-            log = self.logs.get(GroupId(row.group))
+            log = self.logs.get(RaftGroupId(row.group))
             if log is None:
-                log = self.logs[GroupId(row.group)] = self._new_log(GroupId(row.group))
+                log = self.logs[RaftGroupId(row.group)] = self._new_log(RaftGroupId(row.group))
             _reconcile(log, row)
         self.unknown_groups = False
         return True
@@ -160,7 +160,7 @@ class Replay:
         ]
 
     def _before_loss(self, contents: Contents, seen: _Seen) -> None:
-        log = self.logs.get(GroupId(contents.group)) or self._unheard_of(contents.group)
+        log = self.logs.get(RaftGroupId(contents.group)) or self._unheard_of(contents.group)
         if seen["lifecycle"] != contents.lifecycle:
             log.suspect()
         elif not contents.is_straight:
@@ -169,7 +169,7 @@ class Replay:
             log.rewind(max(contents.lowest_index, log.snapshot_index + 1))
 
     def _after_loss(self, contents: Contents, seen: _Seen) -> None:
-        log = self.logs.get(GroupId(contents.group)) or self._unheard_of(contents.group)
+        log = self.logs.get(RaftGroupId(contents.group)) or self._unheard_of(contents.group)
         if seen["lifecycle"] != contents.lifecycle:
             log.suspect()
         if seen["hard_state"] != contents.hard_states:

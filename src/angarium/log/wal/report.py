@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from angarium.ids import GroupId, Index, Term
+    from angarium.ids import Index, RaftGroupId, Term
     from angarium.raft.messages import HardState
 
 
@@ -49,7 +49,7 @@ class RecoveredGroup:
 class Recovered:
     """What was found at the opening of the log."""
 
-    groups: Mapping[GroupId, RecoveredGroup]
+    groups: Mapping[RaftGroupId, RecoveredGroup]
 
     unknown_groups: bool
     """True if damage may have hidden whole groups. Whoever finds traces elsewhere of a group that
@@ -59,5 +59,5 @@ class Recovered:
     """The log had been closed; its payloads are verified when they are read, not now."""
 
     cut_bytes: int
-    """Length of a sync group at the end that was never completely written, and is dropped. Its
+    """Length of a sync round at the end that was never completely written, and is dropped. Its
     sync never returned, so nobody was told that it was there."""

@@ -1,4 +1,4 @@
-"""Reading one file of the log back: which sync groups are whole, damaged, or never arrived.
+"""Reading one file of the log back: which sync rounds are whole, damaged, or never arrived.
 
 The decision this module exists for: bytes below a mark had been synced, so whatever is wrong with
 them is damage. Above the highest mark lies at most what one unfinished sync was writing. Sectors
@@ -57,7 +57,7 @@ class Frame(NamedTuple):
 
 @dataclass(slots=True)
 class ScannedGroup:
-    """A sync group, as far as it can be read."""
+    """A sync round, as far as it can be read."""
 
     header: GroupHeader | None
     frames: list[Frame] = field(default_factory=list)
@@ -67,7 +67,7 @@ class ScannedGroup:
 
 
 class FileScan:
-    """Walks over the sync groups of one file."""
+    """Walks over the sync rounds of one file."""
 
     def __init__(
         self, content: bytes, *, file_seed: int, frame_seed: int, known_end: int | None

@@ -3,7 +3,7 @@
 What it guarantees:
 
 - What `synced` has published survives a power cut, with everything that was appended before it.
-- After any crash, power cuts included, the log opens and holds every published sync group; of
+- After any crash, power cuts included, the log opens and holds every published sync round; of
   one that was being written it holds all or nothing.
 - Damage to stored bytes is never passed over: each group says what it has lost, or may have
   (`RecoveredGroup.damage`), and a read verifies what it returns.
@@ -38,14 +38,14 @@ from angarium.log.wal.format import (
 )
 from angarium.log.wal.group_log import GroupLog
 from angarium.log.wal.pins import Pins
-from angarium.log.wal.pipeline import Pipeline, SyncGroup
+from angarium.log.wal.pipeline import Pipeline, SyncRound
 from angarium.log.wal.recovery import recover
 from angarium.log.wal.writer import FrameBuffer, Touch, table_bytes, table_frame
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from angarium.ids import GroupId, Incarnation, Index, Term
+    from angarium.ids import Incarnation, Index, RaftGroupId, Term
     from angarium.log.disk import Disk
     from angarium.log.wal.report import Recovered
     from angarium.raft.messages import Entry, HardState
@@ -57,7 +57,7 @@ class Wal:
     def __init__(
         self,
         files: WalFiles,
-        logs: dict[GroupId, GroupLog],
+        logs: dict[RaftGroupId, GroupLog],
         *,
         recovered: Recovered,
         config: WalConfig,
@@ -96,18 +96,18 @@ class Wal:
     # --- groups -----------------------------------------------------------------------------
 
     @property
-    def groups(self) -> list[GroupId]:
+    def groups(self) -> list[RaftGroupId]:
         """The groups that have a log here."""
         return list(self._logs)
 
-    def log(self, group: GroupId) -> GroupLog:
+    def log(self, group: RaftGroupId) -> GroupLog:
         """Return the log of `group`, as Raft reads it; it stays current."""
         log = self._logs.get(group)
         if log is None:
             raise NotFound(f"group {group} has no log here")
         return log
 
-    def add_group(self, group: GroupId) -> GroupLog:
+    def add_group(self, group: RaftGroupId) -> GroupLog:
         """Begin the log of a new group; it exists for good once this is synced."""
         self._check_alive()
         if group in self._logs:
@@ -119,7 +119,7 @@ class Wal:
         self._buffer.add_frame(small_frame(self._seed, FrameKind.ADDED, group=group))
         return log
 
-    def remove_group(self, group: GroupId) -> None:
+    def remove_group(self, group: RaftGroupId) -> None:
         """End the log of a group, with all that is in it."""
         self._check_alive()
         log = self.log(group)
@@ -132,7 +132,7 @@ class Wal:
         log.clear()
         del self._logs[group]
 
-    def reset_group(self, group: GroupId) -> GroupLog:
+    def reset_group(self, group: RaftGroupId) -> GroupLog:
         """Give up a group's log, damage included, and begin an empty one.
 
         Only for a replica that takes a new identity: the old one's promises go with its log.
@@ -144,7 +144,7 @@ class Wal:
 
     def append(
         self,
-        group: GroupId,
+        group: RaftGroupId,
         entries: Sequence[Entry] = (),
         hard_state: HardState | None = None,
         *,
@@ -214,7 +214,7 @@ class Wal:
         )
         self._buffer.add_frame(frame)
 
-    def compact(self, group: GroupId, index: Index, term: Term) -> None:
+    def compact(self, group: RaftGroupId, index: Index, term: Term) -> None:
         """Buffer that a durable snapshot stands for every entry of `group` up to `index`.
 
         If the log has another entry there, or ends below it, all of its entries go: the snapshot
@@ -241,7 +241,7 @@ class Wal:
         log.compact(index, term, discard=discard)
         self._buffer.add_frame(frame)
 
-    def repair(self, group: GroupId, entries: Sequence[Entry]) -> None:
+    def repair(self, group: RaftGroupId, entries: Sequence[Entry]) -> None:
         """Buffer entries, fetched from peers, in the place of damaged ones.
 
         They must be committed, and lie within the damaged range. What is intact behind them stays.
@@ -288,8 +288,8 @@ class Wal:
 
     # --- the three phases -------------------------------------------------------------------
 
-    def seal(self) -> SyncGroup | None:
-        """Take what is buffered as the next sync group; None if nothing is."""
+    def seal(self) -> SyncRound | None:
+        """Take what is buffered as the next sync round; None if nothing is."""
         self._check_alive()
         buffer = self._buffer
         if not buffer.touches:
@@ -301,15 +301,15 @@ class Wal:
         self._granted = 0
         return group
 
-    def write(self, group: SyncGroup) -> None:
-        """Put a sync group on disk, durably. Blocks, and may run in a thread of its own.
+    def write(self, group: SyncRound) -> None:
+        """Put a sync round on disk, durably. Blocks, and may run in a thread of its own.
 
         Raises `SyncFailed`, after which the log is dead: nobody knows what the disk has.
         """
         self._pipeline.write(group)
 
-    def synced(self, group: SyncGroup) -> None:
-        """Publish a sync group that was written: it counts as durable from here on."""
+    def synced(self, group: SyncRound) -> None:
+        """Publish a sync round that was written: it counts as durable from here on."""
         self._check_alive()
         self._pipeline.publish(group)
         for touch in group.touches:
@@ -327,7 +327,7 @@ class Wal:
     def mark(self) -> bool:
         """Record that everything so far is synced, without a sync; False if there is no need.
 
-        A sync group is covered by the mark in the next one. Until then damage to it that looks
+        A sync round is covered by the mark in the next one. Until then damage to it that looks
         like a torn write would pass for one. An owner that has been idle for some ten milliseconds
         calls this once, so that the window does not stay open while nothing is written.
         """
@@ -369,7 +369,7 @@ class Wal:
     def release(self) -> int:
         """Delete the oldest files that no group needs any more; return how many were deleted.
 
-        A file goes when no entry in it is live and the sync group that begins the next file,
+        A file goes when no entry in it is live and the sync round that begins the next file,
         which repeats everything else, is durable.
         """
         self._check_alive()
@@ -383,7 +383,7 @@ class Wal:
             self._files.prepare()
         return count
 
-    def pinning_groups(self) -> list[GroupId]:
+    def pinning_groups(self) -> list[RaftGroupId]:
         """Return the groups whose entries keep the oldest file; compact them, and it can go.
 
         Empty if the oldest file is the one being written.

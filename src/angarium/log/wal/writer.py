@@ -1,4 +1,4 @@
-"""From entries to a sync group: the buffer that appends fill and `seal` empties.
+"""From entries to a sync round: the buffer that appends fill and `seal` empties.
 
 Entry data is never copied, unless it is so short that naming it to the system would cost more.
 """
@@ -31,7 +31,7 @@ from angarium.raft.config import ENTRY_OVERHEAD_BYTES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from angarium.ids import Buffer, GroupId
+    from angarium.ids import Buffer, RaftGroupId
     from angarium.log.wal.files import WalFile
     from angarium.log.wal.group_log import GroupLog
     from angarium.raft.messages import Entry
@@ -43,9 +43,9 @@ _ENTRY: Final = int(FrameKind.ENTRY)
 
 
 class Touch:
-    """What one Raft group has in the buffer, and then in a sync group."""
+    """What one Raft group has in the buffer, and then in a sync round."""
 
-    # Defaults of the class, because one is made for every group in every sync group, and most
+    # Defaults of the class, because one is made for every group in every sync round, and most
     # of them never change.
     lowest = 0
     entries = 0
@@ -108,11 +108,11 @@ class FramedEntries(NamedTuple):
 
 
 class FrameBuffer:
-    """Frames that wait for the next sync group."""
+    """Frames that wait for the next sync round."""
 
     def __init__(self, seed: int) -> None:
         self._seed: Final = seed
-        self.touches: dict[GroupId, Touch] = {}
+        self.touches: dict[RaftGroupId, Touch] = {}
         self.pieces: list[Buffer] = []
         self.size = 0
         self.frames = 0
@@ -129,7 +129,7 @@ class FrameBuffer:
         log.row_bytes = None
         return touch
 
-    def framed(self, group: GroupId, entries: Sequence[Entry], flags: int = 0) -> FramedEntries:
+    def framed(self, group: RaftGroupId, entries: Sequence[Entry], flags: int = 0) -> FramedEntries:
         """Return `entries` as frames that would follow the buffer's last; nothing changes yet."""
         seed, pack = self._seed, FRAME_BODY.pack
         pieces: list[Buffer] = []
@@ -167,14 +167,14 @@ class FrameBuffer:
         self.size += len(frame)
 
     def group_bytes(self, more: int, touched: int) -> int:
-        """Return how long the sync group becomes with `more` bytes of frames."""
+        """Return how long the sync round becomes with `more` bytes of frames."""
         directory = FRAME_HEADER_BYTES + CONTENTS.size * (len(self.touches) + touched)
         return GROUP_HEADER_BYTES + directory + self.size + more + END_BYTES
 
     def sealed(
         self, *, file: WalFile, position: int, mark: int, flags: int, table: bytes
     ) -> tuple[list[Buffer], int]:
-        """Return the bytes of the sync group at `position`, and give every entry its place."""
+        """Return the bytes of the sync round at `position`, and give every entry its place."""
         contents = [touch.contents() for touch in self.touches.values()]
         directory = directory_frame(self._seed, b"".join(contents))
         base = position + GROUP_HEADER_BYTES + len(directory)
@@ -197,7 +197,7 @@ class FrameBuffer:
         return [header + directory, *self.pieces, last + END_MARK], end
 
     def _settle(self, base: int) -> None:
-        """Give entries their places, now that the sync group has one."""
+        """Give entries their places, now that the sync round has one."""
         for touch in self.touches.values():
             log = touch.log
             log.touch = None

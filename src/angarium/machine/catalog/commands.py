@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from angarium.ids import Epoch, GroupId, Incarnation, Micros, NodeId, TopicId
+from angarium.ids import Epoch, Incarnation, Micros, NodeId, RaftGroupId, TopicId
 from angarium.machine.catalog.values import Labels, TopicSettings
 from angarium.machine.forms import Forms
 
@@ -54,7 +54,7 @@ class NodeRegister(_Command, frozen=True, kw_only=True, array_like=True):
     labels: Labels = Labels()
     level_min: int = 1
     level_max: int = 1
-    renewed: tuple[tuple[GroupId, Incarnation], ...] | None = None
+    renewed: tuple[tuple[RaftGroupId, Incarnation], ...] | None = None
     """As in `Node`. Nothing is said about it by who only tells where it is."""
 
 
@@ -98,7 +98,7 @@ class TopicDelete(_Command, frozen=True, kw_only=True, array_like=True):
 class Reassign(_Command, frozen=True, kw_only=True, array_like=True):
     """Move a partition: to `replicas`, or to wherever is best without `leaving`."""
 
-    group: GroupId
+    group: RaftGroupId
     replicas: tuple[NodeId, ...] = ()
     leaving: tuple[NodeId, ...] = ()
 
@@ -106,7 +106,7 @@ class Reassign(_Command, frozen=True, kw_only=True, array_like=True):
 class Reassigned(_Command, frozen=True, kw_only=True, array_like=True):
     """The partition has arrived: its Raft group has exactly these voters."""
 
-    group: GroupId
+    group: RaftGroupId
     replicas: tuple[NodeId, ...]
 
 

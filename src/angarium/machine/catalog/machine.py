@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from angarium.batch import TIME_MAX
 from angarium.errors import AlreadyExists, InvalidArgument, InvalidCommand, PreconditionFailed
-from angarium.ids import Epoch, GroupId, Index, Micros, NodeId, ProducerId, Term, TopicId
+from angarium.ids import Epoch, Index, Micros, NodeId, ProducerId, RaftGroupId, Term, TopicId
 from angarium.machine.catalog import commands
 from angarium.machine.catalog.commands import CatalogCommand, decode
 from angarium.machine.catalog.nodes import Nodes
@@ -246,8 +246,8 @@ def _nodes_touched(command: CatalogCommand, outcome: CatalogOutcome) -> tuple[No
 
 
 def _groups_touched(
-    command: CatalogCommand, outcome: CatalogOutcome, before: tuple[GroupId, ...]
-) -> tuple[GroupId, ...]:
+    command: CatalogCommand, outcome: CatalogOutcome, before: tuple[RaftGroupId, ...]
+) -> tuple[RaftGroupId, ...]:
     if isinstance(outcome, TopicMade):
         return () if outcome.repeated else outcome.groups
     if isinstance(outcome, Moving):

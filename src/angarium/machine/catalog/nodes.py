@@ -12,7 +12,7 @@ from angarium.machine.catalog.values import LevelRaised, Node, NodeRegistered
 from angarium.machine.outcomes import Done, Refused, limited, refused
 
 if TYPE_CHECKING:
-    from angarium.ids import GroupId, Incarnation
+    from angarium.ids import Incarnation, RaftGroupId
     from angarium.machine.catalog.commands import LevelRaise, NodeDrain, NodeRegister, NodeRemove
     from angarium.machine.catalog.placement import Loads
 
@@ -142,7 +142,9 @@ class Nodes:
         return None
 
 
-def _renewed(command: NodeRegister, old: Node | None) -> tuple[tuple[GroupId, Incarnation], ...]:
+def _renewed(
+    command: NodeRegister, old: Node | None
+) -> tuple[tuple[RaftGroupId, Incarnation], ...]:
     if command.renewed is not None:
         return command.renewed
     # With another disk it is somebody else in every group.

@@ -13,7 +13,7 @@ from angarium.machine.fingerprint import affinity
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from angarium.ids import GroupId, NodeId
+    from angarium.ids import NodeId, RaftGroupId
     from angarium.machine.catalog.values import Node, Partition
 
 
@@ -40,7 +40,7 @@ def place(
     nodes: Sequence[Node],
     count: int,
     *,
-    group: GroupId,
+    group: RaftGroupId,
     home: str,
     loads: Loads,
     keep: Sequence[NodeId] = (),
@@ -85,7 +85,7 @@ def _kept(nodes: Sequence[Node], keep: Sequence[NodeId]) -> list[Node]:
 
 
 def _choose(
-    chosen: list[Node], nodes: Sequence[Node], count: int, *, group: GroupId, loads: Loads
+    chosen: list[Node], nodes: Sequence[Node], count: int, *, group: RaftGroupId, loads: Loads
 ) -> None:
     """Add the best of `nodes` to `chosen`, one by one, until there are `count` or none is left."""
 

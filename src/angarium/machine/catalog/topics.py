@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from angarium.errors import AlreadyExists, InvalidArgument, NotFound, PreconditionFailed
-from angarium.ids import GroupId, NodeId, TopicId
+from angarium.ids import NodeId, RaftGroupId, TopicId
 from angarium.machine.catalog.placement import Loads, host_of, place
 from angarium.machine.catalog.values import Moving, Partition, Topic, TopicMade, TopicSettings
 from angarium.machine.outcomes import Done, Refused, limited, oversized, refused
@@ -69,7 +69,7 @@ class Topics:
     def __init__(self) -> None:
         self.by_id: dict[TopicId, Topic] = {}
         self.by_name: dict[str, TopicId] = {}
-        self.partitions: dict[GroupId, Partition] = {}
+        self.partitions: dict[RaftGroupId, Partition] = {}
         self.next_topic = 1
         self.next_group = 1
         self.loads = Loads()
@@ -202,10 +202,10 @@ class Topics:
         first: int,
         past: int,
         nodes: Sequence[Node],
-    ) -> tuple[GroupId, ...]:
+    ) -> tuple[RaftGroupId, ...]:
         groups = []
         for number in range(first, past):
-            group = GroupId(self.next_group)
+            group = RaftGroupId(self.next_group)
             self.next_group += 1
             replicas = place(
                 nodes,

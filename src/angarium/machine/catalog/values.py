@@ -9,12 +9,12 @@ import msgspec
 
 from angarium.ids import (
     Epoch,
-    GroupId,
     Incarnation,
     Index,
     Micros,
     NodeId,
     ProducerId,
+    RaftGroupId,
     ReplicaId,
     TopicId,
     replica_id,
@@ -47,10 +47,10 @@ class Node(msgspec.Struct, frozen=True, array_like=True):
     """The feature levels it can work at."""
     draining: bool = False
     """It gets no new replicas, and those it has are to be moved away."""
-    renewed: tuple[tuple[GroupId, Incarnation], ...] = ()
+    renewed: tuple[tuple[RaftGroupId, Incarnation], ...] = ()
     """Groups whose replica was lost to damage there, and under which incarnation it came back."""
 
-    def replica_in(self, group: GroupId) -> ReplicaId:
+    def replica_in(self, group: RaftGroupId) -> ReplicaId:
         """Return who this node is in a group."""
         for known, incarnation in self.renewed:
             if known == group:
@@ -92,7 +92,7 @@ class TopicSettings(msgspec.Struct, frozen=True, array_like=True):
 class Partition(msgspec.Struct, frozen=True, array_like=True):
     """One partition: a Raft group and where it lives."""
 
-    group: GroupId
+    group: RaftGroupId
     topic: TopicId
     number: int
     replicas: tuple[NodeId, ...]
@@ -110,7 +110,7 @@ class Topic(msgspec.Struct, frozen=True, array_like=True):
     id: TopicId
     name: str
     settings: TopicSettings
-    groups: tuple[GroupId, ...]
+    groups: tuple[RaftGroupId, ...]
     created_at: Micros
 
 
@@ -142,14 +142,14 @@ class TopicMade(msgspec.Struct, frozen=True, array_like=True, tag=3):
     """The topic is there; `repeated` when it was, in just this form."""
 
     topic: TopicId
-    groups: tuple[GroupId, ...]
+    groups: tuple[RaftGroupId, ...]
     repeated: bool = False
 
 
 class Moving(msgspec.Struct, frozen=True, array_like=True, tag=4):
     """The partition is on its way to these nodes."""
 
-    group: GroupId
+    group: RaftGroupId
     target: tuple[NodeId, ...]
 
 
@@ -202,7 +202,7 @@ class CatalogApplied(msgspec.Struct, frozen=True, kw_only=True):
     outcomes: tuple[CatalogOutcome, ...] = ()
     nodes: tuple[NodeId, ...] = ()
     """Nodes that were added, changed or removed."""
-    groups: tuple[GroupId, ...] = ()
+    groups: tuple[RaftGroupId, ...] = ()
     """Partitions that were added, moved or removed."""
     topics: tuple[TopicId, ...] = ()
     """Topics that were added, altered or removed."""

@@ -15,7 +15,7 @@ from angarium.service.groups.dead_letters import DeadLetters
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from angarium.ids import GroupId, Micros, NodeId
+    from angarium.ids import Micros, NodeId, RaftGroupId
     from angarium.lending.led_partition import LedPartition
     from angarium.lending.letters import Burial
     from angarium.machine.cursors import Group
@@ -57,7 +57,7 @@ class Hosting:
         return self._node.id
 
     @property
-    def replicas(self) -> Mapping[GroupId, PartitionReplica]:
+    def replicas(self) -> Mapping[RaftGroupId, PartitionReplica]:
         return self._node.replicas.here
 
     # --- time -----------------------------------------------------------------------------------
@@ -75,10 +75,10 @@ class Hosting:
 
     # --- the node -------------------------------------------------------------------------------
 
-    def place_of(self, topic: str, number: int) -> GroupId:
+    def place_of(self, topic: str, number: int) -> RaftGroupId:
         return self._node.catalog.partition(topic, number).group
 
-    def partition_of(self, place: GroupId) -> tuple[str, int] | None:
+    def partition_of(self, place: RaftGroupId) -> tuple[str, int] | None:
         catalog = self._node.catalog
         if not catalog.is_here:
             return None  # lost to damage; whoever leads then looks again

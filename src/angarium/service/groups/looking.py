@@ -24,7 +24,7 @@ from angarium.wire.operations.members import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from angarium.ids import GroupId
+    from angarium.ids import RaftGroupId
     from angarium.lending.host import GroupHost
     from angarium.machine.catalog import Partition
     from angarium.machine.cursors import Group
@@ -130,7 +130,7 @@ class Looking:
         header = GroupLookHeader(group, with_positions)
         peers = [one for one in self._node.peers.ids if self._node.peers.is_up(one)]
         answers = await asyncio.gather(*(self._ask(peer, header) for peer in peers))
-        best: dict[tuple[str, GroupId], GroupSeen] = {}
+        best: dict[tuple[str, RaftGroupId], GroupSeen] = {}
         for seen in (self.seen_here(header), *answers):
             for one in seen:
                 known = best.get((one.name, one.place))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from angarium.api import GroupConfig
     from angarium.errors import AngariumError
-    from angarium.ids import GroupId, NodeId
+    from angarium.ids import NodeId, RaftGroupId
     from angarium.kinds import GroupKind
     from angarium.lending.ports import Lending, Opening, Seat
     from angarium.service.groups.posts import Post
@@ -69,7 +69,7 @@ class Keeper(Protocol):
 class Part:
     """One partition of one consumer. Implements `Sink`."""
 
-    def __init__(self, keeper: Keeper, topic: str, partition: int, place: GroupId) -> None:
+    def __init__(self, keeper: Keeper, topic: str, partition: int, place: RaftGroupId) -> None:
         self.topic = topic
         self.partition = partition
         self.place = place

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         StageRequest,
         TransactionId,
     )
-    from angarium.ids import Buffer, Epoch, GroupId
+    from angarium.ids import Buffer, Epoch, RaftGroupId
     from angarium.machine.catalog import Partition
     from angarium.service.own_node import OwnNode
     from angarium.service.topics import TopicDesk
@@ -87,10 +87,10 @@ class TransactionDesk:
         # The home last: as long as it knows the name, what is left elsewhere can be resolved.
         await self._forget(full_name, [await self.homes.of(full_name)])
 
-    async def _groups_of(self, topics: tuple[str, ...]) -> list[GroupId]:
+    async def _groups_of(self, topics: tuple[str, ...]) -> list[RaftGroupId]:
         return [group for one in topics for group in (await self._topics.find(one)).groups]
 
-    async def _forget(self, full_name: str, groups: list[GroupId]) -> None:
+    async def _forget(self, full_name: str, groups: list[RaftGroupId]) -> None:
         steps = ask_all(Ask(group, SeriesDelete(name=full_name)) for group in groups)
         for answer in await self._follow(steps):
             if isinstance(answer.outcome, Refused):
@@ -166,7 +166,7 @@ class TransactionDesk:
             self.count("aborted")
         return Aborted(committed=ended.committed)
 
-    async def _finish(self, home: GroupId, named: Named) -> None:
+    async def _finish(self, home: RaftGroupId, named: Named) -> None:
         """Tell the home that a commit is carried out; if that fails it asks by itself."""
         try:
             await self._follow(procedure.finish(home, named))

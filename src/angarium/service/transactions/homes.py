@@ -16,7 +16,7 @@ from angarium.machine.catalog import TopicCreate
 from angarium.machine.fingerprint import home_partition
 
 if TYPE_CHECKING:
-    from angarium.ids import GroupId
+    from angarium.ids import RaftGroupId
     from angarium.machine.catalog import Topic
     from angarium.service.own_node import OwnNode
     from angarium.service.topics import TopicDesk
@@ -33,12 +33,12 @@ class Homes:
         self._node = node
         self._topics = topics
 
-    async def of(self, name: str) -> GroupId:
+    async def of(self, name: str) -> RaftGroupId:
         """Return the group that decides for the series `name`."""
         topic = self._known() or await self._made()
         return topic.groups[home_partition(name, len(topic.groups))]
 
-    def groups(self) -> tuple[GroupId, ...]:
+    def groups(self) -> tuple[RaftGroupId, ...]:
         """Return all homes, as far as this node knows; none before the first series."""
         topic = self._known()
         return () if topic is None else topic.groups

@@ -34,7 +34,7 @@ from angarium.wire.operations.transactions import Told, TransactAnswer, Transact
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from angarium.ids import GroupId, NodeId
+    from angarium.ids import NodeId, RaftGroupId
     from angarium.machine.commands import Transacting
     from angarium.replica.acks import Published
     from angarium.replica.partition_replica import PartitionReplica
@@ -52,7 +52,7 @@ class Participants:
 
     def __init__(self, node: OwnNode) -> None:
         self._node = node
-        self._settling: WeakValueDictionary[GroupId, asyncio.Lock] = WeakValueDictionary()
+        self._settling: WeakValueDictionary[RaftGroupId, asyncio.Lock] = WeakValueDictionary()
         """One at a time per partition: what is judged about settled records must still hold when
         the judged command is applied."""
 
@@ -69,7 +69,7 @@ class Participants:
                 return result
 
     async def _answers(self, asks: tuple[Ask, ...], deadline: float) -> tuple[Told, ...]:
-        by_group: defaultdict[GroupId, list[int]] = defaultdict(list)
+        by_group: defaultdict[RaftGroupId, list[int]] = defaultdict(list)
         for at, ask in enumerate(asks):
             by_group[ask.group].append(at)
         answered = await asyncio.gather(
@@ -86,7 +86,7 @@ class Participants:
         return tuple(found[at] for at in range(len(asks)))
 
     async def ask(
-        self, group: GroupId, commands: Sequence[Transacting], *, deadline: float
+        self, group: RaftGroupId, commands: Sequence[Transacting], *, deadline: float
     ) -> tuple[Told, ...]:
         """Return what the group's leader answers; a group that is gone refuses everything."""
         loop = asyncio.get_running_loop()
@@ -106,14 +106,14 @@ class Participants:
                 if not await tries.pause():
                     raise self._late(group, error) from None
 
-    def _late(self, group: GroupId, error: AngariumError | None = None) -> OutcomeUnknown:
+    def _late(self, group: RaftGroupId, error: AngariumError | None = None) -> OutcomeUnknown:
         why = "" if error is None else f": {error}"
         name = self._node.catalog.name_of(group)
         return OutcomeUnknown(f"{name} did not answer in time{why}")
 
     async def _ask_once(
         self,
-        group: GroupId,
+        group: RaftGroupId,
         commands: Sequence[Transacting],
         timeout_s: float,
         *,
@@ -148,7 +148,7 @@ class Participants:
 
     # --- as a leader --------------------------------------------------------------------------
 
-    async def serve(self, group: GroupId, commands: Sequence[Transacting]) -> tuple[Told, ...]:
+    async def serve(self, group: RaftGroupId, commands: Sequence[Transacting]) -> tuple[Told, ...]:
         """Put commands to this node's own replica; `NotLeader` if it does not lead."""
         replica = self._node.replicas.leading(group)
         if replica is None:

@@ -21,7 +21,7 @@ from angarium.errors import (
     TransactionAborted,
     TransactionPending,
 )
-from angarium.ids import Epoch, GroupId, Sequence
+from angarium.ids import Epoch, RaftGroupId, Sequence
 from angarium.machine.commands import Abort, Begin, Commit, Decide, Finish, Stage, Transacting
 from angarium.machine.decisions import Phase
 from angarium.machine.outcomes import Decided, Refused
@@ -47,7 +47,7 @@ FENCE: Final = "fence"
 class Ask(NamedTuple):
     """One command for the leader of one group."""
 
-    group: GroupId
+    group: RaftGroupId
     command: Transacting
 
 
@@ -72,7 +72,7 @@ class Ended(NamedTuple):
 
     committed: bool
     repeated: bool
-    places: dict[GroupId, Decided]
+    places: dict[RaftGroupId, Decided]
     unfinished: Named | None = None
     """Carried out, and the home has not heard of that yet: `finish` tells it."""
     newest: int = NOTHING_COMMITTED
@@ -109,9 +109,9 @@ def ask_all(asks: Iterable[Ask]) -> Procedure[tuple[Told, ...]]:
 
 
 def commit(
-    home: GroupId,
+    home: RaftGroupId,
     named: Named,
-    stages: tuple[tuple[GroupId, tuple[str, ...]], ...],
+    stages: tuple[tuple[RaftGroupId, tuple[str, ...]], ...],
     *,
     content: str = "",
 ) -> Procedure[Ended]:
@@ -123,7 +123,7 @@ def commit(
     if isinstance(outcome, Refused) and not is_ours:
         yield from _tidy(named, (group for group, _ in stages), outcome)
         _refuse(named, outcome, decision)
-    places: dict[GroupId, Decided] = {}
+    places: dict[RaftGroupId, Decided] = {}
     unfinished: Named | None = None
     if decision is not None and decision.phase is Phase.COMMITTED:
         # Nobody waits for the home to hear that it is done: the next question tells it, too.
@@ -143,14 +143,14 @@ def commit(
     return Ended(True, repeated, places, unfinished, decision.committed[0], decision.content)
 
 
-def abort(home: GroupId, named: Named, groups: Iterable[GroupId]) -> Procedure[Ended]:
+def abort(home: RaftGroupId, named: Named, groups: Iterable[RaftGroupId]) -> Procedure[Ended]:
     """Decide against a transaction, unless it has been decided; carry out whatever holds."""
     answer = yield from _at_home(home, Decide(**named, commit=False))
     outcome, decision = answer.outcome, answer.decision
     if isinstance(outcome, Refused) and outcome.code not in _NEVER_COMMITTED:
         _refuse(named, outcome, decision)
     if isinstance(outcome, Decided) and outcome.committed:
-        places: dict[GroupId, Decided] = {}
+        places: dict[RaftGroupId, Decided] = {}
         if decision is not None and decision.phase is Phase.COMMITTED:
             places = yield from carry_out(home, named["name"], decision)
         return Ended(True, True, places)
@@ -158,7 +158,7 @@ def abort(home: GroupId, named: Named, groups: Iterable[GroupId]) -> Procedure[E
     return Ended(False, isinstance(outcome, Decided) and outcome.repeated, {})
 
 
-def fence(home: GroupId, name: str, epoch: Epoch) -> Procedure[int]:
+def fence(home: RaftGroupId, name: str, epoch: Epoch) -> Procedure[int]:
     """End what older epochs left undecided, and return the newest sequence committed."""
     sequence = 0
     for _ in range(ROUNDS_MAX):
@@ -177,18 +177,18 @@ def fence(home: GroupId, name: str, epoch: Epoch) -> Procedure[int]:
     raise TransactionPending(f"{name} is being written by others at the same time")
 
 
-def finish(home: GroupId, named: Named) -> Procedure[None]:
+def finish(home: RaftGroupId, named: Named) -> Procedure[None]:
     """Let a name go on, now that every participant has carried its commit out."""
     yield (Ask(home, Finish(**named)),)
 
 
 def carry_out(
-    home: GroupId, name: str, decision: Decision, *, finishes: bool = True
-) -> Procedure[dict[GroupId, Decided]]:
+    home: RaftGroupId, name: str, decision: Decision, *, finishes: bool = True
+) -> Procedure[dict[RaftGroupId, Decided]]:
     """Have every participant publish what was decided, then let the name go on."""
     named = _named_in(name, decision)
-    waiting = {GroupId(group): stages for group, stages in decision.stages}
-    places: dict[GroupId, Decided] = {}
+    waiting = {RaftGroupId(group): stages for group, stages in decision.stages}
+    places: dict[RaftGroupId, Decided] = {}
     for _ in range(ROUNDS_MAX):
         asks = tuple(Ask(group, Commit(**named, stages=of)) for group, of in waiting.items())
         answers = yield asks
@@ -214,7 +214,7 @@ def _named_in(name: str, decision: Decision) -> Named:
 
 
 def _clear_way(
-    group: GroupId, named: Named, answer: Told, waiting: dict[GroupId, tuple[str, ...]]
+    group: RaftGroupId, named: Named, answer: Told, waiting: dict[RaftGroupId, tuple[str, ...]]
 ) -> Procedure[None]:
     """See to it that a participant which did not carry a commit out can do so next time."""
     outcome = answer.outcome
@@ -241,7 +241,7 @@ def _clear_way(
         raise_refused(outcome)
 
 
-def _at_home(home: GroupId, command: Begin | Decide) -> Procedure[Told]:
+def _at_home(home: RaftGroupId, command: Begin | Decide) -> Procedure[Told]:
     """Put a command to the home; what it has decided before is carried out first."""
     for _ in range(ROUNDS_MAX):
         (answer,) = yield (Ask(home, command),)
@@ -253,7 +253,7 @@ def _at_home(home: GroupId, command: Begin | Decide) -> Procedure[Told]:
     raise TransactionPending(f"{command.name} is being written by others at the same time")
 
 
-def _tidy(named: Named, groups: Iterable[GroupId], outcome: Refused) -> Procedure[None]:
+def _tidy(named: Named, groups: Iterable[RaftGroupId], outcome: Refused) -> Procedure[None]:
     """Drop what a transaction that can never be committed has staged."""
     if outcome.code in _NEVER_COMMITTED:
         yield tuple(Ask(group, Abort(**named)) for group in groups)
@@ -278,7 +278,7 @@ def raise_refused(refused: Refused) -> NoReturn:
 # --- a participant's view ------------------------------------------------------------------------
 
 
-def resolve(group: GroupId, name: str, attempt: Attempt) -> Procedure[None]:
+def resolve(group: RaftGroupId, name: str, attempt: Attempt) -> Procedure[None]:
     """End a transaction that is open in a partition, as its home says, or at once without one.
 
     To ask is to propose an abort: if nothing has been decided, that is the decision.
@@ -290,7 +290,7 @@ def resolve(group: GroupId, name: str, attempt: Attempt) -> Procedure[None]:
     }
     command: Commit | Abort = Abort(**named)
     if attempt.home is not None:
-        (answer,) = yield (Ask(GroupId(attempt.home), Decide(**named, commit=False)),)
+        (answer,) = yield (Ask(RaftGroupId(attempt.home), Decide(**named, commit=False)),)
         outcome, decision = answer.outcome, answer.decision
         if isinstance(outcome, Refused):
             raise_refused(outcome)
@@ -307,7 +307,7 @@ def resolve(group: GroupId, name: str, attempt: Attempt) -> Procedure[None]:
     yield (Ask(group, command),)
 
 
-def stage(group: GroupId, command: Stage) -> Procedure[Told]:
+def stage(group: RaftGroupId, command: Stage) -> Procedure[Told]:
     """Put something aside; what earlier transactions left in the way is ended first."""
     for _ in range(ROUNDS_MAX):
         (answer,) = yield (Ask(group, command),)
@@ -327,7 +327,7 @@ def stage(group: GroupId, command: Stage) -> Procedure[Told]:
     raise TransactionPending("the same records are settled by other transactions, too")
 
 
-def publish_sequenced(group: GroupId, named: Named, batches: bytes) -> Procedure[Decided]:
+def publish_sequenced(group: RaftGroupId, named: Named, batches: bytes) -> Procedure[Decided]:
     """Store batches under a producer's own number, decided by their partition alone."""
     asks = (
         Ask(group, Stage(**named, stage="sequenced", part=0, batches=batches)),
@@ -345,7 +345,7 @@ def publish_sequenced(group: GroupId, named: Named, batches: bytes) -> Procedure
     raise TransactionPending(f"{named['name']} is being written by others at the same time")
 
 
-def fence_partition(group: GroupId, name: str, epoch: Epoch) -> Procedure[int]:
+def fence_partition(group: RaftGroupId, name: str, epoch: Epoch) -> Procedure[int]:
     """Let nothing of an older epoch into a partition, and return the newest sequence there."""
     sequence = 0
     for _ in range(ROUNDS_MAX):
@@ -365,7 +365,7 @@ def fence_partition(group: GroupId, name: str, epoch: Epoch) -> Procedure[int]:
     raise TransactionPending(f"{name} is being written by others at the same time")
 
 
-def _give_up_older(group: GroupId, named: Named, staged: Told) -> Procedure[None]:
+def _give_up_older(group: RaftGroupId, named: Named, staged: Told) -> Procedure[None]:
     """Drop what a publish that broke off has left open, or raise why a stage was refused."""
     assert isinstance(staged.outcome, Refused)
     left = [one for one in staged.attempts if one.sequence != named["sequence"]]

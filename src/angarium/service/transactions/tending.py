@@ -15,7 +15,7 @@ from angarium.errors import AngariumError
 from angarium.service.transactions.procedure import carry_out, resolve
 
 if TYPE_CHECKING:
-    from angarium.ids import GroupId
+    from angarium.ids import RaftGroupId
     from angarium.replica.partition_replica import PartitionReplica
     from angarium.service.own_node import OwnNode
     from angarium.service.transactions.homes import Homes
@@ -38,7 +38,7 @@ class Tending:
         self._node = node
         self._homes = homes
         self._participants = participants
-        self._unfinished: dict[tuple[GroupId, str], tuple[int, int]] = {}
+        self._unfinished: dict[tuple[RaftGroupId, str], tuple[int, int]] = {}
         """Commits that were not carried out when this was looked at last."""
         self._taken = 0
 
@@ -63,7 +63,7 @@ class Tending:
             else:
                 await self._ask_about_overdue(group, replica)
 
-    async def _carry_out(self, home: GroupId, replica: PartitionReplica) -> None:
+    async def _carry_out(self, home: RaftGroupId, replica: PartitionReplica) -> None:
         decisions = replica.partition.machine.numbering.decisions
         unfinished = {
             (home, name): (one.epoch, one.sequence) for name, one in decisions.unfinished()
@@ -78,7 +78,7 @@ class Tending:
             if before.get(key) == at and decision is not None and self._has_room():
                 await self._see_through(carry_out(home, key[1], decision))
 
-    async def _ask_about_overdue(self, group: GroupId, replica: PartitionReplica) -> None:
+    async def _ask_about_overdue(self, group: RaftGroupId, replica: PartitionReplica) -> None:
         numbering = replica.partition.machine.numbering
         now = replica.partition.time(self._node.now())
         overdue = list(numbering.transactions.overdue(now, numbering.limits))

@@ -18,7 +18,7 @@ from angarium.wire.raft_codec import RAFT_OPERATION, packed_messages
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from angarium.ids import GroupId, ReplicaId
+    from angarium.ids import RaftGroupId, ReplicaId
     from angarium.log.identity import Identity
     from angarium.testing.cluster.processes import NodeProcess
     from angarium.wire import Connection
@@ -56,7 +56,7 @@ async def greet_as(there: NodeProcess, name: Identity) -> Connection:
 
 
 def forge(
-    stranger: Connection, there: NodeProcess, name: Identity, groups: Iterable[GroupId]
+    stranger: Connection, there: NodeProcess, name: Identity, groups: Iterable[RaftGroupId]
 ) -> None:
     """Say over a connection what would end terms and processes, if it were believed."""
     known = who_is(there)

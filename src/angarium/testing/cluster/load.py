@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Self
 
 from angarium.batch import Batch
-from angarium.ids import GroupId, Offset
+from angarium.ids import Offset, RaftGroupId
 from angarium.modes import DeliveryMode
 from angarium.testing.checkers import violations
 from angarium.testing.cluster.producers import Producer
@@ -76,7 +76,7 @@ class Load:
         self._cluster = cluster
         self._mode = mode
         # A history knows groups; which numbers they have is nobody's business outside the nodes.
-        self.groups = {partition: GroupId(partition + 1) for partition in range(partitions)}
+        self.groups = {partition: RaftGroupId(partition + 1) for partition in range(partitions)}
         self.producers = [
             self._producer(number, number % partitions, mode, pause_s)
             for number in range(producers)
@@ -192,7 +192,7 @@ class Load:
         self._note_ended_tenures(terms)
         return self._verdict()
 
-    async def _probe(self) -> dict[GroupId, int]:
+    async def _probe(self) -> dict[RaftGroupId, int]:
         """Have every partition acknowledge once more; return the terms they are in now."""
         terms = {}
         for partition, group in self.groups.items():
@@ -236,7 +236,7 @@ class Load:
                 FinalLog(node, self.groups[partition], start, end, tuple(records))
             )
 
-    def _note_ended_tenures(self, terms: dict[GroupId, int]) -> None:
+    def _note_ended_tenures(self, terms: dict[RaftGroupId, int]) -> None:
         # Who answered may have forwarded, so it is the term that names the leader: whoever led
         # in an earlier term than the present one has been lost or deposed.
         for one in self.history.publishes:
@@ -277,9 +277,9 @@ class Load:
             )
         ]
 
-    def _last_answers(self) -> dict[tuple[GroupId, int], int]:
+    def _last_answers(self) -> dict[tuple[RaftGroupId, int], int]:
         """Return, for each leader, when its last answer came: it was lost soon after."""
-        last: dict[tuple[GroupId, int], int] = {}
+        last: dict[tuple[RaftGroupId, int], int] = {}
         for one in self.history.publishes:
             if one.result is Result.OK and one.completed is not None:
                 key = (one.group, one.term)

@@ -20,7 +20,7 @@ from angarium.testing.history import Publish, Result
 
 if TYPE_CHECKING:
     from angarium.api import Ack
-    from angarium.ids import GroupId, NodeId, ProducerId
+    from angarium.ids import NodeId, ProducerId, RaftGroupId
     from angarium.testing.cluster.cluster import ProcessCluster
     from angarium.testing.history import History
 
@@ -42,7 +42,7 @@ class Producer:
         number: int,
         topic: str,
         partition: int,
-        group: GroupId,
+        group: RaftGroupId,
         mode: DeliveryMode,
         pause_s: float,
     ) -> None:

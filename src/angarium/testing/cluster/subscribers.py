@@ -17,7 +17,7 @@ from angarium.wire.operations import Delivered, Ended, Operation, Told, Want, Wa
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from angarium.ids import GroupId
+    from angarium.ids import RaftGroupId
     from angarium.testing.cluster.cluster import ProcessCluster
     from angarium.testing.history import History
     from angarium.wire import Frame, Stream
@@ -36,7 +36,7 @@ class Subscriber:
         history: History,
         *,
         topic: str,
-        groups: Mapping[int, GroupId],
+        groups: Mapping[int, RaftGroupId],
         seed: int,
         node: NodeId | None = None,
     ) -> None:
@@ -122,7 +122,7 @@ class HighWaterReader:
         history: History,
         *,
         topic: str,
-        groups: Mapping[int, GroupId],
+        groups: Mapping[int, RaftGroupId],
         seed: int,
     ) -> None:
         self._cluster = cluster

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from angarium.api import Ack
 from angarium.batch import Batch
 from angarium.errors import AngariumError
-from angarium.ids import GroupId, node_of
+from angarium.ids import RaftGroupId, node_of
 from angarium.lending.letters import PREFIX, Pause, Publish
 from angarium.machine.catalog import ProducerShare
 from angarium.machine.outcomes import Appended, Duplicate, Refused
@@ -148,7 +148,7 @@ def letter_value(batch: Batch) -> bytes:
     return ".".join(map(str, ("letter", *told))).encode()
 
 
-def _about(batch: Batch) -> tuple[GroupId, str, int, int]:
+def _about(batch: Batch) -> tuple[RaftGroupId, str, int, int]:
     """Return the partition, the group, the offset and the attempts that a letter tells of."""
     (record,) = batch
     told = {
@@ -156,5 +156,5 @@ def _about(batch: Batch) -> tuple[GroupId, str, int, int]:
         for name, value in record.headers
         if name.startswith(PREFIX)
     }
-    place = GroupId(int(told["partition"]))
+    place = RaftGroupId(int(told["partition"]))
     return place, told["group"], int(told["offset"]), int(told["attempts"])

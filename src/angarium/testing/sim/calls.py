@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable
 
-    from angarium.ids import GroupId, NodeId
+    from angarium.ids import NodeId, RaftGroupId
     from angarium.machine import Command, Outcome
     from angarium.testing.sim.world import World
     from angarium.wire.operations.transactions import Told
@@ -25,7 +25,7 @@ PATIENCE = 250 * MILLISECOND
 
 @dataclass(slots=True)
 class _Call:
-    group: GroupId
+    group: RaftGroupId
     command: Command
     attempts_left: int
     done: Callable[[Outcome | None], None]
@@ -40,13 +40,13 @@ class Caller:
         self._rng = rng
         self._number = 0
         self._call: _Call | None = None
-        self._leaders: dict[GroupId, NodeId] = {}
+        self._leaders: dict[RaftGroupId, NodeId] = {}
         self.told: Told | None = None
         """What the last answer said besides the outcome, if it was about a transaction."""
 
     def call(
         self,
-        group: GroupId,
+        group: RaftGroupId,
         command: Command,
         done: Callable[[Outcome | None], None],
         *,
@@ -98,7 +98,7 @@ class Caller:
         self._number += 1
         call.done(outcome)
 
-    def _suppose(self, group: GroupId, leader: NodeId | None) -> None:
+    def _suppose(self, group: RaftGroupId, leader: NodeId | None) -> None:
         if leader is None:
             self._leaders.pop(group, None)
         else:

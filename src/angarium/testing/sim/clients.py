@@ -25,7 +25,7 @@ from angarium.testing.sim.requests import (
 )
 
 if TYPE_CHECKING:
-    from angarium.ids import GroupId
+    from angarium.ids import RaftGroupId
     from angarium.replica.acks import Published
     from angarium.testing.sim.world import World
 
@@ -49,7 +49,7 @@ class Producer:
         self,
         world: World,
         number: int,
-        group: GroupId,
+        group: RaftGroupId,
         seed: int,
         *,
         window: int,
@@ -251,15 +251,15 @@ class Reader:
         self.active = True
         self._request = 0
         self._pending: dict[int, tuple[Any, int]] = {}
-        self._next: dict[GroupId, int] = {}
-        self._leaders: dict[GroupId, NodeId] = {}
+        self._next: dict[RaftGroupId, int] = {}
+        self._leaders: dict[RaftGroupId, NodeId] = {}
         """Who has last known where a log ends."""
 
     def start(self) -> None:
         """Begin to read."""
         self.world.scheduler.after(self.rng.randrange(40 * MILLISECOND), self._ask)
 
-    def fetch_from(self, node: NodeId, group: GroupId, offset: Offset) -> None:
+    def fetch_from(self, node: NodeId, group: RaftGroupId, offset: Offset) -> None:
         """Ask one node for records, as a script says."""
         self._request += 1
         self._send(node, FetchRequest(self.name, self._request, group, offset, 2_000))

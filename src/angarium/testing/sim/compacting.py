@@ -21,7 +21,7 @@ from angarium.testing.sim.clock import MILLISECOND, SECOND
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from angarium.ids import GroupId
+    from angarium.ids import RaftGroupId
     from angarium.machine import Outcome
     from angarium.testing.history import History
     from angarium.testing.sim.requests import PublishReply
@@ -43,7 +43,7 @@ class Compacting:
         self.name = "compacting"
         self.active = True
         self.in_flight = 0
-        self.until: dict[GroupId, int] = {}
+        self.until: dict[RaftGroupId, int] = {}
         """What was named, whether or not it was heard."""
         self._rng = random.Random(seed)
         self._caller = Caller(world, self.name, self._rng)
@@ -143,7 +143,7 @@ def restored(log: FinalLog, until: int, history: History) -> FinalLog:
 
 def _differences(logs: Sequence[FinalLog]) -> list[str]:
     """Say where replicas of a group that begin at the same offset hold different records."""
-    first: dict[tuple[GroupId, int], FinalLog] = {}
+    first: dict[tuple[RaftGroupId, int], FinalLog] = {}
     found = []
     for log in logs:
         other = first.setdefault((log.group, log.start), log)

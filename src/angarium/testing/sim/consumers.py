@@ -12,7 +12,7 @@ from angarium.testing.sim.member import SimMember
 from angarium.testing.sim.overseer import Overseer
 
 if TYPE_CHECKING:
-    from angarium.ids import GroupId
+    from angarium.ids import RaftGroupId
     from angarium.testing.history import Publish
     from angarium.testing.sim.world import World
 
@@ -32,7 +32,7 @@ class Consumers:
     def __init__(self, world: World, members: int, seed: int) -> None:
         self._world = world
         rng = random.Random(seed)
-        self.groups: list[tuple[GroupId, str, GroupKind]] = [
+        self.groups: list[tuple[RaftGroupId, str, GroupKind]] = [
             (world.groups[number % len(world.groups)], f"{kind.name.lower()}-{number}", kind)
             for number, kind in enumerate(KINDS)
             if members
@@ -78,7 +78,7 @@ class Consumers:
                     "comes no further"
                 )
 
-    def _state(self, partition: GroupId, name: str) -> FinalGroup | None:
+    def _state(self, partition: RaftGroupId, name: str) -> FinalGroup | None:
         """Return how a group stands by its leader; None if it was never opened."""
         leader = self._world.operator.leader(partition)
         if leader is None:

@@ -15,7 +15,7 @@ from angarium.testing.sim.clock import SECOND
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from angarium.ids import GroupId, NodeId
+    from angarium.ids import NodeId, RaftGroupId
     from angarium.replica.partition_replica import PartitionReplica
     from angarium.testing.sim.world import World
 
@@ -37,7 +37,7 @@ def read_final_logs(world: World) -> None:
         compactor.judge()
 
 
-def _final_log(world: World, node: NodeId, group: GroupId) -> FinalLog:
+def _final_log(world: World, node: NodeId, group: RaftGroupId) -> FinalLog:
     """Read everything a replica holds; what turns out damaged must be mended by its peers.
 
     A replica that nobody can mend comes back as somebody else, so it is looked up anew, and only
@@ -55,12 +55,12 @@ def _final_log(world: World, node: NodeId, group: GroupId) -> FinalLog:
     return FinalLog(node, group, 0, 0, ())
 
 
-def _is_mended(world: World, node: NodeId, group: GroupId) -> bool:
+def _is_mended(world: World, node: NodeId, group: RaftGroupId) -> bool:
     replica = world.replica_at(node, group)
     return replica is not None and not replica.is_mending and world.is_agreed(group)
 
 
-def _read_all(node: NodeId, group: GroupId, replica: PartitionReplica) -> FinalLog:
+def _read_all(node: NodeId, group: RaftGroupId, replica: PartitionReplica) -> FinalLog:
     log = replica.partition.log
     records: list[LogRecord] = []
     gaps: list[tuple[int, int]] = []

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from angarium.api import GroupConfig
     from angarium.delivery import Held
-    from angarium.ids import GroupId, NodeId
+    from angarium.ids import NodeId, RaftGroupId
     from angarium.kinds import GroupKind
     from angarium.testing.group_history import Settle
 
@@ -22,7 +22,7 @@ class Attach(NamedTuple):
 
     client: str
     number: int
-    partition: GroupId
+    partition: RaftGroupId
     name: str
     kind: GroupKind
     config: GroupConfig
@@ -45,7 +45,7 @@ class Detach(NamedTuple):
 
     client: str
     number: int
-    partition: GroupId
+    partition: RaftGroupId
     name: str
     how: Parting
 
@@ -56,7 +56,7 @@ class Say(NamedTuple):
     client: str
     number: int
     """Of the attachment."""
-    partition: GroupId
+    partition: RaftGroupId
     name: str
     verb: str
     ranges: tuple[int, ...]

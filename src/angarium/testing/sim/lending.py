@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, assert_never
 from angarium.api import Place, Settlement, Start, Verb
 from angarium.delivery import assignment
 from angarium.errors import AngariumError, CorruptData, NotLeader
-from angarium.ids import GroupId, NodeId
+from angarium.ids import NodeId, RaftGroupId
 from angarium.lending.host import GroupHost
 from angarium.lending.ports import Membership, Opening, Wanted
 from angarium.modes import DeliveryMode
@@ -67,8 +67,8 @@ class SimLending:
         """Counts the times it was set: only the last one rings."""
         self._seats: dict[tuple[str, int], LedSeat] = {}
         """By member and number of its attachment."""
-        self._visible: dict[GroupId, None] = {}
-        self._stirred: dict[GroupId, None] = {}
+        self._visible: dict[RaftGroupId, None] = {}
+        self._stirred: dict[RaftGroupId, None] = {}
         node.later(TIDY, self._tidy)
 
     # --- what happens in the node ---------------------------------------------------------------
@@ -154,7 +154,7 @@ class SimLending:
         """Hear no more of an attachment."""
         self._seats.pop((client, number), None)
 
-    def change(self, place: GroupId, change: Change, reply: Reply) -> None:
+    def change(self, place: RaftGroupId, change: Change, reply: Reply) -> None:
         """Have a group changed by somebody who looks after it, as `service.groups.wishes` does."""
         try:
             led = self.host.partition(TOPIC, place)
@@ -178,7 +178,7 @@ class SimLending:
         return self._node.id
 
     @property
-    def replicas(self) -> Mapping[GroupId, PartitionReplica]:
+    def replicas(self) -> Mapping[RaftGroupId, PartitionReplica]:
         assert self._node.host is not None
         return self._node.host.replicas
 
@@ -209,11 +209,11 @@ class SimLending:
     def carry_on(self) -> None:
         """Nothing to be done: what was proposed is carried out after every event."""
 
-    def place_of(self, topic: str, number: int) -> GroupId:
+    def place_of(self, topic: str, number: int) -> RaftGroupId:
         del topic
-        return GroupId(number)
+        return RaftGroupId(number)
 
-    def partition_of(self, place: GroupId) -> tuple[str, int] | None:
+    def partition_of(self, place: RaftGroupId) -> tuple[str, int] | None:
         return TOPIC, place
 
     def lifetime(self, topic: str) -> int | None:

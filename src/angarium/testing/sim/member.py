@@ -23,7 +23,7 @@ from angarium.testing.sim.group_requests import (
 )
 
 if TYPE_CHECKING:
-    from angarium.ids import GroupId, NodeId
+    from angarium.ids import NodeId, RaftGroupId
     from angarium.kinds import GroupKind
     from angarium.testing.sim.group_requests import GroupReply
     from angarium.testing.sim.world import World
@@ -45,7 +45,13 @@ class SimMember:
     """Takes part in one group on one partition."""
 
     def __init__(
-        self, world: World, number: int, partition: GroupId, name: str, kind: GroupKind, seed: int
+        self,
+        world: World,
+        number: int,
+        partition: RaftGroupId,
+        name: str,
+        kind: GroupKind,
+        seed: int,
     ) -> None:
         self.world = world
         self.name = f"member-{number}"

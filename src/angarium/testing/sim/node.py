@@ -26,7 +26,7 @@ from angarium.testing.sim.timekeeping import SimTimekeeping
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
-    from angarium.ids import GroupId
+    from angarium.ids import RaftGroupId
     from angarium.replica.host import Sync
     from angarium.replica.partition_replica import PartitionReplica
     from angarium.replica.peers import PeerMessage
@@ -45,7 +45,7 @@ class Said(NamedTuple):
     """What one node says to another: by whoever greeted as `via`, whatever it claims."""
 
     via: ReplicaId
-    group: GroupId
+    group: RaftGroupId
     said: Message | PeerMessage
 
 
@@ -75,7 +75,7 @@ class SimNode:
         self.disk = SimulatedDisk(self.rng)
         self.host: Host | None = None
         self.incarnation = Incarnation(self.rng.getrandbits(48))
-        self.renewed: dict[GroupId, Incarnation] = {}
+        self.renewed: dict[RaftGroupId, Incarnation] = {}
         """Groups in which it lost its replica to damage, and as whom it came back."""
         self.slow_syncs = False
         self.life = 0
@@ -84,7 +84,7 @@ class SimNode:
         self._backlog: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
         """What waits for the process to go on."""
         self._surviving = _Surviving(self)
-        self._leading: dict[GroupId, int] = {}
+        self._leading: dict[RaftGroupId, int] = {}
         self.recollections = Recollections()
         """What it knows of the others' logs. It is on disk in a real node, and so outlives it."""
         self._met: dict[NodeId, int] = {}
@@ -99,7 +99,7 @@ class SimNode:
         """Who this machine is, as long as its disk lasts."""
         return replica_id(self.id, self.incarnation)
 
-    def replica_in(self, group: GroupId) -> ReplicaId:
+    def replica_in(self, group: RaftGroupId) -> ReplicaId:
         """Return who this machine is among the voters of a group, as the catalog would say."""
         return replica_id(self.id, self.renewed.get(group, self.incarnation))
 
@@ -185,7 +185,7 @@ class SimNode:
             on_damage=self._hear_damage,
         )
 
-        def watch(group: GroupId) -> None:
+        def watch(group: RaftGroupId) -> None:
             self.world.watch.follow(self.name, host.replicas[group])
             if self.service.lending is not None:
                 self.service.lending.watch(host.replicas[group])
@@ -196,7 +196,7 @@ class SimNode:
         self.renewed = dict(host.identities.renewed)  # as it tells the catalog at every start
         return host
 
-    def _hear_damage(self, fate: Fate, group: GroupId, what: str) -> None:
+    def _hear_damage(self, fate: Fate, group: RaftGroupId, what: str) -> None:
         if fate is Fate.LOST:
             self.world.note(self.name, "loses its replica of group", group, "to damage:", what)
 

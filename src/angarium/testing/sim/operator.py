@@ -16,7 +16,7 @@ from angarium.node.steering import in_sync, needs_steering, next_change
 from angarium.testing.sim.clock import MILLISECOND
 
 if TYPE_CHECKING:
-    from angarium.ids import GroupId, Incarnation, ReplicaId
+    from angarium.ids import Incarnation, RaftGroupId, ReplicaId
     from angarium.replica.partition_replica import PartitionReplica
     from angarium.testing.sim.node import SimNode
     from angarium.testing.sim.world import World
@@ -32,8 +32,8 @@ class Operator:
     def __init__(self, world: World) -> None:
         self.world = world
         self.changes = 0
-        self.wanted: dict[GroupId, set[NodeId]] = {}
-        self.registered: dict[NodeId, tuple[Incarnation, dict[GroupId, Incarnation]]] = {}
+        self.wanted: dict[RaftGroupId, set[NodeId]] = {}
+        self.registered: dict[NodeId, tuple[Incarnation, dict[RaftGroupId, Incarnation]]] = {}
         """Who each node is, as the catalog would say: by the disk with which it was let in, and in
         groups whose replica it lost to damage as whom it came back."""
 
@@ -43,7 +43,7 @@ class Operator:
             self._register(node)
         self.world.scheduler.after(ROUND, self._round)
 
-    def leader(self, group: GroupId) -> PartitionReplica | None:
+    def leader(self, group: RaftGroupId) -> PartitionReplica | None:
         """Return the replica that leads `group` with the highest term, if any does."""
         best: PartitionReplica | None = None
         for node in self.world.nodes.values():
@@ -56,7 +56,7 @@ class Operator:
                 best = replica
         return best
 
-    def is_settled(self, group: GroupId) -> bool:
+    def is_settled(self, group: RaftGroupId) -> bool:
         """Tell whether exactly those vote who should, and nobody merely listens."""
         leader = self.leader(group)
         if leader is None or not all(self._is_let_in(node) for node in self.wanted[group]):
@@ -68,7 +68,7 @@ class Operator:
             and (set(state.voters) == self._ids(group))
         )
 
-    def transfer(self, group: GroupId, to: NodeId) -> None:
+    def transfer(self, group: RaftGroupId, to: NodeId) -> None:
         """Ask the leader of `group` to hand over to the replica on `to`."""
         leader = self.leader(group)
         target = self.world.nodes[to].replica_in(group)
@@ -114,7 +114,7 @@ class Operator:
     def _register(self, node: SimNode) -> None:
         self.registered[node.id] = node.incarnation, dict(node.renewed)
 
-    def may_renew(self, group: GroupId, node: SimNode) -> bool:
+    def may_renew(self, group: RaftGroupId, node: SimNode) -> bool:
         """Tell whether a machine may throw away what damage has left of its replica of a group.
 
         Its leader has to vouch that a majority of those who should vote have everything.
@@ -135,7 +135,7 @@ class Operator:
                 copies.append(Copies(f"group {group}", replicas, frozenset(full)))
         return copies
 
-    def _in_sync(self, group: GroupId, leader: PartitionReplica) -> tuple[NodeId, ...]:
+    def _in_sync(self, group: RaftGroupId, leader: PartitionReplica) -> tuple[NodeId, ...]:
         def is_here(replica: ReplicaId) -> bool:
             node = self.world.node_of(replica)
             return node.is_up and not node.is_paused and node.replica_in(group) == replica
@@ -149,14 +149,14 @@ class Operator:
             self._steer(group)
         self.world.scheduler.after(ROUND, self._round)
 
-    def _ids(self, group: GroupId) -> set[ReplicaId]:
+    def _ids(self, group: RaftGroupId) -> set[ReplicaId]:
         return {self._id(node, group) for node in self.wanted[group]}
 
-    def _id(self, node: NodeId, group: GroupId) -> ReplicaId:
+    def _id(self, node: NodeId, group: RaftGroupId) -> ReplicaId:
         incarnation, renewed = self.registered[node]
         return replica_id(node, renewed.get(group, incarnation))
 
-    def _steer(self, group: GroupId) -> None:
+    def _steer(self, group: RaftGroupId) -> None:
         leader = self.leader(group)
         if leader is None:
             return

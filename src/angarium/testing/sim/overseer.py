@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from angarium.ids import GroupId, Offset
+from angarium.ids import Offset, RaftGroupId
 from angarium.machine import Cursors
 from angarium.machine.changes import Pause, Seek
 from angarium.testing.sim.calls import Caller
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Overseer:
     """Seeks, and pauses for a moment, in any group."""
 
-    def __init__(self, world: World, groups: list[tuple[GroupId, str]], seed: int) -> None:
+    def __init__(self, world: World, groups: list[tuple[RaftGroupId, str]], seed: int) -> None:
         self.world = world
         self.name = "overseer"
         self.active = True
@@ -52,7 +52,7 @@ class Overseer:
             resume = Pause(name, False)
             self._do(partition, Pause(name, True), lambda: self._do(partition, resume, self._later))
 
-    def _do(self, partition: GroupId, change: Change, then: object) -> None:
+    def _do(self, partition: RaftGroupId, change: Change, then: object) -> None:
         assert callable(then)
         self.in_flight = 1
 

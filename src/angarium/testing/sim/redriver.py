@@ -18,7 +18,7 @@ from angarium.errors import (
     TransactionAborted,
     TransactionPending,
 )
-from angarium.ids import Epoch, GroupId, Offset
+from angarium.ids import Epoch, Offset, RaftGroupId
 from angarium.kinds import GroupKind
 from angarium.machine import Cursors, Positioned, Refused, Stage
 from angarium.machine.changes import Open
@@ -119,7 +119,7 @@ class Redriver(ScriptedClient):
         home = one.home
         assert home is not None
         stages = ((self._from, ("a",)), (self._to, ("b",)))
-        joined: dict[GroupId, tuple[str, ...]] = {}
+        joined: dict[RaftGroupId, tuple[str, ...]] = {}
         for group, names in stages:
             joined[group] = (*joined.get(group, ()), *names)
         if wants:
@@ -142,7 +142,7 @@ class Redriver(ScriptedClient):
                 with suppress(Crashed):
                     yield from self.follow(finish, crashes=False)
 
-    def _come_back(self, one: Transaction, home: GroupId) -> Script[None]:
+    def _come_back(self, one: Transaction, home: RaftGroupId) -> Script[None]:
         self._epoch += 1
         steps = procedure.fence(home, self.name, Epoch(self._epoch))
         try:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from angarium.errors import AngariumError
-    from angarium.ids import GroupId, NodeId, Offset
+    from angarium.ids import NodeId, Offset, RaftGroupId
     from angarium.machine import Command
     from angarium.modes import DeliveryMode
     from angarium.replica.acks import Published
@@ -18,7 +18,7 @@ class PublishRequest(NamedTuple):
 
     client: str
     number: int
-    group: GroupId
+    group: RaftGroupId
     batch: bytes
     mode: DeliveryMode
     more: tuple[bytes, ...] = ()
@@ -30,7 +30,7 @@ class SubmitRequest(NamedTuple):
 
     client: str
     number: int
-    group: GroupId
+    group: RaftGroupId
     command: Command
 
 
@@ -49,7 +49,7 @@ class FetchRequest(NamedTuple):
 
     client: str
     number: int
-    group: GroupId
+    group: RaftGroupId
     offset: Offset
     bytes_max: int
 
@@ -71,7 +71,7 @@ class HighWaterRequest(NamedTuple):
 
     client: str
     number: int
-    group: GroupId
+    group: RaftGroupId
     offset: Offset
     bytes_max: int
 

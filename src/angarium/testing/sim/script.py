@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from angarium.ids import GroupId
+from angarium.ids import RaftGroupId
 from angarium.testing.sim.clock import MILLISECOND, SECOND, START
 from angarium.testing.sim.settings import Settings
 from angarium.testing.sim.world import World
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from angarium.testing.sim.node import SimNode
     from angarium.testing.sim.world import Report
 
-GROUP: Final = GroupId(1)
+GROUP: Final = RaftGroupId(1)
 """The only group of a schedule."""
 
 THREE: Final = Settings(nodes=3, replicas=3, groups=1, producers=4, readers=2)

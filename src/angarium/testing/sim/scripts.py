@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from angarium.errors import AngariumError
-    from angarium.ids import GroupId
+    from angarium.ids import RaftGroupId
     from angarium.machine import Command, Outcome
     from angarium.service.transactions.procedure import Procedure
     from angarium.testing.sim.requests import PublishReply
@@ -31,7 +31,7 @@ ASKED_MAX = 1_000
 class Ask(NamedTuple):
     """One command to one group; given up, its outcome unknown, after so many attempts."""
 
-    group: GroupId
+    group: RaftGroupId
     command: Command
     attempts_max: int = ASKED_MAX
 

@@ -26,7 +26,7 @@ from angarium.testing.sim.requests import (
 from angarium.testing.sim.settling import Settling
 
 if TYPE_CHECKING:
-    from angarium.ids import GroupId
+    from angarium.ids import RaftGroupId
     from angarium.replica.acks import Published
     from angarium.replica.host import Host
     from angarium.replica.partition_replica import PartitionReplica
@@ -40,7 +40,7 @@ class SimService:
     def __init__(self, node: SimNode) -> None:
         self._node = node
         self._world = node.world
-        self._sharing: dict[GroupId, list[Publishing]] = {}
+        self._sharing: dict[RaftGroupId, list[Publishing]] = {}
         """Publishes that will go into one entry."""
         self._settling = Settling()
         self.lending: SimLending | None = None
@@ -101,7 +101,7 @@ class SimService:
             self._sharing[request.group] = [publishing]
             self._node.later(wait, self._share, host, request.group)
 
-    def _share(self, host: Host, group: GroupId) -> None:
+    def _share(self, host: Host, group: RaftGroupId) -> None:
         self._admit(host.replicas[group], self._sharing.pop(group))
 
     def _admit(self, replica: PartitionReplica, requests: list[Publishing]) -> None:

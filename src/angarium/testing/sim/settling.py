@@ -16,7 +16,7 @@ from angarium.service.transactions import holding
 from angarium.service.transactions.procedure import told
 
 if TYPE_CHECKING:
-    from angarium.ids import GroupId, Micros
+    from angarium.ids import Micros, RaftGroupId
     from angarium.machine.commands import Transacting
     from angarium.replica.partition_replica import PartitionReplica
     from angarium.wire.operations.transactions import Told
@@ -32,11 +32,11 @@ class Settling:
     """The groups of one node in which a command that settles records is under way."""
 
     def __init__(self) -> None:
-        self._groups: set[GroupId] = set()
+        self._groups: set[RaftGroupId] = set()
 
     def submit(
         self,
-        group: GroupId,
+        group: RaftGroupId,
         replica: PartitionReplica,
         command: Transacting,
         *,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from angarium.ids import GroupId, Offset
+from angarium.ids import Offset, RaftGroupId
 from angarium.machine import Reserve, Trim, Trimmed
 from angarium.testing import history
 from angarium.testing.history import Result
@@ -31,7 +31,7 @@ class Steward:
         self.in_flight = 0
         self._rng = random.Random(seed)
         self._caller = Caller(world, self.name, self._rng)
-        self._starts: dict[GroupId, int] = {}
+        self._starts: dict[RaftGroupId, int] = {}
 
     def start(self) -> None:
         """Begin to look after the logs."""

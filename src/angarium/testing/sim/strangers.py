@@ -19,7 +19,7 @@ from angarium.testing.sim.clock import MILLISECOND
 from angarium.testing.sim.node import Said
 
 if TYPE_CHECKING:
-    from angarium.ids import GroupId
+    from angarium.ids import RaftGroupId
     from angarium.raft import RaftNode
     from angarium.testing.sim.node import SimNode
     from angarium.testing.sim.world import World
@@ -72,7 +72,7 @@ class Strangers:
 
     # --- who says what ----------------------------------------------------------------------
 
-    def _outsider(self, raft: RaftNode, members: list[ReplicaId], group: GroupId) -> Said:
+    def _outsider(self, raft: RaftNode, members: list[ReplicaId], group: RaftGroupId) -> Said:
         rng = self._rng
         via = replica_id(OUTSIDER, Incarnation(rng.getrandbits(48)))
         victim = rng.choice(members)
@@ -83,7 +83,7 @@ class Strangers:
             return Said(via, group, self._impossible(raft, via))
         return Said(via, group, self._possible(raft, victim))
 
-    def _madman(self, raft: RaftNode, members: list[ReplicaId], group: GroupId) -> Said:
+    def _madman(self, raft: RaftNode, members: list[ReplicaId], group: RaftGroupId) -> Said:
         sender = self._rng.choice(members)
         return Said(sender, group, self._impossible(raft, sender))
 
@@ -137,7 +137,7 @@ class Strangers:
         )
         return Message(kind=kind, to=raft.id, sender=sender, **parts)
 
-    def _beside_raft(self, raft: RaftNode, victim: ReplicaId, group: GroupId) -> PeerMessage:
+    def _beside_raft(self, raft: RaftNode, victim: ReplicaId, group: RaftGroupId) -> PeerMessage:
         last = raft.last_index
         return self._rng.choice(
             (

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from angarium.errors import AngariumError
-    from angarium.ids import GroupId, Micros
+    from angarium.ids import Micros, RaftGroupId
     from angarium.replica.host import Host
     from angarium.replica.partition_replica import PartitionReplica
     from angarium.testing.sim.node import SimNode
@@ -87,7 +87,7 @@ class SimTimekeeping:
         self._node = node
         self._world = node.world
         self._clocks = Clocks(skew_max=SKEW_MAX, sample_age_max=SAMPLE_AGE_MAX)
-        self._arrivals: dict[GroupId, Arrivals] = {}
+        self._arrivals: dict[RaftGroupId, Arrivals] = {}
 
     def begin(self) -> None:
         """Begin anew, with a process that knows nothing."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from angarium.batch import encode
 from angarium.errors import AngariumError, TransactionAborted, TransactionPending
-from angarium.ids import Epoch, GroupId
+from angarium.ids import Epoch, RaftGroupId
 from angarium.machine import Abort, Begin, Commit, Configure, Decided, Limits, Refused, Stage
 from angarium.service.transactions import procedure
 from angarium.service.transactions.procedure import inner
@@ -93,7 +93,7 @@ class Transactor(ScriptedClient):
                 one.dropped[group] = self._values(group, "b")
         return one
 
-    def _values(self, group: GroupId, stage: str) -> tuple[bytes, ...]:
+    def _values(self, group: RaftGroupId, stage: str) -> tuple[bytes, ...]:
         place = f"{self.name}.{self._epoch}.{self._sequence}.{group}.{stage}"
         return tuple(f"{place}.{one}".encode() for one in range(self._rng.randrange(1, 6)))
 
@@ -136,7 +136,7 @@ class Transactor(ScriptedClient):
                 return False
         return True
 
-    def _stages(self, one: Transaction) -> Iterator[tuple[GroupId, Stage]]:
+    def _stages(self, one: Transaction) -> Iterator[tuple[RaftGroupId, Stage]]:
         for group in one.values:
             held = self._held(one, group)
             for stage, staged in (*held.items(), ("b", one.dropped.get(group, ()))):
@@ -147,7 +147,7 @@ class Transactor(ScriptedClient):
                         Stage(**_of(one), home=one.home, stage=stage, part=part, batches=batches),
                     )
 
-    def _held(self, one: Transaction, group: GroupId) -> dict[str, tuple[bytes, ...]]:
+    def _held(self, one: Transaction, group: RaftGroupId) -> dict[str, tuple[bytes, ...]]:
         """Return what each stage of a transaction holds that its commit names, in order."""
         values = one.values[group]
         if not self.world.settings.staging:
@@ -157,7 +157,7 @@ class Transactor(ScriptedClient):
 
     # --- decided at its home ----------------------------------------------------------------
 
-    def _decide(self, one: Transaction, home: GroupId, *, wants: bool) -> Script[None]:
+    def _decide(self, one: Transaction, home: RaftGroupId, *, wants: bool) -> Script[None]:
         stages = tuple((group, tuple(self._held(one, group))) for group in one.values)
         if wants:
             steps = procedure.commit(home, _of(one), stages, content=_content(one))
@@ -182,7 +182,7 @@ class Transactor(ScriptedClient):
             for group, decided in ended.places.items():
                 self._note_place(one, group, decided)
 
-    def _come_back(self, one: Transaction, home: GroupId) -> Script[None]:
+    def _come_back(self, one: Transaction, home: RaftGroupId) -> Script[None]:
         """Open the series anew, and hear what became of a transaction that broke off."""
         self._epoch += 1
         steps = procedure.fence(home, self.name, Epoch(self._epoch))
@@ -250,7 +250,7 @@ class Transactor(ScriptedClient):
 
     # --- what it hears --------------------------------------------------------------------------
 
-    def _note_place(self, one: Transaction, group: GroupId, outcome: Outcome | None) -> None:
+    def _note_place(self, one: Transaction, group: RaftGroupId, outcome: Outcome | None) -> None:
         if not isinstance(outcome, Decided):
             return
         if outcome.committed != one.committed:

@@ -9,7 +9,7 @@ from angarium.replica.scrutiny import TERM_MAX
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from angarium.ids import GroupId, Index, ReplicaId, Term
+    from angarium.ids import Index, RaftGroupId, ReplicaId, Term
     from angarium.raft.messages import Entry
     from angarium.replica.partition_replica import PartitionReplica
     from angarium.testing.history import History
@@ -20,10 +20,10 @@ class Watch:
 
     def __init__(self, history: History) -> None:
         self._history = history
-        self._leaders: dict[tuple[GroupId, Term], ReplicaId] = {}
+        self._leaders: dict[tuple[RaftGroupId, Term], ReplicaId] = {}
         self.on_applied: Callable[[PartitionReplica], None] | None = None
         """Told of every entry that a replica has applied."""
-        self._applied: dict[tuple[GroupId, Index], tuple[Term, int, str]] = {}
+        self._applied: dict[tuple[RaftGroupId, Index], tuple[Term, int, str]] = {}
 
     def follow(self, name: str, replica: PartitionReplica) -> None:
         """Look at everything that `replica`, on the node called `name`, applies from now on."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from angarium.ids import GroupId, Index, Micros, NodeId, ReplicaId, Term, node_of
+from angarium.ids import Index, Micros, NodeId, RaftGroupId, ReplicaId, Term, node_of
 from angarium.machine.catalog import CatalogMachine, Form, encode
 from angarium.testing.checkers import Violation, violations
 from angarium.testing.history import History, Publish, Result
@@ -74,7 +74,7 @@ class World:
         self.history = History()
         self.watch = Watch(self.history)
         self.network = Network(self.scheduler, random.Random(rng.random()), self._deliver)
-        self.groups = [GroupId(number + 1) for number in range(self.settings.groups)]
+        self.groups = [RaftGroupId(number + 1) for number in range(self.settings.groups)]
         self.node_ids = [NodeId(number + 1) for number in range(self.settings.nodes)]
         self.nodes = {node: SimNode(self, node, rng.getrandbits(64)) for node in self.node_ids}
         self.operator = Operator(self)
@@ -129,7 +129,7 @@ class World:
             self.watch.on_applied = partial(check_append_time, self)
         self._catalog = CatalogMachine()
         self.enter(Form(cluster="simulated"))
-        self._seen: dict[GroupId, int] = {}
+        self._seen: dict[RaftGroupId, int] = {}
         self._done = 0
         self.quiet_until = 0
         """Until when producers send nothing new."""
@@ -165,11 +165,11 @@ class World:
         waiting += sum(transactor.in_flight for transactor in self.transactors)
         return waiting + sum(redriver.in_flight for redriver in self.redrivers)
 
-    def saw(self, group: GroupId, end: int) -> None:
+    def saw(self, group: RaftGroupId, end: int) -> None:
         """Note that a reader knows of committed records up to `end`."""
         self._seen[group] = max(end, self._seen.get(group, 0))
 
-    def seen_end(self, group: GroupId) -> int:
+    def seen_end(self, group: RaftGroupId) -> int:
         """Return up to where readers know of committed records."""
         return self._seen.get(group, 0)
 
@@ -185,7 +185,7 @@ class World:
             operation.base_offset,
         )
 
-    def is_caught_up(self, group: GroupId) -> bool:
+    def is_caught_up(self, group: RaftGroupId) -> bool:
         """Tell whether every wanted replica of `group` is up and has applied nearly everything.
 
         One that has not heard that a change of membership is done still needs those who left: to
@@ -203,7 +203,7 @@ class World:
                 return False
         return True
 
-    def is_agreed(self, group: GroupId) -> bool:
+    def is_agreed(self, group: RaftGroupId) -> bool:
         """Tell whether every wanted replica of `group` has applied all that its leader has."""
         leader = self.operator.leader(group)
         if leader is None:
@@ -218,7 +218,7 @@ class World:
                 return False
         return True
 
-    def replica_at(self, node: NodeId, group: GroupId) -> PartitionReplica | None:
+    def replica_at(self, node: NodeId, group: RaftGroupId) -> PartitionReplica | None:
         """Return the replica of `group` on a machine, if that is up and has one."""
         host = self.nodes[node].host
         return None if host is None else host.replicas.get(group)

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from angarium.api import TopicConfig, TopicInfo
-from angarium.ids import GroupId, Incarnation, NodeId, Offset
+from angarium.ids import Incarnation, NodeId, Offset, RaftGroupId
 
 
 class CreateTopicHeader(msgspec.Struct, frozen=True, array_like=True):
@@ -49,13 +49,13 @@ class PartitionsHeader(msgspec.Struct, frozen=True, array_like=True):
     """From one node to another: what do your replicas of these know? Answered with
     `PartitionsAnswer`, in which groups without a replica there are missing."""
 
-    groups: tuple[GroupId, ...]
+    groups: tuple[RaftGroupId, ...]
 
 
 class PartitionSeen(msgspec.Struct, frozen=True, array_like=True):
     """A partition as one of its replicas sees it; the fields are those of `api.PartitionInfo`."""
 
-    group: GroupId
+    group: RaftGroupId
     leader: NodeId | None
     start_offset: Offset
     end_offset: Offset

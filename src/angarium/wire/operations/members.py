@@ -29,7 +29,7 @@ from typing import TypeAlias
 import msgspec
 
 from angarium.api import GroupConfig, GroupPosition, Moved, Settled, Settlement, Start
-from angarium.ids import GroupId, NodeId, Offset
+from angarium.ids import NodeId, Offset, RaftGroupId
 from angarium.kinds import GroupKind
 
 
@@ -224,7 +224,7 @@ class GroupSeen(msgspec.Struct, frozen=True, array_like=True):
     """A group as one replica of one partition sees it."""
 
     name: str
-    place: GroupId
+    place: RaftGroupId
     topic: str
     partition: int
     leads: bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from angarium.api.transactions import GroupAck, StagedIn, TransactionId
-from angarium.ids import Epoch, GroupId
+from angarium.ids import Epoch, RaftGroupId
 from angarium.machine.decisions import Decision
 from angarium.machine.outcomes import Outcome
 from angarium.machine.transactions import NOTHING_COMMITTED, Attempt
@@ -90,7 +90,7 @@ class TransactHeader(msgspec.Struct, frozen=True, array_like=True):
     Answered with `TransactAnswer`.
     """
 
-    group: GroupId
+    group: RaftGroupId
     lengths: tuple[int, ...]
 
 

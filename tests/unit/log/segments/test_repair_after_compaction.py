@@ -10,7 +10,7 @@ import pytest
 
 from angarium.batch import Batch, encode, stamp
 from angarium.errors import CorruptData
-from angarium.ids import GroupId, Micros, Offset, ReplicaId, Term
+from angarium.ids import Micros, Offset, RaftGroupId, ReplicaId, Term
 from angarium.log.segments import PartitionLog, SegmentConfig
 from angarium.log.segments.compacted_mark import Pass
 from angarium.log.segments.names import FOOTER, SEGMENT, file_name
@@ -63,11 +63,11 @@ def mend(log: PartitionLog, peer: PartitionLog, damage: SegmentDamage) -> bool:
     mending = Mending(damage)
     for _ in range(1_000):
         asked = mending.request(
-            group=GroupId(1), replica=ReplicaId(1), peers=[ReplicaId(2)], bytes_max=200
+            group=RaftGroupId(1), replica=ReplicaId(1), peers=[ReplicaId(2)], bytes_max=200
         )
         frames = peer.read(asked.offset, asked.bytes_max, gaps=True)
         reply = FramesReply(
-            GroupId(1),
+            RaftGroupId(1),
             ReplicaId(2),
             ReplicaId(1),
             asked.offset,

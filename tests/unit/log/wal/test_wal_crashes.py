@@ -2,7 +2,7 @@
 
 A seed gives a life story: random appends, supersessions, compactions, snapshots, groups that come
 and go, marks, releases, clean stops, and a crash before some change of the disk. After each crash
-the log must equal the model after the last published sync group, or after the one that was being
+the log must equal the model after the last published sync round, or after the one that was being
 written; and it must never call a torn write damage.
 """
 
@@ -13,8 +13,8 @@ import random
 import pytest
 from tests.unit.log.cutting_disk import Cut, CuttingDisk
 
-from angarium.ids import GroupId, Incarnation, Index, ReplicaId, Term
-from angarium.log.wal import SyncGroup, Wal, WalConfig
+from angarium.ids import Incarnation, Index, RaftGroupId, ReplicaId, Term
+from angarium.log.wal import SyncRound, Wal, WalConfig
 from angarium.raft.errors import Compacted, Unavailable
 from angarium.raft.messages import Entry, EntryKind, HardState
 from angarium.testing.disk import SimulatedDisk
@@ -74,7 +74,7 @@ class Story:
         self.model: Model = {}
         """With everything that was appended."""
         self.published: Model = {}
-        self.in_flight: list[tuple[SyncGroup, Model]] = []
+        self.in_flight: list[tuple[SyncRound, Model]] = []
         self.is_writing = False
         self.term = 1
         self.next_group = 1
@@ -122,7 +122,7 @@ class Story:
 
     def check_reads(self) -> None:
         for number, model in self.model.items():
-            log = self.wal.log(GroupId(number))
+            log = self.wal.log(RaftGroupId(number))
             base = model.snapshot[0]
             assert (log.first_index(), log.last_index()) == (base + 1, model.last)
             for index in range(base, model.last + 1):
@@ -154,9 +154,9 @@ class Story:
         if self.rng.random() < 0.1:
             self.check_reads()
 
-    def any_group(self) -> tuple[GroupId, GroupModel]:
+    def any_group(self) -> tuple[RaftGroupId, GroupModel]:
         number = self.rng.choice(list(self.model))
-        return GroupId(number), self.model[number]
+        return RaftGroupId(number), self.model[number]
 
     def append(self) -> None:
         group, model = self.any_group()
@@ -217,7 +217,7 @@ class Story:
 
     def add_group(self) -> None:
         if len(self.model) < 6:
-            self.wal.add_group(GroupId(self.next_group))
+            self.wal.add_group(RaftGroupId(self.next_group))
             self.model[self.next_group] = GroupModel()
             self.next_group += 1
 

@@ -1,7 +1,7 @@
 """Every single flipped byte and every cut of a small log: harmless, detected, or a clean cut.
 
 The log under test has several groups with entries, hard states, supersession, compaction,
-removal, payloads of zeros; several sync groups; and more than one file. The last sync group is
+removal, payloads of zeros; several sync rounds; and more than one file. The last sync round is
 not covered by a mark.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from angarium.ids import GroupId, Incarnation, Index, ReplicaId, Term
+from angarium.ids import Incarnation, Index, RaftGroupId, ReplicaId, Term
 from angarium.log.memory_disk import MemoryDisk
 from angarium.log.wal import Damage, Wal, WalConfig
 from angarium.raft.messages import Entry, EntryKind, HardState
@@ -37,8 +37,8 @@ def hard_state(term: int, vote: int, commit: int) -> HardState:
     return HardState(Term(term), ReplicaId(vote), Index(commit))
 
 
-def group(number: int) -> GroupId:
-    return GroupId(number)
+def group(number: int) -> RaftGroupId:
+    return RaftGroupId(number)
 
 
 def opened(disk: MemoryDisk) -> Wal:
@@ -49,7 +49,7 @@ def state_of(wal: Wal) -> State:
     return {number: state_of_group(wal, number) for number in wal.groups}
 
 
-def state_of_group(wal: Wal, number: GroupId) -> tuple[HardState, int, dict[int, Entry]]:
+def state_of_group(wal: Wal, number: RaftGroupId) -> tuple[HardState, int, dict[int, Entry]]:
     log = wal.log(number)
     damage = log.damaged
     entries = {}
@@ -83,7 +83,7 @@ def disk_of(contents: Mapping[str, bytes]) -> MemoryDisk:
 
 
 def written(*, release: bool) -> tuple[MemoryDisk, State, State]:
-    """Return a disk, the state before its last sync group, and the state after it."""
+    """Return a disk, the state before its last sync round, and the state after it."""
     disk = MemoryDisk()
     wal = opened(disk)
     for number in (1, 2, 3, 9):
@@ -204,7 +204,7 @@ def test_every_cut_is_told_or_only_takes_the_group_that_no_mark_covers(release: 
 
 @pytest.mark.parametrize("release", [False, True])
 def test_every_missing_tail_of_the_last_write_is_a_clean_cut(release: bool) -> None:
-    """A process killed while it writes leaves a prefix of a sync group, then zeros."""
+    """A process killed while it writes leaves a prefix of a sync round, then zeros."""
     contents, before, after = reference(release=release)
     name = max(contents)
     content = contents[name]

@@ -1,18 +1,18 @@
-"""Zeros go ahead of small sync groups, so that most syncs write over blocks that are known."""
+"""Zeros go ahead of small sync rounds, so that most syncs write over blocks that are known."""
 
 from __future__ import annotations
 
 import pytest
 
 from angarium.errors import InvalidArgument
-from angarium.ids import GroupId, Incarnation, Index, Term
+from angarium.ids import Incarnation, Index, RaftGroupId, Term
 from angarium.log.memory_disk import MemoryDisk
 from angarium.log.wal import Wal, WalConfig
 from angarium.log.wal.config import SMOOTH_BYTES_MAX
 from angarium.log.wal.files import SMOOTHED_GROUP_BYTES_MAX, WalFile
 from angarium.raft.messages import Entry
 
-GROUP = GroupId(1)
+GROUP = RaftGroupId(1)
 
 
 def a_file(*, length: int) -> WalFile:
