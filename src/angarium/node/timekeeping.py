@@ -89,6 +89,7 @@ class Timekeeping:
     async def run(self) -> None:
         """Compare clocks until cancelled."""
         self._wonder()
+        self.look()  # nothing is known yet, and whoever drives the replicas has to know that
         while True:
             peers = self._node.peers
             up = [one for one in peers.ids if peers.is_up(one)]
@@ -106,12 +107,15 @@ class Timekeeping:
             _log.debug("node %d did not say what its clock says: %s", node, error)
             return
         self.clocks.hear(node, asked=asked, heard=steady_clock(), wall=answer.wall)
+        if not self.clocks.is_compared:
+            self.look()  # do not wait for those who may not answer at all
 
     def look(self) -> None:
         """Judge anew, and tell whoever has to know."""
         node = self._node
         self.clocks.look(_others(node), wall=wall_clock(), steady=steady_clock())
         node.host.is_reluctant = self.clocks.is_reluctant
+        node.host.may_take_over = self.clocks.is_compared
         if self.clocks.standing is not self._told:
             if complaint := self.complaint:
                 has_jumped = self.clocks.standing is Standing.JUMPED

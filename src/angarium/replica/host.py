@@ -161,6 +161,9 @@ class Host(Roster):
         # The core alone would not wake: a vote is not even considered while the leader is known.
         if replica.is_resting and message.kind in _LOOKS_FOR_A_LEADER:
             self.outbox.woken.append(group)
+        # As if it had been lost on the way: whoever leads goes on when the handover has timed out.
+        if message.kind is MessageKind.TIMEOUT_NOW and not self.may_take_over:
+            return
         # No room for it: as if it had been lost on the way. The leader will send it again.
         if message.kind is MessageKind.APPEND and message.entries and not replica.has_room:
             return

@@ -93,6 +93,9 @@ class Roster:
         self.on_started: Callable[[RaftGroupId], None] = _ignore
         """Told whenever a replica begins to work: at once, or after a repair."""
         self._is_reluctant = False
+        self.may_take_over = True
+        """False until this node has compared its clock with a majority's: as a leader it would give
+        append times that nobody has confirmed, so it lets a leadership that is handed to it be."""
         self._awake: dict[RaftGroupId, PartitionReplica | CatalogReplica] = {}
         self._sleepers = Sleepers(self.outbox, config.replica)
         self._leaving: list[RaftGroupId] = []

@@ -138,3 +138,24 @@ def test_a_removed_group_leaves_no_files_once_the_log_has_forgotten_it() -> None
     assert not host.is_leaving(GROUP)
     assert not hosts.disks[NodeId(1)].exists(f"groups/{GROUP}")
     assert GROUP not in hosts.open(NodeId(1)).replicas
+
+
+def test_a_host_whose_clock_was_not_compared_yet_lets_a_leadership_be() -> None:
+    # Seed 60339: a node came back with a clock an hour ahead, was handed a leadership at once, and
+    # stamped records with that time.
+    hosts = Hosts()
+    hosts.form()
+    leader = hosts.leader()
+    heir = next(host for host in hosts.hosts.values() if host.id != leader.id)
+    heir.may_take_over = False
+    leader.raft.transfer_leader(heir.id)
+    leader.process()
+    hosts.tick(40)
+    assert hosts.leader() is leader, "it goes on when the handover has timed out"
+    assert hosts.publish(b"a"), "and takes records again"
+
+    heir.may_take_over = True
+    leader.raft.transfer_leader(heir.id)
+    leader.process()
+    hosts.tick(2)
+    assert hosts.leader().id == heir.id

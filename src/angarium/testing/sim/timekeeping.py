@@ -114,6 +114,8 @@ class SimTimekeeping:
         elif isinstance(payload, Answer):
             heard = self._world.scheduler.now
             self._clocks.hear(payload.sender, asked=payload.asked, heard=heard, wall=payload.wall)
+            if not self._clocks.is_compared:
+                self._look()
         else:
             return False
         return True
@@ -124,15 +126,24 @@ class SimTimekeeping:
     def _send(self, to: NodeId, said: Question | Answer) -> None:
         self._world.network.send_once(self._node.name, f"node-{to}", said)
 
+    def _look(self) -> None:
+        host = self._node.host
+        assert host is not None
+        self._clocks.look(self._others, wall=self._wall(), steady=self._world.scheduler.now)
+        host.is_reluctant = self._clocks.is_reluctant
+        host.may_take_over = self._clocks.is_compared
+
+    @property
+    def _others(self) -> list[NodeId]:
+        return [one for one in self._world.node_ids if one != self._node.id]
+
     def _round(self) -> None:
         self._node.later(ROUND, self._round)
         host, now = self._node.host, self._world.scheduler.now
         assert host is not None
-        others = [one for one in self._world.node_ids if one != self._node.id]
-        for other in others:
+        for other in self._others:
             self._send(other, Question(self._node.id, now))
-        self._clocks.look(others, wall=self._wall(), steady=now)
-        host.is_reluctant = self._clocks.is_reluctant
+        self._look()
         age = self._world.settings.retention
         assert age is not None
         for replica in host.replicas.values():
