@@ -24,7 +24,6 @@ from angarium.errors import (
 )
 from angarium.ids import Index, Offset, Sequence
 from angarium.machine import changes
-from angarium.machine.limits import NAME_CHARACTERS_MAX, REASON_CHARACTERS_MAX, Limits
 from angarium.machine.outcomes import (
     Acknowledged,
     DeadLettering,
@@ -36,6 +35,11 @@ from angarium.machine.outcomes import (
     limited,
     oversized,
     refused,
+)
+from angarium.machine.partition_limits import (
+    NAME_CHARACTERS_MAX,
+    REASON_CHARACTERS_MAX,
+    PartitionLimits,
 )
 from angarium.machine.ranges import Ranges
 
@@ -132,7 +136,7 @@ class Groups:
         """While a snapshot is written: groups it still needs, with a copy if they changed."""
 
     def change(
-        self, change: Change, *, index: int, time: int, next_offset: int, limits: Limits
+        self, change: Change, *, index: int, time: int, next_offset: int, limits: PartitionLimits
     ) -> Outcome:
         """Carry out one change. A refusal changes nothing."""
         if type(change) is changes.Ack:
@@ -187,7 +191,9 @@ class Groups:
 
     # --- one method per change -----------------------------------------------------------------
 
-    def _acknowledge(self, change: changes.Ack, next_offset: int, limits: Limits) -> Outcome:
+    def _acknowledge(
+        self, change: changes.Ack, next_offset: int, limits: PartitionLimits
+    ) -> Outcome:
         group = self.by_name.get(change.group)
         if group is None:
             return refused(NotFound, f"there is no group {change.group}")
@@ -208,7 +214,9 @@ class Groups:
             added += _settle(group, start, end)
         return Acknowledged(Offset(group.acked.floor), added)
 
-    def _open(self, change: changes.Open, index: int, next_offset: int, limits: Limits) -> Outcome:
+    def _open(
+        self, change: changes.Open, index: int, next_offset: int, limits: PartitionLimits
+    ) -> Outcome:
         group = self.by_name.get(change.group)
         if group is not None:
             if group.kind is not change.kind:
@@ -226,7 +234,14 @@ class Groups:
         return Positioned(change.floor, Index(index))
 
     def _change(
-        self, group: Group, change: Change, *, index: int, time: int, end: int, limits: Limits
+        self,
+        group: Group,
+        change: Change,
+        *,
+        index: int,
+        time: int,
+        end: int,
+        limits: PartitionLimits,
     ) -> Outcome:
         outcome: Outcome
         match change:
@@ -258,7 +273,9 @@ class Groups:
                 assert_never(change)
         return outcome
 
-    def _retry(self, group: Group, change: changes.Retry, time: int, limits: Limits) -> Outcome:
+    def _retry(
+        self, group: Group, change: changes.Retry, time: int, limits: PartitionLimits
+    ) -> Outcome:
         old = group.attempts.get(change.offset)
         if old is None and len(group.attempts) >= limits.retries_max:
             return limited("retries_max", f"{group.name} has too many records to try again")
@@ -274,7 +291,9 @@ class Groups:
         )
         return Done()
 
-    def _promise(self, group: Group, change: changes.DeadLetter, limits: Limits) -> Outcome:
+    def _promise(
+        self, group: Group, change: changes.DeadLetter, limits: PartitionLimits
+    ) -> Outcome:
         old = group.intents.get(change.offset)
         if old is not None and old.generation == group.generation:
             return DeadLettering(Sequence(old.sequence), repeated=True)
@@ -312,7 +331,7 @@ class Groups:
         group.generation = index
         return Positioned(change.floor, Index(index))
 
-    def _enlist(self, group: Group, change: changes.Members, limits: Limits) -> Outcome:
+    def _enlist(self, group: Group, change: changes.Members, limits: PartitionLimits) -> Outcome:
         if change.version != group.members_version + 1:
             return refused(GroupFenced, f"the next version is {group.members_version + 1}")
         if len(change.members) > limits.members_max:
@@ -338,7 +357,7 @@ def _fenced(group: Group, generation: int) -> Refused:
     return refused(GroupFenced, f"{group.name} was moved; {generation} is not its generation")
 
 
-def _has_room(group: Group, pairs: list[tuple[int, int]], limits: Limits) -> bool:
+def _has_room(group: Group, pairs: list[tuple[int, int]], limits: PartitionLimits) -> bool:
     """Tell whether the containers that acknowledging `pairs` may need are within the limit."""
     acked = group.acked
     room = limits.containers_max - acked.containers

@@ -18,16 +18,16 @@ import msgspec
 
 from angarium.errors import ProducerFenced, TransactionAborted, TransactionPending
 from angarium.machine import commands
-from angarium.machine.limits import CONTENT_CHARACTERS_MAX, NAME_CHARACTERS_MAX
 from angarium.machine.outcomes import Decided, Done, Refused, limited, oversized, refused
 from angarium.machine.overlay import Recency, RecencyOverlay
+from angarium.machine.partition_limits import CONTENT_CHARACTERS_MAX, NAME_CHARACTERS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from angarium.machine.commands import Begin, Decide, Finish, SeriesDelete
-    from angarium.machine.limits import Limits
     from angarium.machine.overlay import RecencyTable
+    from angarium.machine.partition_limits import PartitionLimits
 
 
 class Phase(IntEnum):
@@ -75,7 +75,7 @@ class Decisions:
         other.count = self.count
         return other
 
-    def begin(self, command: Begin, limits: Limits) -> Refused | Decided | Done:
+    def begin(self, command: Begin, limits: PartitionLimits) -> Refused | Decided | Done:
         """Open a transaction; an undecided one of an older epoch is thereby aborted."""
         record = self.records.get(command.name)
         verdict = self._judge_new(command, record, limits)
@@ -94,7 +94,7 @@ class Decisions:
         self._put(command, record, Phase.OPEN, limits, participants=command.participants)
         return Done()
 
-    def decide(self, command: Decide, limits: Limits) -> Refused | Decided:
+    def decide(self, command: Decide, limits: PartitionLimits) -> Refused | Decided:
         """Decide, unless that was done before: then the answer is how."""
         record = self.records.get(command.name)
         if record is not None and not command.commit:
@@ -159,7 +159,7 @@ class Decisions:
                 yield name, record
 
     def _judge_new(
-        self, command: Begin | Decide, record: Decision | None, limits: Limits
+        self, command: Begin | Decide, record: Decision | None, limits: PartitionLimits
     ) -> Refused | Decided | None:
         """Say why the transaction cannot be opened or decided, if it cannot."""
         name = command.name
@@ -187,7 +187,7 @@ class Decisions:
             verdict = refused(TransactionPending, f"{name} {there} is not decided yet")
         return verdict
 
-    def _make_room(self, now: int, limits: Limits) -> None:
+    def _make_room(self, now: int, limits: PartitionLimits) -> None:
         """Forget the name unused for longest where there is no room for another one."""
         if self.count >= limits.series_max:
             name = self._forgettable(now, limits)
@@ -195,7 +195,7 @@ class Decisions:
             del self.records[name]
             self.count -= 1
 
-    def _forgettable(self, now: int, limits: Limits) -> str | None:
+    def _forgettable(self, now: int, limits: PartitionLimits) -> str | None:
         """Return the name unused for longest, if it has been for long enough."""
         for name in self.records.in_order():
             record = self.records.get(name)
@@ -211,7 +211,7 @@ class Decisions:
         command: Begin | Decide,
         record: Decision | None,
         phase: Phase,
-        limits: Limits,
+        limits: PartitionLimits,
         *,
         participants: tuple[int, ...] = (),
         stages: tuple[tuple[int, tuple[str, ...]], ...] = (),

@@ -18,10 +18,10 @@ from angarium.batch import TIME_MAX
 from angarium.errors import InvalidArgument, InvalidBatch, InvalidCommand, OffsetOutOfRange
 from angarium.ids import Micros, Offset, Term
 from angarium.machine import commands
+from angarium.machine.batch_fields import NUMBERING_FIELDS
 from angarium.machine.changes import StagedAck
 from angarium.machine.decisions import Decisions
 from angarium.machine.keys import KEYED_FROM, Keys
-from angarium.machine.limits import OFFSET_MAX, Limits
 from angarium.machine.outcomes import (
     Appended,
     Done,
@@ -33,7 +33,7 @@ from angarium.machine.outcomes import (
     oversized,
     refused,
 )
-from angarium.machine.place import PLACE
+from angarium.machine.partition_limits import OFFSET_MAX, PartitionLimits
 from angarium.machine.producers import Producers
 from angarium.machine.transactions import Transactions
 
@@ -70,7 +70,7 @@ class Numbering:
         "transactions",
     )
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: PartitionLimits) -> None:
         self.limits = limits
         self.start_offset = 0
         self.next_offset = 0
@@ -99,7 +99,7 @@ class Numbering:
     def number(
         self, *, span: int, producer: int, epoch: int, sequence: int, time: int
     ) -> Appended | Duplicate | Refused:
-        """Give a batch its place, unless it has one already or may have none."""
+        """Give a batch its offset, unless it has one already or may have none."""
         base = self.next_offset
         past = base + span
         if span <= 0:
@@ -135,11 +135,11 @@ class Numbering:
         return Appended(Offset(base), Offset(past), Micros(time))
 
     def number_stamped(self, batch: memoryview) -> Appended | Duplicate | Refused:
-        """Give a batch from the log the place that its leader has stamped on it."""
-        base, time, _, span, producer, sequence, epoch = PLACE.unpack_from(batch)
+        """Give a batch from the log the offset that its leader has stamped on it."""
+        base, time, _, span, producer, sequence, epoch = NUMBERING_FIELDS.unpack_from(batch)
         if base != self.next_offset or not self.clock < time <= TIME_MAX:
             # Only a leader at fault numbers so. Every replica refuses it alike.
-            return refused(InvalidCommand, f"{base} at {time} is not the next place")
+            return refused(InvalidCommand, f"{base} at {time} is not what comes next")
         return self.number(span=span, producer=producer, epoch=epoch, sequence=sequence, time=time)
 
     def tick(self, command: commands.Cursors) -> Refused | None:

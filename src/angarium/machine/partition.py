@@ -17,9 +17,9 @@ from angarium.ids import Index, Micros, Offset, Term
 from angarium.machine.commands import APPEND, Cursors, batches_of, decode
 from angarium.machine.cursors import Groups
 from angarium.machine.fingerprint import running_hash
-from angarium.machine.limits import Limits
 from angarium.machine.numbering import Numbering
 from angarium.machine.outcomes import Appended, Applied, Outcome, Refused
+from angarium.machine.partition_limits import PartitionLimits
 from angarium.machine.partition_state import read_state, state_frames
 from angarium.machine.snapshots import joined
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 class PartitionMachine:
     """The state of one partition after the entry at `applied_index`."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
-        self.numbering = Numbering(limits or Limits())
+    def __init__(self, limits: PartitionLimits | None = None) -> None:
+        self.numbering = Numbering(limits or PartitionLimits())
         self.groups = Groups()
         self.applied_index = Index(0)
         self.running_hash = 0
@@ -55,7 +55,7 @@ class PartitionMachine:
         return Micros(self.numbering.clock)
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> PartitionLimits:
         """The limits in force."""
         return self.numbering.limits
 

@@ -26,8 +26,8 @@ from angarium.machine.outcomes import Duplicate, Refused, limited, refused
 from angarium.machine.overlay import Overlay, Recency, RecencyOverlay
 
 if TYPE_CHECKING:
-    from angarium.machine.limits import Limits
     from angarium.machine.overlay import RecencyTable, Table
+    from angarium.machine.partition_limits import PartitionLimits
 
 NAMED_FROM: Final = ProducerId(1 << 62)
 """Ids from here up belong to named producers."""
@@ -94,7 +94,7 @@ class Producers:
         base_offset: int,
         next_offset: int,
         time: int,
-        limits: Limits,
+        limits: PartitionLimits,
     ) -> Duplicate | Refused | None:
         """Judge a batch with the sequences `[first, past)`; `None` means it is new and noted."""
         row = self.find(producer)
@@ -128,7 +128,7 @@ class Producers:
             self.named[producer] = new
         return None
 
-    def delete(self, producer: int, limits: Limits) -> bool:
+    def delete(self, producer: int, limits: PartitionLimits) -> bool:
         """Forget `producer` so that nothing of it is taken again; tell whether it was known."""
         row = self.find(producer)
         if row is None or row.epoch == EPOCH_CLOSED:
@@ -142,7 +142,7 @@ class Producers:
         self.rows[producer] = _CLOSED
         return True
 
-    def _judge_stranger(self, producer: int, first: int, limits: Limits) -> Refused | None:
+    def _judge_stranger(self, producer: int, first: int, limits: PartitionLimits) -> Refused | None:
         named = producer >= NAMED_FROM
         if producer < (self.named_low_water if named else self.low_water):
             return refused(UnknownProducer, f"producer {producer} is not remembered; take a new id")

@@ -22,6 +22,7 @@ import msgspec
 from angarium.batch import stamp
 from angarium.errors import InvalidCommand
 from angarium.ids import Index, Micros, Offset, Term
+from angarium.machine.batch_fields import NUMBERING_FIELDS
 from angarium.machine.commands import (
     APPEND,
     Cursors,
@@ -40,7 +41,6 @@ from angarium.machine.outcomes import (
     Staged,
 )
 from angarium.machine.overlay import Overlay
-from angarium.machine.place import PLACE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -124,7 +124,7 @@ class Projection:
         accepted_outcomes = []
         now = self._time(now)
         for batch in batches:
-            _, _, _, span, producer, sequence, epoch = PLACE.unpack_from(batch)
+            _, _, _, span, producer, sequence, epoch = NUMBERING_FIELDS.unpack_from(batch)
             clock = numbering.clock
             outcome = number(
                 span=span,

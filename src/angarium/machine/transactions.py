@@ -32,8 +32,8 @@ from angarium.errors import (
     TransactionPending,
 )
 from angarium.ids import Micros, Offset
+from angarium.machine.batch_fields import spans as spans_of
 from angarium.machine.changes import StagedAck
-from angarium.machine.limits import NAME_CHARACTERS_MAX
 from angarium.machine.outcomes import (
     Decided,
     Done,
@@ -46,15 +46,15 @@ from angarium.machine.outcomes import (
     refused,
 )
 from angarium.machine.overlay import Overlay, Recency, RecencyOverlay
-from angarium.machine.place import spans as spans_of
+from angarium.machine.partition_limits import NAME_CHARACTERS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from angarium.ids import Term
     from angarium.machine.commands import Abort, Commit, SeriesDelete, Stage
-    from angarium.machine.limits import Limits
     from angarium.machine.overlay import RecencyTable, Table
+    from angarium.machine.partition_limits import PartitionLimits
 
 NOTHING_COMMITTED: Final = -1
 
@@ -132,7 +132,7 @@ class Transactions:
     # --- staging -----------------------------------------------------------------------------
 
     def stage(
-        self, command: Stage, limits: Limits
+        self, command: Stage, limits: PartitionLimits
     ) -> tuple[Refused | Staged | Decided, StageAppend | None, tuple[int, ...]]:
         """Take one part of a stage. Returns the answer, what to store, and slots to drop."""
         name, here = command.name, (command.epoch, command.sequence)
@@ -168,7 +168,7 @@ class Transactions:
         return Staged(grown.parts), stored, drops
 
     def _judge_stage(
-        self, command: Stage, known: Series, limits: Limits, *, is_new: bool
+        self, command: Stage, known: Series, limits: PartitionLimits, *, is_new: bool
     ) -> Refused | Decided | None:
         """Say why nothing can be staged for this transaction, if so."""
         name, here = command.name, (command.epoch, command.sequence)
@@ -193,14 +193,14 @@ class Transactions:
             verdict = limited("attempts_max", f"{name} has too many undecided transactions")
         return verdict
 
-    def _judge_new_name(self, name: str, now: int, limits: Limits) -> Refused | None:
+    def _judge_new_name(self, name: str, now: int, limits: PartitionLimits) -> Refused | None:
         if not 0 < len(name) <= NAME_CHARACTERS_MAX:
             return oversized("NAME_CHARACTERS_MAX", "a transaction's name is too long or empty")
         if self.series_count >= limits.series_max and self._forgettable(now, limits) is None:
             return limited("series_max", "the partition knows no more names of transactions")
         return None
 
-    def _make_room(self, now: int, limits: Limits) -> None:
+    def _make_room(self, now: int, limits: PartitionLimits) -> None:
         """Forget the name unused for longest where there is no room for another one."""
         if self.series_count >= limits.series_max:
             name = self._forgettable(now, limits)
@@ -208,7 +208,7 @@ class Transactions:
             del self.series[name]
             self.series_count -= 1
 
-    def _forgettable(self, now: int, limits: Limits) -> str | None:
+    def _forgettable(self, now: int, limits: PartitionLimits) -> str | None:
         """Return the name unused for longest of those that a home remembers, if long enough.
 
         Costs a look at each name that nobody else remembers and that was used before it.
@@ -222,7 +222,7 @@ class Transactions:
         return None
 
     def _grown(
-        self, command: Stage, attempt: Attempt, limits: Limits
+        self, command: Stage, attempt: Attempt, limits: PartitionLimits
     ) -> OpenStage | Refused | Staged:
         """Return the stage as it is with this part, or why it does not become so."""
         key = (command.name, command.epoch, command.sequence, command.stage)
@@ -244,7 +244,7 @@ class Transactions:
         )
 
     def _judge_part(
-        self, command: Stage, attempt: Attempt, old: OpenStage, limits: Limits
+        self, command: Stage, attempt: Attempt, old: OpenStage, limits: PartitionLimits
     ) -> Refused | Staged | None:
         verdict: Refused | Staged | None = None
         if command.part < 0:
@@ -268,7 +268,7 @@ class Transactions:
     # --- deciding ----------------------------------------------------------------------------
 
     def commit(
-        self, command: Commit, limits: Limits, *, next_offset: int, term: Term
+        self, command: Commit, limits: PartitionLimits, *, next_offset: int, term: Term
     ) -> tuple[Refused | Decided, Publication, tuple[int, ...]]:
         """Carry a commit out. Returns the answer, what to publish, and slots to drop."""
         name = command.name
@@ -314,7 +314,7 @@ class Transactions:
         return decided, Publication(tuple(stages), tuple(acks)), drops
 
     def _judge_commit(
-        self, command: Commit, known: Series, limits: Limits, *, is_new: bool
+        self, command: Commit, known: Series, limits: PartitionLimits, *, is_new: bool
     ) -> Refused | Decided | None:
         name, here = command.name, (command.epoch, command.sequence)
         attempt = _find(known, *here)
@@ -347,7 +347,9 @@ class Transactions:
                     break
         return verdict
 
-    def abort(self, command: Abort, limits: Limits) -> tuple[Refused | Decided, tuple[int, ...]]:
+    def abort(
+        self, command: Abort, limits: PartitionLimits
+    ) -> tuple[Refused | Decided, tuple[int, ...]]:
         """Drop a transaction, and keep late retries from opening it again."""
         name, here = command.name, (command.epoch, command.sequence)
         series = self.series.get(name)
@@ -390,7 +392,7 @@ class Transactions:
         assert isinstance(self.stages, dict)
         return {held.slot: held.parts for held in self.stages.values()}
 
-    def overdue(self, now: int, limits: Limits) -> Iterator[tuple[str, Attempt]]:
+    def overdue(self, now: int, limits: PartitionLimits) -> Iterator[tuple[str, Attempt]]:
         """Yield what has been open for too long: to be aborted here, or asked about at home.
 
         Only of the real tables. Costs one look at each name that is known.
@@ -434,7 +436,7 @@ def _find(series: Series, epoch: int, sequence: int) -> Attempt | None:
     return None
 
 
-def _is_overdue(attempt: Attempt, now: int, limits: Limits) -> bool:
+def _is_overdue(attempt: Attempt, now: int, limits: PartitionLimits) -> bool:
     return now - attempt.opened_at > limits.transaction_micros_max
 
 

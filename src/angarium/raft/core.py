@@ -2,9 +2,10 @@
 
 Everything a replica knows is in a `Core`. The modules beside this one are what it does with it:
 `election` (campaigning and voting), `replication` (a leader's sending and committing), `leading`
-and `following` (what each role does with a message), `reading`, `reconfiguration`, `persistence`,
-and `stepping`, which decides which of them a message meets. None of them does I/O: what should
-leave the replica is put into `messages` or `after_append`, and the driver takes it from there.
+and `following` (what each role does with a message), `read_index`, `reconfiguration`,
+`persistence`, and `stepping`, which decides which of them a message meets. None of them does I/O:
+what should leave the replica is put into `messages` or `after_append`, and the driver takes it from
+there.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from angarium.raft.core import LEADER
 from angarium.raft.errors import Contradicted, ProposalDropped
 from angarium.raft.messages import Entry, Message, MessageKind
 from angarium.raft.progress import PROBE, REPLICATE, SNAPSHOT
-from angarium.raft.reading import acknowledge, release_postponed
+from angarium.raft.read_index import acknowledge, release_postponed
 from angarium.raft.reconfiguration import admitted
 from angarium.raft.replication import (
     advance_commit,

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from angarium.raft.storage import Storage
 
 _UNNUMBERED: Final = (Term(0), Index(0))
-"""A proposed entry gets its place from the leader."""
+"""A proposed entry gets its term and index from the leader."""
 
 _STORAGE_THREADS: Final = frozenset((APPEND_THREAD, APPLY_THREAD))
 

@@ -15,7 +15,7 @@ from angarium.raft.core import LEADER
 from angarium.raft.errors import InvalidConfChange
 from angarium.raft.membership import changed
 from angarium.raft.messages import Entry, EntryKind
-from angarium.raft.reading import answer_confirmed, release_postponed
+from angarium.raft.read_index import answer_confirmed, release_postponed
 from angarium.raft.replication import advance_commit, broadcast_append, send_append
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from angarium.ids import NO_REPLICA
-from angarium.raft import election, following, leading, persistence, reading
+from angarium.raft import election, following, leading, persistence, read_index
 from angarium.raft.core import LEADER, Core, Role
 from angarium.raft.messages import Message, MessageKind
 
@@ -112,7 +112,7 @@ _LEADER: Final[dict[MessageKind, Handler]] = {
     MessageKind.SNAPSHOT_STATUS: leading.on_snapshot_status,
     MessageKind.UNREACHABLE: leading.on_unreachable,
     MessageKind.TRANSFER_LEADER: leading.on_transfer,
-    MessageKind.READ_INDEX: reading.on_read_request,
+    MessageKind.READ_INDEX: read_index.on_read_request,
 }
 
 _CANDIDATE: Final[dict[MessageKind, Handler]] = {
@@ -132,8 +132,8 @@ _FOLLOWER: Final[dict[MessageKind, Handler]] = {
     MessageKind.TRANSFER_LEADER: following.forward_transfer,
     MessageKind.FORGET_LEADER: following.forget_leader,
     MessageKind.TIMEOUT_NOW: election.on_timeout_now,
-    MessageKind.READ_INDEX: reading.forward_read,
-    MessageKind.READ_INDEX_RESPONSE: reading.on_read_response,
+    MessageKind.READ_INDEX: read_index.forward_read,
+    MessageKind.READ_INDEX_RESPONSE: read_index.on_read_response,
 }
 
 

@@ -47,7 +47,7 @@ snapshot counts as lost on the way."""
 class Sync:
     """A sync under way, and the answers it will let out."""
 
-    group: SyncRound | None
+    round: SyncRound | None
     answers: list[tuple[Replica, tuple[Message, ...]]]
     leaving: list[RaftGroupId]
     """Groups whose files may go when this is done."""
@@ -253,16 +253,16 @@ class Host(Roster):
 
     def write(self, sync: Sync) -> None:
         """Write and fsync; blocks. Raises `SyncFailed`, after which this host must stop."""
-        if sync.group is not None:
-            self.wal.write(sync.group)
+        if sync.round is not None:
+            self.wal.write(sync.round)
 
     def finish_sync(self, sync: Sync) -> None:
         """Let out the answers that waited for this sync."""
         assert sync is self._sync, "syncs finish in the order they began, one at a time"
         self._sync = None
         self.outbox.sync_done()
-        if sync.group is not None:
-            self.wal.synced(sync.group)
+        if sync.round is not None:
+            self.wal.synced(sync.round)
         if sync.leaving:
             self.outbox.chores.append(self._delete_files(sync.leaving))
         for step in (0, 1):

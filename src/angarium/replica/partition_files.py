@@ -27,7 +27,7 @@ from angarium.log.segments import PartitionLog
 from angarium.log.segments.compacted_mark import Pass
 from angarium.log.stages import StageStore
 from angarium.machine import PublishedStage
-from angarium.machine.place import spans
+from angarium.machine.batch_fields import spans
 from angarium.replica.work import do_now
 
 if TYPE_CHECKING:

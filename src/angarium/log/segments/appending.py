@@ -1,6 +1,6 @@
 """The end of a partition's log: where batches come in, and how they get to disk.
 
-An appended batch is in memory, in its place in a segment, with the segment's checksum known. A
+An appended batch is in memory, at its position in a segment, with the segment's checksum known. A
 flush writes what waits there. Nothing here blocks but `write` and `sync`.
 
 Small batches that come together, one from each of many publishers, are taken in one go: looked at
@@ -110,11 +110,11 @@ class LogEnd:
         magics, bases, times, lengths, counts, spans, expiries, deliveries = zip(
             *map(stamped, batches), strict=True
         )
-        *places, end = accumulate(spans, initial=start)
+        *expected, end = accumulate(spans, initial=start)
         if (
             magics.count(MAGIC) != len(magics)
             or lengths != sizes
-            or bases != tuple(places)
+            or bases != tuple(expected)
             or min(spans) < 1
             or min(times) < 1
             or max(deliveries) > 0

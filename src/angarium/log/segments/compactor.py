@@ -28,7 +28,7 @@ from angarium.log.segments.rewriting import (
     clear_away,
     decide,
     remove_drafts,
-    take_place,
+    replace_segments,
 )
 from angarium.log.segments.survivors import PASS_RECORDS_MAX, Survivors, rewritten
 from angarium.log.segments.walk import frames_of
@@ -180,7 +180,7 @@ class Compactor:
         # From here to the end of the block nobody else runs: files and memory change as one.
         for segment in rewrite.old:
             self._forget(segment)
-        take_place(disk, folder, decision)
+        replace_segments(disk, folder, decision)
         if not rewrite.new.deliver_at_max:
             disk.remove(file_name(folder, rewrite.new.base_offset, DELAYS))
         self._segments.replace(rewrite.old, rewrite.new)

@@ -113,7 +113,7 @@ class PartitionLog:
             self._end.forget(segment)
         self._files.close(within=f"{self._folder}/")
 
-    # --- places -----------------------------------------------------------------------------
+    # --- offsets ----------------------------------------------------------------------------
 
     @property
     def start_offset(self) -> Offset:
@@ -241,14 +241,14 @@ class PartitionLog:
     def time_at(self, offset: Offset) -> Micros:
         """Return when the record at `offset` was appended; for a gap, what follows it."""
         self._check_range(offset)
-        place, end = offset, self.end_offset
-        while place < min(end, self._end.written_offset):
-            segment = self.segments.at(place)
-            time = self.reader.time_at(segment, place)
+        reached, end = offset, self.end_offset
+        while reached < min(end, self._end.written_offset):
+            segment = self.segments.at(reached)
+            time = self.reader.time_at(segment, reached)
             if time is not None:
                 return time
-            place = min(segment.readable_until, self._end.written_offset)
-        time = self._end.tail.time_at(place) if place < end else None
+            reached = min(segment.readable_until, self._end.written_offset)
+        time = self._end.tail.time_at(reached) if reached < end else None
         if time is None:
             raise OffsetOutOfRange(offset=offset, start=self._start, end=self.end_offset)
         return time
@@ -438,8 +438,8 @@ class PartitionLog:
             return damage
         self._end.seal(segment)
         index = self.reader.index(segment)
-        place = index.place_of_offset(damage.from_offset)
-        found = self.reader.locate(segment, index[place].position)
+        row = index.row_of_offset(damage.from_offset)
+        found = self.reader.locate(segment, index[row].position)
         self._damage = [found if one == damage else one for one in self._damage]
         return found
 

@@ -75,7 +75,7 @@ class Recovery:
                 self._lose(end, base)
             segment, tail = self._load(base, following)
             if self.segments:
-                # One without a batch, found by its bytes alone, does not know its place in time.
+                # One without a batch, found by its bytes alone, does not know its time.
                 segment.last_time = max(segment.last_time, self.segments[-1].last_time)
             self.segments.append(segment)
             end = segment.next_offset
@@ -169,5 +169,5 @@ class Recovery:
 
 
 def _with_following(bases: Sequence[Offset]) -> Iterator[tuple[Offset, Offset | None]]:
-    for place, base in enumerate(bases):
-        yield base, bases[place + 1] if place + 1 < len(bases) else None
+    for at, base in enumerate(bases):
+        yield base, bases[at + 1] if at + 1 < len(bases) else None

@@ -41,12 +41,12 @@ def patch(
     False says that `frames` end before the damage does, and that nothing was changed.
     """
     index = reader.index(segment)
-    first = index.place_of_offset(damage.from_offset)
+    first = index.row_of_offset(damage.from_offset)
     start, stamps = index[first], index.stamps(first)
     if damage.to_offset == segment.next_offset:
         end, stamps_end = segment.written, segment.stamps
     else:
-        last = index.place_of_offset(damage.to_offset)
+        last = index.row_of_offset(damage.to_offset)
         end, stamps_end = index[last], index.stamps(last)
     kept = _kept(reader, segment, start, index.offset(first), damage.from_offset)
     added = _checked(frames, start=damage.from_offset, end=damage.to_offset)

@@ -108,7 +108,7 @@ class Draft:
         self._close_gap()
         self._write()
         segment = self.segment
-        # A segment whose batches are gone keeps its place in time.
+        # A segment whose batches are gone keeps its times.
         segment.first_time = old[0].first_time
         segment.last_time = old[-1].last_time
         segment.allocated = segment.bytes
@@ -158,7 +158,7 @@ def decide(disk: Disk, folder: str, rewrite: Rewrite) -> None:
     )
 
 
-def take_place(disk: Disk, folder: str, decision: Decision) -> None:
+def replace_segments(disk: Disk, folder: str, decision: Decision) -> None:
     """Give a decided segment its name. Nothing waits for the disk here; may be repeated."""
     base = decision.base_offset
     for draft, name in _NAMES:
@@ -192,7 +192,7 @@ def complete_compaction(disk: Disk, folder: str) -> None:
     if crc32c(body).to_bytes(_CRC_BYTES, "little") != data[:_CRC_BYTES]:
         raise CorruptData(f"{folder}: what a compaction has decided cannot be read")
     decision = _decode(body)
-    take_place(disk, folder, decision)
+    replace_segments(disk, folder, decision)
     clear_away(disk, folder, decision)
     remove_drafts(disk, folder)
 

@@ -137,7 +137,7 @@ class GroupLog(EntryIndex):
         start, expected, length = lo, -1, 0
         for index in range(lo, hi):
             offset = index - self.base
-            where, size = (self.places[offset], self.sizes[offset]) if offset >= 0 else (HOLE, 0)
+            where, size = (self.addresses[offset], self.sizes[offset]) if offset >= 0 else (HOLE, 0)
             if index > start and (where != expected or length > READ_BYTES_MAX):
                 stretches.append((start, index))
                 start, length = index, 0
@@ -150,7 +150,7 @@ class GroupLog(EntryIndex):
         """Read frames that lie next to each other, and verify them."""
         if start in self.repaired:
             return [self.repaired[start]]
-        where = self.place_of(start)
+        where = self.address_of(start)
         lengths = [
             FRAME_HEADER_BYTES + padded(self.sizes[index - self.base])
             for index in range(start, stop)
@@ -192,7 +192,7 @@ class GroupLog(EntryIndex):
         self.rewinds += 1
         self.synced_last = min(self.synced_last, index - 1)
         if self.touch is not None:
-            self.touch.take_back(index - self.placed_last - 1)
+            self.touch.take_back(index - self.addressed_last - 1)
         if index <= self.recent_first:
             self.recent.clear()
             self.recent_first = index
@@ -207,7 +207,7 @@ class GroupLog(EntryIndex):
         if discard:
             self.take_back(self.snapshot_index + 1)
         if self.touch is not None:
-            self.touch.compact(index - self.placed_last)
+            self.touch.compact(index - self.addressed_last)
         super().compact(index, term, discard=discard)
         self.drop_recent(index)
         for repaired in [one for one in self.repaired if one <= index]:

@@ -23,14 +23,14 @@ from angarium.log.wal.format import (
     parse_directory,
     parse_table,
 )
-from angarium.log.wal.index import place
+from angarium.log.wal.index import address
 from angarium.raft.messages import HardState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from angarium.log.wal.group_log import GroupLog
-    from angarium.log.wal.scan import Frame, ScannedGroup
+    from angarium.log.wal.scan import Frame, ScannedRound
 
 # As plain numbers: these are compared once per entry of a whole log.
 _ENTRY: Final = int(FrameKind.ENTRY)
@@ -47,12 +47,12 @@ class Replay:
         """Groups may have been added in a part that cannot be read."""
         self._is_begun = False
 
-    def apply(self, scanned: ScannedGroup, content: bytes, sequence: int) -> None:
+    def apply(self, scanned: ScannedRound, content: bytes, sequence: int) -> None:
         """Apply one sync round of the file `sequence`."""
         lost = self._lost(scanned, content) if scanned.is_damaged else []
         for contents, seen in lost:
             self._before_loss(contents, seen)
-        base = place(sequence, 0)
+        base = address(sequence, 0)
         has_table = False
         for frame in scanned.frames:
             if frame.kind == _ENTRY:
@@ -133,7 +133,7 @@ class Replay:
 
     # --- losses -----------------------------------------------------------------------------
 
-    def _lost(self, scanned: ScannedGroup, content: bytes) -> list[tuple[Contents, _Seen]]:
+    def _lost(self, scanned: ScannedRound, content: bytes) -> list[tuple[Contents, _Seen]]:
         """Return for each group that misses frames what it should have, and what was found."""
         missing = scanned.header.frames - len(scanned.frames) if scanned.header else None
         if missing == 0:

@@ -12,7 +12,7 @@ What it guarantees:
 
 Writing has three phases, so that the part that blocks can run in a thread: `append` and its kin
 only buffer, `seal` takes what is buffered, `write` puts it on disk, `synced` publishes it. Sync
-groups are written one at a time, in the order in which they were sealed. Everything except
+sync rounds are written one at a time, in the order in which they were sealed. Everything except
 `write` belongs to one thread, the owner's.
 """
 
@@ -296,33 +296,33 @@ class Wal:
             if self._files.is_full:
                 self._files.prepare()
             return None
-        group = self._pipeline.seal(buffer, self._table)
+        sync_round = self._pipeline.seal(buffer, self._table)
         self._buffer = FrameBuffer(self._seed)
         self._granted = 0
-        return group
+        return sync_round
 
-    def write(self, group: SyncRound) -> None:
+    def write(self, sync_round: SyncRound) -> None:
         """Put a sync round on disk, durably. Blocks, and may run in a thread of its own.
 
         Raises `SyncFailed`, after which the log is dead: nobody knows what the disk has.
         """
-        self._pipeline.write(group)
+        self._pipeline.write(sync_round)
 
-    def synced(self, group: SyncRound) -> None:
+    def synced(self, sync_round: SyncRound) -> None:
         """Publish a sync round that was written: it counts as durable from here on."""
         self._check_alive()
-        self._pipeline.publish(group)
-        for touch in group.touches:
+        self._pipeline.publish(sync_round)
+        for touch in sync_round.touches:
             self._pins.move(touch.log.group, touch.oldest)
             self._cache.add(touch)
         self._cache.shrink()
 
     def sync(self) -> None:
         """Make everything that was buffered durable, here and now."""
-        group = self.seal()
-        if group is not None:
-            self.write(group)
-            self.synced(group)
+        sync_round = self.seal()
+        if sync_round is not None:
+            self.write(sync_round)
+            self.synced(sync_round)
 
     def mark(self) -> bool:
         """Record that everything so far is synced, without a sync; False if there is no need.
@@ -413,7 +413,7 @@ class Wal:
         return log.touch or self._buffer.touch(log)
 
     def _claim(self, more: int, *, touched: int, is_vital: bool) -> None:
-        size = self._buffer.group_bytes(more, touched)
+        size = self._buffer.round_bytes(more, touched)
         current = self._files.current
         if current is not None and size <= current.room and not self._files.is_full:
             self._granted = self._buffer.size + more + current.room - size

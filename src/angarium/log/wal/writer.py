@@ -16,16 +16,16 @@ from angarium.log.wal.format import (
     END_MARK,
     FRAME_BODY,
     FRAME_HEADER_BYTES,
-    GROUP_HEADER_BYTES,
     PADDING,
+    ROUND_HEADER_BYTES,
     ROW_BYTES,
     FrameKind,
     directory_frame,
-    group_header,
+    round_header,
     small_frame,
     zero_sectors,
 )
-from angarium.log.wal.index import place
+from angarium.log.wal.index import address
 from angarium.raft.config import ENTRY_OVERHEAD_BYTES
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class FrameBuffer:
         return FramedEntries(pieces, offsets, sizes, long, offset)
 
     def add_entries(self, framed: FramedEntries) -> None:
-        """Take frames in that were made for just this place."""
+        """Take frames in that were made for just this position."""
         pieces, offsets, _, long, self.size = framed
         self.pieces += pieces
         self.frames += len(offsets)
@@ -166,25 +166,25 @@ class FrameBuffer:
         self.frames += 1
         self.size += len(frame)
 
-    def group_bytes(self, more: int, touched: int) -> int:
+    def round_bytes(self, more: int, touched: int) -> int:
         """Return how long the sync round becomes with `more` bytes of frames."""
         directory = FRAME_HEADER_BYTES + CONTENTS.size * (len(self.touches) + touched)
-        return GROUP_HEADER_BYTES + directory + self.size + more + END_BYTES
+        return ROUND_HEADER_BYTES + directory + self.size + more + END_BYTES
 
     def sealed(
         self, *, file: WalFile, position: int, mark: int, flags: int, table: bytes
     ) -> tuple[list[Buffer], int]:
-        """Return the bytes of the sync round at `position`, and give every entry its place."""
+        """Return the bytes of the sync round at `position`, and give every entry its address."""
         contents = [touch.contents() for touch in self.touches.values()]
         directory = directory_frame(self._seed, b"".join(contents))
-        base = position + GROUP_HEADER_BYTES + len(directory)
+        base = position + ROUND_HEADER_BYTES + len(directory)
         # The table comes twice: nothing else says what it says once the older files are gone.
         last, frames = (table + table, self.frames + 3) if table else (b"", self.frames + 1)
         end = base + self.size + len(last) + END_BYTES
         zeros = 0
         for offset, data in self.long:
             zeros += zero_sectors(data, base + offset)
-        header = group_header(
+        header = round_header(
             flags=flags,
             length=end - position,
             mark=mark,
@@ -193,11 +193,11 @@ class FrameBuffer:
             seed=file.seed,
             position=position,
         )
-        self._settle(place(file.sequence, base))
+        self._settle(address(file.sequence, base))
         return [header + directory, *self.pieces, last + END_MARK], end
 
     def _settle(self, base: int) -> None:
-        """Give entries their places, now that the sync round has one."""
+        """Give entries their addresses, now that the sync round has a position."""
         for touch in self.touches.values():
             log = touch.log
             log.touch = None
@@ -206,7 +206,7 @@ class FrameBuffer:
             sizes = touch.sizes
             if sizes:
                 for offset in touch.offsets:
-                    log.places.append(base + offset)
+                    log.addresses.append(base + offset)
                 log.sizes.extend(sizes)
                 touch.cost = sum(sizes) + ENTRY_OVERHEAD_BYTES * len(sizes)
             touch.last = log.last
