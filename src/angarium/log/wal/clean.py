@@ -52,6 +52,8 @@ _READ_BYTES: Final = 1024 * 1024
 
 def save_clean(files: WalFiles, logs: Iterable[GroupLog]) -> None:
     """Write down where everything lies."""
+    # The arrays are written as they lie in memory. Without this file the next opening reads the
+    # log.
     if sys.byteorder != "little" or files.current is None:
         return
     parts: list[Buffer] = []
@@ -109,6 +111,8 @@ def forget_clean(files: WalFiles) -> None:
 
 def _adopt(files: WalFiles, described: list[tuple[int, ...]]) -> bool:
     """Open the files that were described, if they are just those that are there."""
+    # Any difference makes the index worthless: it is a shortcut, and the log itself is what
+    # counts.
     if [sequence for sequence, *_ in described] != log_sequences(files.disk):
         return False
     opened = []
@@ -123,6 +127,8 @@ def _adopt(files: WalFiles, described: list[tuple[int, ...]]) -> bool:
                 incarnation=files.incarnation,
             )
         )
+    # Also where the log ends: an index that was put back beside a newer log would hide what was
+    # appended since.
     if any(one.file.size() != one.length for one in opened) or not _ends_here(opened[-1]):
         for one in opened:
             one.file.close()

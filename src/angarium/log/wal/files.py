@@ -166,6 +166,8 @@ class WalFiles:
         """
         if self._spare is None:
             self.prepare()
+            # The next file must be there before the current one is full: a log that finds out at a
+            # file's end that the disk is full has nowhere to put the vote it has to remember.
             if self._spare is None and not is_vital:
                 raise DiskFull("no room for the next file of the write-ahead log")
         if self.current is not None and self.current.has_room(size):
@@ -174,6 +176,8 @@ class WalFiles:
         if waiting is None:
             raise DiskFull("the reserve of the write-ahead log is used up")
         needed = in_new_file + BARE_ROUND_BYTES
+        # A single round may be longer than a file. It gets a longer one; nothing is ever split
+        # over two.
         if needed > waiting.length:
             length = -(-needed // PAGE_BYTES) * PAGE_BYTES
             waiting.file.preallocate(length)
@@ -203,6 +207,8 @@ class WalFiles:
     def install(self, begun: WalFile) -> None:
         """Give a begun file its name for good. Blocks; touches nothing that the owner uses."""
         assert begun.prepared_name is not None
+        # The preallocated length must be durable before the name is: a `*.log` file that is
+        # shorter than its header says counts as cut by somebody.
         begun.file.datasync()
         self.disk.rename(begun.prepared_name, log_name(begun.sequence))
         self.disk.sync_directory(FOLDER)
@@ -211,6 +217,8 @@ class WalFiles:
         """Delete the oldest file, durably: a gap in the sequence would look like a loss."""
         sequence = next(iter(self.files))
         self.files.pop(sequence).file.close()
+        # Oldest first and one at a time, each durable before the next: a crash in between leaves a
+        # sequence without gaps.
         self.disk.remove(log_name(sequence))
         self.disk.sync_directory(FOLDER)
 
@@ -240,6 +248,7 @@ class WalFiles:
         return self._preallocated(path, self.disk.open(path), length)
 
     def _prepared(self, suffix: str, length: int) -> _Prepared | None:
+        # A preallocation that fails half way fills the disk for a moment, for everybody on it.
         if self.disk.free_bytes() < length:
             return None
         while self.disk.exists(path := f"{FOLDER}/{self._prepared_count:08d}{suffix}"):

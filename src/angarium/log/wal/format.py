@@ -259,10 +259,11 @@ def round_header(
     position: int,
 ) -> bytes:
     """Return a sync round's first 40 bytes, good only at this `position` of this file."""
-    placed = _ROUND_AND_POSITION.pack(
-        ROUND_MAGIC, flags, length, mark, frames, zero_sectors, position
-    )
-    return placed[:-8] + CRC.pack(extend(seed, placed))
+    # The checksum covers the position, which is not stored: a round that turns up at another
+    # position, as an old copy or within somebody's payload, does not pass there.
+    fields = ROUND_MAGIC, flags, length, mark, frames, zero_sectors, position
+    covered = _ROUND_AND_POSITION.pack(*fields)
+    return covered[:-8] + CRC.pack(extend(seed, covered))
 
 
 def row_bytes(row: Row) -> bytes:

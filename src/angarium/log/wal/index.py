@@ -83,6 +83,7 @@ class EntryIndex:
         """The last index; entries above the end of `addresses` wait to be written."""
         self.addresses = array("Q")
         self.sizes = array("I")
+        # Terms by runs and not by entry: a log of millions of entries has a handful of terms.
         self.run_starts: list[int] = []
         self.run_terms: list[int | None] = []
         """From `run_starts[k]` on entries have term `run_terms[k]`; None: nobody knows it."""
@@ -96,6 +97,7 @@ class EntryIndex:
 
     def term_at(self, index: int) -> int | None:
         """Return the term at `index`, None where it is lost."""
+        # The snapshot's own term is kept: the next append is matched against it (Raft §5.3).
         if index <= self.snapshot_index:
             if index == self.snapshot_index:
                 return self.snapshot_term
@@ -103,6 +105,7 @@ class EntryIndex:
         if index > self.last:
             raise Unavailable(f"group {self.group}: index {index} lies above {self.last}")
         run = len(self.run_starts) - 1
+        # Nearly always the newest run is meant, and no search is needed.
         if run < 0 or index < self.run_starts[run]:
             run = bisect_right(self.run_starts, index) - 1
         return self.run_terms[run] if run >= 0 else None
@@ -116,6 +119,8 @@ class EntryIndex:
 
     def address_of(self, index: int) -> int:
         """Return where the entry at `index` lies; `CorruptData` for a hole."""
+        # A hole is an entry that existed and cannot be read. It is an error and never a shorter
+        # log.
         where = self.addresses[index - self.base] if index >= self.base else HOLE
         if where == HOLE:
             raise CorruptData(f"group {self.group}: entry {index} is damaged")
@@ -126,6 +131,8 @@ class EntryIndex:
         addresses = self.addresses
         if not addresses:
             return None
+        # Addresses grow with the index, as entries are written in order; a repaired one lies
+        # behind its successors.
         if not self.is_patchy:
             return sequence_of(addresses[0])
         return min((sequence_of(where) for where in addresses if where != HOLE), default=None)
@@ -195,6 +202,7 @@ class EntryIndex:
         self.addresses.append(where)
         self.sizes.append(size)
         self.last = index
+        # An entry at a known index behind the lost ones: how far the log goes is certain again.
         self.tail_unknown = False
 
     def rewind(self, index: int) -> None:
@@ -207,6 +215,7 @@ class EntryIndex:
 
     def cut(self, last: int) -> None:
         """Drop every entry above `last`."""
+        # Everything that has an address goes, and some of the holes below it.
         if last < self.base - 1:
             self.base = last + 1
         keep = last - self.base + 1
@@ -233,6 +242,8 @@ class EntryIndex:
         """Let a snapshot stand for entries up to `index`; all go if they contradict it."""
         if index <= self.snapshot_index:
             return
+        # Nothing is left behind the snapshot, and with it every hole is gone: damage below a
+        # durable snapshot costs nothing.
         if discard or index >= self.last:
             self.addresses, self.sizes = array("Q"), array("I")
             self.run_starts, self.run_terms = [], []

@@ -85,6 +85,7 @@ class FileScan:
 
     def rounds(self) -> Iterator[ScannedRound]:
         """Yield the sync rounds in order, damaged ones too, up to where nothing was written."""
+        # Up to the end that the next file names, or to the first thing that was never written.
         while self._known_end is None or self.end < self._known_end:
             start = self.end
             header = parse_round_header(self.content, start, seed=self._file_seed)
@@ -96,8 +97,13 @@ class FileScan:
             else:
                 end = start + header.length
                 scanned = self._read_frames(start + ROUND_HEADER_BYTES, end - END_BYTES, header)
+                # The end as the header says it and not where reading stopped: a damaged frame must
+                # not move the rounds behind it.
                 scanned.end = end
                 scanned.is_damaged |= len(scanned.frames) != header.frames
+                # Only a round that no later mark covers can be torn, and it is the last one:
+                # rounds are written in order. Cutting anything else would drop what was
+                # acknowledged. Planted as damage-cut-silently.
                 if scanned.is_damaged and self._is_torn(start, header):
                     self._cut(start)
                     return
@@ -110,12 +116,14 @@ class FileScan:
 
     def _is_marked(self, position: int) -> bool:
         """Tell whether somebody recorded that the byte at `position` had been synced."""
+        # The next file was begun only after everything before it had been synced.
         if self._known_end is not None:
             return position < self._known_end
         found = self._next_round(position)
         while found is not None:
             header = parse_round_header(self.content, found, seed=self._file_seed)
             assert header is not None
+            # A mark in the first round of a file speaks of the file before.
             if header.mark > position and not header.flags & _FIRST:
                 return True
             found = self._next_round(found + 8)
@@ -129,6 +137,9 @@ class FileScan:
         if self._is_marked(start):
             return False
         end = start + header.length
+        # A sector of 512 bytes is on disk whole or not at all, and the file was all zeros before,
+        # so a sector that never arrived reads as zeros. The header has counted those that payloads
+        # filled with zeros.
         missing = count_zero_sectors(self.content, start, end) > header.zero_sectors
         # The end mark is 8 bytes, none of them zero: no single fault makes them all vanish.
         return missing or is_zero(self.content, end - END_BYTES, end)
@@ -139,6 +150,8 @@ class FileScan:
             return False
         end = start + ROUND_HEADER_BYTES
         header = self.content[start:end]
+        # One flipped bit in space that was never written must not look like a damaged round, or an
+        # opening would report a loss where nothing was.
         if len(header.replace(b"\0", b"")) < _HEADER_NONZERO_MIN:
             return True
         # A whole round has at least its end mark after the header.
@@ -159,12 +172,14 @@ class FileScan:
 
     def _headless(self, start: int) -> ScannedRound:
         """Read what follows an unreadable round header; frames can be told without it."""
+        # Everything is aligned to 8 bytes, so the search begins at the next multiple.
         following = self._next_round(start + 8)
         limits = [limit for limit in (following, self._known_end) if limit is not None]
         limit = min(limits) if limits else self.written_end + 7 & ~7
         scanned = self._read_frames(start + ROUND_HEADER_BYTES, limit, None)
         # Between a bare mark's header and its end there is no room for anything to be lost.
         scanned.is_damaged = limit - start >= BARE_ROUND_BYTES + FRAME_HEADER_BYTES
+        # Without a following header the end can only be guessed from the frames that were found.
         scanned.end = limit if following is not None else min(limit, scanned.end)
         return scanned
 
@@ -183,11 +198,14 @@ class FileScan:
             if (
                 extend(seed, content[position : payload_at - 4]) != header_crc
                 or kind not in _KINDS
+                # A size that is damaged would send the walk out of the round.
                 or end > stop
             ):
                 if header is None and content[position : position + END_BYTES] == END_MARK:
                     break
                 scanned.is_damaged = True
+                # Not given up: frames are found again by their own checksums, at the next multiple
+                # of 8 bytes.
                 position += 8
                 continue
             is_intact = crc32c_of_bytes(content[payload_at:end]) == crc

@@ -73,6 +73,9 @@ class Touch:
     def take_back(self, keep: int) -> None:
         """Forget all but the first `keep` buffered entries."""
         keep = max(keep, 0)
+        # The indexes in the buffer do not run straight any more. The directory says so, because
+        # recovery could otherwise conclude from the lowest and the last index which entries are
+        # missing.
         if self.entries:
             self.is_straight = False
         del self.offsets[keep:], self.sizes[keep:]
@@ -124,8 +127,11 @@ class FrameBuffer:
         touch = self.touches.get(log.group)
         if touch is None:
             touch = self.touches[log.group] = Touch(log)
+        # One line of the directory per group and round, also if the group was removed and added
+        # again within it.
         touch.log = log  # another one than before, if the group was removed and added again
         log.touch = touch
+        # The group is about to change, so its line of the table has to be made anew.
         log.row_bytes = None
         return touch
 
@@ -140,6 +146,9 @@ class FrameBuffer:
             size = len(data)
             crc = crc32c_of_bytes(data) if type(data) is bytes else crc32c(data)
             body = pack(size, flags, entry.kind, _ENTRY, group, entry.index, entry.term, crc)
+            # The header has a checksum of its own, begun with the incarnation: a payload that
+            # imitates a frame does not know those 48 bits, and a header that is whole names a
+            # group and an index even if the payload is damaged.
             crc = extend(seed, body)
             offsets.append(offset)
             sizes.append(size)
@@ -147,6 +156,8 @@ class FrameBuffer:
                 pieces.append(b"".join((body, CRC.pack(crc), data, PADDING[-size & 7])))
             else:
                 pieces += (body + CRC.pack(crc), data, PADDING[-size & 7])
+            # A shorter payload cannot fill a sector with zeros, not even with its padding of up to
+            # 7 bytes.
             if size > SECTOR_BYTES - 8:
                 long.append((offset + FRAME_HEADER_BYTES, data))
             offset += FRAME_HEADER_BYTES + size + 7 & ~7
@@ -182,6 +193,8 @@ class FrameBuffer:
         last, frames = (table + table, self.frames + 3) if table else (b"", self.frames + 1)
         end = base + self.size + len(last) + END_BYTES
         zeros = 0
+        # Counted now, because which sectors a payload fills depends on where the round lies in the
+        # file.
         for offset, data in self.long:
             zeros += zero_sectors(data, base + offset)
         header = round_header(
@@ -200,6 +213,8 @@ class FrameBuffer:
         """Give entries their addresses, now that the sync round has a position."""
         for touch in self.touches.values():
             log = touch.log
+            # The buffer is gone; the next append of this group starts a new touch, in the next
+            # round.
             log.touch = None
             if touch.repairs:
                 self._settle_repairs(touch, base)
@@ -210,6 +225,8 @@ class FrameBuffer:
                 log.sizes.extend(sizes)
                 touch.cost = sum(sizes) + ENTRY_OVERHEAD_BYTES * len(sizes)
             touch.last = log.last
+            # Remembered for `EntryCache.add`: if entries are taken back while this round is being
+            # written, its sync must not let their successors leave memory.
             touch.rewinds = log.rewinds
             touch.oldest = log.oldest_sequence()
 
@@ -217,6 +234,8 @@ class FrameBuffer:
     def _settle_repairs(touch: Touch, base: int) -> None:
         log = touch.log
         for index, term, offset, size in touch.repairs:
+            # A compaction or a newer leader may have taken the entry away between the repair and
+            # the seal.
             if log.snapshot_index < index <= log.last:
                 log.fill(index, term, base + offset, size)
         log.damaged = log.damage()
