@@ -160,6 +160,8 @@ class Groups:
         """
         for name, generation, start, end in acks:
             group = self.by_name.get(name)
+            # The group was moved after the transaction had read. Its acknowledgements speak of
+            # another round.
             if group is not None and group.generation == generation and start < next_offset:
                 self._own(group)
                 _settle(group, start, min(end, next_offset))
@@ -187,6 +189,7 @@ class Groups:
     def _own(self, group: Group) -> None:
         unsaved = self._unsaved
         if unsaved and unsaved.get(group.name, group) is None:
+            # Copy on write: the snapshot that is being written shows the group as it was.
             unsaved[group.name] = group.copy()
 
     # --- one method per change -----------------------------------------------------------------
@@ -197,6 +200,7 @@ class Groups:
         group = self.by_name.get(change.group)
         if group is None:
             return refused(NotFound, f"there is no group {change.group}")
+        # Decided by a leader that had not heard of a seek: its loans are nobody's any more.
         if change.generation != group.generation:
             return _fenced(group, change.generation)
         ranges = change.ranges
@@ -279,6 +283,7 @@ class Groups:
         old = group.attempts.get(change.offset)
         if old is None and len(group.attempts) >= limits.retries_max:
             return limited("retries_max", f"{group.name} has too many records to try again")
+        # Attempts only grow, or a poisonous record would never come to an end.
         if change.attempts < (old.count if old is not None else 0):
             return refused(InvalidArgument, "attempts do not become fewer")
         self._own(group)
@@ -296,6 +301,8 @@ class Groups:
     ) -> Outcome:
         old = group.intents.get(change.offset)
         if old is not None and old.generation == group.generation:
+            # Two leaders may promise the same letter. It has one sequence, and is stored once.
+            # Planted as double-dead-letter.
             return DeadLettering(Sequence(old.sequence), repeated=True)
         if old is None and len(group.intents) >= limits.retries_max:
             return limited("retries_max", f"{group.name} has too many dead letters under way")
@@ -313,11 +320,14 @@ class Groups:
 
     def _buried(self, group: Group, change: changes.DeadLettered) -> Outcome:
         intent = group.intents.get(change.offset)
+        # Reported before, by this leader or another one.
         if intent is None or intent.sequence != change.sequence:
             return Done(changed=False)
         self._own(group)
         del group.intents[change.offset]
         if intent.generation == group.generation:
+            # Only now is the record settled: a letter that was promised and never stored would be
+            # a record lost. If the group was moved meanwhile, the record is to be handled again.
             _settle(group, change.offset, change.offset + 1)
         return Done()
 
@@ -332,6 +342,7 @@ class Groups:
         return Positioned(change.floor, Index(index))
 
     def _enlist(self, group: Group, change: changes.Members, limits: PartitionLimits) -> Outcome:
+        # Optimistic locking: whoever changes the list has seen the one before it.
         if change.version != group.members_version + 1:
             return refused(GroupFenced, f"the next version is {group.members_version + 1}")
         if len(change.members) > limits.members_max:

@@ -84,6 +84,7 @@ class Decisions:
         if len(command.participants) > limits.participants_max:
             return oversized("participants_max", "too many partitions in one transaction")
         if record is not None and _is_at(record, command):
+            # The list of participants only becomes longer while the transaction is open.
             joined = tuple(dict.fromkeys((*record.participants, *command.participants)))
             if len(joined) > limits.participants_max:
                 return oversized("participants_max", "too many partitions in one transaction")
@@ -97,6 +98,9 @@ class Decisions:
     def decide(self, command: Decide, limits: PartitionLimits) -> Refused | Decided:
         """Decide, unless that was done before: then the answer is how."""
         record = self.records.get(command.name)
+        # A participant asks how it ended, by proposing to abort. If it was decided that stands; if
+        # not, it is aborted now, for good, and a commit that comes later is refused. That is what
+        # lets anybody clear up after an owner that is gone.
         if record is not None and not command.commit:
             asked = _known_end(record, command)
             if asked is not None:
@@ -112,6 +116,9 @@ class Decisions:
         participants: tuple[int, ...] = tuple(group for group, _ in command.stages)
         if record is not None and _is_at(record, command):
             participants = tuple(dict.fromkeys((*record.participants, *participants)))
+        # From the moment this is applied the transaction is committed, whatever happens to its
+        # owner: the stages to publish are part of the decision, and any leader of this home
+        # carries it out.
         self._put(
             command,
             record,
@@ -130,8 +137,10 @@ class Decisions:
             return Done(changed=False)
         if record.phase is Phase.OPEN:
             return refused(TransactionPending, f"{command.name} is not decided yet")
+        # Aborted ones need no finishing: participants drop what they staged when they ask.
         if record.phase is not Phase.COMMITTED:
             return Done(changed=False)
+        # Name, sequence and content stay: a repeated commit is answered from them.
         self.records[command.name] = msgspec.structs.replace(
             record, phase=Phase.FINISHED, participants=(), stages=()
         )
@@ -173,14 +182,17 @@ class Decisions:
         verdict: Refused | Decided | None = None
         if command.epoch < record.epoch:
             verdict = refused(ProducerFenced, f"{name} is in epoch {record.epoch} now")
+        # Whoever commits again after a lost answer is told yes, and not that it is too late.
         elif command.sequence <= record.committed[0]:
             verdict = Decided(True, repeated=True)
         elif here < there or (here == there and record.phase is Phase.ABORTED):
             verdict = refused(TransactionAborted, f"{name} {here} has been aborted")
         elif here == there and isinstance(command, commands.Decide):
             age = command.time - record.opened_at
+            # By the time in the log, so that every replica refuses it, or none.
             if command.commit and age > limits.transaction_micros_max:
                 verdict = refused(TransactionAborted, f"{name} has been open for too long")
+        # One after the other: a participant carries out commits in the order of their sequences.
         elif here > there and record.phase is Phase.COMMITTED:
             verdict = refused(TransactionPending, f"{name} {there} is being carried out")
         elif here > there and record.phase is Phase.OPEN and command.epoch == record.epoch:
@@ -227,6 +239,8 @@ class Decisions:
         if phase is Phase.COMMITTED:
             committed = (command.sequence, command.epoch)
         else:
+            # What the last commit was of outlives the transactions behind it. Planted as
+            # what-a-commit-was-of-is-lost-with-the-next-one.
             content = record.content if record is not None else ""
         self.records[command.name] = Decision(
             epoch=command.epoch,
@@ -249,6 +263,7 @@ def _known_end(record: Decision, command: Decide) -> Decided | None:
     here, there = (command.epoch, command.sequence), (record.epoch, record.sequence)
     if (command.sequence, command.epoch) == record.committed:
         return Decided(True, repeated=True)
+    # A later one exists, so this one was never committed: commits of a name come in order.
     if here < there or command.sequence <= record.committed[0]:
         return Decided(False, repeated=True)
     if here == there and record.phase is Phase.ABORTED:

@@ -94,6 +94,9 @@ class Keys:
         row = self.rows.get(key)
         if row is not None:
             if time - row.time <= limits.key_micros_max:
+                # The same key and the same content: a repetition. The same key for something else
+                # is a mistake that has to be told, since answering it as a repetition would lose a
+                # record.
                 if row.content == content:
                     base, past = Offset(row.base_offset), Offset(row.next_offset)
                     return Duplicate(base, past, Micros(row.time))

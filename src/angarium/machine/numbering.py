@@ -104,6 +104,8 @@ class Numbering:
         past = base + span
         if span <= 0:
             return refused(InvalidBatch, "a batch without records cannot be numbered")
+        # Refused and not wrapped round: an offset that comes twice would break every reader and
+        # group.
         if past > OFFSET_MAX:
             return oversized("OFFSET_MAX", "the partition is full for ever")
         if producer:
@@ -130,6 +132,7 @@ class Numbering:
                 )
             if verdict is not None:
                 return verdict
+        # Only here, when everything has agreed: a refusal leaves no trace.
         self.next_offset = past
         self.clock = time
         return Appended(Offset(base), Offset(past), Micros(time))
@@ -137,6 +140,8 @@ class Numbering:
     def number_stamped(self, batch: memoryview) -> Appended | Duplicate | Refused:
         """Give a batch from the log the offset that its leader has stamped on it."""
         base, time, _, span, producer, sequence, epoch = NUMBERING_FIELDS.unpack_from(batch)
+        # The leader has stamped offset and time before it proposed. The machine checks, since an
+        # entry that does not fit would overwrite offsets that others have read.
         if base != self.next_offset or not self.clock < time <= TIME_MAX:
             # Only a leader at fault numbers so. Every replica refuses it alike.
             return refused(InvalidCommand, f"{base} at {time} is not what comes next")
@@ -154,11 +159,14 @@ class Numbering:
     def perform(self, command: Command, *, term: Term) -> tuple[Outcome, Effects]:
         """Carry out a command that is neither an append nor about groups."""
         effects = Effects()
+        # Time comes from the entry, never from a clock here: every replica must come to the same
+        # state from the same log. Planted as machine-throws-dice.
         if not self.clock < command.time <= TIME_MAX:
             return refused(InvalidCommand, "the leader's clock went back"), effects
         outcome = self._perform(command, term, effects)
         if not isinstance(outcome, Refused):
             batches = sum(stage.batches for stage in effects.published)
+            # Every batch of a commit gets a time of its own, a microsecond after the one before.
             self.clock = command.time + max(batches - 1, 0)
         return outcome, effects
 
@@ -217,6 +225,7 @@ class Numbering:
         wanted = command.start_offset
         if not 0 <= wanted <= self.next_offset:
             return refused(OffsetOutOfRange, f"{wanted} is not in [0, {self.next_offset}]")
+        # The start never goes back: what is trimmed is gone.
         if wanted > self.start_offset:
             self.start_offset = effects.trimmed_to = wanted
         return Trimmed(Offset(self.start_offset))
@@ -225,6 +234,8 @@ class Numbering:
         until, before = command.until, command.tombstones_before
         if not 0 <= until <= self.next_offset:
             return refused(OffsetOutOfRange, f"{until} is not in [0, {self.next_offset}]")
+        # Tombstones go by the time in the log, so that no replica keeps one that another has
+        # dropped.
         if before > command.time:
             return refused(InvalidArgument, "tombstones of the future are not known yet")
         # Both only ever grow: what is gone cannot be brought back.
@@ -238,6 +249,8 @@ class Numbering:
         if min(msgspec.structs.astuple(command.limits)) < 0:
             return refused(InvalidArgument, "a limit is not negative")
         changed = self.limits != command.limits
+        # Through the log, at the same index on every replica: limits decide what is refused, and a
+        # refusal is part of the state.
         self.limits = command.limits
         return Done(changed)
 

@@ -80,8 +80,13 @@ def state_frames(machine: PartitionMachine) -> Iterator[bytes]:
         tombstones_before=numbering.tombstones_before,
     )
     # Flat copies of tables of immutable rows. The order of producers and keys is their age.
+    # Everything that decides what a later entry does has to be here: producers (planted as
+    # dedup-lost-at-snapshot), the numbers of the header (stale-offsets-in-snapshot,
+    # start-forgotten-at-snapshot), what commits were of.
     tables = {part: list(table.items()) for part, table in _tables(machine).items()}
     groups = machine.groups
+    # Groups may be large and change while the snapshot is written. They are copied one by one, and
+    # only if they change.
     frozen = groups.freeze()
 
     def written() -> Iterator[bytes]:
@@ -106,6 +111,7 @@ def read_state(machine: PartitionMachine, data: Buffer) -> Iterator[None]:
         if part is Part.HEADER:
             _read_header(machine, decoded(_header, payload))
             seen_header = True
+        # The header has the format's version. Without it nothing that follows may be interpreted.
         elif not seen_header:
             raise CorruptData("a snapshot does not begin with its header")
         elif part is Part.GROUPS:
