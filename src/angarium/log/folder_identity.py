@@ -73,6 +73,7 @@ def create(disk: Disk, identity: FolderIdentity) -> None:
 
     Raises `AlreadyExists` if there is one, `CorruptData` if there is data without one.
     """
+    # Never a second one: whoever comes back under another identity has forgotten its votes.
     if disk.exists(IDENTITY_NAME):
         raise AlreadyExists("the data directory has an identity already")
     _check_empty(disk)
@@ -117,6 +118,8 @@ def _parsed(content: bytes) -> FolderIdentity:
     except (ValueError, AssertionError):
         identity = None
         title = ""
+    # Byte for byte what was written. A wrong node id that happens to parse would vote in another's
+    # name.
     if identity is None or title != _TITLE or _written(identity) != content:
         raise CorruptData(
             f"the file {IDENTITY_NAME!r} is damaged: put it back from a copy, "

@@ -93,6 +93,8 @@ class SegmentReader:
             start, crc, end, end_crc, following = index.window(row, step, segment.written)
             chunk = file.pread(end - start, start)
             is_full = None
+            # Checked with every read, before a single byte is served: a disk may return other
+            # bytes than were written. Planted as corrupt-segment-served.
             if extend(crc, chunk) == end_crc and len(chunk) == end - start:
                 is_full = _cut(chunk, index.offset(row), offset, bytes_max, gaps, batches)
             if is_full is None:
@@ -238,6 +240,8 @@ class SegmentReader:
             length=segment.bytes,
             until=segment.next_offset,
         )
+        # The bytes are not those that were sealed. An index made from them would make the damage
+        # look sound.
         if (whole.next_offset, whole.crc) != (segment.next_offset, segment.crc):
             raise self._broken(segment, whole)
         write_footer(self._disk, self._folder, whole)
@@ -288,6 +292,8 @@ class SegmentReader:
             row += 1
         if is_complete:
             # Every frame is whole and yet the bytes are not those written: distrust them all.
+            # A frame can be whole and still be the wrong one, from an earlier life of the sectors
+            # or of another file.
             good, offset = 0, index.offset(row)
         # A file that ends too early has nothing to offer behind, either.
         is_last = end == segment.written or len(stretch) < end.position - start.position

@@ -113,6 +113,8 @@ class Draft:
         segment.last_time = old[-1].last_time
         segment.allocated = segment.bytes
         segment.written = Point(segment.bytes, segment.crc)
+        # The draft is durable before it is decided for. Afterwards the old files may go at any
+        # moment.
         self._file.datasync()
         self._file.close()
         if segment.delays is not None:
@@ -152,6 +154,7 @@ class Draft:
 def decide(disk: Disk, folder: str, rewrite: Rewrite) -> None:
     """Make it durable that a rewritten segment takes the place of others."""
     body = msgspec.msgpack.encode(rewrite.decision)
+    # The names of the drafts must be durable before the decision that speaks of them.
     disk.sync_directory(folder)
     replace_file(
         disk, f"{folder}/{COMPACT_DECIDED}", crc32c(body).to_bytes(_CRC_BYTES, "little") + body
@@ -173,6 +176,7 @@ def clear_away(disk: Disk, folder: str, decision: Decision) -> None:
         for suffix in (DELAYS, FOOTER, SEGMENT):
             disk.remove(file_name(folder, base, suffix))
     disk.sync_directory(folder)
+    # Last: as long as it is there, an opening carries the decision out again, which does no harm.
     disk.remove(f"{folder}/{COMPACT_DECIDED}")
     disk.sync_directory(folder)
 
@@ -190,6 +194,8 @@ def complete_compaction(disk: Disk, folder: str) -> None:
         file.close()
     body = data[_CRC_BYTES:]
     if crc32c(body).to_bytes(_CRC_BYTES, "little") != data[:_CRC_BYTES]:
+        # Not ignored: some of the old segments may be gone already, and only the decision says
+        # which new one stands for them.
         raise CorruptData(f"{folder}: what a compaction has decided cannot be read")
     decision = _decode(body)
     replace_segments(disk, folder, decision)
