@@ -18,8 +18,8 @@ from angarium.errors import InvalidArgument, OffsetOutOfRange
 from angarium.ids import Micros, Offset, Term
 from angarium.machine.catalog.topics import PARTITIONS_MAX, name_fault
 from angarium.machine.keys import KEYED_FROM, Keys
-from angarium.machine.limits import NAME_CHARACTERS_MAX, Limits
 from angarium.machine.outcomes import Duplicate, Refused
+from angarium.machine.partition_limits import NAME_CHARACTERS_MAX, PartitionLimits
 from angarium.machine.producers import Producers
 from angarium.modes import DeliveryMode
 from angarium.service.admission import check_writable
@@ -82,7 +82,7 @@ class MemoryLog:
     def _verdict(self, batch: Batch) -> Duplicate | Refused | None:
         first, past = batch.first_sequence, self.end + batch.count
         place: Any = {"base_offset": self.end, "next_offset": past, "time": self._time}
-        place["limits"] = Limits()
+        place["limits"] = PartitionLimits()
         if batch.producer_id >= KEYED_FROM:
             return self._keys.admit(batch.producer_id, content=first, **place)
         if not batch.producer_id:

@@ -20,7 +20,7 @@ from angarium.ids import Index, Micros, Offset
 from angarium.kinds import GroupKind
 from angarium.machine.changes import GroupSettings, Open
 from angarium.machine.cursors import Group, Groups
-from angarium.machine.limits import Limits
+from angarium.machine.partition_limits import PartitionLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from angarium.machine.outcomes import Outcome
 
 START = Micros(1_000_000)
-LIMITS = Limits()
+LIMITS = PartitionLimits()
 
 
 class Report:

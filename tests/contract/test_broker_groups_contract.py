@@ -30,7 +30,7 @@ from angarium.errors import (
     PreconditionFailed,
 )
 from angarium.kinds import GroupKind
-from angarium.machine.limits import NAME_CHARACTERS_MAX
+from angarium.machine.partition_limits import NAME_CHARACTERS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

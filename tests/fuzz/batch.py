@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Final
 
 from tests.fuzz.forgery import HEADER_FIELDS, forged, resealed
 
-from angarium.batch import NEVER, Batch, Codec, Limits, encode, split, stamp
+from angarium.batch import NEVER, Batch, BatchLimits, Codec, encode, split, stamp
 from angarium.batch.arrow import to_arrow
 from angarium.batch.compression import packed, unpacked
 from angarium.errors import InvalidBatch
@@ -149,7 +149,7 @@ def _reason(error: InvalidBatch) -> str:
 
 def _corpus() -> list[bytes]:
     """Return small good batches with every column and codec among them."""
-    limits = Limits()
+    limits = BatchLimits()
     values = [b"value %d " % i * 3 for i in range(9)]
     keys = [None if i == 4 else b"k%d" % (i % 3) for i in range(9)]
     headers = [{"name": b"content", "ü": None} if i % 2 else None for i in range(9)]
@@ -284,7 +284,7 @@ def _giant(dice: Random, corpus: list[bytes]) -> bytearray:
 
 @cache
 def _giant_sections() -> list[tuple[bytes, Codec, int, int, int]]:
-    limits = Limits()
+    limits = BatchLimits()
     giants = []
     for buffer in (
         encode([bytes(limits.section_bytes_max - 64)]),

@@ -10,7 +10,15 @@ from tests.simulation.variants import scripted, usual, watched
 
 from angarium.ids import NO_REPLICA, Index
 from angarium.log.wal import Wal
-from angarium.raft import leading, quorum, reading, reconfiguration, replication, stepping, tracker
+from angarium.raft import (
+    leading,
+    quorum,
+    read_index,
+    reconfiguration,
+    replication,
+    stepping,
+    tracker,
+)
 from angarium.raft.core import LEADER
 from angarium.raft.log import RaftLog
 from angarium.raft.messages import HardState, MessageKind
@@ -150,7 +158,7 @@ def paused_follower_never_probed_again() -> Iterator[Replaced]:
         if progress is not None:
             progress.recently_active = True
             if m.context:
-                reading.acknowledge(core, m)
+                read_index.acknowledge(core, m)
 
     yield _leader_does(MessageKind.HEARTBEAT_RESPONSE, on_heartbeat_response)
 
@@ -173,7 +181,7 @@ def serving_before_an_own_entry_is_committed() -> Iterator[Replaced]:
             self._state.lead(raft.term)
 
     yield Replaced(Replica, "_watch_leadership", watch_leadership)
-    yield _leader_does(MessageKind.READ_INDEX, reading._confirm)
+    yield _leader_does(MessageKind.READ_INDEX, read_index._confirm)
 
 
 @bug(seeds_max=60, run=watched)
@@ -181,9 +189,9 @@ def read_index_without_a_quorum() -> Iterator[Replaced]:
     """A leader answers reads without asking whether it still leads."""
 
     def confirm(core: Core, request: Message) -> None:
-        reading._answer(core, request, core.log.committed)
+        read_index._answer(core, request, core.log.committed)
 
-    yield Replaced(reading, "_confirm", confirm)
+    yield Replaced(read_index, "_confirm", confirm)
 
 
 # --- membership -----------------------------------------------------------------------------

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from angarium.log.disk import File
     from angarium.log.segments.segment import Segment
     from angarium.log.wal import SyncRound, Wal
-    from angarium.log.wal.scan import Frame, ScannedGroup
+    from angarium.log.wal.scan import Frame, ScannedRound
     from angarium.raft.messages import Message, Snapshot
     from angarium.replica.work import Work
 
@@ -63,12 +63,12 @@ def fsync_error_ignored() -> Iterator[Replaced]:
     """A node goes on after a failed sync, as if the disk had what it was given."""
     original = Pipeline.write
 
-    def write(self: Pipeline, group: SyncRound) -> None:
+    def write(self: Pipeline, sync_round: SyncRound) -> None:
         try:
-            original(self, group)
+            original(self, sync_round)
         except SyncFailed:
             self.failure = None
-            group.is_written = True
+            sync_round.is_written = True
 
     yield Replaced(Pipeline, "write", write)
 
@@ -118,18 +118,18 @@ def superseded_entries_come_back() -> Iterator[Replaced]:
 @bug(seeds_max=60, run=rotten_later)
 def damage_cut_silently() -> Iterator[Replaced]:
     """A damaged place in the log is taken for its end, and the replica votes on."""
-    original = FileScan.groups
+    original = FileScan.rounds
 
-    def groups(self: FileScan) -> Iterator[ScannedGroup]:
+    def rounds(self: FileScan) -> Iterator[ScannedRound]:
         start = self.end
-        for group in original(self):
-            if group.is_damaged or group.header is None:
+        for one in original(self):
+            if one.is_damaged or one.header is None:
                 self._cut(start)
                 return
             start = self.end
-            yield group
+            yield one
 
-    yield Replaced(FileScan, "groups", groups)
+    yield Replaced(FileScan, "rounds", rounds)
     yield from _others_believe_whoever_comes_back()
 
 
@@ -319,11 +319,11 @@ def corrupt_segment_served() -> Iterator[Replaced]:
         self: SegmentReader, segment: Segment, offset: Offset, bytes_max: int, *, gaps: bool = False
     ) -> list[memoryview]:
         index = self.index(segment)
-        place = index.place_of_offset(offset)
-        start = index[place].position
+        row = index.row_of_offset(offset)
+        start = index[row].position
         chunk = self.raw(segment, start, segment.written.position - start)
         batches: list[memoryview] = []
-        segment_reader._cut(chunk, index.offset(place), offset, bytes_max, gaps, batches)
+        segment_reader._cut(chunk, index.offset(row), offset, bytes_max, gaps, batches)
         return batches
 
     yield Replaced(SegmentReader, "read", read)

@@ -19,7 +19,7 @@ from angarium.app.settings import (
     InvalidSettings,
     Problem,
 )
-from angarium.log.identity import NO_DATA
+from angarium.log.folder_identity import NO_DATA
 
 if TYPE_CHECKING:
     from pathlib import Path

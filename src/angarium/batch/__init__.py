@@ -6,13 +6,13 @@ docs/reference/batch.md. `angarium.batch.arrow`, imported on its own because it 
 hands batches to Arrow and back without copying their contents.
 """
 
+from angarium.batch.batch_limits import BatchLimits
 from angarium.batch.builder import BatchBuilder
 from angarium.batch.checksum import crc32c
+from angarium.batch.decoding import Batch, BatchSlice, Record
 from angarium.batch.encoding import encode
 from angarium.batch.hashing import NO_KEY, key_hash
 from angarium.batch.layout import AT_ONCE, HEADER_BYTES, NEVER, NO_TIMESTAMP, TIME_MAX, Codec, Flag
-from angarium.batch.limits import Limits
-from angarium.batch.reading import Batch, BatchSlice, Record
 from angarium.batch.section import Headers
 from angarium.batch.single import encode_one
 from angarium.batch.stamping import batch_length, clear_stamp, split, stamp
@@ -26,11 +26,11 @@ __all__ = [
     "TIME_MAX",
     "Batch",
     "BatchBuilder",
+    "BatchLimits",
     "BatchSlice",
     "Codec",
     "Flag",
     "Headers",
-    "Limits",
     "Record",
     "batch_length",
     "clear_stamp",

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from angarium.batch.columns import Column, header_column, piece
+from angarium.batch.decoding import Batch, BatchSlice
 from angarium.batch.encoding import assembled, encoded_times, hash_column
 from angarium.batch.layout import (
     AT_ONCE,
@@ -32,7 +33,6 @@ from angarium.batch.layout import (
     Codec,
     bitmap_bytes,
 )
-from angarium.batch.reading import Batch, BatchSlice
 from angarium.errors import InvalidBatch
 from angarium.ids import NO_PRODUCER
 

@@ -1,7 +1,7 @@
 """Rewriting a batch with fewer records, for compaction by key.
 
 The rewritten batch spans the same offsets, so nothing around it moves; each record keeps its own
-offset through a column of deltas. It may end up with no records at all and still hold its place.
+offset through a column of deltas. It may end up with no records at all and still hold its offsets.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from angarium.errors import InvalidBatch
 if TYPE_CHECKING:
     from collections.abc import Sequence as SequenceOf
 
+    from angarium.batch.decoding import Batch
     from angarium.batch.layout import Codec
-    from angarium.batch.reading import Batch
     from angarium.ids import Buffer
 
 _Item = TypeVar("_Item")

@@ -70,7 +70,7 @@ def encode(
     codec: Codec = Codec.NONE,
     key_hashes: bool = True,
 ) -> bytearray:
-    """Return a batch of the records whose parts lie at the same place of each column.
+    """Return a batch of the records whose parts lie in the same row of each column.
 
     A time may be one number for all records, which then costs no column; times are microseconds,
     `NEVER` stands for no expiry, 0 for no timestamp and for delivery at once. `sequence` is the

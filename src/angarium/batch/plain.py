@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final
 
+from angarium.batch.batch_limits import DEFAULT_LIMITS, BatchLimits
 from angarium.batch.checksum import crc32c
 from angarium.batch.lanes import never_decreases
 from angarium.batch.layout import (
@@ -25,7 +26,6 @@ from angarium.batch.layout import (
     Codec,
     Format,
 )
-from angarium.batch.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from angarium.ids import Buffer
@@ -38,7 +38,7 @@ _UNSTAMPED: Final = bytes(28)
 _KIND: Final = VERSION | Format.COLUMNAR << 8 | Codec.NONE << 16
 
 
-def is_plain_and_sound(buffer: Buffer, *, limits: Limits = DEFAULT_LIMITS) -> bool:
+def is_plain_and_sound(buffer: Buffer, *, limits: BatchLimits = DEFAULT_LIMITS) -> bool:
     """Tell whether `buffer` is one plain batch that the door would let in; False if in doubt."""
     size = len(buffer)
     if not HEADER_BYTES + 8 <= size <= limits.bytes_max:

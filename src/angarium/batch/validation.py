@@ -40,10 +40,10 @@ from angarium.batch.stamping import batch_length, verify_checksums
 from angarium.errors import InvalidBatch
 
 if TYPE_CHECKING:
-    from angarium.batch.limits import Limits
+    from angarium.batch.batch_limits import BatchLimits
 
 
-def checked_header(view: memoryview, *, limits: Limits, compacted: bool) -> Header:
+def checked_header(view: memoryview, *, limits: BatchLimits, compacted: bool) -> Header:
     """Return the header of a batch that fills `view`; what follows it is not yet believed."""
     length = batch_length(view)
     if length != len(view):
@@ -82,7 +82,7 @@ def checked_columns(view: memoryview, header: Header) -> FixedColumns:
 
 
 def checked_section(
-    view: memoryview, header: Header, columns: FixedColumns, *, limits: Limits
+    view: memoryview, header: Header, columns: FixedColumns, *, limits: BatchLimits
 ) -> Section:
     """Return the section's columns after unpacking and checking all of them."""
     section = located_section(view, header, columns)
@@ -111,7 +111,7 @@ def _check_kind(header: Header) -> None:
         raise InvalidBatch("null marks are declared for a column that is not there")
 
 
-def _check_counts(header: Header, *, limits: Limits, compacted: bool) -> None:
+def _check_counts(header: Header, *, limits: BatchLimits, compacted: bool) -> None:
     count, span = header.count, header.span
     if count > limits.records_max:
         raise InvalidBatch(f"{count} records are more than the {limits.records_max} allowed")

@@ -11,10 +11,10 @@ from angarium.client.groups.group import Group
 from angarium.client.groups.records import (
     GroupBatch,
     GroupRecord,
-    SyncRoundBatch,
-    SyncRoundRecord,
+    SyncGroupBatch,
+    SyncGroupRecord,
 )
-from angarium.client.groups.sync import SyncConsumer, SyncRound
+from angarium.client.groups.sync import SyncConsumer, SyncGroup
 from angarium.client.headers import RecordHeaders
 from angarium.client.publishing.receipts import Loss, Receipt
 from angarium.client.reading.starts import StartLike
@@ -44,9 +44,9 @@ __all__ = [
     "Subscription",
     "SyncClient",
     "SyncConsumer",
-    "SyncRound",
-    "SyncRoundBatch",
-    "SyncRoundRecord",
+    "SyncGroup",
+    "SyncGroupBatch",
+    "SyncGroupRecord",
     "SyncSubscription",
     "TopicConfig",
 ]

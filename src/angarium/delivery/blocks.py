@@ -19,7 +19,7 @@ BLOCK: Final = ranges.BLOCK
 SHIFT: Final = BLOCK.bit_length() - 1
 REST: Final = BLOCK - 1
 FULL: Final = (1 << BLOCK) - 1
-_BIT: Final = tuple(1 << place for place in range(BLOCK))
+_BIT: Final = tuple(1 << bit for bit in range(BLOCK))
 
 
 def blocks(start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -68,14 +68,14 @@ def first(block: int, bits: int) -> int:
 
 def by_block(chosen: Iterable[int]) -> dict[int, int]:
     """Return offsets, in any order, as blocks with their bits."""
-    places: dict[int, list[int]] = {}
+    bits: dict[int, list[int]] = {}
     for offset in chosen:
         block = offset >> SHIFT
-        if block in places:
-            places[block].append(offset & REST)
+        if block in bits:
+            bits[block].append(offset & REST)
         else:
-            places[block] = [offset & REST]
-    return {block: sum(map(_BIT.__getitem__, set(found))) for block, found in places.items()}
+            bits[block] = [offset & REST]
+    return {block: sum(map(_BIT.__getitem__, set(found))) for block, found in bits.items()}
 
 
 def runs(pieces: Iterable[tuple[int, int]]) -> tuple[int, ...]:

@@ -55,6 +55,7 @@ def _acked(ledger: Ledger, purpose: Acking, refused: Refused | None, now: Micros
         bits &= loan.settling  # noqa: PLW2901  (an acknowledgement that was said twice)
         if not bits:
             continue
+        # Only now is it settled. Until here a new leader would have lent it again, and rightly so.
         if refused is None:
             ledger.loans.settled(loan, bits)
             ledger.order.ended(loan.block, bits)
@@ -67,6 +68,8 @@ def _vanished(
     ledger: Ledger, change: Change, purpose: Vanishing, refused: Refused | None, now: Micros
 ) -> None:
     if refused is not None:
+        # The group's own change, for which nobody waits: at a limit of the machine it is tried
+        # again later, since nobody else will.
         ledger.proposals.again(change, purpose, now=now)
         return
     for block, bits in purpose.pieces:
@@ -82,6 +85,7 @@ def _failed(
     elif refused is not None:
         ledger.proposals.again(change, purpose, now=now)
     else:
+        # With the last attempt the promise of a dead letter is under way as well, and decides.
         if not purpose.is_last:
             ledger.order.failed(purpose.offset)
         ledger.answer(purpose.ticket)
@@ -103,6 +107,7 @@ def _promised(
 def _buried(
     ledger: Ledger, change: Change, purpose: Burying, refused: Refused | None, now: Micros
 ) -> None:
+    # Not found: the promise was settled before, by an earlier report of the same letter.
     if refused is not None and refused.code != NotFound.code:
         ledger.proposals.again(change, purpose, now=now)
         return

@@ -64,6 +64,9 @@ class GroupDelivery:
         """
         self._ledger = Ledger(group, source, seed=seed, now=now, preferred=preferred)
         self._expected = set(expected)
+        # Who holds what is known to the members and to the leader's memory only, not to the log. A
+        # new leader that lent at once would lend what the members of its predecessor still work
+        # on.
         self._grace_until = now + GRACE_MICROS if self._expected else 0
         self._told_behind: set[str] = set()
         self._is_jumping = False
@@ -118,6 +121,8 @@ class GroupDelivery:
         a lease that begins anew. One that comes again under the same name takes over from its
         earlier self; whatever that one had on loan and this one does not hold has failed.
         """
+        # At the beginning of every call: an operator may have moved the group (a new generation)
+        # since the last one. What was on loan before says nothing about what is to be handled now.
         self._follow(now)
         ledger = self._ledger
         borrower = ledger.loans.borrowers.get(member)
@@ -127,10 +132,14 @@ class GroupDelivery:
         else:
             borrower.credit = credit
             ledger.loans.appetite(borrower)
+        # What it claims and may keep is on loan again before anything else is decided, so that no
+        # step in between can lend it to somebody else.
         kept = self._keep(borrower, held, now)
         for block, loan in sorted(borrower.loans.items()):
             lost = loan.open & ~kept.get(block, 0)
             if lost:
+                # Its earlier self had these, and this one does not: they count as a failed attempt
+                # with the next step.
                 ledger.loans.expire(loan, lost, now)
         if is_new:
             ledger.order.joined(borrower)
@@ -143,16 +152,20 @@ class GroupDelivery:
         kept: dict[int, int] = {}
         room = HELD_OFFSETS_MAX
         for start, end, attempt in sorted(held):
+            # A member may claim anything. Below the floor it is settled, above the end it was
+            # never lent.
             low, high = max(start, ledger.group.floor), min(end, ledger.source.end_offset)
             room -= max(high - low, 0)
             if low >= high or room < 0:
                 continue
             for block, wanted in blocks(low, high):
+                # Acknowledged while the leaders changed, and so not to be handled again.
                 bits = wanted & ~ledger.group.acked.bits(block)
                 loan = borrower.loans.get(block)
                 own = loan.open & bits if loan is not None else 0
                 if loan is not None and own:
                     ledger.loans.extend(loan, own, deadline)
+                # Never what somebody else holds: one holder at a time, whoever came first.
                 free = bits & ~ledger.loans.held(block)
                 granted = ledger.order.claim(borrower, block, free, attempt) if free else 0
                 if granted:
@@ -171,6 +184,7 @@ class GroupDelivery:
         borrower = ledger.loans.borrowers.get(member)
         if borrower is None:
             return
+        # First: nothing that comes back below may be lent to it again.
         ledger.loans.leave(borrower)
         loans = [borrower.loans[block] for block in sorted(borrower.loans)]
         lent = [(loan, loan.open) for loan in loans if loan.open]
@@ -178,7 +192,10 @@ class GroupDelivery:
             ledger.give_back(lent)
         else:
             for loan, bits in lent:
+                # Through `expire` and not at once, so that at most `EXPIRIES_MAX` records fail in
+                # one step.
                 ledger.loans.expire(loan, bits, now)
+        # Last: its keys, or its partition, go to others only when its loans are dealt with.
         ledger.order.left(borrower)
         self._told_behind.discard(member)
 
@@ -261,10 +278,14 @@ class GroupDelivery:
         """Do whatever can be done now, and return what follows from it."""
         self._follow(now)
         ledger = self._ledger
+        # Before lending, so that what comes back in this step can be lent in it.
         ledger.expire(now)
         behind = self._look_behind()
+        # A group behind the partition's start has missed records. It either jumps or its members
+        # are told, but it never goes on silently.
         if not (behind or self.is_behind or self.group.paused or self._is_in_grace(now)):
             ledger.lend(now)
+        # Behind lending, which is what finds gaps and expired records.
         ledger.settle_absent()
         effects = ledger.drain(now)
         effects.behind = behind
@@ -273,6 +294,8 @@ class GroupDelivery:
 
     def _follow(self, now: Micros) -> None:
         """Begin anew if somebody moved the group: everything on loan is nobody's any more."""
+        # The generation is part of the group's committed state, and of every change that is
+        # proposed: the machine refuses what was decided under an earlier one.
         if self.group.generation != self._ledger.generation:
             self._ledger.begin_anew(now)
             self._told_behind.clear()
@@ -296,6 +319,7 @@ class GroupDelivery:
             return []
         ledger = self._ledger
         if ledger.group.settings.behind is Behind.JUMP:
+            # One proposal at a time: the floor moves only when it is applied.
             if not self._is_jumping:
                 self._is_jumping = True
                 gone = (ledger.group.floor, ledger.source.start_offset)
@@ -308,6 +332,7 @@ class GroupDelivery:
 
     def _wake_at(self, now: Micros) -> Micros | None:
         ledger = self._ledger
+        # A step proposes `CHANGES_MAX` changes at the most. The rest is due at once.
         if ledger.proposals.has_more:
             return now
         times = [ledger.loans.next_deadline, ledger.proposals.again_at]

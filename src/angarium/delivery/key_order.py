@@ -78,6 +78,8 @@ class KeyOrder(QueueOrder):
         self._awake(now)
         while self._loans.hungry:
             found = self._look_ahead(now)
+            # Serving makes room for looking further, and looking finds more to serve: both until
+            # neither moves.
             if not self._serve_lines(now, hand) and not found:
                 break
             self._deal(now, hand)
@@ -85,6 +87,8 @@ class KeyOrder(QueueOrder):
 
     def _look_ahead(self, now: Micros) -> bool:
         """Put the next records into their chains; tell whether there were any."""
+        # A single key with a slow member fills the chains with records that cannot be lent. This
+        # bounds how much of the log the group holds in memory because of it.
         room = LOOKAHEAD_RECORDS_MAX - self._parked - self._ready.count
         if room <= 0:
             return False
@@ -92,6 +96,7 @@ class KeyOrder(QueueOrder):
         if piece is None:
             return False
         block, bits = piece
+        # Looked at, and so no longer the sweep's, whether it can be lent now or not.
         self._sweep.busy.add(block, bits)
         base = block << SHIFT
         start, end = base + (bits & -bits).bit_length() - 1, base + bits.bit_length()
@@ -129,6 +134,8 @@ class KeyOrder(QueueOrder):
             del self._key_of[offset]
             self._consider(chain)
             return
+        # One record of a key at a time, whichever member has it. That alone is what keeps the
+        # order of a key when its member changes. Planted as key-handed-to-two-members.
         chain.current = offset
         known = self._group.attempts.get(offset)
         hand(borrower, block, bit, 1 if known is None else known.count + 1)
@@ -173,6 +180,8 @@ class KeyOrder(QueueOrder):
         chain = self._chains.get(key)
         if chain is None:
             chain = self._chains[key] = _Chain(key)
+        # In the order of offsets: a record that failed and comes back stands before those behind
+        # it.
         insort(chain.queue, offset)
         self._key_of[offset] = key
         self._parked += 1
@@ -180,10 +189,12 @@ class KeyOrder(QueueOrder):
 
     def _consider(self, chain: _Chain) -> None:
         """Put a chain into its member's line if its next record may be lent."""
+        # The key waits for the record that is on loan, or whose failure is being committed.
         if chain.current != _NOBODY or chain.is_queued:
             return
         if not chain.queue:
             self._chains.pop(chain.key, None)
+        # The first one waits for its next attempt, and the whole key with it.
         elif chain.queue[0] not in self._waits and self._members:
             self._lines.setdefault(self._owner_of(chain.key), deque()).append(chain)
             chain.is_queued = True
@@ -194,6 +205,7 @@ class KeyOrder(QueueOrder):
         if known is None:
             if len(self._owners) >= OWNERS_MAX:
                 self._owners.clear()
+            # Rendezvous hashing: when a member comes or goes only its own keys change hands.
             known = max((rating(one, key), name) for one, name in self._members)
             self._owners[key] = known
         return known[1]
@@ -221,6 +233,8 @@ class KeyOrder(QueueOrder):
             wish = (rating(number, key), name)
             if wish > known:
                 self._owners[key] = wish
+        # Records that are on loan stay with their holder; only what is still to be lent follows
+        # the keys.
         self._regroup()
 
     def left(self, borrower: Borrower) -> None:
@@ -274,6 +288,7 @@ class KeyOrder(QueueOrder):
                 self._sweep.busy.add(block, bit)
                 self._park(offset, key)
             chain = self._chains.get(key)
+            # Somebody else has the key, or an earlier record of it comes first.
             if chain is None or chain.current != _NOBODY or chain.queue[0] != offset:
                 continue
             self._waits.pop(offset, None)

@@ -105,6 +105,8 @@ class Ledger:
 
         def hand(borrower: Borrower, block: int, bits: int, attempt: int) -> None:
             self.loans.lend(borrower, block, bits, deadline)
+            # A delivery carries one attempt number, so where it changes another delivery begins,
+            # in order.
             if self.is_stream and attempt != self._turn[1]:
                 # In a stream deliveries follow each other as their records do.
                 self._turn = (self._turn[0] + 1, attempt)
@@ -118,6 +120,8 @@ class Ledger:
     def take_back(self, loan: Loan, bits: int) -> None:
         """End a loan, and let the member know."""
         self.loans.take_back(loan, bits)
+        # A member that is still there stops working on what it has lost. It would be refused
+        # anyway when it settles it.
         if not loan.borrower.is_gone:
             taken = self._taken.setdefault(loan.borrower.name, {})
             taken[loan.block] = taken.get(loan.block, 0) | bits
@@ -127,6 +131,7 @@ class Ledger:
         self.loans.lend(borrower, block, bits, deadline)
         # It may have lost them a moment ago, and not have been told yet.
         taken = self._taken.get(borrower.name, {})
+        # Otherwise the step that grants it would also tell the member to drop it.
         if taken.get(block, 0) & bits:
             taken[block] &= ~bits
 
@@ -141,12 +146,16 @@ class Ledger:
             else:
                 self.order.given_back(loan.block, bits)
         if lowest is not None:
+            # In a stream nothing overtakes: what lies behind comes back with it, and is lent after
+            # it.
             self._rewind(lowest)
             self.order.given_back(*next(blocks(lowest, lowest + 1)))
 
     def reopen(self, loan: Loan, bits: int, now: Micros) -> None:
         """Put records on loan again whose acknowledgement was refused."""
         deadline = now + self.group.settings.ack_timeout_micros
+        # The lease begins anew: the member has done its work and waits for an answer that was a
+        # refusal.
         self.loans.reopen(loan, bits, deadline)
         self.order.reopened(loan.block, bits)
         if loan.borrower.is_gone:
@@ -159,12 +168,16 @@ class Ledger:
 
     def expire(self, now: Micros) -> None:
         """End the leases whose time has come, or as many as one step may."""
+        # In a stream only the first one fails, so there is nothing to spread over several steps.
+        # Stopping halfway would leave later records on loan behind an earlier one that is free.
         limit = 1 << 62 if self.is_stream else EXPIRIES_MAX
         failed: list[tuple[int, str]] = []
         for loan, bits in self.loans.overdue(now, limit=limit):
             self.take_back(loan, bits)
             reason = GONE if loan.borrower.is_gone else ENDED
             # A transaction may have acknowledged records while they were on loan.
+            # Counting an attempt for these would make a retry, and later a dead letter, of a
+            # record that was handled.
             done = bits & self.group.acked.bits(loan.block)
             if done:
                 self.order.ended(loan.block, done)
@@ -172,6 +185,8 @@ class Ledger:
                 failed += [(offset, reason) for offset in offsets(loan.block, bits & ~done)]
                 self.order.stalled(loan.borrower)
         if failed and self.is_stream:
+            # The others were never reached by the member: records of a stream are handled one
+            # after the other.
             failed = [min(failed)]
         for offset, reason in failed:
             self.fail(offset, now=now, reason=reason)
@@ -188,15 +203,22 @@ class Ledger:
     ) -> int:
         """Count an attempt; return how many changes that takes."""
         known = self.group.attempts.get(offset)
+        # Counted from the committed state, never from memory: a leader that fell and came back
+        # must not begin at one again. Planted as attempts-lost-at-failover and
+        # attempts-not-counted.
         attempts = 1 if known is None else known.count + 1
         settings = self.group.settings
         may_bury = not self.is_stream or settings.poison is Poison.DEAD_LETTER
+        # `is_final` outranks the settings: a member that rejects a record for good does not want
+        # to see it again. Planted as rejected-record-is-tried-again.
         is_last = is_final or (may_bury and attempts >= settings.max_attempts)
         if is_last:
             delay = 0
         elif delay is None:
             delay = backoff(settings, attempts=attempts, offset=offset, seed=self._seed)
         if self.is_stream:
+            # Before the record comes again, nothing behind it may be handled. Planted as
+            # order-broken-after-nack-in-a-stream-group.
             self._rewind(offset)
         self.order.failing(offset)
         retry = changes.Retry(
@@ -207,8 +229,13 @@ class Ledger:
             Micros(now + delay),
             reason,
         )
+        # Committed before the next attempt is lent: the log knows of every attempt that was made,
+        # so a record that kills its members, and leaders with them, still comes to an end.
         self.proposals.add(retry, Failing(offset, ticket, is_last))
         if is_last:
+            # Two changes, in this order: the attempt, then the promise. The letter is stored only
+            # when the promise is committed, under a number that the machine gives, so that it is
+            # stored once whoever leads. Planted as double-dead-letter.
             self.promise(offset, reason, ticket)
         return 2 if is_last else 1
 
@@ -252,6 +279,7 @@ class Ledger:
     def answer(self, ticket: int, code: str = "", message: str = "") -> None:
         """Note the fate of one change that a ticket waits for; the last one, or a refusal, ends."""
         left = self._waiting.get(ticket)
+        # Answered already, by the refusal of another change of the same settlement.
         if left is None:
             return
         if code or left == 1:
@@ -263,10 +291,14 @@ class Ledger:
     def tell_letter(self, offset: int) -> None:
         """Have a promised dead letter stored, once."""
         intent = self.group.intents.get(offset)
+        # Stored, or being stored. Burying twice is harmless only as long as it is the same
+        # producer that does it. Planted as every-leader-buries-under-a-name-of-its-own.
         if intent is None or intent.sequence in self._letters_told:
             return
         self._letters_told.add(intent.sequence)
         known = self.group.attempts.get(offset)
+        # Promised before the group was moved. The letter is still owed, and the attempts counted
+        # since belong to another life of the record.
         if intent.generation != self.generation:
             known = None
         self.letters.append(

@@ -132,11 +132,14 @@ class Loans:
 
     def expire(self, loan: Loan, bits: int, now: Micros) -> None:
         """Let the lease of records on loan have ended, so that `overdue` returns them next."""
+        # Rounded down, so that the next `overdue` with the same `now` finds it.
         self._until(loan, bits, now // TICK_MICROS * TICK_MICROS)
 
     def settle(self, loan: Loan, bits: int) -> None:
         """Keep records on loan apart while their acknowledgement is being committed."""
         loan.open &= ~bits
+        # Still held against everybody else: if the log refuses the acknowledgement, the record is
+        # on loan again and must not have been lent meanwhile.
         loan.settling |= bits
         self._count(loan.borrower, -bits.bit_count())
 
@@ -164,6 +167,7 @@ class Loans:
         """Return which records of a block somebody holds, or is settling."""
         bits = 0
         for loan in self._by_block.get(block, {}).values():
+            # Both count as held. A record that is being settled is nobody's to lend.
             bits |= loan.open | loan.settling
         return bits
 
@@ -191,6 +195,8 @@ class Loans:
             waiting = self._at[tick]
             while waiting and limit > 0:
                 loan = waiting[-1]
+                # Settled records stay in `until`, which costs less than taking them out one by
+                # one; they are sorted out here. Planted as leases-never-end.
                 due = loan.until.pop(tick, 0) & loan.open
                 bits = lowest(due, limit)
                 if bits == due:
@@ -211,6 +217,7 @@ class Loans:
             for tick, due in loan.until.items():
                 loan.until[tick] = due & ~bits
         loan.timed |= bits
+        # Rounded up: a lease may last a little longer than promised, never shorter.
         tick = -(-deadline // TICK_MICROS)
         known = loan.until.get(tick)
         if known is None:

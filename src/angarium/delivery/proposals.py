@@ -116,8 +116,12 @@ class Proposals:
             self._queue.append((change, purpose))
         out: list[Proposal] = []
         acking = self._acking
+        # First, so that a record's acknowledgement is in the log before anything else that this
+        # step says about its group.
         if acking.tickets:
             self._acking = Acking()
+            # Everybody's acknowledgements in one change: what a change costs the log does not
+            # depend on how many members said something.
             for start in range(0, max(len(acking.pieces), 1), ACKED_BLOCKS_MAX):
                 pieces = acking.pieces[start : start + ACKED_BLOCKS_MAX]
                 is_last = start + ACKED_BLOCKS_MAX >= len(acking.pieces)
@@ -144,6 +148,8 @@ class Proposals:
         self._queue.clear()
         self._later.clear()
         for change, purpose in queued:
+            # A letter that is stored is stored, whatever generation it was promised in; not saying
+            # so would have it stored again.
             if isinstance(purpose, Burying):
                 self._queue.append((change, purpose))
             else:

@@ -37,6 +37,7 @@ class QueueOrder:
         self._waiting: list[tuple[int, int]]
         """A heap of times and offsets; only those that `_waits` confirms are meant."""
         self._waits: dict[int, int]
+        # Their letters are owed; whether they are settled is decided when the letter is stored.
         promised = {
             offset
             for offset, intent in group.intents.items()
@@ -52,6 +53,7 @@ class QueueOrder:
         }
         self._waiting = [(time, offset) for offset, time in self._waits.items()]
         heapify(self._waiting)
+        # Busy: the sweep passes over them, or they would be lent as if nobody had ever tried them.
         for block, bits in by_block(promised.union(self._waits)).items():
             self._sweep.busy.add(block, bits)
 
@@ -105,6 +107,7 @@ class QueueOrder:
                 break
             block, bits = piece
             # While they waited, a transaction or a trim may have settled them.
+            # Lending them would have somebody handle a record that is settled.
             done = bits & self._group.acked.bits(block)
             self._sweep.busy.remove(block, done)
             bits &= ~done
@@ -146,10 +149,12 @@ class QueueOrder:
         waiting, waits = self._waiting, self._waits
         while waiting and waiting[0][0] <= now:
             time, offset = heappop(waiting)
+            # An entry of the heap that was superseded by a later failure, or claimed by a member.
             if waits.get(offset) != time:
                 continue
             del waits[offset]
             known = self._group.attempts.get(offset)
+            # The settings may have been lowered since it failed.
             if known is not None and known.count >= self._group.settings.max_attempts:
                 self._spend(offset)
             else:
@@ -179,6 +184,8 @@ class QueueOrder:
         granted = 0
         for offset in offsets(block, bits & busy):
             known = self._group.attempts.get(offset)
+            # A claim from before an attempt that is committed: the member lost it, and the next
+            # attempt is somebody else's.
             if attempt != (1 if known is None else known.count + 1):
                 continue
             bit = 1 << (offset & REST)
@@ -187,6 +194,8 @@ class QueueOrder:
             elif self._ready.bits(block) & bit:
                 self._ready.remove(block, bit)
                 granted |= bit
+        # Above the sweep nobody has been lent anything by this leader, so a first attempt can only
+        # be the one that the earlier leader made.
         if attempt == 1:
             granted |= untouched
         self._sweep.busy.add(block, granted)

@@ -30,11 +30,15 @@ def acknowledge(
     ledger: Ledger, member: str, ranges: tuple[int, ...], *, cumulative: bool
 ) -> Accepted | Refused:
     """Acknowledge records on loan; with `cumulative` everything below the last one, too."""
+    # Also what is being settled: a member that repeats its acknowledgement, since the answer was
+    # lost, waits for the same commit and is not refused.
     held = _held(ledger, member, ranges, may_be_settling=True)
     if isinstance(held, Refused):
         return held
     pieces, borrower = held
     if cumulative and ranges:
+        # Its own loans only. Everything below would settle records that others still work on.
+        # Planted as cursor-past-an-unacked-record.
         pieces = _up_to(borrower, ranges[-1])
     records = 0
     waiting: list[tuple[Loan, int]] = []
@@ -49,6 +53,8 @@ def acknowledge(
         opened = loan.open & bits
         if opened:
             records += opened.bit_count()
+            # The member is answered when the change is committed, and the record counts as held
+            # until then. Planted as settled-before-it-is-committed.
             ledger.loans.settle(loan, opened)
             ledger.order.settling(loan.block, opened)
         if bits & loan.settling:
@@ -86,6 +92,7 @@ def fail(
         failed = failed[:1]
     for loan, bits in pieces:
         ledger.loans.take_back(loan, bits)
+    # The ticket is named before the changes are counted, and no answer can come in between.
     ticket = ledger.next_ticket()
     waits_for = sum(
         ledger.fail(offset, now=now, delay=delay, reason=reason, is_final=is_final, ticket=ticket)
@@ -126,6 +133,8 @@ def _held(
     ledger: Ledger, member: str, ranges: tuple[int, ...], *, may_be_settling: bool = False
 ) -> tuple[list[tuple[Loan, int]], Borrower] | Refused:
     """Return the loans that `ranges` speak of, or why `member` may not speak of them."""
+    # Who has lost its membership, or was never known to this leader, settles nothing: its records
+    # may be somebody else's by now. Planted as foreign-ack-accepted.
     borrower = ledger.loans.borrowers.get(member)
     if borrower is None:
         return refused(GroupFenced, f"{member} takes no part in {ledger.group.name} here")
@@ -143,6 +152,8 @@ def _held(
             if loan is not None:
                 held = loan.open | loan.settling if may_be_settling else loan.open
             foreign = bits & ~held
+            # What is acknowledged already is no reason to refuse: repeating an acknowledgement
+            # does no harm.
             if foreign and foreign & ~(acked.bits(block) | ledger.vanishing.bits(block)):
                 return refused(
                     GroupFenced, f"{member} does not hold {first(block, foreign)} any more"
@@ -163,6 +174,7 @@ def _judge(ledger: Ledger, ranges: tuple[int, ...]) -> Refused | None:
             return refused(InvalidArgument, "ranges go upward and are not empty")
         at = end
         span += max(end - max(start, floor), 0)
+    # An acknowledgement ahead of the log would skip records that are still to come.
     if at > ledger.source.end_offset:
         return refused(GroupFenced, f"{at - 1} has never been lent")
     if span > SETTLED_OFFSETS_MAX:

@@ -61,14 +61,19 @@ class StreamOrder:
         self.is_stopped = False
         self._choose_owner()
         owner = self.owner
+        # An owner that is to make way is lent nothing more. The stream is handed over when it
+        # holds nothing, so that two members never work on one partition at a time.
         if owner is None or owner.name != self._heir(owner) or owner.name not in self._loans.hungry:
             return
+        # Upward without gaps: everything below the position is settled, on loan, or being settled.
         while owner.free > 0:
             barrier = self._barrier()
             piece = self._sweep.next(owner.free, now, stop=barrier)
             if piece is not None:
                 hand(owner, *piece, 1)
                 continue
+            # The record that failed is at the head. Nothing behind it is lent before it has
+            # succeeded or is a dead letter: that is what a stream promises.
             if barrier is None or self._sweep.position < barrier or not self._may_try(barrier, now):
                 return
             piece = self._sweep.next(1, now, stop=barrier + 1)
@@ -82,6 +87,8 @@ class StreamOrder:
     def _barrier(self) -> int | None:
         """Return the next record that is not simply to be lent."""
         position = self._sweep.position
+        # From the committed state, so that a new leader stops at the same record as the one before
+        # it.
         ahead = [one for one in self._group.attempts if one >= position]
         ahead += [one for one in self._failing if one >= position]
         return min((one for one in ahead if one not in self._sweep.busy), default=None)
@@ -122,6 +129,7 @@ class StreamOrder:
         members, owner = self._loans.borrowers, self.owner
         if owner is None:
             self.owner = members.get(self.preferred) or next(iter(members.values()), None)
+        # Not before: what the old owner still holds comes before anything the new one would get.
         elif not owner.on_loan and owner.name != self._heir(owner):
             self.owner = members[self._heir(owner)]
         if self.owner is not owner:
@@ -139,6 +147,7 @@ class StreamOrder:
         """Let somebody else own the partition, if somebody else is there."""
         if self.owner is borrower:
             self._has_stalled = True
+            # Else the partition would go back at once to the member that does not get on with it.
             if self.preferred == borrower.name:
                 self.preferred = ""
 
@@ -154,6 +163,7 @@ class StreamOrder:
         granted = 0
         for start, end in self._untouched(block, bits):
             expected = next(iter(self._group.acked.missing(self._sweep.position, end)), (end, end))
+            # Something before it is missing, so taking this one would break the order.
             if expected[0] != start or start in self._failing or start in self._sweep.busy:
                 break
             for offset in range(start, end):
@@ -207,6 +217,7 @@ class StreamOrder:
     def promised(self, offset: int) -> None:
         """Pass over a record whose dead letter is promised."""
         self._failing.discard(offset)
+        # The letter is owed by the log from here on, and the stream may go on behind it.
         self._sweep.busy.add_offset(offset)
 
     def _rewind(self, offset: int) -> None:

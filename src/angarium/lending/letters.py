@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from angarium.api import Ack
-    from angarium.batch.reading import Record
+    from angarium.batch.decoding import Record
     from angarium.delivery import DeadLetterDue
     from angarium.lending.led_group import LedGroup
     from angarium.lending.led_partition import LedPartition

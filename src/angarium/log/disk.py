@@ -107,8 +107,11 @@ def replacing(disk: Disk, name: str) -> Iterator[File]:
     file = disk.create(draft)
     try:
         yield file
+        # Content before name. A rename that overtakes the data leaves, after a power cut, an empty
+        # file under the good name.
         file.datasync()
     finally:
         file.close()
     disk.rename(draft, name)
+    # Until then a power cut may bring the old file back, whole.
     disk.sync_directory(folder)

@@ -44,6 +44,8 @@ class Halts:
         """Write down, durably, that a replica has stopped. Blocks, which is rare enough here."""
         self.why[group] = why
         self._unsaved.add(group)
+        # At once: the process may be restarted before the next round of housekeeping. Planted as
+        # halt-forgotten-by-a-restart.
         self.save()
 
     def save(self) -> None:

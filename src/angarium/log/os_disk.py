@@ -176,9 +176,9 @@ class OsDisk:
 
 def _after(buffers: Sequence[Buffer], count: int) -> list[Buffer]:
     """Return what is left of `buffers` after their first `count` bytes."""
-    for place, buffer in enumerate(buffers):
+    for at, buffer in enumerate(buffers):
         if count < len(buffer):
-            return [memoryview(buffer)[count:], *islice(buffers, place + 1, None)]
+            return [memoryview(buffer)[count:], *islice(buffers, at + 1, None)]
         count -= len(buffer)
     return []
 

@@ -77,7 +77,7 @@ class Scrub:
             yield self.step()
 
     def _current(self) -> Segment | None:
-        """Return the segment to go on with, at the place to go on from."""
+        """Return the segment to go on with, at the position to go on from."""
         segment = self.log.segments.named(self.position.segment)
         if segment is not None and segment.is_sealed:
             if self.position.position and self.position.whole != segment.crc:
@@ -91,9 +91,9 @@ class Scrub:
         return None
 
     def _behind(self, segment: Segment, damage: SegmentDamage) -> ScrubPosition:
-        """Return the place from which to go on: only a point of the index is sure to be one."""
+        """Return the position from which to go on: only a point of the index is sure to be one."""
         if damage.to_offset >= segment.next_offset or not segment.is_sealed:
             return ScrubPosition(segment.base_offset, segment.bytes, segment.crc, segment.crc)
         index = self.log.reader.index(segment)
-        point = index[index.place_of_offset(damage.to_offset)]
+        point = index[index.row_of_offset(damage.to_offset)]
         return ScrubPosition(segment.base_offset, *point, segment.crc)

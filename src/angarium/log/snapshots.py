@@ -65,6 +65,8 @@ class SnapshotWriter:
         if self._position < len(self._data):
             self._write_slice(self._file)
         else:
+            # The head is written last, with the checksum over everything: a draft without one is
+            # no snapshot.
             self._write_head(self._file)
             self._store.publish(self.group, self.snapshot.index)
             self.is_saved = True
@@ -168,6 +170,8 @@ class SnapshotStore:
 
     def publish(self, group: RaftGroupId, index: Index) -> None:
         """Make the draft, which is durable, the newest snapshot; then remove the ones before."""
+        # The draft is synced before it gets its name, and the name before the older snapshot goes:
+        # at any moment there is one that is whole. Planted as snapshot-not-synced.
         self._disk.rename(self._draft_name(group), self._name(group, index))
         self._disk.sync_directory(self._folder)
         self._remove_below(group, index)
@@ -212,6 +216,7 @@ def _decoded(content: bytes, group: RaftGroupId, index: Index) -> Snapshot:
     magic, owner, at, term, data_bytes, members_bytes, crc, head_crc = _HEAD.unpack_from(content)
     if magic != _MAGIC or crc32c_of_bytes(content[:_CRC_START]) != head_crc:
         raise ValueError("its head fails the checksum")
+    # A file that was renamed or copied is whole and says the wrong thing.
     if (owner, at) != (group, index):
         raise ValueError(f"it belongs to group {owner}, index {at}")
     if len(content) != _HEAD.size + members_bytes + data_bytes:

@@ -115,6 +115,7 @@ class StageStore:
         """
         known = self._stages.setdefault(stage, _Stage())
         known.is_lacking = known.is_lacking or part > known.parts
+        # Here already, from before a restart; or behind a hole, and then the stage cannot be read.
         if part != known.parts:
             return
         head = _head(stage, part, batches)
@@ -164,6 +165,7 @@ class StageStore:
     def part(self, stage: int, part: int) -> bytes:
         """Return one part. `CorruptData` if it is not here, or damaged; may run in a thread."""
         known = self._stages.get(stage)
+        # Publishing a stage with a hole would commit less than was promised.
         if known is None or known.is_lacking or not 0 <= part < known.parts:
             raise CorruptData(f"stage {stage} is not here, or not all of it")
         if part >= known.written_parts:
@@ -219,6 +221,7 @@ class StageStore:
                 file.datasync()
             finally:
                 file.close()
+        # The names, too: the write-ahead log gives up these parts once this has returned.
         self._disk.sync_directory(self._folder)
 
     def flushed(self, flush: StageFlush) -> None:
@@ -260,6 +263,8 @@ class StageStore:
         file = self._disk.open(self._name(stage))
         try:
             size = file.size()
+            # Up to the first part that is not whole. If it was durable, `lacking` will say so; if
+            # not, the log brings it again.
             while (part := _read_part(file, stage, known.parts, known.bytes, size)) is not None:
                 known.ends.append(known.bytes + _PART.size + len(part))
         finally:

@@ -28,7 +28,6 @@ from angarium.machine.commands import (
     knows,
 )
 from angarium.machine.fingerprint import home_partition
-from angarium.machine.limits import Limits
 from angarium.machine.outcomes import (
     Acknowledged,
     Appended,
@@ -48,6 +47,7 @@ from angarium.machine.outcomes import (
     Trimmed,
 )
 from angarium.machine.partition import PartitionMachine
+from angarium.machine.partition_limits import PartitionLimits
 from angarium.machine.producers import NAMED_FROM
 from angarium.machine.projection import Diverged, Prepared, Projection
 
@@ -72,9 +72,9 @@ __all__ = [
     "Duplicate",
     "Finish",
     "Kind",
-    "Limits",
     "MembersSet",
     "Outcome",
+    "PartitionLimits",
     "PartitionMachine",
     "Positioned",
     "Prepared",

@@ -22,7 +22,7 @@ from angarium.errors import InvalidBatch, InvalidCommand
 from angarium.ids import Epoch, Micros, Offset, ProducerId, RaftGroupId, Sequence
 from angarium.machine.changes import Change, StagedAck
 from angarium.machine.forms import VERSION, Forms
-from angarium.machine.limits import Limits
+from angarium.machine.partition_limits import PartitionLimits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence as SequenceOf
@@ -129,7 +129,7 @@ class Trim(_Command, frozen=True, kw_only=True, array_like=True):
 class Configure(_Command, frozen=True, kw_only=True, array_like=True):
     """Take other limits from here on."""
 
-    limits: Limits
+    limits: PartitionLimits
 
 
 class Reserve(_Command, frozen=True, kw_only=True, array_like=True):

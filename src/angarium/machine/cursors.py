@@ -24,7 +24,6 @@ from angarium.errors import (
 )
 from angarium.ids import Index, Offset, Sequence
 from angarium.machine import changes
-from angarium.machine.limits import NAME_CHARACTERS_MAX, REASON_CHARACTERS_MAX, Limits
 from angarium.machine.outcomes import (
     Acknowledged,
     DeadLettering,
@@ -36,6 +35,11 @@ from angarium.machine.outcomes import (
     limited,
     oversized,
     refused,
+)
+from angarium.machine.partition_limits import (
+    NAME_CHARACTERS_MAX,
+    REASON_CHARACTERS_MAX,
+    PartitionLimits,
 )
 from angarium.machine.ranges import Ranges
 
@@ -132,7 +136,7 @@ class Groups:
         """While a snapshot is written: groups it still needs, with a copy if they changed."""
 
     def change(
-        self, change: Change, *, index: int, time: int, next_offset: int, limits: Limits
+        self, change: Change, *, index: int, time: int, next_offset: int, limits: PartitionLimits
     ) -> Outcome:
         """Carry out one change. A refusal changes nothing."""
         if type(change) is changes.Ack:
@@ -156,6 +160,8 @@ class Groups:
         """
         for name, generation, start, end in acks:
             group = self.by_name.get(name)
+            # The group was moved after the transaction had read. Its acknowledgements speak of
+            # another round.
             if group is not None and group.generation == generation and start < next_offset:
                 self._own(group)
                 _settle(group, start, min(end, next_offset))
@@ -183,14 +189,18 @@ class Groups:
     def _own(self, group: Group) -> None:
         unsaved = self._unsaved
         if unsaved and unsaved.get(group.name, group) is None:
+            # Copy on write: the snapshot that is being written shows the group as it was.
             unsaved[group.name] = group.copy()
 
     # --- one method per change -----------------------------------------------------------------
 
-    def _acknowledge(self, change: changes.Ack, next_offset: int, limits: Limits) -> Outcome:
+    def _acknowledge(
+        self, change: changes.Ack, next_offset: int, limits: PartitionLimits
+    ) -> Outcome:
         group = self.by_name.get(change.group)
         if group is None:
             return refused(NotFound, f"there is no group {change.group}")
+        # Decided by a leader that had not heard of a seek: its loans are nobody's any more.
         if change.generation != group.generation:
             return _fenced(group, change.generation)
         ranges = change.ranges
@@ -208,7 +218,9 @@ class Groups:
             added += _settle(group, start, end)
         return Acknowledged(Offset(group.acked.floor), added)
 
-    def _open(self, change: changes.Open, index: int, next_offset: int, limits: Limits) -> Outcome:
+    def _open(
+        self, change: changes.Open, index: int, next_offset: int, limits: PartitionLimits
+    ) -> Outcome:
         group = self.by_name.get(change.group)
         if group is not None:
             if group.kind is not change.kind:
@@ -226,7 +238,14 @@ class Groups:
         return Positioned(change.floor, Index(index))
 
     def _change(
-        self, group: Group, change: Change, *, index: int, time: int, end: int, limits: Limits
+        self,
+        group: Group,
+        change: Change,
+        *,
+        index: int,
+        time: int,
+        end: int,
+        limits: PartitionLimits,
     ) -> Outcome:
         outcome: Outcome
         match change:
@@ -258,10 +277,13 @@ class Groups:
                 assert_never(change)
         return outcome
 
-    def _retry(self, group: Group, change: changes.Retry, time: int, limits: Limits) -> Outcome:
+    def _retry(
+        self, group: Group, change: changes.Retry, time: int, limits: PartitionLimits
+    ) -> Outcome:
         old = group.attempts.get(change.offset)
         if old is None and len(group.attempts) >= limits.retries_max:
             return limited("retries_max", f"{group.name} has too many records to try again")
+        # Attempts only grow, or a poisonous record would never come to an end.
         if change.attempts < (old.count if old is not None else 0):
             return refused(InvalidArgument, "attempts do not become fewer")
         self._own(group)
@@ -274,9 +296,13 @@ class Groups:
         )
         return Done()
 
-    def _promise(self, group: Group, change: changes.DeadLetter, limits: Limits) -> Outcome:
+    def _promise(
+        self, group: Group, change: changes.DeadLetter, limits: PartitionLimits
+    ) -> Outcome:
         old = group.intents.get(change.offset)
         if old is not None and old.generation == group.generation:
+            # Two leaders may promise the same letter. It has one sequence, and is stored once.
+            # Planted as double-dead-letter.
             return DeadLettering(Sequence(old.sequence), repeated=True)
         if old is None and len(group.intents) >= limits.retries_max:
             return limited("retries_max", f"{group.name} has too many dead letters under way")
@@ -294,11 +320,14 @@ class Groups:
 
     def _buried(self, group: Group, change: changes.DeadLettered) -> Outcome:
         intent = group.intents.get(change.offset)
+        # Reported before, by this leader or another one.
         if intent is None or intent.sequence != change.sequence:
             return Done(changed=False)
         self._own(group)
         del group.intents[change.offset]
         if intent.generation == group.generation:
+            # Only now is the record settled: a letter that was promised and never stored would be
+            # a record lost. If the group was moved meanwhile, the record is to be handled again.
             _settle(group, change.offset, change.offset + 1)
         return Done()
 
@@ -312,7 +341,8 @@ class Groups:
         group.generation = index
         return Positioned(change.floor, Index(index))
 
-    def _enlist(self, group: Group, change: changes.Members, limits: Limits) -> Outcome:
+    def _enlist(self, group: Group, change: changes.Members, limits: PartitionLimits) -> Outcome:
+        # Optimistic locking: whoever changes the list has seen the one before it.
         if change.version != group.members_version + 1:
             return refused(GroupFenced, f"the next version is {group.members_version + 1}")
         if len(change.members) > limits.members_max:
@@ -338,7 +368,7 @@ def _fenced(group: Group, generation: int) -> Refused:
     return refused(GroupFenced, f"{group.name} was moved; {generation} is not its generation")
 
 
-def _has_room(group: Group, pairs: list[tuple[int, int]], limits: Limits) -> bool:
+def _has_room(group: Group, pairs: list[tuple[int, int]], limits: PartitionLimits) -> bool:
     """Tell whether the containers that acknowledging `pairs` may need are within the limit."""
     acked = group.acked
     room = limits.containers_max - acked.containers

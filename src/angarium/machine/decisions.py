@@ -18,16 +18,16 @@ import msgspec
 
 from angarium.errors import ProducerFenced, TransactionAborted, TransactionPending
 from angarium.machine import commands
-from angarium.machine.limits import CONTENT_CHARACTERS_MAX, NAME_CHARACTERS_MAX
 from angarium.machine.outcomes import Decided, Done, Refused, limited, oversized, refused
 from angarium.machine.overlay import Recency, RecencyOverlay
+from angarium.machine.partition_limits import CONTENT_CHARACTERS_MAX, NAME_CHARACTERS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from angarium.machine.commands import Begin, Decide, Finish, SeriesDelete
-    from angarium.machine.limits import Limits
     from angarium.machine.overlay import RecencyTable
+    from angarium.machine.partition_limits import PartitionLimits
 
 
 class Phase(IntEnum):
@@ -75,7 +75,7 @@ class Decisions:
         other.count = self.count
         return other
 
-    def begin(self, command: Begin, limits: Limits) -> Refused | Decided | Done:
+    def begin(self, command: Begin, limits: PartitionLimits) -> Refused | Decided | Done:
         """Open a transaction; an undecided one of an older epoch is thereby aborted."""
         record = self.records.get(command.name)
         verdict = self._judge_new(command, record, limits)
@@ -84,6 +84,7 @@ class Decisions:
         if len(command.participants) > limits.participants_max:
             return oversized("participants_max", "too many partitions in one transaction")
         if record is not None and _is_at(record, command):
+            # The list of participants only becomes longer while the transaction is open.
             joined = tuple(dict.fromkeys((*record.participants, *command.participants)))
             if len(joined) > limits.participants_max:
                 return oversized("participants_max", "too many partitions in one transaction")
@@ -94,9 +95,12 @@ class Decisions:
         self._put(command, record, Phase.OPEN, limits, participants=command.participants)
         return Done()
 
-    def decide(self, command: Decide, limits: Limits) -> Refused | Decided:
+    def decide(self, command: Decide, limits: PartitionLimits) -> Refused | Decided:
         """Decide, unless that was done before: then the answer is how."""
         record = self.records.get(command.name)
+        # A participant asks how it ended, by proposing to abort. If it was decided that stands; if
+        # not, it is aborted now, for good, and a commit that comes later is refused. That is what
+        # lets anybody clear up after an owner that is gone.
         if record is not None and not command.commit:
             asked = _known_end(record, command)
             if asked is not None:
@@ -112,6 +116,9 @@ class Decisions:
         participants: tuple[int, ...] = tuple(group for group, _ in command.stages)
         if record is not None and _is_at(record, command):
             participants = tuple(dict.fromkeys((*record.participants, *participants)))
+        # From the moment this is applied the transaction is committed, whatever happens to its
+        # owner: the stages to publish are part of the decision, and any leader of this home
+        # carries it out.
         self._put(
             command,
             record,
@@ -130,8 +137,10 @@ class Decisions:
             return Done(changed=False)
         if record.phase is Phase.OPEN:
             return refused(TransactionPending, f"{command.name} is not decided yet")
+        # Aborted ones need no finishing: participants drop what they staged when they ask.
         if record.phase is not Phase.COMMITTED:
             return Done(changed=False)
+        # Name, sequence and content stay: a repeated commit is answered from them.
         self.records[command.name] = msgspec.structs.replace(
             record, phase=Phase.FINISHED, participants=(), stages=()
         )
@@ -159,7 +168,7 @@ class Decisions:
                 yield name, record
 
     def _judge_new(
-        self, command: Begin | Decide, record: Decision | None, limits: Limits
+        self, command: Begin | Decide, record: Decision | None, limits: PartitionLimits
     ) -> Refused | Decided | None:
         """Say why the transaction cannot be opened or decided, if it cannot."""
         name = command.name
@@ -173,21 +182,24 @@ class Decisions:
         verdict: Refused | Decided | None = None
         if command.epoch < record.epoch:
             verdict = refused(ProducerFenced, f"{name} is in epoch {record.epoch} now")
+        # Whoever commits again after a lost answer is told yes, and not that it is too late.
         elif command.sequence <= record.committed[0]:
             verdict = Decided(True, repeated=True)
         elif here < there or (here == there and record.phase is Phase.ABORTED):
             verdict = refused(TransactionAborted, f"{name} {here} has been aborted")
         elif here == there and isinstance(command, commands.Decide):
             age = command.time - record.opened_at
+            # By the time in the log, so that every replica refuses it, or none.
             if command.commit and age > limits.transaction_micros_max:
                 verdict = refused(TransactionAborted, f"{name} has been open for too long")
+        # One after the other: a participant carries out commits in the order of their sequences.
         elif here > there and record.phase is Phase.COMMITTED:
             verdict = refused(TransactionPending, f"{name} {there} is being carried out")
         elif here > there and record.phase is Phase.OPEN and command.epoch == record.epoch:
             verdict = refused(TransactionPending, f"{name} {there} is not decided yet")
         return verdict
 
-    def _make_room(self, now: int, limits: Limits) -> None:
+    def _make_room(self, now: int, limits: PartitionLimits) -> None:
         """Forget the name unused for longest where there is no room for another one."""
         if self.count >= limits.series_max:
             name = self._forgettable(now, limits)
@@ -195,7 +207,7 @@ class Decisions:
             del self.records[name]
             self.count -= 1
 
-    def _forgettable(self, now: int, limits: Limits) -> str | None:
+    def _forgettable(self, now: int, limits: PartitionLimits) -> str | None:
         """Return the name unused for longest, if it has been for long enough."""
         for name in self.records.in_order():
             record = self.records.get(name)
@@ -211,7 +223,7 @@ class Decisions:
         command: Begin | Decide,
         record: Decision | None,
         phase: Phase,
-        limits: Limits,
+        limits: PartitionLimits,
         *,
         participants: tuple[int, ...] = (),
         stages: tuple[tuple[int, tuple[str, ...]], ...] = (),
@@ -227,6 +239,8 @@ class Decisions:
         if phase is Phase.COMMITTED:
             committed = (command.sequence, command.epoch)
         else:
+            # What the last commit was of outlives the transactions behind it. Planted as
+            # what-a-commit-was-of-is-lost-with-the-next-one.
             content = record.content if record is not None else ""
         self.records[command.name] = Decision(
             epoch=command.epoch,
@@ -249,6 +263,7 @@ def _known_end(record: Decision, command: Decide) -> Decided | None:
     here, there = (command.epoch, command.sequence), (record.epoch, record.sequence)
     if (command.sequence, command.epoch) == record.committed:
         return Decided(True, repeated=True)
+    # A later one exists, so this one was never committed: commits of a name come in order.
     if here < there or command.sequence <= record.committed[0]:
         return Decided(False, repeated=True)
     if here == there and record.phase is Phase.ABORTED:

@@ -23,8 +23,8 @@ from angarium.machine.outcomes import Duplicate, Refused, refused
 from angarium.machine.overlay import Recency, RecencyOverlay
 
 if TYPE_CHECKING:
-    from angarium.machine.limits import Limits
     from angarium.machine.overlay import RecencyTable
+    from angarium.machine.partition_limits import PartitionLimits
 
 KEYED_FROM: Final = ProducerId(3 << 61)
 """Ids from here up are keys. Named producers have the ids below; there are not that many."""
@@ -88,12 +88,15 @@ class Keys:
         base_offset: int,
         next_offset: int,
         time: int,
-        limits: Limits,
+        limits: PartitionLimits,
     ) -> Duplicate | Refused | None:
         """Judge a batch that came under `key`; `None` means it is new and noted."""
         row = self.rows.get(key)
         if row is not None:
             if time - row.time <= limits.key_micros_max:
+                # The same key and the same content: a repetition. The same key for something else
+                # is a mistake that has to be told, since answering it as a repetition would lose a
+                # record.
                 if row.content == content:
                     base, past = Offset(row.base_offset), Offset(row.next_offset)
                     return Duplicate(base, past, Micros(row.time))
@@ -108,7 +111,7 @@ class Keys:
             self.count += 1
         return None
 
-    def _make_room(self, time: int, limits: Limits) -> None:
+    def _make_room(self, time: int, limits: PartitionLimits) -> None:
         """Forget keys until there is room for one more, and some of those that are too old."""
         forgotten = 0
         while self.count:

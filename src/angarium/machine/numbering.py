@@ -18,10 +18,10 @@ from angarium.batch import TIME_MAX
 from angarium.errors import InvalidArgument, InvalidBatch, InvalidCommand, OffsetOutOfRange
 from angarium.ids import Micros, Offset, Term
 from angarium.machine import commands
+from angarium.machine.batch_fields import NUMBERING_FIELDS
 from angarium.machine.changes import StagedAck
 from angarium.machine.decisions import Decisions
 from angarium.machine.keys import KEYED_FROM, Keys
-from angarium.machine.limits import OFFSET_MAX, Limits
 from angarium.machine.outcomes import (
     Appended,
     Done,
@@ -33,7 +33,7 @@ from angarium.machine.outcomes import (
     oversized,
     refused,
 )
-from angarium.machine.place import PLACE
+from angarium.machine.partition_limits import OFFSET_MAX, PartitionLimits
 from angarium.machine.producers import Producers
 from angarium.machine.transactions import Transactions
 
@@ -70,7 +70,7 @@ class Numbering:
         "transactions",
     )
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: PartitionLimits) -> None:
         self.limits = limits
         self.start_offset = 0
         self.next_offset = 0
@@ -99,11 +99,13 @@ class Numbering:
     def number(
         self, *, span: int, producer: int, epoch: int, sequence: int, time: int
     ) -> Appended | Duplicate | Refused:
-        """Give a batch its place, unless it has one already or may have none."""
+        """Give a batch its offset, unless it has one already or may have none."""
         base = self.next_offset
         past = base + span
         if span <= 0:
             return refused(InvalidBatch, "a batch without records cannot be numbered")
+        # Refused and not wrapped round: an offset that comes twice would break every reader and
+        # group.
         if past > OFFSET_MAX:
             return oversized("OFFSET_MAX", "the partition is full for ever")
         if producer:
@@ -130,16 +132,19 @@ class Numbering:
                 )
             if verdict is not None:
                 return verdict
+        # Only here, when everything has agreed: a refusal leaves no trace.
         self.next_offset = past
         self.clock = time
         return Appended(Offset(base), Offset(past), Micros(time))
 
     def number_stamped(self, batch: memoryview) -> Appended | Duplicate | Refused:
-        """Give a batch from the log the place that its leader has stamped on it."""
-        base, time, _, span, producer, sequence, epoch = PLACE.unpack_from(batch)
+        """Give a batch from the log the offset that its leader has stamped on it."""
+        base, time, _, span, producer, sequence, epoch = NUMBERING_FIELDS.unpack_from(batch)
+        # The leader has stamped offset and time before it proposed. The machine checks, since an
+        # entry that does not fit would overwrite offsets that others have read.
         if base != self.next_offset or not self.clock < time <= TIME_MAX:
             # Only a leader at fault numbers so. Every replica refuses it alike.
-            return refused(InvalidCommand, f"{base} at {time} is not the next place")
+            return refused(InvalidCommand, f"{base} at {time} is not what comes next")
         return self.number(span=span, producer=producer, epoch=epoch, sequence=sequence, time=time)
 
     def tick(self, command: commands.Cursors) -> Refused | None:
@@ -154,11 +159,14 @@ class Numbering:
     def perform(self, command: Command, *, term: Term) -> tuple[Outcome, Effects]:
         """Carry out a command that is neither an append nor about groups."""
         effects = Effects()
+        # Time comes from the entry, never from a clock here: every replica must come to the same
+        # state from the same log. Planted as machine-throws-dice.
         if not self.clock < command.time <= TIME_MAX:
             return refused(InvalidCommand, "the leader's clock went back"), effects
         outcome = self._perform(command, term, effects)
         if not isinstance(outcome, Refused):
             batches = sum(stage.batches for stage in effects.published)
+            # Every batch of a commit gets a time of its own, a microsecond after the one before.
             self.clock = command.time + max(batches - 1, 0)
         return outcome, effects
 
@@ -217,6 +225,7 @@ class Numbering:
         wanted = command.start_offset
         if not 0 <= wanted <= self.next_offset:
             return refused(OffsetOutOfRange, f"{wanted} is not in [0, {self.next_offset}]")
+        # The start never goes back: what is trimmed is gone.
         if wanted > self.start_offset:
             self.start_offset = effects.trimmed_to = wanted
         return Trimmed(Offset(self.start_offset))
@@ -225,6 +234,8 @@ class Numbering:
         until, before = command.until, command.tombstones_before
         if not 0 <= until <= self.next_offset:
             return refused(OffsetOutOfRange, f"{until} is not in [0, {self.next_offset}]")
+        # Tombstones go by the time in the log, so that no replica keeps one that another has
+        # dropped.
         if before > command.time:
             return refused(InvalidArgument, "tombstones of the future are not known yet")
         # Both only ever grow: what is gone cannot be brought back.
@@ -238,6 +249,8 @@ class Numbering:
         if min(msgspec.structs.astuple(command.limits)) < 0:
             return refused(InvalidArgument, "a limit is not negative")
         changed = self.limits != command.limits
+        # Through the log, at the same index on every replica: limits decide what is refused, and a
+        # refusal is part of the state.
         self.limits = command.limits
         return Done(changed)
 

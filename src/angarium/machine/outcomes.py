@@ -28,7 +28,7 @@ class Appended(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=1):
 
 
 class Duplicate(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=2):
-    """The batch was there already; the places of all but the last few are not remembered."""
+    """The batch was there already; the offsets of all but the last few are not remembered."""
 
     base_offset: Offset | None = None
     next_offset: Offset | None = None

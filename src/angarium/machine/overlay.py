@@ -96,10 +96,12 @@ class Overlay(Generic[K, V]):
         while written and written[0][0] <= step:
             at, key = written.popleft()
             found = rows.get(key)
+            # Written again since, by a step that is not confirmed yet: the newer row stays.
             if found is not None and found[0] == at:
                 del rows[key]
 
     def _write(self, key: K, row: V | None) -> None:
+        # Out and in again, so that the sheet stays in the order of writes.
         self._rows.pop(key, None)
         self._rows[key] = (self.step, row)
         self._written.append((self.step, key))

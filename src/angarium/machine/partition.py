@@ -17,9 +17,9 @@ from angarium.ids import Index, Micros, Offset, Term
 from angarium.machine.commands import APPEND, Cursors, batches_of, decode
 from angarium.machine.cursors import Groups
 from angarium.machine.fingerprint import running_hash
-from angarium.machine.limits import Limits
 from angarium.machine.numbering import Numbering
 from angarium.machine.outcomes import Appended, Applied, Outcome, Refused
+from angarium.machine.partition_limits import PartitionLimits
 from angarium.machine.partition_state import read_state, state_frames
 from angarium.machine.snapshots import joined
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 class PartitionMachine:
     """The state of one partition after the entry at `applied_index`."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
-        self.numbering = Numbering(limits or Limits())
+    def __init__(self, limits: PartitionLimits | None = None) -> None:
+        self.numbering = Numbering(limits or PartitionLimits())
         self.groups = Groups()
         self.applied_index = Index(0)
         self.running_hash = 0
@@ -55,7 +55,7 @@ class PartitionMachine:
         return Micros(self.numbering.clock)
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> PartitionLimits:
         """The limits in force."""
         return self.numbering.limits
 
@@ -72,6 +72,7 @@ class PartitionMachine:
 
     def apply(self, index: Index, term: Term, data: Buffer) -> Applied:
         """Carry out the entry at `index`. Empty data, as of a new leader's first entry, is fine."""
+        # Raft's own entries leave gaps: the machine does not see changes of membership.
         assert index > self.applied_index, "entries are applied upward, each once"
         if not data:
             applied = self._applied(index)
@@ -81,10 +82,14 @@ class PartitionMachine:
             try:
                 command = decode(data)
             except InvalidCommand as error:
+                # An entry that cannot be read is refused by every replica alike. Raising would
+                # stop all of them, at the same entry, at every start.
                 applied = self._applied(index, (Refused(error.code, str(error)),))
             else:
                 applied = self._perform(index, term, command)
         self.applied_index = index
+        # Replicas that applied the same entries have the same hash. The simulator compares them;
+        # it is how a machine that is not deterministic shows.
         self.running_hash = running_hash(
             self.running_hash,
             index=index,
@@ -103,6 +108,8 @@ class PartitionMachine:
         outcomes: list[Outcome] = []
         visible = []
         for view in batches:
+            # Duplicates and refusals are decided again here, and not taken from the leader: it is
+            # the log alone that counts.
             outcome = numbering.number_stamped(view)
             outcomes.append(outcome)
             if type(outcome) is Appended:
@@ -121,6 +128,8 @@ class PartitionMachine:
             return self._applied(index, self._change_groups(index, command))
         outcome, effects = numbering.perform(command, term=term)
         if effects.acks:
+            # In the same entry as what the transaction publishes in this partition: no replica can
+            # have the one without the other.
             self.groups.acknowledge(effects.acks, next_offset=numbering.next_offset)
         return Applied(
             index=index,
@@ -179,4 +188,6 @@ class PartitionMachine:
         """Do as `restore`, pausing after each slice; nothing has changed before the last one."""
         fresh = PartitionMachine(self.limits)
         yield from read_state(fresh, data)
+        # All at once, at the end: a snapshot that turns out to be damaged leaves the machine as it
+        # was.
         self.__dict__.update(fresh.__dict__)

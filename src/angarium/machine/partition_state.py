@@ -11,7 +11,7 @@ from angarium.ids import Index
 from angarium.machine.decisions import Decision
 from angarium.machine.group_frames import continue_group, group_frames, restore_groups
 from angarium.machine.keys import Key
-from angarium.machine.limits import Limits
+from angarium.machine.partition_limits import PartitionLimits
 from angarium.machine.producers import Producer
 from angarium.machine.snapshots import (
     FORMAT,
@@ -38,7 +38,7 @@ class _Header(msgspec.Struct, frozen=True, array_like=True):
     format: int
     applied_index: int
     running_hash: int
-    limits: Limits
+    limits: PartitionLimits
     start_offset: int
     next_offset: int
     clock: int
@@ -79,9 +79,14 @@ def state_frames(machine: PartitionMachine) -> Iterator[bytes]:
         compact_until=numbering.compact_until,
         tombstones_before=numbering.tombstones_before,
     )
-    # Flat copies of tables of immutable rows. A producer's or key's place is its age.
+    # Flat copies of tables of immutable rows. The order of producers and keys is their age.
+    # Everything that decides what a later entry does has to be here: producers (planted as
+    # dedup-lost-at-snapshot), the numbers of the header (stale-offsets-in-snapshot,
+    # start-forgotten-at-snapshot), what commits were of.
     tables = {part: list(table.items()) for part, table in _tables(machine).items()}
     groups = machine.groups
+    # Groups may be large and change while the snapshot is written. They are copied one by one, and
+    # only if they change.
     frozen = groups.freeze()
 
     def written() -> Iterator[bytes]:
@@ -106,6 +111,7 @@ def read_state(machine: PartitionMachine, data: Buffer) -> Iterator[None]:
         if part is Part.HEADER:
             _read_header(machine, decoded(_header, payload))
             seen_header = True
+        # The header has the format's version. Without it nothing that follows may be interpreted.
         elif not seen_header:
             raise CorruptData("a snapshot does not begin with its header")
         elif part is Part.GROUPS:

@@ -26,8 +26,8 @@ from angarium.machine.outcomes import Duplicate, Refused, limited, refused
 from angarium.machine.overlay import Overlay, Recency, RecencyOverlay
 
 if TYPE_CHECKING:
-    from angarium.machine.limits import Limits
     from angarium.machine.overlay import RecencyTable, Table
+    from angarium.machine.partition_limits import PartitionLimits
 
 NAMED_FROM: Final = ProducerId(1 << 62)
 """Ids from here up belong to named producers."""
@@ -94,21 +94,28 @@ class Producers:
         base_offset: int,
         next_offset: int,
         time: int,
-        limits: Limits,
+        limits: PartitionLimits,
     ) -> Duplicate | Refused | None:
         """Judge a batch with the sequences `[first, past)`; `None` means it is new and noted."""
         row = self.find(producer)
         if row is None:
+            # Nobody remembers it: either it is new, or it was evicted. Sequence 0 is not proof
+            # enough of being new, hence the water marks.
             verdict = self._judge_stranger(producer, first, limits)
             if verdict is not None:
                 return verdict
             recent: tuple[Sent, ...] = ()
         elif epoch == row.epoch:
+            # Exactly the next sequence, or it is a repetition or a gap. This is what makes a
+            # publish idempotent: a producer may send a batch as often as it likes. Planted as
+            # duplicates-accepted and sequence-gap-accepted.
             if first != row.next_sequence:
                 return _judge_repetition(row, first, past)
             recent = row.recent
             if len(recent) == REMEMBERED_BATCHES:
                 recent = recent[1:]
+        # A newer run of the same producer exists. What the older one still sends would mix with
+        # it.
         elif epoch < row.epoch:
             return refused(ProducerFenced, f"epoch {epoch} was followed by {row.epoch}")
         elif first != 0:
@@ -128,7 +135,7 @@ class Producers:
             self.named[producer] = new
         return None
 
-    def delete(self, producer: int, limits: Limits) -> bool:
+    def delete(self, producer: int, limits: PartitionLimits) -> bool:
         """Forget `producer` so that nothing of it is taken again; tell whether it was known."""
         row = self.find(producer)
         if row is None or row.epoch == EPOCH_CLOSED:
@@ -142,8 +149,10 @@ class Producers:
         self.rows[producer] = _CLOSED
         return True
 
-    def _judge_stranger(self, producer: int, first: int, limits: Limits) -> Refused | None:
+    def _judge_stranger(self, producer: int, first: int, limits: PartitionLimits) -> Refused | None:
         named = producer >= NAMED_FROM
+        # Ids grow, so below the highest evicted one a stranger may be somebody who was forgotten.
+        # Storing its repeated batch would make a duplicate that nobody notices.
         if producer < (self.named_low_water if named else self.low_water):
             return refused(UnknownProducer, f"producer {producer} is not remembered; take a new id")
         if first != 0:
@@ -168,9 +177,12 @@ def _judge_repetition(row: Producer, first: int, past: int) -> Duplicate | Refus
     expected = row.next_sequence
     if first > expected:
         return refused(SequenceGap, f"expected sequence {expected}, got {first}")
+    # Half of it is stored. No client sends so, and taking the rest would number it differently
+    # than the client did.
     if past > expected:
         return refused(SequenceGap, f"sequences {first} to {past - 1} overlap what is stored")
     for sent in reversed(row.recent):
         if sent[0] == first and sent[1] == past:
             return Duplicate(Offset(sent[2]), Offset(sent[3]), Micros(sent[4]))
+    # Older than the few that are remembered: stored for certain, but where is not known any more.
     return Duplicate()

@@ -22,6 +22,7 @@ import msgspec
 from angarium.batch import stamp
 from angarium.errors import InvalidCommand
 from angarium.ids import Index, Micros, Offset, Term
+from angarium.machine.batch_fields import NUMBERING_FIELDS
 from angarium.machine.commands import (
     APPEND,
     Cursors,
@@ -40,7 +41,6 @@ from angarium.machine.outcomes import (
     Staged,
 )
 from angarium.machine.overlay import Overlay
-from angarium.machine.place import PLACE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,6 +94,8 @@ class Projection:
             numbering.decisions.records,
         )
         self._overlays = tuple(table for table in tables if isinstance(table, Overlay))
+        # Every table that numbering writes to must be laid over, or the projection would write
+        # into the machine.
         assert len(self._overlays) == len(tables)
         self._next_step()
 
@@ -124,7 +126,7 @@ class Projection:
         accepted_outcomes = []
         now = self._time(now)
         for batch in batches:
-            _, _, _, span, producer, sequence, epoch = PLACE.unpack_from(batch)
+            _, _, _, span, producer, sequence, epoch = NUMBERING_FIELDS.unpack_from(batch)
             clock = numbering.clock
             outcome = number(
                 span=span,
@@ -144,6 +146,7 @@ class Projection:
                 )
                 accepted.append(batch)
                 accepted_outcomes.append(outcome)
+        # Nothing new, and so no entry: a client that repeats itself costs the log nothing.
         if not accepted:
             return Prepared(None, tuple(outcomes))
         self._project(tuple(accepted_outcomes))
@@ -163,6 +166,8 @@ class Projection:
         clock = numbering.clock
         outcome, _ = numbering.perform(command, term=term)
         if _is_idle(outcome):
+            # No entry will carry this time. The next one must follow on the clock that the machine
+            # will have.
             numbering.clock = clock
             return Prepared(None, (outcome,))
         self._project((outcome,))
@@ -181,6 +186,7 @@ class Projection:
 
     def _time(self, now: Micros) -> Micros:
         time = self.time(now)
+        # Only when something is numbered: the half speed counts from there.
         self._now = now
         return time
 
@@ -214,6 +220,8 @@ class Projection:
         """
         if not applied.outcomes:
             return
+        # While this replica leads, every entry comes from its own proposals or from the tail that
+        # `replay` took in.
         if not self._steps:
             raise Diverged(f"entry {index} was applied but never projected")
         step = self._steps.popleft()
@@ -222,10 +230,14 @@ class Projection:
             or step.clock != applied.clock
             or (step.outcomes is not None and step.outcomes != applied.outcomes)
         ):
+            # Callers have been promised offsets by the projection. If the machine comes to others
+            # it is not deterministic, and going on would tell them something untrue.
             raise Diverged(f"entry {index}: projected {step}, applied {applied.outcomes}")
         done = self._first
         self._first += 1
         for overlay in self._overlays:
+            # The machine has these rows now. Forgetting them is what bounds the projection by the
+            # uncommitted tail.
             overlay.forget(done)
 
     def _project(self, outcomes: tuple[Outcome, ...] | None) -> None:

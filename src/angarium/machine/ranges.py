@@ -274,13 +274,13 @@ class Ranges:
             old = partial.get(block)
             if old is None:
                 break
-            place = floor & _REST
-            bits = old >> place
+            shift = floor & _REST
+            bits = old >> shift
             ones = (~bits & (bits + 1)).bit_length() - 1
             floor += ones
             self.count -= old.bit_count()
             if floor & _REST or not ones:
-                kept = old >> (place + ones) << (place + ones)
+                kept = old >> (shift + ones) << (shift + ones)
                 if kept:
                     partial[block] = kept
                     self.count += kept.bit_count()

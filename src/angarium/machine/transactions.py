@@ -32,8 +32,8 @@ from angarium.errors import (
     TransactionPending,
 )
 from angarium.ids import Micros, Offset
+from angarium.machine.batch_fields import spans as spans_of
 from angarium.machine.changes import StagedAck
-from angarium.machine.limits import NAME_CHARACTERS_MAX
 from angarium.machine.outcomes import (
     Decided,
     Done,
@@ -46,15 +46,15 @@ from angarium.machine.outcomes import (
     refused,
 )
 from angarium.machine.overlay import Overlay, Recency, RecencyOverlay
-from angarium.machine.place import spans as spans_of
+from angarium.machine.partition_limits import NAME_CHARACTERS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from angarium.ids import Term
     from angarium.machine.commands import Abort, Commit, SeriesDelete, Stage
-    from angarium.machine.limits import Limits
     from angarium.machine.overlay import RecencyTable, Table
+    from angarium.machine.partition_limits import PartitionLimits
 
 NOTHING_COMMITTED: Final = -1
 
@@ -132,12 +132,14 @@ class Transactions:
     # --- staging -----------------------------------------------------------------------------
 
     def stage(
-        self, command: Stage, limits: Limits
+        self, command: Stage, limits: PartitionLimits
     ) -> tuple[Refused | Staged | Decided, StageAppend | None, tuple[int, ...]]:
         """Take one part of a stage. Returns the answer, what to store, and slots to drop."""
         name, here = command.name, (command.epoch, command.sequence)
         series = self.series.get(name)
         known = series or Series()
+        # Judged completely before anything is written: a refusal changes nothing, so that a
+        # projection which is refused can go on, and so that every replica refuses alike.
         verdict = self._judge_stage(command, known, limits, is_new=series is None)
         if verdict is not None:
             return verdict, None, ()
@@ -147,10 +149,14 @@ class Transactions:
             return grown, None, ()
 
         # A newer run gives up what this partition alone would have decided for an older one.
+        # Only without a home. A transaction with a home may have been committed there already, and
+        # must not be dropped here before the home has been asked.
         left = [one for one in known.attempts if one.home is None and one.epoch < command.epoch]
         drops = tuple(slot for one in left for slot in self._drop(name, one))
         kept = [one for one in known.attempts if one not in left and one != attempt]
         if command.stage not in attempt.stages:
+            # Slots are never used again: the side file of a dropped stage may still be on disk,
+            # and the log may bring its parts once more after a restart.
             self.next_slot += 1
             attempt = msgspec.structs.replace(attempt, stages=(*attempt.stages, command.stage))
         self.stages[name, *here, command.stage] = grown
@@ -161,6 +167,7 @@ class Transactions:
         self.series[name] = msgspec.structs.replace(
             known,
             epoch=max(known.epoch, command.epoch),
+            # So that a late part of the fenced run does not open its transaction again.
             closed=max((known.closed, *((one.epoch, one.sequence) for one in left))),
             attempts=(*kept, attempt),
         )
@@ -168,7 +175,7 @@ class Transactions:
         return Staged(grown.parts), stored, drops
 
     def _judge_stage(
-        self, command: Stage, known: Series, limits: Limits, *, is_new: bool
+        self, command: Stage, known: Series, limits: PartitionLimits, *, is_new: bool
     ) -> Refused | Decided | None:
         """Say why nothing can be staged for this transaction, if so."""
         name, here = command.name, (command.epoch, command.sequence)
@@ -176,9 +183,13 @@ class Transactions:
         verdict: Refused | Decided | None = None
         if is_new:
             verdict = self._judge_new_name(name, command.time, limits)
+        # Fencing: the owner has been started anew, and what its earlier run still sends must not
+        # mix with it.
         elif command.epoch < known.epoch:
             verdict = refused(ProducerFenced, f"{name} is in epoch {known.epoch} now")
         elif command.sequence <= known.committed:
+            # The answer to a commit was lost, and its owner starts over. It is told that all is
+            # done.
             verdict = _already(known, command.sequence)
         elif attempt is not None:
             if attempt.home != command.home:
@@ -187,20 +198,21 @@ class Transactions:
                 verdict = refused(TransactionAborted, f"{name} has been open for too long")
         elif here <= known.closed:
             verdict = refused(TransactionAborted, f"{name} {here} has been aborted")
+        # One at a time where this partition decides: it commits in the order of sequences.
         elif any(one.home is None and one.epoch == command.epoch for one in known.attempts):
             verdict = refused(TransactionPending, f"{name} has an open transaction")
         elif len(known.attempts) >= limits.attempts_max:
             verdict = limited("attempts_max", f"{name} has too many undecided transactions")
         return verdict
 
-    def _judge_new_name(self, name: str, now: int, limits: Limits) -> Refused | None:
+    def _judge_new_name(self, name: str, now: int, limits: PartitionLimits) -> Refused | None:
         if not 0 < len(name) <= NAME_CHARACTERS_MAX:
             return oversized("NAME_CHARACTERS_MAX", "a transaction's name is too long or empty")
         if self.series_count >= limits.series_max and self._forgettable(now, limits) is None:
             return limited("series_max", "the partition knows no more names of transactions")
         return None
 
-    def _make_room(self, now: int, limits: Limits) -> None:
+    def _make_room(self, now: int, limits: PartitionLimits) -> None:
         """Forget the name unused for longest where there is no room for another one."""
         if self.series_count >= limits.series_max:
             name = self._forgettable(now, limits)
@@ -208,7 +220,7 @@ class Transactions:
             del self.series[name]
             self.series_count -= 1
 
-    def _forgettable(self, now: int, limits: Limits) -> str | None:
+    def _forgettable(self, now: int, limits: PartitionLimits) -> str | None:
         """Return the name unused for longest of those that a home remembers, if long enough.
 
         Costs a look at each name that nobody else remembers and that was used before it.
@@ -216,13 +228,15 @@ class Transactions:
         for name in self.series.in_order():
             series = self.series.get(name)
             assert series is not None, "it was listed"
+            # Open, or decided here and nowhere else: forgetting it would let a repeated commit
+            # store everything once more. Only what a home remembers may be forgotten.
             if series.attempts or not series.ended_at:
                 continue
             return name if now - series.ended_at > limits.series_micros_min else None
         return None
 
     def _grown(
-        self, command: Stage, attempt: Attempt, limits: Limits
+        self, command: Stage, attempt: Attempt, limits: PartitionLimits
     ) -> OpenStage | Refused | Staged:
         """Return the stage as it is with this part, or why it does not become so."""
         key = (command.name, command.epoch, command.sequence, command.stage)
@@ -244,19 +258,23 @@ class Transactions:
         )
 
     def _judge_part(
-        self, command: Stage, attempt: Attempt, old: OpenStage, limits: Limits
+        self, command: Stage, attempt: Attempt, old: OpenStage, limits: PartitionLimits
     ) -> Refused | Staged | None:
         verdict: Refused | Staged | None = None
         if command.part < 0:
             verdict = refused(InvalidArgument, "parts are counted from 0")
+        # Sent again because the answer was lost. What is stored stays as it is.
         elif command.part < old.parts:
             verdict = Staged(old.parts, repeated=True)
+        # A part in between is missing. Taking this one would commit a stage with a hole.
         elif command.part > old.parts:
             verdict = refused(SequenceGap, f"expected part {old.parts}, got {command.part}")
         elif not 0 < len(command.stage) <= NAME_CHARACTERS_MAX:
             verdict = oversized("NAME_CHARACTERS_MAX", "a stage's name is too long or empty")
         elif old.parts == 0 and len(attempt.stages) >= limits.stages_max:
             verdict = limited("stages_max", "the transaction has no room for another stage")
+        # Staged data cannot be trimmed away while nobody has decided, so it is bounded when it
+        # comes in.
         elif self.staged_bytes + len(command.batches) > limits.staged_bytes_max:
             verdict = limited("staged_bytes_max", "too much is staged and not decided")
         elif len(old.acks) + len(command.acks) > limits.staged_acks_max:
@@ -268,7 +286,7 @@ class Transactions:
     # --- deciding ----------------------------------------------------------------------------
 
     def commit(
-        self, command: Commit, limits: Limits, *, next_offset: int, term: Term
+        self, command: Commit, limits: PartitionLimits, *, next_offset: int, term: Term
     ) -> tuple[Refused | Decided, Publication, tuple[int, ...]]:
         """Carry a commit out. Returns the answer, what to publish, and slots to drop."""
         name = command.name
@@ -281,6 +299,8 @@ class Transactions:
         attempt = _find(known, command.epoch, command.sequence)
         stages: list[PublishedStage] = []
         acks: list[StagedAck] = []
+        # Offsets and times are fixed by the machine, in the order in which the commit names its
+        # stages, and so alike on every replica; the batches are stamped when they are brought in.
         offset, time = next_offset, int(command.time)
         for stage in command.stages:
             held = self.stages.get((name, command.epoch, command.sequence, stage))
@@ -294,6 +314,8 @@ class Transactions:
                 )
                 offset += held.span
                 time += held.batches
+        # Attempts of earlier sequences can only be left over from failed runs; those that a home
+        # might have committed were excluded above.
         ended = [one for one in known.attempts if one.sequence <= command.sequence]
         assert attempt is None or attempt in ended
         drops = tuple(slot for one in ended for slot in self._drop(name, one))
@@ -314,17 +336,20 @@ class Transactions:
         return decided, Publication(tuple(stages), tuple(acks)), drops
 
     def _judge_commit(
-        self, command: Commit, known: Series, limits: Limits, *, is_new: bool
+        self, command: Commit, known: Series, limits: PartitionLimits, *, is_new: bool
     ) -> Refused | Decided | None:
         name, here = command.name, (command.epoch, command.sequence)
         attempt = _find(known, *here)
         verdict: Refused | Decided | None = None
+        # First of all, whatever the epoch is: a commit that was carried out is answered with yes,
+        # also to a run that has been fenced since.
         if command.sequence <= known.committed:
             verdict = _already(known, command.sequence)
         elif is_new and (full := self._judge_new_name(name, command.time, limits)) is not None:
             verdict = full
         elif attempt is None and here <= known.closed:
             verdict = refused(TransactionAborted, f"{name} {here} has been aborted")
+        # With a home the epoch does not matter: the home has decided, and fencing came too late.
         elif command.epoch < known.epoch and (attempt is None or attempt.home is None):
             verdict = refused(ProducerFenced, f"{name} is in epoch {known.epoch} now")
         elif (
@@ -347,7 +372,9 @@ class Transactions:
                     break
         return verdict
 
-    def abort(self, command: Abort, limits: Limits) -> tuple[Refused | Decided, tuple[int, ...]]:
+    def abort(
+        self, command: Abort, limits: PartitionLimits
+    ) -> tuple[Refused | Decided, tuple[int, ...]]:
         """Drop a transaction, and keep late retries from opening it again."""
         name, here = command.name, (command.epoch, command.sequence)
         series = self.series.get(name)
@@ -368,6 +395,8 @@ class Transactions:
         drops = self._drop(name, attempt) if attempt is not None else ()
         self.series[name] = msgspec.structs.replace(
             known,
+            # Also if nothing was staged here: a part that is still on its way must not open it
+            # again later.
             closed=max(known.closed, here),
             attempts=tuple(one for one in known.attempts if one is not attempt),
             ended_at=_ended_at(known, attempt, command.time, commits=False),
@@ -390,7 +419,7 @@ class Transactions:
         assert isinstance(self.stages, dict)
         return {held.slot: held.parts for held in self.stages.values()}
 
-    def overdue(self, now: int, limits: Limits) -> Iterator[tuple[str, Attempt]]:
+    def overdue(self, now: int, limits: PartitionLimits) -> Iterator[tuple[str, Attempt]]:
         """Yield what has been open for too long: to be aborted here, or asked about at home.
 
         Only of the real tables. Costs one look at each name that is known.
@@ -434,7 +463,7 @@ def _find(series: Series, epoch: int, sequence: int) -> Attempt | None:
     return None
 
 
-def _is_overdue(attempt: Attempt, now: int, limits: Limits) -> bool:
+def _is_overdue(attempt: Attempt, now: int, limits: PartitionLimits) -> bool:
     return now - attempt.opened_at > limits.transaction_micros_max
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from angarium.api import ClusterStatus
 from angarium.errors import AngariumError
 from angarium.ids import CATALOG_GROUP
-from angarium.log.identity import draw_incarnation
+from angarium.log.folder_identity import draw_incarnation
 from angarium.node.steering import voter_count
 from angarium.replica.damage import Fate
 from angarium.replica.fullness import is_member

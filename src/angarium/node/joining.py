@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from angarium.errors import AngariumError
 from angarium.ids import NodeId
-from angarium.log.identity import Identity, draw_incarnation
+from angarium.log.folder_identity import FolderIdentity, draw_incarnation
 from angarium.retrying import Backoff, Tries
 from angarium.wire import Hello, Role, Unreachable, dial
 from angarium.wire.operations import JoinAnswer, JoinHeader, Operation
@@ -34,16 +34,16 @@ REMIND_S = 30.0
 """How often the log says again that an address says the same as before."""
 
 
-def new_cluster() -> Identity:
+def new_cluster() -> FolderIdentity:
     """Return the identity of the first node of a cluster that nobody has heard of yet."""
-    return Identity(
+    return FolderIdentity(
         cluster_id=secrets.randbits(128),
         node_id=FIRST_NODE,
         incarnation=draw_incarnation(secrets.randbits),
     )
 
 
-def cluster_name(identity: Identity) -> str:
+def cluster_name(identity: FolderIdentity) -> str:
     """Return the cluster's id as it is written everywhere else."""
     return f"{identity.cluster_id:032x}"
 
@@ -119,7 +119,7 @@ class Asking:
 
 async def ask_to_join(
     config: NodeConfig, addresses: dict[str, str], asking: Asking
-) -> tuple[Identity, JoinAnswer]:
+) -> tuple[FolderIdentity, JoinAnswer]:
     """Ask the nodes named in the configuration, one after the other, to be let in.
 
     They are asked again for as long as it takes: whoever starts all machines at once starts this
@@ -154,7 +154,7 @@ async def ask_to_join(
             if answer is None:
                 asking.waits_too(address)
                 continue
-            identity = Identity(
+            identity = FolderIdentity(
                 cluster_id=int(answer.cluster_id, 16), node_id=answer.node, incarnation=incarnation
             )
             return identity, answer

@@ -17,7 +17,7 @@ import msgspec
 
 from angarium.errors import InvalidArgument, NewerRelease, NotFound, StorageError
 from angarium.ids import CATALOG_GROUP, node_of, replica_id
-from angarium.log import identity as identities
+from angarium.log import folder_identity
 from angarium.log.folder_lock import FolderInUse, FolderLock, lock_folder
 from angarium.log.os_disk import OsDisk
 from angarium.node.admission import Admission
@@ -115,7 +115,7 @@ class Node:
         self.marks = Marks(self, self._disk)
         self.rivals = Rivals(self, self._disk)
         self.readiness.sources.append(self.rivals.reasons)
-        self._identity: identities.Identity | None = None
+        self._identity: folder_identity.FolderIdentity | None = None
         self._host: Host | None = None
         self._server: Server | None = None
         self._driver: Driver | None = None
@@ -137,7 +137,7 @@ class Node:
         return self.identity.node_id
 
     @property
-    def identity(self) -> identities.Identity:
+    def identity(self) -> folder_identity.FolderIdentity:
         """Who this node is; known once it has started."""
         assert self._identity is not None, "the node has not started"
         return self._identity
@@ -228,7 +228,7 @@ class Node:
         assert self.welcome is not None, "a node without a door serves nobody"
         config.data_directory.mkdir(parents=True, exist_ok=True)
         self._lock = await self._locked(config.data_directory)
-        self._identity = identities.load(self._disk)
+        self._identity = folder_identity.load(self._disk)
         self._server = await listening(
             partial(
                 Server.listen,
@@ -367,8 +367,8 @@ class Node:
         elif isinstance(error, _FINAL):
             self.fail(error)
 
-    def _become(self, identity: identities.Identity, *, level: int) -> None:
-        identities.create(self._disk, identity)
+    def _become(self, identity: folder_identity.FolderIdentity, *, level: int) -> None:
+        folder_identity.create(self._disk, identity)
         self.levels.begin(level)
         self._identity = identity
         self._open()

@@ -2,9 +2,10 @@
 
 Everything a replica knows is in a `Core`. The modules beside this one are what it does with it:
 `election` (campaigning and voting), `replication` (a leader's sending and committing), `leading`
-and `following` (what each role does with a message), `reading`, `reconfiguration`, `persistence`,
-and `stepping`, which decides which of them a message meets. None of them does I/O: what should
-leave the replica is put into `messages` or `after_append`, and the driver takes it from there.
+and `following` (what each role does with a message), `read_index`, `reconfiguration`,
+`persistence`, and `stepping`, which decides which of them a message meets. None of them does I/O:
+what should leave the replica is put into `messages` or `after_append`, and the driver takes it from
+there.
 """
 
 from __future__ import annotations
@@ -88,6 +89,9 @@ class Core:
         )
 
         self.term = Term(0)
+        # Persistent with the term (Raft, figure 2): a voter that forgets its vote may grant
+        # another one in the same term, and two leaders of one term follow. Planted as
+        # vote-not-persisted.
         self.vote = NO_REPLICA
         self.role = FOLLOWER
         self.leader = NO_REPLICA
@@ -122,15 +126,21 @@ class Core:
         hard_state, conf_state = storage.initial_state()
         self.tracker.adopt(restored(conf_state), last_index=self.log.last_index)
         if hard_state != HardState():
+            # An empty hard state is a replica that never voted; there is nothing to check against
+            # the log then.
             self._load(hard_state)
         if config.applied > 0:
             self.log.applied_to(config.applied)
+        # Whatever we were before the restart, we come back as a follower that knows of no leader:
+        # leadership is not persistent, and the lease of an earlier life has ended.
         self.become_follower(self.term, NO_REPLICA)
 
     @property
     def is_promotable(self) -> bool:
         """Whether this replica may campaign: a voter whose log is not being replaced."""
         own = self.tracker.progress.get(self.id)
+        # While a snapshot is being installed our log claims entries that the storage does not hold
+        # yet, and the machine is not at the state that goes with them.
         return own is not None and not own.is_learner and self.log.pending_snapshot is None
 
     # --- roles ----------------------------------------------------------------------------
@@ -144,6 +154,8 @@ class Core:
     def become_pre_candidate(self) -> None:
         """Ask around before an election. Neither term nor vote change (thesis, section 9.6)."""
         assert self.role is not LEADER, "a leader does not campaign"
+        # No `_reset`: a pre-candidate that loses must be as if it had never asked, or a replica
+        # behind a broken link would raise the term of a healthy group (thesis §9.6).
         self.role = PRE_CANDIDATE
         self.leader = NO_REPLICA
         self.tracker.votes.clear()
@@ -151,6 +163,8 @@ class Core:
     def become_candidate(self) -> None:
         """Start an election in the next term with a vote for ourselves (paper, section 5.2)."""
         assert self.role is not LEADER, "a leader does not campaign"
+        # The vote for ourselves is part of the hard state of the new term; it counts only when it
+        # comes back through `after_append`.
         self._reset(Term(self.term + 1))
         self.role = CANDIDATE
         self.vote = self.id
@@ -158,10 +172,13 @@ class Core:
     def become_leader(self) -> None:
         """Lead the current term, knowing nothing yet about anybody's log but our own."""
         assert self.role is not FOLLOWER, "nobody leads without an election"
+        # The term stays: it was entered when the election began, and a majority has voted in it.
         self._reset(self.term)
         self.role = LEADER
         self.leader = self.id
         own = self.tracker.progress[self.id]
+        # We are a follower of our own log: our acknowledgement arrives like any other, when the
+        # entries are on disk, and nothing is ever sent to us.
         own.state = REPLICATE
         own.recently_active = True
         # There may be a membership change somewhere in the tail we inherited. Rather than look
@@ -169,22 +186,32 @@ class Core:
         self.pending_conf_index = self.log.last_index
 
     def _reset(self, term: Term) -> None:
+        # One vote per term (Raft §5.2): it is given back only by entering another term, never by
+        # becoming a follower again within the same one.
         if term != self.term:
             self.term = term
             self.vote = NO_REPLICA
         self.leader = NO_REPLICA
         self.election_elapsed = self.heartbeat_elapsed = 0
         ticks = self.config.election_ticks
+        # Drawn anew for every term: with fixed timeouts two replicas that once split the votes
+        # would split them again and again (Raft §5.2).
         self.election_timeout = ticks + self.jitter(ticks)
         self.transferee = NO_REPLICA
         self.tracker.votes.clear()
+        # What was known of the others' logs was true for the log of an earlier term. A new leader
+        # must not count acknowledgements that were given to somebody else's entries.
         self.tracker.reset_progress(last_index=self.log.last_index, own_id=self.id)
         self.pending_conf_index = Index(0)
         self.uncommitted_bytes = 0
+        # Reads that wait were to be confirmed by heartbeats of the term that has ended. Whoever
+        # asked asks again; answering them now could miss what the next leader commits.
         self.reads = PendingReads()
         self.postponed_reads = []
 
     def _load(self, hard_state: HardState) -> None:
+        # A commit index above the log means that entries which this replica acknowledged are gone.
+        # Going on would let it vote, or be elected, without them.
         if not self.log.committed <= hard_state.commit <= self.log.last_index:
             raise InvalidArgument(
                 f"the stored commit index {hard_state.commit} lies outside the stored log, which "

@@ -45,6 +45,8 @@ def on_timeout_now(core: Core, _: Message) -> None:
 
 def start_campaign(core: Core, campaign: Campaign) -> None:
     """Campaign, unless we lead, do not vote, or may not know who votes."""
+    # A leader that campaigned would depose itself. A replica that does not vote cannot win, and
+    # one that has not applied a committed change of membership does not know which votes it needs.
     if core.role is LEADER or not core.is_promotable or _has_unapplied_conf_change(core):
         return
     _ask_for_votes(core, campaign)
@@ -59,13 +61,24 @@ def on_vote_request(core: Core, m: Message) -> None:
     is_pre_vote = m.kind is MessageKind.PRE_VOTE
     may_vote = (
         core.vote == m.sender
+        # Not if we know the leader of this term: a majority has voted then, and no other candidate
+        # can win.
         or (core.vote == NO_REPLICA and core.leader == NO_REPLICA)
+        # A pre-vote binds nobody, so many candidates may have ours. It is worth something only for
+        # a term that is still to come.
         or (is_pre_vote and m.term > core.term)
     )
+    # The restriction that keeps committed entries (Raft §5.4.1): every committed entry is on a
+    # majority, a winner needs a vote from that majority, and that voter refuses a log which ends
+    # before its own. Planted as up-to-date-check-skipped.
     granted = may_vote and core.log.is_up_to_date(last_index=m.index, last_term=m.log_term)
     if granted and not is_pre_vote:
+        # Who votes waits a full timeout for the winner to show up. A refusal does not reset the
+        # clock, or a candidate that cannot win could keep the others from campaigning (Raft §5.2).
         core.election_elapsed = 0
         core.vote = m.sender
+    # The vote leaves only when it is on disk: a voter that crashed and forgot it could vote twice
+    # in one term. Planted as vote-not-persisted.
     core.after_append.append(
         Message(
             kind=MessageKind.PRE_VOTE_RESPONSE if is_pre_vote else MessageKind.VOTE_RESPONSE,
@@ -87,6 +100,8 @@ def on_vote_response(core: Core, m: Message) -> None:
     if m.kind is not awaited:
         return  # an answer to our pre-vote that arrives when we are past it
     result = core.tracker.record_vote(m.sender, granted=not m.reject)
+    # The term stays as it is. A pre-candidate has not entered a new one, and a candidate that lost
+    # waits in the term of the winner, or of nobody.
     if result is VoteResult.LOST:
         core.become_follower(core.term, NO_REPLICA)
     elif result is VoteResult.WON:
@@ -102,6 +117,8 @@ def _ask_for_votes(core: Core, campaign: Campaign) -> None:
         term = Term(core.term + 1)  # the term we would campaign in
         request, response = MessageKind.PRE_VOTE, MessageKind.PRE_VOTE_RESPONSE
     else:
+        # Raises the term and votes for ourselves. In a transfer this happens without a pre-vote,
+        # since the leader has agreed and voters in its lease would refuse (thesis §3.10).
         core.become_candidate()
         term = core.term
         request, response = MessageKind.VOTE, MessageKind.VOTE_RESPONSE
@@ -125,6 +142,8 @@ def _ask_for_votes(core: Core, campaign: Campaign) -> None:
 
 
 def _take_office(core: Core) -> None:
+    # Of the entries that we inherited none may be committed by counting replicas, even if every
+    # replica has them (Raft §5.4.2, figure 8). They are committed together with this one.
     core.become_leader()
     # An entry of our own term: committing it commits everything before it, too (paper, section
     # 8), and nothing is served before that.
@@ -138,6 +157,7 @@ def _has_unapplied_conf_change(core: Core) -> bool:
     Campaigning without it could win with votes of a configuration that is no longer in force.
     """
     log = core.log
+    # Page by page: the stretch between applied and committed may be longer than memory.
     index = Index(log.applied + 1)
     while index <= log.committed:
         page = log.entries(index, Index(log.committed + 1), core.config.applying_bytes_max)

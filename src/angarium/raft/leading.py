@@ -9,7 +9,7 @@ from angarium.raft.core import LEADER
 from angarium.raft.errors import Contradicted, ProposalDropped
 from angarium.raft.messages import Entry, Message, MessageKind
 from angarium.raft.progress import PROBE, REPLICATE, SNAPSHOT
-from angarium.raft.reading import acknowledge, release_postponed
+from angarium.raft.read_index import acknowledge, release_postponed
 from angarium.raft.reconfiguration import admitted
 from angarium.raft.replication import (
     advance_commit,
@@ -34,6 +34,9 @@ def tick(core: Core) -> None:
     core.election_elapsed += 1
     if core.election_elapsed >= core.config.election_ticks:
         core.election_elapsed = 0
+        # A leader behind a one-way link would go on forever: it takes proposals that nobody
+        # acknowledges, and its heartbeats keep the others from electing somebody who can be heard
+        # (thesis §6.2).
         if core.config.check_quorum:
             _check_quorum(core)
         # A transfer that took a whole election timeout has failed; we serve on.
@@ -48,6 +51,8 @@ def propose(core: Core, proposals: Sequence[tuple[EntryKind, Buffer]]) -> None:
     _check_open_for_proposals(core)
     entries, conf_index = admitted(core, proposals)
     append(core, entries)
+    # Only once the entry is in the log. Had the append been refused at a limit, this index would
+    # hold back every later change for nothing.
     core.pending_conf_index = max(core.pending_conf_index, conf_index)
     broadcast_append(core)
 
@@ -70,8 +75,11 @@ def on_append_response(core: Core, m: Message) -> None:
     """Move a follower's progress, and commit what a majority has now."""
     sender = m.sender
     progress = core.tracker.progress.get(sender)
+    # Removed in the meantime. What it has counts for nothing any more.
     if progress is None:
         return
+    # Before `recently_active`: an answer that cannot be true must not keep a leader in office
+    # either.
     _check_possible(core, m)
     progress.recently_active = True
     if m.reject:
@@ -82,6 +90,8 @@ def on_append_response(core: Core, m: Message) -> None:
     if not progress.acknowledge(m.index) and not (state is PROBE and progress.match == m.index):
         return
     if state is REPLICATE:
+        # An acknowledgement covers everything before it (Log Matching, Raft §5.3), so the answers
+        # to several appends may be lost as long as a later one arrives.
         progress.window.free_to(m.index)
     elif state is PROBE:
         progress.become_replicate()
@@ -90,9 +100,13 @@ def on_append_response(core: Core, m: Message) -> None:
         progress.become_probe()
         progress.become_replicate()
 
+    # Tell everybody at once and not with the next heartbeat: followers apply, and answer readers,
+    # only up to the commit index they have heard of.
     if advance_commit(core):
         release_postponed(core)
         broadcast_append(core)
+    # The append that it acknowledges here left before the commit index moved. Without this it
+    # would hear of it only with the next one.
     elif sender != core.id and progress.can_bump_commit(core.log.committed):
         send_append(core, sender, progress)
     if sender != core.id:
@@ -102,6 +116,8 @@ def on_append_response(core: Core, m: Message) -> None:
             core, sender, progress, even_if_empty=False
         ):
             pass
+        # Not earlier: a successor whose log is shorter would be refused by every voter that has
+        # more (thesis §3.10).
         if sender == core.transferee and progress.match == last_index:
             _send_timeout_now(core, sender)
 
@@ -112,6 +128,8 @@ def on_heartbeat_response(core: Core, m: Message) -> None:
     if progress is None:
         return
     progress.recently_active = True
+    # This is what gets a follower going again whose probe, or the answer to it, was lost: messages
+    # are not retransmitted otherwise. Planted as paused-follower-never-probed-again.
     progress.flow_paused = False
     # To one that is behind, or only guessed at. If the window is full, an empty append goes out:
     # should everything in flight be lost, its rejection will tell.
@@ -127,6 +145,7 @@ def on_snapshot_status(core: Core, m: Message) -> None:
     if progress is None or progress.state is not SNAPSHOT:
         return
     if m.reject:
+        # Otherwise `become_probe` would begin behind a snapshot that never arrived.
         progress.pending_snapshot = Index(0)  # so that we do not probe behind it
     progress.become_probe()
     # Delivered: its answer comes first. Failed: do not try again before the next heartbeat.
@@ -148,6 +167,8 @@ def on_transfer(core: Core, m: Message) -> None:
         if target == core.id:
             core.transferee = NO_REPLICA  # asking for ourselves calls an earlier transfer off
         return
+    # Proposals are refused until the transfer ends, so it must end: `tick` gives it up when the
+    # timeout is over.
     core.election_elapsed = 0  # it has one election timeout
     core.transferee = target
     if progress.match == core.log.last_index:
@@ -161,6 +182,8 @@ def _check_possible(core: Core, m: Message) -> None:
 
     It counts for nothing: not towards a commit, nor as a sign of life.
     """
+    # A leader's log holds everything that it ever sent, so nobody can have more. Counting such an
+    # answer would commit entries that are not there.
     if not m.reject and m.index > core.log.last_index:
         raise Contradicted(m.sender, acknowledged=m.index, last_index=core.log.last_index)
 
@@ -174,6 +197,8 @@ def _check_open_for_proposals(core: Core) -> None:
 
 def _check_quorum(core: Core) -> None:
     """Step down if a majority has been silent; then mark everybody silent until heard of."""
+    # The term stays. Nobody else may have been elected, and raising it would only disturb whoever
+    # is.
     if not core.tracker.quorum_is_active():
         core.become_follower(core.term, NO_REPLICA)
     for replica, progress in core.tracker.progress.items():
@@ -188,6 +213,8 @@ def _step_back(core: Core, m: Message, progress: Progress) -> None:
     round trip per term rather than one per entry (paper, end of section 5.3).
     """
     hint = m.reject_hint
+    # The follower has told the term at its hint. Our entries of a later term cannot be in its log,
+    # since terms never fall along a log.
     if m.log_term > 0:
         hint, _ = core.log.guess_match(hint, m.log_term)
     if progress.reject(m.index, hint):

@@ -103,6 +103,7 @@ class RaftLog:
         if index >= offset:
             position = index - offset
             return self._unstable[position].term if position < len(self._unstable) else None
+        # Asked with nearly every append, and the storage would have to look it up.
         if index == offset - 1 and self._edge_term is not None:
             return self._edge_term
         if index + 1 < self.first_index():
@@ -114,6 +115,9 @@ class RaftLog:
 
     def is_up_to_date(self, *, last_index: Index, last_term: Term) -> bool:
         """Tell whether a log that ends like this has all that ours has (paper, section 5.4.1)."""
+        # The later term wins even with fewer entries: length alone would let a deposed leader with
+        # a long uncommitted tail win over the replicas that hold what was committed since (Raft
+        # §5.4.1).
         if last_term != self.last_term:
             return last_term > self.last_term
         return last_index >= self.last_index
@@ -187,6 +191,9 @@ class RaftLog:
     def append(self, entries: Sequence[Entry]) -> None:
         """Put `entries` behind, or in place of, what is there from the first one's index on."""
         start = entries[0].index
+        # State Machine Safety (Raft §5.4.3): what is committed may have been applied and answered.
+        # If somebody asks for this, a disk has lost entries or two logs were mixed up, and
+        # stopping is all that is safe.
         if start <= self.committed:
             raise LogContradiction(f"entry {start} would replace a committed one")
         if start == self.last_index + 1:
@@ -196,10 +203,14 @@ class RaftLog:
             self._unstable = list(entries)
             if start < self._offset:
                 self._edge_term = None
+            # Writes of the replaced entries may be under way. The term in the report of such a
+            # write tells that it must not be believed (`written_to`).
             self._offset = self._in_progress = start
         else:
             del self._unstable[start - self._offset :]
             self._unstable.extend(entries)
+            # Entries that were handed out to be written and are replaced have to be handed out
+            # again.
             self._in_progress = min(self._in_progress, start)
         last = entries[-1]
         self.last_index, self.last_term = last.index, last.term
@@ -212,12 +223,18 @@ class RaftLog:
         Entries we have already are kept; from the first one with another term on, ours go.
         Returns False if the logs do not meet at `prev_index`.
         """
+        # By induction equal terms at one index mean equal logs up to it (Log Matching, Raft §5.3).
+        # Without this a follower builds on entries that were never committed. Planted as
+        # append-without-previous-entry.
         if self.term_at(prev_index) != prev_term:
             return False
         # Mostly the leader continues where we end, and there is nothing to compare.
         news = entries if prev_index == self.last_index else self._beyond_agreement(entries)
         if news:
             self.append(news)
+        # The commit index may run ahead of this message. Behind `last_new` our entries were not
+        # compared with the leader's, so committing them could commit a deposed leader's (Raft,
+        # figure 2, AppendEntries step 5).
         last_new = prev_index + len(entries)
         self.commit_to(commit if commit < last_new else Index(last_new))
         return True
@@ -247,6 +264,9 @@ class RaftLog:
             )
 
     def _beyond_agreement(self, entries: Sequence[Entry]) -> Sequence[Entry]:
+        # Only from the first real conflict on: an append that was delayed and describes a shorter
+        # log must not cut entries that came after it and are acknowledged. And conflicts must be
+        # cut. Planted as conflicting-suffix-kept.
         for position, entry in enumerate(entries):
             if self.term_at(entry.index) != entry.term:
                 return entries[position:]
@@ -259,6 +279,8 @@ class RaftLog:
         self._unstable = []
         self._offset = self._in_progress = Index(snapshot.index + 1)
         self._edge_term = self.last_term = snapshot.term
+        # `applied` stays where it is until the snapshot is installed; nothing is applied
+        # meanwhile.
         self.last_index = self.committed = snapshot.index
 
     # --- committing and applying ----------------------------------------------------------
@@ -266,6 +288,7 @@ class RaftLog:
     def commit_to(self, index: Index) -> None:
         """Raise the commit index to `index`; it never goes back."""
         if index > self.committed:
+            # We acknowledged these entries and do not have them: the disk lost them.
             if index > self.last_index:
                 raise LogContradiction(
                     f"entry {index} is committed, but this log ends at {self.last_index}"
@@ -277,6 +300,9 @@ class RaftLog:
         """Whether there is something to apply; a snapshot on its way goes first."""
         applying = self.applying
         return (
+            # In asynchronous mode an entry is applied only when it is in our own storage.
+            # Otherwise a crash could leave files of the machine that are ahead of the log they
+            # came from.
             applying < self.committed
             and (self._apply_unwritten or applying < self._offset - 1)
             and not self._applying_paused
@@ -291,6 +317,7 @@ class RaftLog:
         if not self.has_next_committed:
             return ()
         appliable = self.committed
+        # Committed by a majority without us: our own write is still under way.
         if not self._apply_unwritten and appliable >= self._offset:
             appliable = Index(self._offset - 1)
         budget = self._applying_bytes_max - self._applying_bytes
@@ -355,6 +382,8 @@ class RaftLog:
         the write began, and the write of its successor is still to come.
         """
         position = index - self._offset
+        # Writes overlap, so an entry can be replaced and its successor at the same index be in
+        # flight when this report comes. Believing it would read a stale entry from the storage.
         if not 0 <= position < len(self._unstable) or self._unstable[position].term != term:
             return
         del self._unstable[: position + 1]

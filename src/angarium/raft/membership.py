@@ -104,6 +104,8 @@ def simply_changed(current: Membership, changes: Iterable[Change]) -> Membership
         raise InvalidConfChange(ConfChangeFault.SIMPLE_WHILE_JOINT)
     draft = _Draft(current)
     draft.apply(changes)
+    # Adding or removing one voter keeps every old and every new majority overlapping. With two
+    # changes they need not, and both could elect a leader in one term (thesis §4.1).
     if len(current.voters ^ draft.voters) > 1:
         raise InvalidConfChange(ConfChangeFault.SEVERAL_VOTERS)
     return draft.finished()
@@ -118,6 +120,7 @@ def entered_joint(
     if not current.voters:
         raise InvalidConfChange(ConfChangeFault.NOTHING_TO_JOIN)
     draft = _Draft(current)
+    # From here to `left_joint` every decision needs a majority of both halves (thesis §4.3).
     draft.outgoing = set(current.voters)
     draft.apply(changes)
     draft.auto_leave = auto_leave
@@ -128,6 +131,8 @@ def left_joint(current: Membership) -> Membership:
     """Return the new half alone; demoted voters of the old half become learners now."""
     if not current.is_joint:
         raise InvalidConfChange(ConfChangeFault.NOT_JOINT)
+    # Replicas that were only in the old half leave here, and not when the joint configuration is
+    # entered: their votes were needed until now.
     return Membership(voters=current.voters, learners=current.learners | current.learners_next)
 
 
@@ -154,10 +159,13 @@ class _Draft:
                 case ChangeKind.ADD_LEARNER:
                     self._make_learner(change.replica)
                 case ChangeKind.REMOVE:
+                    # Removed and added again in one change: a new replica under the old id may
+                    # have an empty log, so what the leader knew of it is void (`renewed`).
                     if not self._remove(change.replica):
                         self.removed.add(change.replica)
                 case ChangeKind.UPDATE:
                     pass
+        # A group without voters can never decide anything again, not even to take a voter in.
         if not self.voters:
             raise InvalidConfChange(ConfChangeFault.NO_VOTER_LEFT)
 

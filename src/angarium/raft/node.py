@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from angarium.raft.storage import Storage
 
 _UNNUMBERED: Final = (Term(0), Index(0))
-"""A proposed entry gets its place from the leader."""
+"""A proposed entry gets its term and index from the leader."""
 
 _STORAGE_THREADS: Final = frozenset((APPEND_THREAD, APPLY_THREAD))
 
@@ -116,7 +116,12 @@ class RaftNode:
         if this replica must not go on.
         """
         kind = message.kind
+        # The core trusts its own kinds of messages blindly: a STORAGE_APPEND_RESPONSE counts as an
+        # fsync. So nothing that came by the network may carry such a kind.
         if message.sender not in _STORAGE_THREADS:
+            # An answer from a removed replica says nothing about the present configuration.
+            # Requests are let through: a candidate that we have not heard of may have been added
+            # by an entry that we do not have yet.
             if kind in _RESPONSE_KINDS and message.sender not in self._core.tracker.progress:
                 raise UnknownPeer(f"replica {message.sender} is not in the group")
             if kind in _LOCAL_KINDS:
@@ -139,6 +144,8 @@ class RaftNode:
         """
         if not data:
             return
+        # The short way for what is proposed most: no message is built only to be taken apart
+        # again, and plain data needs no look for membership changes.
         if self._core.role is LEADER:
             leading.propose_data(self._core, data)
         else:
@@ -170,6 +177,8 @@ class RaftNode:
         many ask already.
         """
         core = self._core
+        # Every waiting read holds its request until a majority answers. Without this bound a
+        # leader that is cut off would collect them for a whole election timeout.
         if core.role is LEADER:
             waiting = len(core.reads) + len(core.postponed_reads)
             if waiting >= core.config.pending_reads_max:
@@ -233,8 +242,11 @@ class RaftNode:
         committed = log.next_committed()
         snapshot = log.next_snapshot()
         soft_state = self._changed_soft_state()
+        # To be read before `_changed_hard_state` replaces it.
         before = self._hard_state
         hard_state = self._changed_hard_state()
+        # The commit index alone need not be durable: it is volatile in the paper (figure 2) and
+        # learned again from the next leader. Term, vote and entries are promises to others.
         must_sync = bool(entries) or (
             hard_state is not None
             and (hard_state.term != before.term or hard_state.vote != before.vote)
@@ -243,14 +255,19 @@ class RaftNode:
         messages, core.messages = core.messages, []
         after_append, core.after_append = core.after_append, []
         responses = after_append
+        # Also without new entries: see `written` for why the end of the log is reported again.
         if log.has_unwritten or snapshot is not None:
             responses = [*after_append, written(core, snapshot)]
         if self._async:
+            # `after_append` alone makes a task too. Its messages promise what earlier tasks write,
+            # and tasks of one thread are done in order, so this one comes behind them.
             if entries or hard_state is not None or snapshot is not None or after_append:
                 messages.append(append_task(core, entries, hard_state, snapshot, responses))
             if committed:
                 messages.append(apply_task(core, committed))
         else:
+            # A synchronous driver writes and syncs before it sends anything, so what had to wait
+            # for the disk may go out with the rest.
             messages += [m for m in after_append if m.to != self.id]
             self._on_advance = [m for m in responses if m.to == self.id]
             if committed:
@@ -260,6 +277,8 @@ class RaftNode:
         if core.read_states:
             read_states = tuple(core.read_states)
             core.read_states = []
+        # From here on these entries are in progress. Handing them out twice would write them
+        # twice, and the second write could overtake a truncation.
         log.start_writing()
         return Ready(
             soft_state=soft_state,
@@ -311,6 +330,8 @@ class RaftNode:
     def is_commit_current(self) -> bool:
         """Whether what is known to be committed ends with an entry of the current term."""
         log = self._core.log
+        # Only then does a leader know that nothing committed by its predecessors is missing from
+        # its commit index (Raft §8). Planted as serving-before-an-own-entry-is-committed.
         return log.term_at(log.committed) == self._core.term
 
     @property
@@ -354,6 +375,9 @@ class RaftNode:
         Always safe: entries that are committed stay so, and others wait for its answer.
         """
         progress = self._core.tracker.progress.get(replica)
+        # The match index of a member whose disk went back in time is not true any more. Forgetting
+        # it cannot uncommit anything, since the commit index never goes back; it only keeps new
+        # entries from being counted on a replica that may lack their predecessors.
         if self._core.role is LEADER and progress is not None:
             progress.doubt()
 
@@ -372,6 +396,8 @@ class RaftNode:
         if core.role is not LEADER:
             return None
         reached = [
+            # Entries below a snapshot that is under way are not going to be sent, so the log need
+            # not be kept for them.
             max(one.match, one.pending_snapshot)
             for replica, one in core.tracker.progress.items()
             if replica != core.id and one.recently_active

@@ -32,15 +32,19 @@ def on_applied(core: Core, m: Message) -> None:
 
 def snapshot_installed(core: Core, snapshot: Snapshot) -> None:
     """The machine continues from `snapshot`. True in any term: what it holds was committed."""
+    # First the log, which reads entries from the storage again, then the machine's progress.
     core.log.snapshot_installed(snapshot.index)
     applied_to(core, snapshot.index)
 
 
 def applied_to(core: Core, index: Index) -> None:
     """Note progress of the machine; leave a joint configuration that is to be left by itself."""
+    # A snapshot may have taken the machine further than the apply task that reports now.
     size = core.log.applied_to(max(index, core.log.applied))
     core.uncommitted_bytes = max(core.uncommitted_bytes - size, 0)
     if (
+        # Only when the joint configuration is applied: before that the old majority alone is in
+        # force on some replicas, and leaving it early would skip the overlap (thesis §4.3).
         core.tracker.membership.auto_leave
         and core.role is LEADER
         and core.log.applied >= core.pending_conf_index

@@ -109,6 +109,8 @@ class Progress:
         """Guess again: from what is known to match, or behind the snapshot just delivered."""
         after_snapshot = self.pending_snapshot + 1 if self.state is SNAPSHOT else 0
         self._enter(PROBE)
+        # Never at or below `match`: what a follower has acknowledged it has, so trying again below
+        # it can only waste a round trip.
         self.next_index = Index(max(self.match + 1, after_snapshot))
         self._forget_commits_in_flight()
 
@@ -121,6 +123,8 @@ class Progress:
         """Forget what it has confirmed, but guess that it still has it."""
         if self.state is not SNAPSHOT:
             self.become_probe()
+            # `next_index` stays: if the follower still has everything, the next probe restores
+            # `match` at once.
             self.match = Index(0)
 
     def become_snapshot(self, index: Index) -> None:
@@ -141,6 +145,8 @@ class Progress:
             self.flow_paused = self.window.is_full
         elif count:
             assert self.state is PROBE, "nothing is appended while a snapshot is under way"
+            # One probe at a time. While the end of its log is a guess, more appends would all be
+            # rejected for the same reason.
             self.flow_paused = True
 
     def can_bump_commit(self, commit: Index) -> bool:
@@ -163,14 +169,19 @@ class Progress:
         `hint` is the highest index at which the logs may agree.
         """
         if self.state is REPLICATE:
+            # Stale: an append that overtook others was rejected before its predecessors arrived.
             if rejected <= self.match:
                 return False
+            # Back to what is known, and stream again from there. The hint is for probes: here
+            # `match` is a better guess, since everything up to it was acknowledged.
             self.next_index = Index(self.match + 1)
             self._forget_commits_in_flight()
             return True
         # A probe is answered before the next one leaves, so only the latest can be meant.
         if rejected != self.next_index - 1:
             return False
+        # At least one step back, or the same probe would be rejected for ever, and as far as the
+        # hint allows.
         self.next_index = Index(max(min(rejected, hint + 1), self.match + 1))
         self._forget_commits_in_flight()
         self.flow_paused = False

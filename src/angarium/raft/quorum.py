@@ -52,6 +52,8 @@ def committed_index(
     """
     halves = [
         majority_index([acked.get(voter, Index(0)) for voter in half])
+        # Both halves must agree. With only one of them two disjoint majorities could decide
+        # differently during the change (Raft §6). Planted as joint-change-decided-by-the-new-half.
         for half in (voters, outgoing)
         if half
     ]
@@ -87,6 +89,7 @@ def _half_result(voters: Collection[ReplicaId], votes: Mapping[ReplicaId, bool])
             missing += 1
         elif vote:
             granted += 1
+    # More than half, so that two majorities share a voter (Raft §5.2).
     needed = len(voters) // 2 + 1 if voters else 0
     if granted >= needed:
         return VoteResult.WON

@@ -55,6 +55,7 @@ class PendingReads:
 
     def void_lease(self) -> None:
         """Trust no lease before a round of heartbeats sent from now on is answered."""
+        # Reads that wait already do not do: their heartbeats may have been sent before the pause.
         self._lease_void_until = self._confirmed + len(self._waiting) + 1
 
     def add(self, request: Message, commit: Index) -> None:
@@ -78,7 +79,10 @@ class PendingReads:
 
     def confirmed(self, tracker: Tracker) -> list[tuple[Message, Index]]:
         """Return the reads that enough voters have confirmed by now, and forget them."""
+        # Bounded, since a group without voters agrees with everything.
         number = min(tracker.agreed(self._acked), self._confirmed + len(self._waiting))
         ready = [self._waiting.popleft() for _ in range(number - self._confirmed)]
+        # A change of membership can lower what is agreed on; reads that were answered stay
+        # answered.
         self._confirmed = max(self._confirmed, number)
         return ready

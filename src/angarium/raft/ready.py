@@ -104,6 +104,8 @@ def written(core: Core, snapshot: Snapshot | None) -> Message:
         to=core.id,
         sender=APPEND_THREAD,
         term=core.term,
+        # The task is written in order behind all earlier ones, so when it is done everything up to
+        # the end of the log is on disk, whichever Ready handed it out.
         index=core.log.last_index if has_entries else Index(0),
         log_term=core.log.last_term if has_entries else Term(0),
         snapshot=snapshot,

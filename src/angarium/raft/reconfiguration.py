@@ -15,7 +15,7 @@ from angarium.raft.core import LEADER
 from angarium.raft.errors import InvalidConfChange
 from angarium.raft.membership import changed
 from angarium.raft.messages import Entry, EntryKind
-from angarium.raft.reading import answer_confirmed, release_postponed
+from angarium.raft.read_index import answer_confirmed, release_postponed
 from angarium.raft.replication import advance_commit, broadcast_append, send_append
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ def admitted(
         index = Index(index + 1)
         if kind is EntryKind.NORMAL:
             entries.append(Entry(term, index, data))
+        # Judged here, by the leader and before the entry is in the log, since an entry that is in
+        # the log is applied by every replica and cannot be refused any more.
         elif _fits(core, decode_conf_change_data(kind, data), pending=conf_index):
             conf_index = index
             entries.append(Entry(term, index, data, kind))
@@ -60,6 +62,7 @@ def apply_change(core: Core, change: ConfChange) -> ConfState:
 
 def switch_to(core: Core, membership: Membership) -> None:
     """Act under `membership` from now on."""
+    # On followers too, from their own apply: any of them may be leader next.
     core.tracker.adopt(membership, last_index=core.log.last_index)
     if core.role is not LEADER:
         return
@@ -77,8 +80,10 @@ def switch_to(core: Core, membership: Membership) -> None:
         for replica, progress in core.tracker.progress.items():
             if replica != core.id:
                 send_append(core, replica, progress, even_if_empty=False)
+    # It cannot be elected any more, so waiting for it would refuse proposals for nothing.
     if core.transferee and core.transferee not in core.tracker.voters:
         core.transferee = NO_REPLICA
+    # Reads may have enough confirmations now that fewer voters, or other ones, are asked.
     answer_confirmed(core)
 
 
@@ -86,8 +91,12 @@ def _fits(core: Core, change: ConfChange, *, pending: Index) -> bool:
     """Tell whether `change` can be made to the configuration in force, and none is on its way."""
     if not core.config.validate_conf_changes:
         return True
+    # One at a time: until the last change is applied here its majorities are not the ones in
+    # force, and a second change could be two steps away from what some replica still uses (thesis
+    # §4.1).
     if max(core.pending_conf_index, pending) > core.log.applied:
         return False
+    # While joint only the step out of it is allowed, and outside only something that is a change.
     if core.tracker.membership.is_joint is not (not change.changes):
         return False
     try:

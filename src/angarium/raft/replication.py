@@ -33,13 +33,19 @@ def append(core: Core, entries: Sequence[Entry]) -> None:
     Entries without data are never refused: a new leader's first entry and the step out of a
     joint configuration must not wait.
     """
+    # Bounds what a leader takes in while nobody acknowledges. One proposal is taken whatever its
+    # size when nothing waits, so that no legal entry is refused for ever.
     size = data_bytes(entries)
     total = core.uncommitted_bytes + size
     if size and core.uncommitted_bytes and total > core.config.uncommitted_bytes_max:
         raise UncommittedLimit(f"{core.uncommitted_bytes} bytes wait to be committed")
     core.uncommitted_bytes = total
+    # Append-only (Raft §5.3): a leader never replaces or removes entries of its own log.
     core.log.append(entries)
     # Our own acknowledgement counts like everybody's: once the entries are on disk.
+    # The leader writes while the followers do (thesis §10.2.1) and may commit before its own disk
+    # is done. Counting itself at once would acknowledge what only a minority has on disk. Planted
+    # as leader-counts-itself-before-its-fsync.
     core.after_append.append(
         Message(
             kind=_APPEND_RESPONSE,
@@ -55,6 +61,9 @@ def advance_commit(core: Core) -> bool:
     """Commit what a majority has, if that is of our term; return whether there was news."""
     log = core.log
     index = core.tracker.committed()
+    # Never an entry of an earlier term by counting: a majority may have it, and a later leader may
+    # still replace it (Raft §5.4.2, figure 8). It is committed with the first entry of our own
+    # term behind it. Planted as old-term-committed-by-counting.
     if index <= log.committed or log.term_at(index) != core.term:
         return False
     log.commit_to(index)
@@ -77,10 +86,13 @@ def send_append(
     Returns whether anything was sent. An append without entries tells the commit index, and
     probes; `even_if_empty=False` suppresses it.
     """
+    # A probe or a snapshot is under way. Sending more before its answer could only repeat a guess.
     if progress.is_paused:
         return False
     log = core.log
     prev_index = progress.next_index - 1
+    # The consistency check of Raft §5.3: the follower takes the entries only if it has this one.
+    # Where the term is not known any more the entry was compacted, and only a snapshot helps.
     prev_term = log.term_at(prev_index)  # type: ignore[arg-type]
     if prev_term is None:
         return _send_snapshot(core, to, progress)
@@ -111,6 +123,8 @@ def send_append(
             commit=log.committed,
         )
     )
+    # Optimistic, before any answer: in the replicate state the next append goes on behind this one
+    # (thesis §10.2.2). A rejection takes `next_index` back to what is known to match.
     progress.sent_entries(len(entries), size)
     progress.sent_commit = log.committed
     return True
@@ -124,6 +138,9 @@ def broadcast_heartbeat(core: Core) -> None:
         if replica == core.id:
             continue
         # A follower must not commit what it may not have: never beyond what is known to match.
+        # A heartbeat has no entry to compare, so the follower cannot check whether its log is ours
+        # up to the commit index. It might commit entries of a deposed leader. Planted on the other
+        # side as commit-above-the-log-believed.
         commit = min(progress.match, committed)
         core.messages.append(
             Message(
@@ -147,6 +164,8 @@ def _send_snapshot(core: Core, to: ReplicaId, progress: Progress) -> bool:
     except SnapshotTemporarilyUnavailable:
         return False
     assert snapshot.index > 0, "a compacted log has a snapshot"
+    # Nothing else is sent until it reports: appends from behind the snapshot would all be
+    # rejected.
     progress.become_snapshot(snapshot.index)
     core.messages.append(
         Message(kind=_SNAPSHOT, to=to, sender=core.id, term=core.term, snapshot=snapshot)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from angarium.ids import NO_REPLICA
-from angarium.raft import election, following, leading, persistence, reading
+from angarium.raft import election, following, leading, persistence, read_index
 from angarium.raft.core import LEADER, Core, Role
 from angarium.raft.messages import Message, MessageKind
 
@@ -26,11 +26,15 @@ def step(core: Core, m: Message) -> None:
     term = m.term
     # Term 0: a local message, or one that is passed on and speaks for no term.
     if term and term != core.term:
+        # The sender does not know that its term is over. Nothing it says can be acted upon: a
+        # deposed leader must not commit, a late vote must not count (Raft §5.1).
         if term < core.term:
             _answer_older_term(core, m)
             return
         if not _enter_newer_term(core, m):
             return
+    # A table and not a chain of comparisons: a node with thousands of groups comes by here for
+    # every message.
     _HANDLERS[core.role][m.kind](core, m)
 
 
@@ -48,6 +52,9 @@ def _enter_newer_term(core: Core, m: Message) -> bool:
     if kind in (MessageKind.VOTE, MessageKind.PRE_VOTE):
         # Within an election timeout of hearing from a leader, candidates are not listened to
         # (paper, section 6), unless that leader itself has sent them.
+        # Without this a replica that was removed and does not know it, or one behind a one-way
+        # link, deposes a working leader again and again (thesis §4.2.3). Leases rest on it too:
+        # while a majority is in this state nobody else can be elected (thesis §6.4.1).
         in_lease = (
             core.config.check_quorum
             and core.leader != NO_REPLICA
@@ -56,10 +63,14 @@ def _enter_newer_term(core: Core, m: Message) -> bool:
         if in_lease and m.context != election.TRANSFER_CONTEXT:
             return False
     if kind is MessageKind.PRE_VOTE:
+        # Our own term stays. Entering the term of a pre-vote would let the mere question depose
+        # the leader, which is what pre-votes are there to prevent.
         return True  # a question about a term that may never begin
     if kind is MessageKind.PRE_VOTE_RESPONSE and not m.reject:
         return True  # a grant comes in the term we asked for; we enter it when we have won
     from_leader = kind in (MessageKind.APPEND, MessageKind.HEARTBEAT, MessageKind.SNAPSHOT)
+    # Only a leader sends these three kinds, so the sender leads that term. Any other message of a
+    # newer term proves that the term exists, and not who leads it.
     core.become_follower(m.term, m.sender if from_leader else NO_REPLICA)
     return True
 
@@ -70,6 +81,8 @@ def _answer_older_term(core: Core, m: Message) -> None:
         if core.config.check_quorum or core.config.pre_vote:
             # We advanced our term in vain, and now neither win nor hear the leader, while the
             # others ignore our candidacy. Our newer term makes it step down and frees us.
+            # Through `after_append`, like every answer that carries our term: the term is on
+            # stable storage before others hear of it (Raft, figure 2).
             core.after_append.append(
                 Message(
                     kind=MessageKind.APPEND_RESPONSE, to=m.sender, sender=core.id, term=core.term
@@ -105,6 +118,8 @@ _ANY_ROLE: Final[dict[MessageKind, Handler]] = {
     MessageKind.PRE_VOTE: election.on_vote_request,
 }
 
+# A leader has no rule for APPEND, HEARTBEAT or SNAPSHOT: of its own term there can be none, since
+# at most one leader is elected per term (Raft §5.2), and other terms were judged above.
 _LEADER: Final[dict[MessageKind, Handler]] = {
     MessageKind.PROPOSE: leading.on_proposal,
     MessageKind.APPEND_RESPONSE: leading.on_append_response,
@@ -112,7 +127,7 @@ _LEADER: Final[dict[MessageKind, Handler]] = {
     MessageKind.SNAPSHOT_STATUS: leading.on_snapshot_status,
     MessageKind.UNREACHABLE: leading.on_unreachable,
     MessageKind.TRANSFER_LEADER: leading.on_transfer,
-    MessageKind.READ_INDEX: reading.on_read_request,
+    MessageKind.READ_INDEX: read_index.on_read_request,
 }
 
 _CANDIDATE: Final[dict[MessageKind, Handler]] = {
@@ -132,8 +147,8 @@ _FOLLOWER: Final[dict[MessageKind, Handler]] = {
     MessageKind.TRANSFER_LEADER: following.forward_transfer,
     MessageKind.FORGET_LEADER: following.forget_leader,
     MessageKind.TIMEOUT_NOW: election.on_timeout_now,
-    MessageKind.READ_INDEX: reading.forward_read,
-    MessageKind.READ_INDEX_RESPONSE: reading.on_read_response,
+    MessageKind.READ_INDEX: read_index.forward_read,
+    MessageKind.READ_INDEX_RESPONSE: read_index.on_read_response,
 }
 
 

@@ -56,6 +56,8 @@ class Tracker:
                 # A newcomer had no chance to say anything yet; counting it as silent could make
                 # the leader step down at the next check of the quorum.
                 known.recently_active = True
+            # Progress of members that stay is kept: what they have acknowledged does not depend on
+            # who else votes.
             known.is_learner = replica in membership.learners
             progress[replica] = known
         self.progress = progress
@@ -76,6 +78,8 @@ class Tracker:
         progress = self.progress
         if not self._incoming:
             return UNBOUNDED
+        # Voters only. What learners have counts for nothing (thesis §4.2.1): a majority of voters
+        # could fail and take with it what only learners had. Planted as learner-counted-as-voter.
         index = majority_index([progress[voter].match for voter in self._incoming])
         if self._outgoing:
             index = min(index, majority_index([progress[v].match for v in self._outgoing]))
@@ -96,6 +100,7 @@ class Tracker:
 
     def record_vote(self, voter: ReplicaId, *, granted: bool) -> VoteResult:
         """Count a vote, the first of each voter only, and return how the election stands."""
+        # A repeated message must not change a vote that was counted.
         self.votes.setdefault(voter, granted)
         return self.result_of(self.votes)
 

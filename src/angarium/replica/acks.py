@@ -99,9 +99,13 @@ class Acks:
             oldest.popleft()
         while waiting and waiting[0].index <= index:
             done = waiting.popleft()
+            # The term tells whose entry it is. Without it whatever another leader puts at the same
+            # index would confirm this publish. Planted as another-leaders-entry-confirms-mine.
             if done.index == index and done.published.term == term:
                 done.reply(done.published if done.published.outcomes else _told(done, outcomes))
             else:
+                # Definite: index and term name an entry (Raft §5.3), and another one is committed
+                # here.
                 done.reply(NotLeader("another leader's entry took the place; nothing was stored"))
         while early and early[0].index <= index:
             answered = early.popleft()

@@ -86,6 +86,8 @@ class CatchingUp:
             # Nothing to copy: the core will tell the sender so.
             self._receiver.step(offer)
             return
+        # An offer repeats until it is answered, and a copy that is under way serves the newest one
+        # as well as its own.
         if self._copy is not None and self._copy.index >= snapshot.index:
             return
         if not self._is_opening and not self._files.is_compacting:
@@ -200,6 +202,7 @@ class CatchingUp:
                 self._chunks_left -= 1
                 self._parts.outbox.tell(request)
             return
+        # Entries that are being applied belong to the old segments; they come to an end first.
         if self._receiver.is_busy or self._receiver.is_applying or self._parts.wal.is_full:
             return  # the log is being written, or has no room; the next tick comes back to this
         if copy.index <= self._parts.raft.commit:
@@ -213,6 +216,9 @@ class CatchingUp:
         except DiskFull:
             return
         self._copy = None
+        # Segments in place before the core hears of the snapshot. The other way round, a crash in
+        # between leaves a state whose segments are missing. Planted as
+        # state-installed-without-its-segments.
         self._files.adopt(copy.importing)
         self._receiver.step(copy.offer)
         self._receiver.process()

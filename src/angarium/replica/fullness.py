@@ -69,6 +69,7 @@ class Fullness:
         """Note who speaks, and how far a leader says that its log is committed."""
         self.heard.add(message.sender)
         told = message.commit if message.snapshot is None else message.snapshot.index
+        # A deposed leader's commit index says nothing about the group as it is now.
         if message.term < raft.term:
             return
         self.told_commit = max(told, self.told_commit)
@@ -110,11 +111,14 @@ class Fullness:
             )
         if not self._was_full:
             # After a start there is no reason to be lenient: it may have been away for long.
+            # Planted as restarted-replica-answers-at-once.
             if not self._is_told:
                 return "has not heard since it started how far the others are"
             goal = self.told_commit if self._goal is None else self._goal
             if applied < goal:
                 return f"is catching up, at entry {applied} of {self.told_commit}"
+            # Until an entry of the leader's own term is committed, entries that earlier leaders
+            # have acknowledged may be missing from its commit index (Raft §8).
             if not raft.is_commit_current:
                 return "waits for the first entry of its leader"
             self._was_full = True

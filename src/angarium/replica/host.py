@@ -47,7 +47,7 @@ snapshot counts as lost on the way."""
 class Sync:
     """A sync under way, and the answers it will let out."""
 
-    group: SyncRound | None
+    round: SyncRound | None
     answers: list[tuple[Replica, tuple[Message, ...]]]
     leaving: list[RaftGroupId]
     """Groups whose files may go when this is done."""
@@ -86,6 +86,8 @@ class Host(Roster):
         to the others this node seems to be paused, and they go on without it. Housekeeping finds
         out when there is room again.
         """
+        # A vote or a term that cannot be written down must not be given, and pausing the whole
+        # node is the one way that needs no rule in Raft.
         if self.wal.is_exhausted:
             return
         self._wake()
@@ -108,6 +110,7 @@ class Host(Roster):
             try:
                 replica.tick()
                 replica.process()
+            # One replica stops, and only that one: the others on this node have their own logs.
             except CorruptData as damaged:
                 self._stop(group, damaged)
                 continue
@@ -137,20 +140,28 @@ class Host(Roster):
 
     def link_changed(self, node: NodeId) -> None:
         """Hear that the way to a node was lost, or is there again."""
+        # If it left, its silence need not show first; if it came back, it knows of no leader.
         self._sleepers.wake_shared_with(node)
         self._wake()
         for replica in self._all():
+            # Behind the link may be another process by now, on a disk that was put back. What it
+            # acknowledged before must not be counted until it has confirmed it anew. Planted as
+            # part of groups-at-rest-are-not-steered.
             replica.doubt(node)
 
     def deliver(self, group: RaftGroupId, message: Message, *, via: ReplicaId) -> None:
         """Take a Raft message that came from the node known as `via`; see `scrutiny`."""
         if not self._is_for_us(group, message, via) or self.wal.is_exhausted:
             return
+        # In this order: who speaks, whether there is somebody here to hear it, whether a peer that
+        # keeps the rules can have said it, and only then whether there is room.
         replica = self._replica(group)
         if replica is None:
             if group in self.repairs:
                 self.repairs[group].heard_from(message.sender)
             return
+        # It has contradicted its leader. Answering anything could make a majority with it. Planted
+        # as halt-forgotten-by-a-restart.
         if replica.halted:
             return
         objection = objection_to(message, replica.raft)
@@ -167,6 +178,8 @@ class Host(Roster):
         # No room for it: as if it had been lost on the way. The leader will send it again.
         if message.kind is MessageKind.APPEND and message.entries and not replica.has_room:
             return
+        # Refused before the core hears of it: a core that has accepted a snapshot waits until it
+        # is installed, and does nothing else meanwhile.
         if message.snapshot is not None and not self._has_room_for(message.snapshot):
             return
         try:
@@ -186,7 +199,12 @@ class Host(Roster):
 
         A node has another incarnation in groups whose replica it lost to damage.
         """
+        # `via` is who greeted on this connection. Raft believes whatever a voter says, so nobody
+        # may speak for another node. Planted as sender-not-compared.
         is_honest = node_of(message.sender) == node_of(via)
+        # The whole replica id, incarnation included: after a wipe this node is another replica,
+        # and an acknowledgement or a vote asked of the earlier one must not be given by it.
+        # Planted as messages-to-an-older-incarnation-accepted.
         if is_honest and message.to == self.identities.in_group(group):
             return True
         if is_honest and isinstance(message, Vouch) and self.identities.is_own(message.to):
@@ -247,27 +265,34 @@ class Host(Roster):
 
     def begin_sync(self) -> Sync | None:
         """Return the next sync to carry out, or None if one is under way or none is wanted."""
+        # One sync at a time. What comes in meanwhile shares the next one, which is what makes
+        # syncs cheap under load.
         if self._sync is not None or not (self.outbox.waiting_for_sync or self._leaving):
             return None
         leaving, self._leaving = self._leaving, []
         self._deleting.update(leaving)
+        # Sealed and taken in one step: every answer in this list was given for something that is
+        # in this round or an earlier one.
         self._sync = Sync(self.wal.seal(), self.outbox.take_waiting(), leaving)
         return self._sync
 
     def write(self, sync: Sync) -> None:
         """Write and fsync; blocks. Raises `SyncFailed`, after which this host must stop."""
-        if sync.group is not None:
-            self.wal.write(sync.group)
+        if sync.round is not None:
+            self.wal.write(sync.round)
 
     def finish_sync(self, sync: Sync) -> None:
         """Let out the answers that waited for this sync."""
         assert sync is self._sync, "syncs finish in the order they began, one at a time"
         self._sync = None
+        # Before the answers: they may ask for the next sync.
         self.outbox.sync_done()
-        if sync.group is not None:
-            self.wal.synced(sync.group)
+        if sync.round is not None:
+            self.wal.synced(sync.round)
         if sync.leaving:
             self.outbox.chores.append(self._delete_files(sync.leaving))
+        # First all answers, then the work: a replica may have several lists of answers in one
+        # sync, and one Ready covers what they bring about.
         for step in (0, 1):
             for replica, responses in sync.answers:
                 if self._replica(replica.group) is not replica:
@@ -301,10 +326,13 @@ class Host(Roster):
                     if self._replica(group) is replica:
                         self._lose(group, damaged)
         if self._halts.are_unsaved:
+            # A halt must outlive the process: restarted, the replica would take part again.
+            # Planted as halt-forgotten-by-a-restart.
             yield self._halts.save
         if self.wal.wants_mark:
             with suppress(DiskFull):
                 yield self.wal.mark_begun
+        # Behind the snapshots of this turn, which may have unpinned the oldest files.
         self.wal.release()
         yield from self._shorten_logs()
 
@@ -316,6 +344,7 @@ class Host(Roster):
         config = self._wal_config
         if self.wal.file_count <= config.files_kept:
             return
+        # Above `files_max` the disk counts for more than a member that is slow to catch up.
         is_patient = self.wal.file_count <= config.files_max
         for group in self.wal.pinning_groups()[:SHORTENED_MAX]:
             replica = self._replica(group)

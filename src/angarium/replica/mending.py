@@ -93,6 +93,8 @@ class Mending:
         """Take frames that continue what is here; False if they do not, and nothing is added."""
         if reply.offset != self._next or not reply.frames:
             return False
+        # A peer has compacted in between, and its frames of before and after overlap or leave
+        # holes.
         if self.frames and reply.stage != self.stage:
             # Frames of two stages do not belong together: begin anew, with whoever answers now.
             self._begin()
@@ -101,6 +103,8 @@ class Mending:
         taken = 0
         for data in reply.frames:
             frame = frame_at(data, 0)
+            # What a peer sends is checked frame by frame: a damaged copy must not be written over
+            # a damaged one.
             if frame is None or self.is_complete:
                 break
             # A gap may begin earlier in the peer's segments than the damage does in ours.
@@ -184,6 +188,8 @@ class Mender:
     def _put_in_place(self, mending: Mending) -> None:
         log, damage = self._files.log, mending.damage
         try:
+            # Only frames that fit the checksums known here are written; the bytes on every replica
+            # are the same.
             if log.repair(damage, mending.frames, stage=mending.stage):
                 what = f"records {damage.from_offset} to {damage.to_offset - 1}"
                 self._parts.outbox.damage.note(Fate.MENDED, self._parts.group, what)
@@ -213,6 +219,8 @@ class Mender:
     def _note_gone(self, mending: Mending, *peers: ReplicaId) -> None:
         """Give up this replica if nobody has what would make its segments whole again."""
         mending.gone_at.update(peers)
+        # Asking on would never end, and a replica that cannot serve its records must not count as
+        # one of those that keep them.
         if mending.gone_at.issuperset(self._others()):
             raise IdentityLost(
                 f"segment {mending.damage.segment} is damaged, and the others have trimmed or "

@@ -108,6 +108,7 @@ def _agreed_hard_state(wal: Wal, group: RaftGroupId, snapshot: Snapshot) -> Hard
     A snapshot is durable before the log learns of it, so after a crash the log may be behind.
     """
     log = wal.log(group)
+    # Planted as older-snapshot-taken.
     if snapshot.index < log.first_index() - 1:
         # The log forgets nothing before a snapshot of it is durable: this one is an older copy.
         raise IdentityLost(
@@ -115,9 +116,12 @@ def _agreed_hard_state(wal: Wal, group: RaftGroupId, snapshot: Snapshot) -> Hard
             f"{log.first_index()}: what lies between is lost"
         )
     if snapshot.index > log.last_index():
+        # A crash fell between the snapshot and the log's learning of it.
         wal.compact(group, snapshot.index, snapshot.term)
     remembered = log.hard_state
     term, vote = remembered.term, remembered.vote
     if snapshot.term > term:
+        # The term of the snapshot's last entry is newer than the one we remember, so we have not
+        # voted in it.
         term, vote = snapshot.term, HardState().vote
     return HardState(term, vote, max(remembered.commit, snapshot.index))

@@ -104,6 +104,7 @@ class Outbox:
         """
         if sync <= self._syncs_done:
             return False
+        # The sync may be under way already: then its answers are let out together with these.
         with_those = self._under_way if sync <= self._syncs_begun else self.waiting_for_sync
         with_those.append((replica, responses))
         return True

@@ -86,6 +86,8 @@ class Partition:
         self.machine = PartitionMachine()
         """What the applied entries have come to."""
         if saved:
+            # Entries behind the snapshot come from the log again, one by one, and are applied as
+            # the first time: nothing of the machine is persistent but its snapshots.
             self.machine.restore(decoded(saved).machine)
         self.files = PartitionFiles(
             disk, folder, self.machine, segments, step_bytes=config.commit_step_bytes
@@ -121,6 +123,8 @@ class Partition:
     def lead(self, term: Term) -> None:
         """Begin to number and serve."""
         self._term = term
+        # Made anew from this log's tail: the one from an earlier leadership has numbered entries
+        # that another leader may have replaced. Planted as projection-kept-across-leaders.
         self._projection = None
         self.on_stir()
 
@@ -128,6 +132,8 @@ class Partition:
         """Stop serving; nobody can be told what becomes of the tail."""
         self._term = Term(0)
         self._projection = None
+        # Not "no": the entries may still be committed by the next leader. Whoever hears a no
+        # repeats, and the record would be stored twice. Planted as unknown-called-no.
         self.acks.abandon()
         self.on_stir()
 
@@ -137,6 +143,8 @@ class Partition:
             return None
         if self._projection is None:
             self._projection = Projection(self.machine)
+            # Everything in the tail counts, committed or not: as long as this replica leads, it is
+            # what will be applied (Leader Append-Only, Raft §5.3).
             for entry in self._log_entries.unapplied():
                 if entry.kind is EntryKind.NORMAL:
                     self._projection.replay(entry.term, entry.data)
@@ -162,12 +170,17 @@ class Partition:
                 request.reply(error)
             return
         batches = [batch for request in requests for batch in request.batches]
+        # Numbered before they are committed, against the state after everything that is in the
+        # log. That is what lets one entry follow another without waiting for a commit.
         prepared = projection.append(batches, term=self._term, now=now)
         index = self._proposed(prepared, now)
         if isinstance(index, AngariumError):
             for request in requests:
                 request.reply(index)
             return
+        # EVENTUAL is answered as soon as the leader's log has taken the entry, and not before.
+        # Planted as eventual-answered-before-the-log-took-it. If commits lag, nobody is answered
+        # early any more: it bounds how much can be lost.
         early = prepared.data is not None and self._may_answer_early(now)
         start = 0
         for request in requests:
@@ -178,6 +191,8 @@ class Partition:
                 self.acks.answered_early(index, self._term, _records(outcomes))
                 request.reply(msgspec.structs.replace(answer, provisional=True))
             else:
+                # CONSISTENT waits until the entry is applied, and so committed. Planted as
+                # consistent-answered-at-append.
                 self._answer_at(index, answer, request.reply)
 
     def submit(self, command: Command, *, now: Micros, reply: Reply) -> None:
@@ -186,6 +201,7 @@ class Partition:
         if projection is None:
             reply(NotLeader())
             return
+        # Only what brings data waits. A commit or an abort makes room, and a cursor is small.
         if isinstance(command, Stage) and self.is_congested:
             reply(_congestion())
             return
@@ -211,6 +227,7 @@ class Partition:
             # The projection has run ahead of a log that did not take the entry.
             self._projection = None
             return refused
+        # From here on the entry exists, and only Raft decides what becomes of it.
         self.acks.appended(index, now)
         return index
 
@@ -221,6 +238,8 @@ class Partition:
             self.acks.wait(index, answer, reply)
 
     def _may_answer_early(self, now: Micros) -> bool:
+        # In microseconds of this leader's clock, between the append of the oldest unapplied entry
+        # and now.
         return self.acks.oldest_age(now) <= self._config.eventual_bound_micros
 
     @property
@@ -242,14 +261,20 @@ class Partition:
         """
         if entry.kind is not EntryKind.NORMAL:
             self._applied = entry.index
+            # Also for entries that are not the machine's: a duplicate may wait for an index that
+            # happens to be a change of membership.
             self.acks.applied(entry.index, entry.term, ())
             return
         applied = self.machine.apply(entry.index, entry.term, entry.data)
         if self._projection is not None and entry.data:
+            # The projection has foreseen this entry; from here on the machine itself holds its
+            # rows.
             self._projection.confirm(entry.index, applied)
         if applied.outcomes:
             self.files.append(applied)
         if self.files.is_publishing:
+            # Nobody hears of it yet. Readers would see half of a transaction. Planted as
+            # half-of-a-commit-is-shown.
             self._held = entry, applied
         else:
             self._conclude(entry, applied)
@@ -258,9 +283,13 @@ class Partition:
         """Let readers and whoever waits hear of an entry whose batches are all in the segments."""
         self._applied = entry.index
         if applied.outcomes:
+            # Readers first, then those who wait: a publisher that was answered must be able to
+            # read its record.
             self.files.show()
             if applied.visible or applied.reserved:
                 self.on_visible()
+            # Behind `show`: what a commit publishes is copied out of its stage before the stage is
+            # given up.
             self.files.let_go(applied)
             if entry.data[0] != APPEND:
                 self.on_stir()
@@ -299,6 +328,8 @@ class Partition:
         The state is that of the moment this is called. Entries may be applied while the work is
         done; they are not part of it.
         """
+        # List of segments and state of the machine are taken in the same step, without a `yield`
+        # in between: they must be of the same entry.
         manifest = self.files.begin_save().encode()
         inside: dict[int, list[bytes]] = {}
         beside: dict[int, int] | None = None
@@ -307,6 +338,8 @@ class Partition:
         else:
             inside = self.files.open_contents()
         machine = yield from _joined(self.machine.snapshot_slices())
+        # Before the snapshot is written. The log forgets what a snapshot covers, so from then on
+        # these files are the only ones that have it.
         yield from self.files.make_durable()
         return PartitionSnapshot(machine, manifest, inside, beside).encode()
 
@@ -320,6 +353,7 @@ class Partition:
         self.machine.restore(snapshot.machine)
         self.files.restore(snapshot.stages if snapshot.beside is None else None)
         self._held = None
+        # A snapshot jumps over entries: whether they were ours cannot be told.
         self.acks.superseded(index)
         self._applied = index
         self.on_visible()

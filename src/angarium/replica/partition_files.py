@@ -27,7 +27,7 @@ from angarium.log.segments import PartitionLog
 from angarium.log.segments.compacted_mark import Pass
 from angarium.log.stages import StageStore
 from angarium.machine import PublishedStage
-from angarium.machine.place import spans
+from angarium.machine.batch_fields import spans
 from angarium.replica.work import do_now
 
 if TYPE_CHECKING:
@@ -88,6 +88,8 @@ class PartitionFiles:
         """Let go of all stages that are not open, and make sure that the others are here."""
         self.stages.retain(self._machine.open_stages())
         if lacking := self.stages.lacking(self._machine.open_stages()):
+            # Staged and acknowledged, and nowhere else on this node: going on would let a commit
+            # publish less than was promised. Planted as stages-not-copied-with-a-snapshot.
             raise CorruptData(f"the batches of {len(lacking)} open transactions are damaged")
 
     def _open_log(self) -> PartitionLog:
@@ -99,6 +101,7 @@ class PartitionFiles:
             durable_until=self._machine.next_offset,
         )
         # What the segments hold beyond the state may be half of a commit.
+        # Planted as half-of-a-commit-is-shown-after-a-crash.
         log.show_until(self._machine.next_offset)
         self._has_looked_for_delays = False
         log.on_damage = self._note_damage
@@ -114,6 +117,8 @@ class PartitionFiles:
     def append(self, applied: Applied) -> None:
         """Take what an entry stages or makes visible; `is_publishing` if that is not all yet."""
         for stage in applied.stage_appends:
+            # Parts are numbered, so that an entry which comes again after a restart changes
+            # nothing.
             self.stages.append(stage.slot, stage.part, stage.batches)
         batches: list[Buffer] = []
         for visible in applied.visible:
@@ -126,6 +131,8 @@ class PartitionFiles:
                 batches.append(visible)
         if batches:
             self.log.append(batches)
+        # A small commit is brought in at once. A large one is left to `publish`, so that the loop
+        # is not held up and memory stays bounded.
         if sum(self.stages.size(one.slot) for one in self._publication) <= self._step_bytes:
             do_now(self.publish(flushes=False))
         for _, end in applied.reserved:
@@ -149,8 +156,12 @@ class PartitionFiles:
         offset, time = published.base_offset, published.append_time
         found: list[bytes] = []
         for part in range(max(self.stages.parts(published.slot), 1)):
+            # Reads in a thread, one part at a time; done before the loop goes on, so binding late
+            # is no harm.
             yield lambda: found.append(self.stages.part(published.slot, part))  # noqa: B023
             for staged in split(found.pop()):
+                # A copy: the stage must stay as it was staged, as long as the log may bring its
+                # commit again.
                 batch = bytearray(staged)
                 stamp(batch, base_offset=offset, term=published.term, append_time=time)
                 self.log.append([batch])  # which knows what it has
@@ -163,6 +174,9 @@ class PartitionFiles:
     def let_go(self, applied: Applied) -> None:
         """Give up what an entry drops or trims; the files themselves go later."""
         if applied.stage_drops:
+            # Only noted. Until a snapshot at this index is durable, a restart brings the commit
+            # again from the log, and it needs the stage then. Planted as
+            # stages-dropped-before-their-batches-are-safe.
             self._drops.append((applied.index, applied.stage_drops))
             self.spent_bytes += sum(map(self.stages.size, applied.stage_drops))
         if applied.trimmed_to is not None:
@@ -174,6 +188,8 @@ class PartitionFiles:
     def begin_save(self) -> Manifest:
         """Return the segments that a snapshot of this moment stands on."""
         assert not self.is_publishing, "the state is ahead of the segments"
+        # What `make_durable` has to reach. Batches that are appended meanwhile need not wait for
+        # it.
         self._saving_offset = self.log.next_offset
         return self.log.manifest()
 
@@ -189,6 +205,7 @@ class PartitionFiles:
     def make_durable(self) -> Generator[Work, None, None]:
         """Yield the work of syncing everything that was here when the save began."""
         until = self._saving_offset
+        # A flush takes what is there when it begins, and another one may have been under way.
         while self.log.synced_offset < until:
             yield from self._flush(sync=True)
         yield from self._flush_stages()
@@ -229,6 +246,8 @@ class PartitionFiles:
         self._drops.clear()
         self.spent_bytes = 0
         self._publication.clear()
+        # The state says what is to be seen, and the files have changed under this log, so it is
+        # opened anew.
         self.log.close()
         self.log = self._open_log()
         self._saved_offset = self._saving_offset = self._machine.next_offset
@@ -259,6 +278,9 @@ class PartitionFiles:
         self._was_trimmed = False
         self._drop_spent()
         if self.is_to_be_compacted:
+            # Only sealed segments are compacted, and up to the same offset on every replica: what
+            # stays must not depend on where a replica happens to cut its files. Planted as
+            # compaction-looks-beyond-its-goal.
             self.log.close_segment(self._compaction.until)
         yield from self._flush(sync=False)
         if self.are_stages_due:
@@ -281,6 +303,8 @@ class PartitionFiles:
         try:
             yield lambda: log.write(flush)
         except BaseException:
+            # The batches are still in memory and are written by the next flush, when there is room
+            # again.
             log.failed(flush)
             raise
         log.flushed(flush)
@@ -336,6 +360,8 @@ class PartitionFiles:
         """Do one turn of what the last compaction asks for."""
         self.is_compacting = True
         try:
+            # Above it a restart brings batches again from the log, and they must fit what the
+            # segments have.
             limit = min(self._saved_offset, self.log.synced_offset)
             return (yield from self.log.compactor.turn(self._compaction, limit=limit))
         finally:

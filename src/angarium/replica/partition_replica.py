@@ -76,7 +76,7 @@ class PartitionReplica(Replica):
         return bool(self.partition.log.damage)
 
     def unready(self) -> str:
-        """Say in words why this replica does not fill its place yet; empty if it does.
+        """Say in words why this replica does not count as a full replica yet; empty if it does.
 
         One that has everything and only listens can be read, but the group still counts on whoever
         it is to replace: no other disk may go before it votes.

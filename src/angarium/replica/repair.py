@@ -34,9 +34,14 @@ def entries_to_refetch(damage: Damage | None, *, known_commit: Index) -> tuple[I
     """
     if damage is None:
         return None
+    # A vote that is lost cannot be asked back from anybody: peers know whom they elected, not who
+    # voted. Voting again in the same term could elect a second leader (Raft §5.2).
     if not damage.hard_state_intact:
         raise IdentityLost("the damaged part of the log may have held a vote")
     first, last = damage.first_damaged_index, damage.last_damaged_index
+    # Above the commit index peers may have other entries than the lost ones. This replica
+    # acknowledged them, and a leader may have counted that: going on without them would uncommit
+    # them.
     if first is None or last is None or last > known_commit:
         raise IdentityLost(
             f"the log is damaged from index {first} to {last or 'an unknown end'}, and only "
@@ -96,6 +101,7 @@ class Repair:
         """Take entries; raises `IdentityLost` if they are gone from the peer's log for good."""
         if reply.sender not in self._peers:
             return  # nobody asked it
+        # Nobody can fill the hole any more. The replica comes back empty, as another one.
         if reply.compacted and reply.low == self._next:
             raise IdentityLost("the damaged entries have left the peers' logs")
         for entry in reply.entries:

@@ -157,12 +157,15 @@ class Replica:
             self._quiet_ticks += 1
         else:
             self._quiet_index, self._quiet_ticks = self.raft.last_index, 0
+            # Whoever was heard before the log grew may lack what came since.
             self._fullness.heard.clear()
 
     def woken(self) -> None:
         """Hear that it does not rest any more: whoever was there before may be gone."""
         self.is_resting = False
         self._quiet_ticks = 0
+        # What was known of the others before the rest is old. Planted as
+        # groups-at-rest-are-not-steered.
         self._fullness.begin_anew(self.raft.commit)
 
     def may_rest(self) -> bool:
@@ -174,6 +177,9 @@ class Replica:
         raft = self.raft
         if self._quiet_ticks < self._config.rest_after_ticks or self._leading is None:
             return False
+        # A group at rest sends no heartbeats, so nobody in it may still need something from this
+        # leader: not an entry, a vote of a joint configuration, an answer or the end of a
+        # handover.
         state = raft.conf_state
         last = raft.last_index
         return (
@@ -195,6 +201,8 @@ class Replica:
             self.raft.step(message)
         except Contradicted as contradiction:
             self._outbox.refusals.note(Objection.INDEX, str(contradiction))
+            # Told once per member and life of this process: it repeats with every answer of that
+            # member.
             if contradiction.replica not in self._contradicted:
                 self._contradicted.add(contradiction.replica)
                 said = f"{contradiction}; {WHAT_TO_DO}"
@@ -210,6 +218,7 @@ class Replica:
         self.halted = f"has stopped, for {contradiction}; {WHAT_TO_DO}"
         said = f"this node's replica {self.halted}"
         self._outbox.damage.note(Fate.CONTRADICTED, self.group, said)
+        # It must not serve what the others may never have, nor wait for commits that cannot come.
         self._leading = None
         self._state.follow()
         self._reads.abandon(self.raft.leader)
@@ -254,6 +263,7 @@ class Replica:
         uncommitted, and `DiskFull` for what is too large for a full disk's reserve; nothing has
         been appended then.
         """
+        # Small entries get through on the reserve, because trims are what makes room again.
         if self._wal.is_full and (self._wal.is_exhausted or len(data) > VITAL_ENTRY_BYTES_MAX):
             raise DiskFull("the leader's disk is full")
         try:
@@ -271,6 +281,8 @@ class Replica:
 
     def read_index(self, done: Callable[[AngariumError | None], None]) -> None:
         """Call `done` once everything committed before this call has been applied here."""
+        # Not passed on to the leader: a client asks it directly, and hears who it is from this
+        # refusal.
         if not self.raft.is_leader:
             done(NotLeader(leader=self.raft.leader))
             return
@@ -284,14 +296,19 @@ class Replica:
         if self.is_closed or self.halted:
             return
         if self._unapplied:
+            # Before the core is asked: entries that waited for a large commit come before anything
+            # newer.
             self._apply_committed()
             self._watch_leadership()
         is_ready = raft.has_ready()
         if not is_ready and not self._reads.are_confirmed:
             return
+        # Housekeeping looks only at groups to which something happened, of thousands that rest.
         self._outbox.touched.add(self.group)
         if self.is_resting:
             self._outbox.woken.append(self.group)
+        # Until the core is silent. Carrying out one Ready may bring the next one about: an applied
+        # change of membership, a lone voter's own acknowledgement.
         while is_ready:
             ready = raft.ready()
             for message in ready.messages:
@@ -312,6 +329,7 @@ class Replica:
 
     def _append(self, message: Message) -> None:
         """Hand what the core wants remembered to the WAL; its answers wait for the sync."""
+        # First, since the entries of the same task go on behind the snapshot.
         if message.snapshot is not None:
             self._install(message.snapshot)
         ballot = self._ballot
@@ -320,9 +338,17 @@ class Replica:
             self._unwritten = HardState(message.term, message.vote, message.commit)
         # A new commit index alone is only a hint to a restarted replica and waits for company.
         if message.entries or message.snapshot or ballot != self._ballot:
+            # Term and vote decide whether a sync is needed. The commit index travels with them and
+            # alone never makes one.
             self._ballot = ballot
             self._write(message.entries)
+            # The answers wait for the sync that covers what was just handed to the WAL (Raft,
+            # figure 2: stable storage before responding). Letting them out earlier is planted as
+            # ack-before-fsync, for our own acknowledgement alone as
+            # leader-counts-itself-before-its-fsync.
             self._sync = self._outbox.after_sync(self, message.responses)
+        # Nothing new to write, but the answers may promise what an earlier task has handed over
+        # and no sync has covered yet. They wait for that one.
         elif message.responses and not self._outbox.once_synced(
             self._sync, self, message.responses
         ):
@@ -341,6 +367,8 @@ class Replica:
         if self.halted:
             return
         for response in responses:
+            # Our own acknowledgement goes to the core and counts from here on: only now is it on
+            # disk.
             if response.to == self.raft.id:
                 self.step(response)
             else:
@@ -367,6 +395,8 @@ class Replica:
             entries, responses = waiting.popleft()
             done = self._apply_entries(entries)
             if done < len(entries) or not self._state.is_concluded:
+                # The core is told only when the whole task is applied: its `applied` index must
+                # not run ahead of what a snapshot of the state would contain.
                 waiting.appendleft((entries[done:], responses))
                 return
             for response in responses:
@@ -391,11 +421,15 @@ class Replica:
                 # One that does not fit is refused alike by every replica.
                 with suppress(InvalidConfChange):
                     self.raft.apply_conf_change(decode_conf_change(entry))
+                # A snapshot that was taken before does not hold this membership. A newcomer that
+                # installed it would not find itself in the group.
                 self._storage.outdate()
                 self.conf_ticks = 0
                 is_changed = True
             state.apply(entry)
             done += 1
+            # A large commit is being brought in, or memory is full: nothing more may come until
+            # that is done.
             if state.is_occupied:
                 break
         if is_changed:
@@ -408,12 +442,16 @@ class Replica:
         A replica that came back believing that a change is still under way would need those who
         left for a majority, and their disks may be gone by then (seed 7332).
         """
+        # Only a precaution: without room the commit index is written with the next thing that is
+        # vital.
         with suppress(DiskFull):
             self._write(())
             self._sync = self._outbox.after_sync(self, ())
 
     def _watch_leadership(self) -> None:
         raft = self.raft
+        # Also if it leads again in a later term: the tail it had numbered may have been replaced
+        # in between. Planted as projection-kept-across-leaders.
         if self._leading is not None and not (raft.is_leader and raft.term == self._leading):
             self._leading = None
             self._state.follow()
@@ -427,6 +465,8 @@ class Replica:
 
     def _serve_entries(self, request: EntriesRequest) -> None:
         """Give committed entries to a peer whose log is damaged."""
+        # Committed ones only. They are the same on every replica (Raft §5.4.3), so a peer may fill
+        # holes with them; uncommitted ones might be another history than the peer's.
         if not 0 < request.low <= request.high <= self.raft.commit:
             return
         entries: tuple[Entry, ...] = ()
@@ -458,15 +498,22 @@ class Replica:
 
         While the work is under way no other snapshot may be installed (`is_busy`).
         """
+        # All of these are fixed before the first `yield`: entries are applied while the files are
+        # written, and the snapshot must be of one moment.
         applied, term = self.applied, self._applied_term
         conf_state: ConfState = self.raft.conf_state
         as_of = self._storage.outdated_count
         saved_bytes = self._unsaved_bytes
         is_newest = applied == self.snapshot_index and self._storage.is_fresh
+        # Never of a commit that is only half brought in: a replica restored from it would miss the
+        # rest. Nor one older than what is there.
         if applied < self.snapshot_index or is_newest or not self._state.is_concluded:
             return
         self.is_busy = True
         try:
+            # This order is what recovery relies on: segments durable, then the snapshot durable,
+            # then the log may forget. Planted as segments-not-synced-before-the-log-is-freed,
+            # snapshot-not-synced and log-forgets-before-the-snapshot-is-saved.
             data = yield from self._state.save()
             snapshot = Snapshot(applied, term, conf_state, data)
             yield lambda: self._storage.write(snapshot)
@@ -474,6 +521,8 @@ class Replica:
             self.is_busy = False
         self._storage.adopt(snapshot, as_of=as_of)
         self._unsaved_bytes -= saved_bytes
+        # Stages whose batches are in durable segments may go now, and not when their commit was
+        # applied. Planted as stages-dropped-before-their-batches-are-safe.
         self._state.saved(applied)
         self._forget_entries(applied, keep=self._config.snapshot_keep_entries)
 
@@ -484,6 +533,8 @@ class Replica:
         """
         if self.is_busy or self.halted:
             return
+        # A member that is catching up from the log would need a whole snapshot if its entries went
+        # now.
         waited_for = self.raft.slowest_index() if is_patient else None
         with suppress(DiskFull):
             # A newer snapshot would not help where a member needs what is older than this one.
@@ -504,10 +555,15 @@ class Replica:
     def _install(self, snapshot: Snapshot) -> None:
         """Replace log and state by a leader's snapshot, whose segments are here already."""
         assert not self.is_applying, "a core hands out no snapshot before its entries are applied"
+        # Blocks, and must: the answer to the leader says that the snapshot is installed, so it is
+        # on disk before anything of it is acted upon.
         self._storage.write(snapshot)
         self._storage.adopt(snapshot, as_of=self._storage.outdated_count)
         self._unsaved_bytes = 0
         self._wal.compact(self.group, snapshot.index, snapshot.term)
+        # Its segments and stages were copied before the core was shown the snapshot. A state
+        # without its files would answer readers with nothing. Planted as
+        # state-installed-without-its-segments.
         self._state.restore(snapshot.data, snapshot.index)
         self.applied, self._applied_term = snapshot.index, snapshot.term
 
@@ -515,6 +571,8 @@ class Replica:
         """Let go of everything: whoever still waits is told that nothing more is known."""
         self.is_closed = True
         with suppress(StorageError):  # a log that is dead takes no hints
+            # Not needed for safety: a commit index that is known saves the next start some asking
+            # around.
             self._write(())
         self._state.follow()
 

@@ -128,6 +128,8 @@ class Roster:
         # It is the content of a snapshot at index 1 that nobody has to send.
         conf_state = ConfState(voters=tuple(sorted(voters)))
         nothing = empty_catalog() if group == CATALOG_GROUP else empty_partition()
+        # All founders begin with the same snapshot, so the first election needs no message that
+        # tells who is in the group.
         self._snapshots.save(group, Snapshot(ORIGIN, _ORIGIN_TERM, conf_state, nothing))
         self.make_folders(group)
 
@@ -140,6 +142,8 @@ class Roster:
 
     def start_formed(self, group: RaftGroupId) -> None:
         """Begin to work in a new group whose origin is saved."""
+        # Behind the durable origin. A crash between the two leaves a snapshot that no log knows
+        # of, and the next opening removes it: nobody has heard of this replica.
         self.wal.add_group(group)
         self.wal.compact(group, ORIGIN, _ORIGIN_TERM)
         self._start(group)
@@ -162,6 +166,7 @@ class Roster:
         replica = self.replicas.get(group)
         if self.wal.is_exhausted or (replica is not None and replica.is_in_use):
             return
+        # A thread still writes its files.
         if group in self._fallen:
             return
         self.repairs.pop(group, None)
@@ -175,6 +180,8 @@ class Roster:
         if is_known:
             self.wal.remove_group(group)
         if is_known or was_lost:
+            # Files go only after the log has durably forgotten the group: a log that knows a group
+            # without files would report it as damaged.
             self._leaving.append(group)
 
     def may_renew(self, group: RaftGroupId) -> bool:
@@ -259,6 +266,8 @@ class Roster:
             # The log goes on without it, and the next start would take it for unformed: it would
             # begin anew as the voter it was, with nothing of what it promised.
             self.identities.disown(group)
+            # It may have voted and acknowledged. Coming back empty under the same id, it would
+            # vote again. Planted as lost-replica-begins-anew-as-itself.
             self._lose(group, IdentityLost("the log has lost all it knew about it"))
         for group in sorted(set(self._snapshots.list()) - {*recovered.groups, *lost}):
             # A crash fell into the forming of the group: nobody has heard of this replica yet.
@@ -286,6 +295,8 @@ class Roster:
             return
         self.outbox.damage.note(Fate.FOUND, group, what)
         conf_state = snapshot.conf_state
+        # Until peers have filled the holes there is no core for this group: it neither votes nor
+        # acknowledges. Planted as recovering-replica-goes-on.
         self.repairs[group] = Repair(
             group=group,
             replica=self.identities.in_group(group),
@@ -338,6 +349,7 @@ class Roster:
         """
         replica = self._replica(group)
         if isinstance(damage, LogContradiction) and replica is not None:
+            # Kept, and stopped for good. It may be the only one that has what was acknowledged.
             self._halts.note(group, replica.halt(damage))
         else:
             self._lose(group, damage)

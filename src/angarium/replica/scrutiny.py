@@ -80,13 +80,21 @@ class Refusals:
 def objection_to(message: Message, raft: RaftNode) -> Objection | None:
     """Return why no peer that keeps the rules can have sent `message` to `raft`, if so."""
     kind, term, own = message.kind, message.term, raft.term
+    # Local kinds above all: a forged STORAGE_APPEND_RESPONSE would count as an fsync. Planted as
+    # nothing-objected-to.
     if not _TAKEN[kind]:
         return Objection.KIND
     # Term 0 speaks for no term, and would be judged by none.
+    # The entry before an append is of the leader's term or an earlier one: terms never fall along
+    # a log.
     if message.log_term > term or (term != own and not _is_reachable(term, raft)):
         return Objection.TERM
+    # At most one leader per term (Raft §5.2). A second one means that somebody voted twice or
+    # lies.
     if term == own and _OF_LEADERS[kind] and raft.leader not in (0, message.sender):
         return Objection.LEADER
+    # A gap or a falling term in our log would break Log Matching for everybody we send it to (Raft
+    # §5.3).
     if message.entries and not _follow_on(message, message.entries):
         return Objection.CONTENT
     if message.snapshot is not None or kind is MessageKind.SNAPSHOT:
@@ -97,6 +105,8 @@ def objection_to(message: Message, raft: RaftNode) -> Objection | None:
 def _objection_to_indexes(message: Message, raft: RaftNode) -> Objection | None:
     # Whether an answer acknowledges more than its leader has is for the leader's core to see:
     # that is no lie as a rule, but a disk that went back in time, and has to be said as such.
+    # The core would halt this replica for good over it (`LogContradiction`): one forged heartbeat
+    # per group would stop a cluster. Planted as commit-above-the-log-believed.
     if message.kind is MessageKind.HEARTBEAT and message.commit > raft.last_index:
         # An append may bring what it commits; a heartbeat speaks of what we acknowledged.
         return Objection.COMMIT
@@ -106,6 +116,8 @@ def _objection_to_indexes(message: Message, raft: RaftNode) -> Objection | None:
 
 
 def _is_reachable(term: int, raft: RaftNode) -> bool:
+    # Terms only grow, so one message with the highest term would end all elections for ever.
+    # Planted as absurd-term-accepted.
     if not 0 < term <= TERM_MAX:
         return False
     # One without a log has nothing to compare with: it has just come, and the others have not.
@@ -133,6 +145,8 @@ def _objection_to_snapshot(message: Message) -> Objection | None:
         return Objection.INDEX
     if not 0 < snapshot.term <= message.term:
         return Objection.TERM
+    # A snapshot replaces the membership as well. One without voters would leave a replica that
+    # commits everything it hears of.
     return None if _has_members(snapshot) else Objection.CONTENT
 
 

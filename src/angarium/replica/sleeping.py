@@ -74,6 +74,8 @@ class Sleepers:
         """Rest under a leader that says so, if this replica has all that the leader has."""
         raft = replica.raft
         if (
+            # Only a follower that has everything may stop its clock: one that lacks an entry, or
+            # follows somebody else, has to be able to campaign.
             raft.term == message.term
             and raft.leader == message.sender
             and raft.last_index == raft.commit == message.index
@@ -94,6 +96,8 @@ class Sleepers:
         resting = self._resting.pop(group, None)
         if resting is None:
             return
+        # Any sign of life wakes: being awake costs some heartbeats, resting under a leader that is
+        # gone costs an election.
         resting.replica.woken()
         for peer in resting.peers:
             pair = resting.leader, peer
@@ -113,6 +117,8 @@ class Sleepers:
             for leader, peer in self._led:
                 self._outbox.tell(Vouch(leader, peer))
         for leader in list(self._silence):
+            # Counted in ticks, above `vouch_patience_ticks` as an election timeout would be: the
+            # leader may be gone.
             self._silence[leader] += 1
             if self._silence[leader] > self._config.vouch_patience_ticks:
                 del self._silence[leader]

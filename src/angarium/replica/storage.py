@@ -77,6 +77,8 @@ class ReplicaStorage:
 
     def snapshot(self) -> Snapshot:
         """Return the newest snapshot for a peer; if that would be of no use, ask for a new one."""
+        # Offering it would copy all the segments for nothing: the newcomer would refuse it, or ask
+        # for files that are gone, and be offered the same snapshot again.
         if not self.is_fresh:
             self.is_wanted = True
             raise SnapshotTemporarilyUnavailable("a newer snapshot is being made")

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from angarium.ids import Micros, NodeId, RaftGroupId
-    from angarium.log.identity import Identity
+    from angarium.log.folder_identity import FolderIdentity
     from angarium.node.admission import Admission
     from angarium.node.catalog_view import CatalogView
     from angarium.node.config import NodeConfig
@@ -75,7 +75,7 @@ class MemberNode(OwnNode, Protocol):
     """What the cluster is told of the node, and lets it decide."""
 
     @property
-    def identity(self) -> Identity:
+    def identity(self) -> FolderIdentity:
         """Who this node is; known once it has started."""
 
     @property

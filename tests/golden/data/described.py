@@ -16,7 +16,7 @@ from tests.golden.data.driving import Driver
 
 from angarium.batch import Batch
 from angarium.ids import Index
-from angarium.log import identity
+from angarium.log import folder_identity
 from angarium.log.segments.frames import frame_at
 from angarium.replica.partition_snapshot import PartitionSnapshot
 from angarium.replica.work import do_now
@@ -39,7 +39,7 @@ _ALL_BYTES = 1 << 30
 
 def described(disk: Disk) -> dict[str, Any]:
     """Open the data on `disk` as a node does and return what is in it."""
-    found = identity.load(disk)
+    found = folder_identity.load(disk)
     driver = Driver(disk)
     host = driver.host
     wal = host.wal

@@ -33,7 +33,8 @@ from angarium.ids import (
     replica_id,
 )
 from angarium.kinds import GroupKind
-from angarium.log import identity
+from angarium.log import folder_identity
+from angarium.log.folder_identity import FolderIdentity
 from angarium.machine import (
     NAMED_FROM,
     Abort,
@@ -44,7 +45,7 @@ from angarium.machine import (
     Cursors,
     Decide,
     Finish,
-    Limits,
+    PartitionLimits,
     ProducerDelete,
     Reserve,
     SeriesDelete,
@@ -84,8 +85,9 @@ _INCARNATIONS: Final = {
 
 def tell(disk: Disk) -> None:
     """Write the whole story to an empty disk."""
-    identity.create(
-        disk, identity.Identity(cluster_id=CLUSTER_ID, node_id=NODE, incarnation=INCARNATION)
+    folder_identity.create(
+        disk,
+        FolderIdentity(cluster_id=CLUSTER_ID, node_id=NODE, incarnation=INCARNATION),
     )
     driver = Driver(disk)
     _form(driver)
@@ -161,7 +163,7 @@ def _fill(driver: Driver) -> None:
         driver.publish(ORDERS, [_keyed(sequence, codec)])
     driver.publish(ORDERS, [_keyed(2, Codec.ZSTD)])  # a duplicate: it leaves no trace
     driver.submit(ORDERS, Trim(start_offset=Offset(START)))
-    driver.submit(ORDERS, Configure(limits=Limits(producers_max=50, attempts_max=4)))
+    driver.submit(ORDERS, Configure(limits=PartitionLimits(producers_max=50, attempts_max=4)))
     driver.submit(ORDERS, Clock())
 
 

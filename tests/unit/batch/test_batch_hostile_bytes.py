@@ -12,7 +12,7 @@ import lz4.block
 import pytest
 from tests.fuzz.forgery import HEADER_FIELDS, forged, resealed
 
-from angarium.batch import NEVER, TIME_MAX, Batch, Codec, Flag, Limits, encode
+from angarium.batch import NEVER, TIME_MAX, Batch, BatchLimits, Codec, Flag, encode
 from angarium.batch.compression import packed
 from angarium.errors import InvalidBatch
 
@@ -162,13 +162,13 @@ def test_a_door_that_leaves_the_contents_alone_does_not_open_the_section() -> No
 @pytest.mark.parametrize(
     "limits",
     [
-        Limits(bytes_max=136),
-        Limits(records_max=1),
-        Limits(section_bytes_max=8),
-        Limits(headers_max=1),
+        BatchLimits(bytes_max=136),
+        BatchLimits(records_max=1),
+        BatchLimits(section_bytes_max=8),
+        BatchLimits(headers_max=1),
     ],
 )
-def test_every_limit_is_kept(limits: Limits) -> None:
+def test_every_limit_is_kept(limits: BatchLimits) -> None:
     buffer = encode([b"a", b"b"], headers=[{"x": b""}, {"y": b""}])
     Batch.parse(buffer)
     with pytest.raises(InvalidBatch):

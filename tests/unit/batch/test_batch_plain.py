@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from angarium.batch import Batch, Codec, Limits, crc32c, encode, stamp
+from angarium.batch import Batch, BatchLimits, Codec, crc32c, encode, stamp
 from angarium.batch.layout import CHECKED_START, HEADER_BYTES
 from angarium.batch.plain import is_plain_and_sound
 from angarium.errors import InvalidBatch
@@ -66,9 +66,9 @@ def test_a_stamped_batch_is_not_plain() -> None:
 
 def test_limits_hold_for_plain_batches_too() -> None:
     batch = encode([b"a"] * 10)
-    assert not is_plain_and_sound(batch, limits=Limits(records_max=9))
-    assert not is_plain_and_sound(batch, limits=Limits(bytes_max=len(batch) - 1))
-    assert not is_plain_and_sound(batch, limits=Limits(section_bytes_max=8))
+    assert not is_plain_and_sound(batch, limits=BatchLimits(records_max=9))
+    assert not is_plain_and_sound(batch, limits=BatchLimits(bytes_max=len(batch) - 1))
+    assert not is_plain_and_sound(batch, limits=BatchLimits(section_bytes_max=8))
 
 
 @settings(max_examples=300)

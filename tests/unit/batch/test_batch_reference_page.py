@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.fuzz.forgery import HEADER_FIELDS
 
-from angarium.batch import Batch, Flag, Limits, key_hash
+from angarium.batch import Batch, BatchLimits, Flag, key_hash
 
 PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "batch.md").read_text(encoding="utf-8")
 
@@ -67,7 +67,7 @@ def test_the_vectors_of_the_key_hash_hold() -> None:
 
 def test_the_limits_are_the_defaults() -> None:
     rows = dict(re.findall(r"^\| `([a-z_]+)` \| ([\d,]+)(?: MiB)? \|", PAGE, re.MULTILINE))
-    limits = Limits()
+    limits = BatchLimits()
     assert int(rows["bytes_max"]) << 20 == limits.bytes_max
     assert int(rows["section_bytes_max"]) << 20 == limits.section_bytes_max
     assert int(rows["records_max"].replace(",", "")) == limits.records_max

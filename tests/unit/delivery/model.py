@@ -14,8 +14,8 @@ from angarium.ids import Index, Micros, Offset
 from angarium.kinds import GroupKind
 from angarium.machine.changes import GroupSettings, Open, Pause, Seek
 from angarium.machine.cursors import Group, Groups
-from angarium.machine.limits import Limits
 from angarium.machine.outcomes import Refused
+from angarium.machine.partition_limits import PartitionLimits
 from angarium.testing.records import MemoryRecords, Slot
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Leader:
         self.records = MemoryRecords()
         self.records.add(*[Slot()] * (floor + records))
         self.machine = Groups()
-        self.limits = Limits()
+        self.limits = PartitionLimits()
         self.index = 0
         settings = settings or GroupSettings(backoff_min_micros=SECOND, backoff_max_micros=SECOND)
         self.commit(Open("g", kind, Offset(floor), settings))

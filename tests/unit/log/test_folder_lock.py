@@ -14,7 +14,8 @@ import pytest
 
 from angarium.app.processes import is_new
 from angarium.ids import Incarnation, NodeId
-from angarium.log import identity
+from angarium.log import folder_identity
+from angarium.log.folder_identity import FolderIdentity
 from angarium.log.folder_lock import LOCK_NAME, FolderInUse, lock_folder
 from angarium.log.os_disk import OsDisk
 
@@ -111,10 +112,10 @@ def test_a_lock_file_is_no_data(tmp_path: Path) -> None:
     lock_folder(tmp_path).release()
     assert is_new(tmp_path)
     disk = OsDisk(tmp_path)
-    assert identity.load(disk) is None
-    new = identity.Identity(cluster_id=7, node_id=NodeId(1), incarnation=Incarnation(9))
-    identity.create(disk, new)
-    assert identity.load(disk) == new
+    assert folder_identity.load(disk) is None
+    new = FolderIdentity(cluster_id=7, node_id=NodeId(1), incarnation=Incarnation(9))
+    folder_identity.create(disk, new)
+    assert folder_identity.load(disk) == new
     assert not is_new(tmp_path)
 
 

@@ -21,7 +21,7 @@ from angarium.machine import (
     Cursors,
     Decide,
     Finish,
-    Limits,
+    PartitionLimits,
     ProducerDelete,
     Reserve,
     SeriesDelete,
@@ -48,7 +48,7 @@ Batches: TypeAlias = list[tuple[int, int, int, int]]
 
 Request: TypeAlias = Batches | Command
 
-LIMITS = Limits(
+LIMITS = PartitionLimits(
     producers_max=3,
     named_producers_max=2,
     series_max=1,
@@ -157,7 +157,7 @@ commands: st.SearchStrategy[Command] = st.one_of(
     st.builds(SeriesDelete, name=_name),
     st.just(Clock()),
     st.builds(Compact, until=_offset, tombstones_before=st.integers(0, 3).map(Micros)),
-    st.just(Configure(limits=Limits(producers_max=1, staged_bytes_max=400))),
+    st.just(Configure(limits=PartitionLimits(producers_max=1, staged_bytes_max=400))),
     st.just(Configure(limits=LIMITS)),
 )
 

@@ -9,8 +9,8 @@ from angarium.ids import Epoch, Index, Micros, ProducerId, Sequence, Term
 from angarium.machine import (
     Applied,
     Cursors,
-    Limits,
     Outcome,
+    PartitionLimits,
     PartitionMachine,
     Prepared,
     Projection,
@@ -36,7 +36,7 @@ def batch(records: int = 1, *, producer: int = 0, epoch: int = 0, sequence: int 
 class Leader:
     """One machine with its projection; every prepared entry is committed immediately."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: PartitionLimits | None = None) -> None:
         self.machine = PartitionMachine(limits)
         self.projection = Projection(self.machine)
         self.index = 0

@@ -13,7 +13,7 @@ from tests.unit.machine.leader import assert_refused
 
 from angarium.errors import CorruptData
 from angarium.ids import Epoch, Incarnation, Index, Micros, NodeId, RaftGroupId, Term, TopicId
-from angarium.machine import NAMED_FROM, Done, Limits
+from angarium.machine import NAMED_FROM, Done, PartitionLimits
 from angarium.machine.catalog import (
     CatalogApplied,
     CatalogCommand,
@@ -212,7 +212,7 @@ def test_partitions_can_be_added_and_never_taken_away() -> None:
     grown = catalog.do(TopicAlter(topic=TopicId(1), partitions=3))
     assert grown == TopicMade(TopicId(1), (RaftGroupId(1), RaftGroupId(2), RaftGroupId(3)))
     assert_refused(catalog.do(TopicAlter(topic=TopicId(1), partitions=1)), "INVALID_ARGUMENT")
-    changed = TopicSettings(replication=1, retention_micros=5, limits=Limits(groups_max=3))
+    changed = TopicSettings(replication=1, retention_micros=5, limits=PartitionLimits(groups_max=3))
     catalog.do(TopicAlter(topic=TopicId(1), settings=changed))
     assert catalog.machine.topics.by_id[TopicId(1)].settings == changed
 

@@ -12,8 +12,8 @@ from angarium.machine import (
     Acknowledged,
     DeadLettering,
     Done,
-    Limits,
     MembersSet,
+    PartitionLimits,
     Positioned,
     Trim,
 )
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 class Fixture:
     """A partition of 100 records with one queue group at its start."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: PartitionLimits | None = None) -> None:
         self.leader = Leader(limits)
         self.leader.publish(batch(100))
         (opened,) = self.leader.change(Open("g", GroupKind.QUEUE, Offset(0)))
@@ -241,7 +241,7 @@ def test_trimming_tells_a_group_behind_but_does_not_move_it() -> None:
 
 
 def test_limits_of_groups_are_named_and_change_nothing() -> None:
-    one = Fixture(Limits(groups_max=1, containers_max=1, retries_max=1, members_max=1))
+    one = Fixture(PartitionLimits(groups_max=1, containers_max=1, retries_max=1, members_max=1))
     one.leader.publish(batch(4_000))
     assert isinstance(one.ack(2, 3), Acknowledged)
     assert isinstance(one.ack(5, 6), Acknowledged), "the same container"

@@ -11,8 +11,8 @@ from angarium.machine import (
     Decided,
     Done,
     Finish,
-    Limits,
     Outcome,
+    PartitionLimits,
     SeriesDelete,
 )
 from angarium.machine.decisions import Phase
@@ -157,7 +157,7 @@ def test_an_aborted_one_does_not_hold_the_name_up() -> None:
 
 
 def test_a_commit_after_the_time_limit_is_refused() -> None:
-    leader = Leader(Limits(transaction_micros_max=1_000_000))
+    leader = Leader(PartitionLimits(transaction_micros_max=1_000_000))
     begin(leader, P)
     leader.now += 1_000_100
     assert_refused(decide(leader, True), "TRANSACTION_ABORTED")
@@ -178,13 +178,13 @@ def test_a_home_forgets_a_name_only_when_nothing_is_under_way() -> None:
 
 
 def test_the_number_of_names_is_bounded() -> None:
-    leader = Leader(Limits(series_max=0))
+    leader = Leader(PartitionLimits(series_max=0))
     assert_refused(begin(leader, P), "RESOURCE_EXHAUSTED")
     assert_refused(decide(leader, False), "RESOURCE_EXHAUSTED")
 
 
 def test_a_name_unused_for_long_makes_room_and_no_other_does() -> None:
-    leader = Leader(Limits(series_max=2, decisions_micros_min=1_000_000))
+    leader = Leader(PartitionLimits(series_max=2, decisions_micros_min=1_000_000))
 
     def commit(name: str) -> Outcome:
         named = {"name": name, "epoch": Epoch(0), "sequence": Sequence(1)}

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.machine.leader import Leader, assert_refused, batch
 
-from angarium.machine import NAMED_FROM, Appended, Duplicate, Limits, PartitionMachine
+from angarium.machine import NAMED_FROM, Appended, Duplicate, PartitionLimits, PartitionMachine
 from angarium.machine.keys import FORGOTTEN_AT_ONCE, KEYED_FROM, identity_of
 
 
@@ -42,7 +42,7 @@ def test_a_key_with_other_content_is_refused_and_the_first_one_holds() -> None:
 
 
 def test_a_key_is_forgotten_when_its_time_is_over() -> None:
-    leader = Leader(Limits(key_micros_max=1_000))
+    leader = Leader(PartitionLimits(key_micros_max=1_000))
     leader.publish(keyed(b"a"))
     leader.now += 900
     assert isinstance(leader.publish(keyed(b"a"))[0], Duplicate)
@@ -54,7 +54,7 @@ def test_a_key_is_forgotten_when_its_time_is_over() -> None:
 
 
 def test_beyond_the_limit_the_oldest_key_is_forgotten() -> None:
-    leader = Leader(Limits(keys_max=3))
+    leader = Leader(PartitionLimits(keys_max=3))
     for key in (b"a", b"b", b"c", b"d"):
         leader.publish(keyed(key))
     assert isinstance(leader.publish(keyed(b"b"))[0], Duplicate)
@@ -64,7 +64,7 @@ def test_beyond_the_limit_the_oldest_key_is_forgotten() -> None:
 
 
 def test_keys_that_are_too_old_go_a_few_at_a_time() -> None:
-    leader = Leader(Limits(key_micros_max=1_000))
+    leader = Leader(PartitionLimits(key_micros_max=1_000))
     for number in range(20):
         leader.publish(keyed(b"%d" % number))
     leader.now += 5_000
@@ -73,14 +73,14 @@ def test_keys_that_are_too_old_go_a_few_at_a_time() -> None:
 
 
 def test_a_limit_of_none_remembers_none() -> None:
-    leader = Leader(Limits(keys_max=0))
+    leader = Leader(PartitionLimits(keys_max=0))
     assert isinstance(leader.publish(keyed(b"a"))[0], Appended)
     assert isinstance(leader.publish(keyed(b"a"))[0], Appended)
     assert leader.machine.numbering.keys.count == 0
 
 
 def test_keys_are_no_producers_and_leave_them_alone() -> None:
-    leader = Leader(Limits(producers_max=1, named_producers_max=1))
+    leader = Leader(PartitionLimits(producers_max=1, named_producers_max=1))
     leader.publish(batch(1, producer=7), batch(1, producer=NAMED_FROM))
     for number in range(5):
         assert isinstance(leader.publish(keyed(b"%d" % number))[0], Appended)
@@ -89,7 +89,7 @@ def test_keys_are_no_producers_and_leave_them_alone() -> None:
 
 
 def test_a_snapshot_keeps_keys_in_the_order_of_their_age() -> None:
-    limits = Limits(keys_max=3)
+    limits = PartitionLimits(keys_max=3)
     leader = Leader(limits)
     for key in (b"a", b"b", b"c"):
         leader.publish(keyed(key))
@@ -131,7 +131,7 @@ def test_an_identity_is_that_of_a_key_and_fits_a_batch(key: bytes, content: byte
 )
 def test_a_key_is_stored_once_within_its_window(sends: list[tuple[int, int, int]]) -> None:
     """Compared with the plainest model there is: a list of what was stored, and when."""
-    limits = Limits(keys_max=4, key_micros_max=1_000)
+    limits = PartitionLimits(keys_max=4, key_micros_max=1_000)
     leader = Leader(limits)
     remembered: dict[int, tuple[int, int]] = {}
     for key, content, pause in sends:

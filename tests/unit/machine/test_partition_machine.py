@@ -18,7 +18,7 @@ from angarium.machine import (
     Compact,
     Configure,
     Done,
-    Limits,
+    PartitionLimits,
     PartitionMachine,
     Refused,
     Reserve,
@@ -28,15 +28,15 @@ from angarium.machine import (
     encode,
     encode_append,
 )
+from angarium.machine.batch_fields import NUMBERING_FIELDS
 from angarium.machine.changes import Ack, DeadLetter, Open, Retry
-from angarium.machine.place import PLACE
 
 
-def test_the_place_of_a_batch_is_what_the_batch_itself_says() -> None:
+def test_the_numbering_fields_of_a_batch_are_what_the_batch_itself_says() -> None:
     one = batch(7, producer=11, epoch=3, sequence=40)
     stamp_batch(one, base_offset=Offset(90), term=Term(2), append_time=Micros(1234))
     read = Batch.trusted(one)
-    assert PLACE.unpack_from(one) == (
+    assert NUMBERING_FIELDS.unpack_from(one) == (
         read.base_offset,
         read.append_time,
         read.length,
@@ -174,7 +174,7 @@ def test_reserved_offsets_are_a_declared_gap() -> None:
 
 
 def test_offsets_end_where_a_signed_integer_does() -> None:
-    leader = Leader(Limits(reserve_max=1 << 63))
+    leader = Leader(PartitionLimits(reserve_max=1 << 63))
     leader.do(Reserve(count=(1 << 63) - 2))
     assert isinstance(leader.publish(batch(1))[0], Appended)
     assert_refused(leader.publish(batch(1))[0], "TOO_LARGE")
@@ -183,9 +183,9 @@ def test_offsets_end_where_a_signed_integer_does() -> None:
 
 def test_limits_change_through_the_log() -> None:
     leader = Leader()
-    assert leader.do(Configure(limits=Limits(producers_max=1))) == Done()
-    assert leader.do(Configure(limits=Limits(producers_max=1))) == Done(changed=False)
-    assert_refused(leader.do(Configure(limits=Limits(groups_max=-1))), "INVALID_ARGUMENT")
+    assert leader.do(Configure(limits=PartitionLimits(producers_max=1))) == Done()
+    assert leader.do(Configure(limits=PartitionLimits(producers_max=1))) == Done(changed=False)
+    assert_refused(leader.do(Configure(limits=PartitionLimits(groups_max=-1))), "INVALID_ARGUMENT")
     for producer in (1, 2):
         leader.publish(batch(1, producer=producer))
     assert_refused(leader.publish(batch(1, producer=1, sequence=1))[0], "UNKNOWN_PRODUCER")

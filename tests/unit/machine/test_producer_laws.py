@@ -12,7 +12,7 @@ from angarium.machine import (
     Appended,
     Done,
     Duplicate,
-    Limits,
+    PartitionLimits,
     ProducerDelete,
     Projection,
     Refused,
@@ -87,7 +87,7 @@ def test_a_new_epoch_begins_at_0_and_fences_the_old_one() -> None:
 
 
 def test_a_forgotten_producer_is_refused_and_never_taken_for_new() -> None:
-    leader = Leader(Limits(producers_max=3))
+    leader = Leader(PartitionLimits(producers_max=3))
     for producer in (10, 11, 12, 13):
         assert isinstance(leader.publish(batch(1, producer=producer))[0], Appended)
     assert_refused(leader.publish(batch(1, producer=10))[0], "UNKNOWN_PRODUCER")
@@ -98,7 +98,7 @@ def test_a_forgotten_producer_is_refused_and_never_taken_for_new() -> None:
 
 
 def test_the_producer_silent_for_longest_makes_room() -> None:
-    leader = Leader(Limits(producers_max=2))
+    leader = Leader(PartitionLimits(producers_max=2))
     leader.publish(batch(1, producer=1))
     leader.publish(batch(1, producer=2))
     leader.publish(batch(1, producer=1, sequence=1))
@@ -108,7 +108,7 @@ def test_the_producer_silent_for_longest_makes_room() -> None:
 
 
 def test_named_producers_stay_however_many_others_come() -> None:
-    leader = Leader(Limits(producers_max=2, named_producers_max=1))
+    leader = Leader(PartitionLimits(producers_max=2, named_producers_max=1))
     leader.publish(batch(1, producer=NAMED_FROM))
     for producer in range(1, 9):
         leader.publish(batch(1, producer=producer))
@@ -120,7 +120,7 @@ def test_named_producers_stay_however_many_others_come() -> None:
 
 
 def test_a_deleted_named_producer_is_fenced_for_good() -> None:
-    leader = Leader(Limits(producers_max=2))
+    leader = Leader(PartitionLimits(producers_max=2))
     leader.publish(batch(1, producer=NAMED_FROM))
     assert leader.do(ProducerDelete(producer=NAMED_FROM)) == Done()
     assert leader.do(ProducerDelete(producer=NAMED_FROM)) == Done(changed=False)
@@ -134,7 +134,7 @@ def test_a_deleted_named_producer_is_fenced_for_good() -> None:
 
 
 def test_what_was_forgotten_is_still_refused_after_a_restart() -> None:
-    leader = Leader(Limits(producers_max=1))
+    leader = Leader(PartitionLimits(producers_max=1))
     leader.publish(batch(1, producer=NAMED_FROM + 3))
     leader.do(ProducerDelete(producer=ProducerId(NAMED_FROM + 3)))
     for producer in (8, 9):
@@ -157,7 +157,7 @@ def test_what_was_forgotten_is_still_refused_after_a_restart() -> None:
 def test_each_sequence_of_an_epoch_is_stored_at_most_once_and_without_gap(
     sends: list[tuple[int, int, int, int]], producers_max: int
 ) -> None:
-    leader = Leader(Limits(producers_max=producers_max))
+    leader = Leader(PartitionLimits(producers_max=producers_max))
     stored: dict[tuple[int, int], int] = {}
     epochs: dict[int, int] = {}
     for producer, epoch, sequence, records in sends:

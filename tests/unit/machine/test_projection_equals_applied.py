@@ -16,7 +16,7 @@ from angarium.machine import (
     Decided,
     Diverged,
     Duplicate,
-    Limits,
+    PartitionLimits,
     PartitionMachine,
     Prepared,
     Projection,
@@ -27,7 +27,7 @@ from angarium.machine import (
 class Pipeline:
     """A leader whose commits lag behind what it prepares."""
 
-    def __init__(self, limits: Limits = LIMITS) -> None:
+    def __init__(self, limits: PartitionLimits = LIMITS) -> None:
         self.machine = PartitionMachine(limits)
         self.projection = Projection(self.machine)
         self.log: list[bytes] = []
@@ -120,7 +120,7 @@ def test_the_machine_may_run_ahead_of_the_confirmations(work: list[Request], lea
 
 
 def test_a_confirmation_does_not_uncover_an_older_state() -> None:
-    pipeline = Pipeline(Limits())
+    pipeline = Pipeline(PartitionLimits())
     for number in range(4):
         prepared = pipeline.request([(2, 5, 0, 2 * number)])
         assert isinstance(prepared.outcomes[0], Appended)
@@ -129,7 +129,7 @@ def test_a_confirmation_does_not_uncover_an_older_state() -> None:
 
 
 def test_nothing_new_makes_no_entry() -> None:
-    pipeline = Pipeline(Limits())
+    pipeline = Pipeline(PartitionLimits())
     pipeline.request([(2, 5, 0, 0)])
     again = pipeline.request([(2, 5, 0, 0)])
     assert again.data is None
@@ -146,7 +146,7 @@ def test_nothing_new_makes_no_entry() -> None:
 
 
 def test_an_entry_holds_only_the_batches_that_are_new() -> None:
-    pipeline = Pipeline(Limits())
+    pipeline = Pipeline(PartitionLimits())
     prepared = pipeline.request([(2, 5, 0, 0), (2, 5, 0, 0), (1, 6, 0, 9), (1, 0, 0, 0)])
     kinds = [type(one).__name__ for one in prepared.outcomes]
     assert kinds == ["Appended", "Duplicate", "Refused", "Appended"]
@@ -164,7 +164,7 @@ def test_batches_are_stamped_in_place() -> None:
 
 
 def test_a_machine_that_decides_otherwise_is_noticed() -> None:
-    pipeline = Pipeline(Limits())
+    pipeline = Pipeline(PartitionLimits())
     prepared = pipeline.request([(2, 5, 0, 0)])
     pipeline.machine.numbering.producers.low_water = 10
     assert prepared.data is not None
@@ -182,7 +182,7 @@ def test_an_entry_nobody_projected_is_noticed() -> None:
 
 
 def test_a_projection_holds_no_more_than_the_uncommitted_tail() -> None:
-    pipeline = Pipeline(Limits())
+    pipeline = Pipeline(PartitionLimits())
     for producer in range(1, 2_001):
         pipeline.request([(1, producer, 0, 0)])
         pipeline.commit(1 if producer % 2 else 2)

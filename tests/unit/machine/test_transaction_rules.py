@@ -12,8 +12,8 @@ from angarium.machine import (
     Commit,
     Decided,
     Done,
-    Limits,
     Outcome,
+    PartitionLimits,
     PublishedStage,
     SeriesDelete,
     Stage,
@@ -196,9 +196,9 @@ def test_one_run_has_one_open_transaction_at_a_time() -> None:
 
 
 def test_a_transaction_open_for_too_long_can_only_be_aborted() -> None:
-    leader = Leader(Limits(transaction_micros_max=1_000_000))
+    leader = Leader(PartitionLimits(transaction_micros_max=1_000_000))
     stage(leader)
-    assert not list(leader.machine.numbering.transactions.overdue(leader.now, Limits()))
+    assert not list(leader.machine.numbering.transactions.overdue(leader.now, PartitionLimits()))
     leader.now += 1_000_100
     assert_refused(stage(leader, part=1), "TRANSACTION_ABORTED")
     assert_refused(commit(leader, "a"), "TRANSACTION_ABORTED")
@@ -209,7 +209,7 @@ def test_a_transaction_open_for_too_long_can_only_be_aborted() -> None:
 
 
 def test_a_participant_never_gives_up_what_its_home_may_have_committed() -> None:
-    leader = Leader(Limits(transaction_micros_max=1_000_000))
+    leader = Leader(PartitionLimits(transaction_micros_max=1_000_000))
     stage(leader, epoch=1, home=HOME)
     stage(leader, epoch=2, home=HOME)
     leader.now += 2_000_000
@@ -236,7 +236,7 @@ def test_commits_of_a_name_are_carried_out_in_order() -> None:
 
 def test_limits_are_named_and_change_nothing() -> None:
     size = len(batch(2))
-    limits = Limits(staged_bytes_max=2 * size, series_max=1, stages_max=2, attempts_max=1)
+    limits = PartitionLimits(staged_bytes_max=2 * size, series_max=1, stages_max=2, attempts_max=1)
     leader = Leader(limits)
     stage(leader, stage="a", home=HOME)
     stage(leader, stage="b", home=HOME)
@@ -252,7 +252,7 @@ def test_limits_are_named_and_change_nothing() -> None:
 
 
 def test_a_partition_forgets_names_that_their_home_remembers_and_no_other() -> None:
-    leader = Leader(Limits(series_max=3, series_micros_min=1_000_000))
+    leader = Leader(PartitionLimits(series_max=3, series_micros_min=1_000_000))
     series = leader.machine.numbering.transactions.series
     for name, home in (("own", None), ("at home", HOME), ("open", HOME)):
         stage(leader, name=name, home=home)

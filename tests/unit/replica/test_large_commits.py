@@ -11,7 +11,7 @@ from tests.unit.replica.test_partition_after_a_crash import entry, opened, value
 
 from angarium.batch import encode
 from angarium.ids import Epoch, Micros, NodeId, Offset, RaftGroupId, Sequence
-from angarium.machine import Command, Commit, Configure, Limits, Stage
+from angarium.machine import Command, Commit, Configure, PartitionLimits, Stage
 from angarium.machine.outcomes import Decided
 from angarium.raft import Change, ChangeKind, ConfChange
 from angarium.replica.acks import Published
@@ -177,7 +177,7 @@ def test_a_commit_is_answered_once_it_can_be_read_and_what_follows_it_waits() ->
     assert leader.snapshot_index == leader.applied
     answers = submit(leader, commit())
     again = submit(leader, commit())
-    later = submit(leader, Configure(limits=Limits(groups_max=7)))
+    later = submit(leader, Configure(limits=PartitionLimits(groups_max=7)))
     reads: list[AngariumError | None] = []
     host = hosts.hosts[FIRST]
     sync = host.begin_sync()
@@ -218,7 +218,7 @@ def test_a_newcomer_does_not_wait_for_a_damaged_stage_that_is_decided() -> None:
     hosts = SeveralHosts([FIRST, SECOND], STEP)
     hosts.hosts[SECOND].join_group(GROUP)
     leader = leading(hosts, FIRST)
-    submit(leader, Configure(limits=Limits(stages_beside=True)))
+    submit(leader, Configure(limits=PartitionLimits(stages_beside=True)))
     submit(leader, stage(0, PARTS[0]))
     hosts.deaf.add(SECOND)
     change = Change(ChangeKind.ADD_LEARNER, hosts.hosts[SECOND].id)
@@ -243,7 +243,7 @@ def test_a_newcomer_gets_the_stages_that_are_open(beside: bool) -> None:
     hosts.hosts[SECOND].join_group(GROUP)
     leader = leading(hosts, FIRST)
     if beside:
-        submit(leader, Configure(limits=Limits(stages_beside=True)))
+        submit(leader, Configure(limits=PartitionLimits(stages_beside=True)))
     for part, content in enumerate(PARTS):
         submit(leader, stage(part, content))
     submit(leader, stage(len(PARTS), ()))  # as one that holds acknowledgements alone

@@ -17,7 +17,7 @@ from angarium.kinds import GroupKind
 from angarium.machine import Cursors, Refused, Stage
 from angarium.machine.changes import Ack, Open
 from angarium.machine.decisions import Phase
-from angarium.machine.limits import Limits
+from angarium.machine.partition_limits import PartitionLimits
 from angarium.service.transactions import procedure
 
 STAGES = ((LEFT, ("a",)), (RIGHT, ("a",)))
@@ -168,7 +168,7 @@ def test_a_commit_that_names_a_stage_nobody_filled_does_not_hang() -> None:
 
 def test_too_many_undecided_ones_are_ended_before_another_is_staged() -> None:
     groups = Groups()
-    count = Limits().attempts_max + 3
+    count = PartitionLimits().attempts_max + 3
     for epoch in range(count):
         staged(groups, 0, epoch=epoch)
     done = groups.follow(procedure.commit(HOME, named(0, epoch=count - 1), STAGES))

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator
 
-    from angarium.log.wal.scan import ScannedGroup
+    from angarium.log.wal.scan import ScannedRound
 
 WAL: Final = ".log"
 
@@ -154,7 +154,7 @@ def _wal(path: Path, file: ReadOnlyFile, *, parts: int) -> Report:
         frame_seed=frame_seed(header.incarnation),
         known_end=None,
     )
-    groups = list(walk.groups())
+    groups = list(walk.rounds())
     kinds = Counter(FrameKind(frame.kind).name.lower() for one in groups for frame in one.frames)
     report |= {
         "sequence": header.sequence,
@@ -171,7 +171,7 @@ def _wal(path: Path, file: ReadOnlyFile, *, parts: int) -> Report:
     return report
 
 
-def _frames(groups: list[ScannedGroup]) -> Iterator[Report]:
+def _frames(groups: list[ScannedRound]) -> Iterator[Report]:
     for number, scanned in enumerate(groups):
         for frame in scanned.frames:
             yield {

@@ -123,7 +123,7 @@ class GroupRecord(LoanedRecord, frozen=True, gc=False):
     extend = awaited(LoanedRecord.extend_nowait)
 
 
-class SyncRoundRecord(LoanedRecord, frozen=True, gc=False):
+class SyncGroupRecord(LoanedRecord, frozen=True, gc=False):
     """A record on loan, for programs without asyncio: each word returns when it is committed."""
 
     ack = waited_for(LoanedRecord.ack_nowait)
@@ -240,14 +240,14 @@ class GroupBatch(LoanedBatch):
     extend = awaited(LoanedBatch.extend_nowait)
 
 
-class SyncRoundBatch(LoanedBatch):
+class SyncGroupBatch(LoanedBatch):
     """A batch on loan, for programs without asyncio: each word returns when it is committed."""
 
     __slots__ = ()
 
-    def __iter__(self) -> Iterator[SyncRoundRecord]:
+    def __iter__(self) -> Iterator[SyncGroupRecord]:
         """Yield the records that are not settled yet, in order."""
-        return _unsettled(self, SyncRoundRecord)
+        return _unsettled(self, SyncGroupRecord)
 
     ack = waited_for(LoanedBatch.ack_nowait)
     nack = waited_for(LoanedBatch.nack_nowait)

@@ -57,6 +57,8 @@ class Sequenced:
         count = len(info.partitions)
         partition = record.partition
         if partition is None:
+            # From the number and not by turns: a publish that is repeated after a restart must
+            # find the partition that knows its number.
             partition = (sequence if record.key is None else key_hash(record.key)) % count
         builder = BatchBuilder(
             bytes_max=info.config.batch_bytes_max, codec=self._reach.settings.codec
@@ -148,6 +150,8 @@ class Sequenced:
                     wait_s=self._reach.settings.attempt_timeout_s,
                 )
             except ProducerFenced as fenced:
+                # Remembered: another run of this producer is at work, and nothing of this one may
+                # come behind it.
                 self._fenced = fenced
                 raise
         return frame.read(Ack)

@@ -54,6 +54,8 @@ class OpenSeries:
             self._opened = await open_series(reach, self.name)
             last = self._opened.last_sequence
             self._next = 0 if last is None else last + 1
+        # A number is used once, also by a transaction that is aborted: a late part of it is
+        # recognised by that.
         transaction = TransactionId(self.name, self._opened.epoch, self._next)
         self._next += 1
         return transaction

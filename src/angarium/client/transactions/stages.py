@@ -126,6 +126,8 @@ class StageWriter:
     async def flush(self) -> tuple[StagedIn, ...]:
         """Stage everything; return where something is staged."""
         lanes = list(self._lanes.values())
+        # All of them to their end, also if one fails: a part that is still on its way could arrive
+        # behind an abort.
         failures = await asyncio.gather(*(lane.flush() for lane in lanes), return_exceptions=True)
         for failure in failures:
             if isinstance(failure, BaseException):
@@ -137,6 +139,7 @@ class StageWriter:
         return tuple(
             StagedIn(lane.topic, lane.partition, (self._stage,))
             for lane in self._lanes.values()
+            # Also where a part was only sent and never answered: it may have been staged.
             if lane.parts
         )
 
@@ -248,10 +251,13 @@ class _Lane:
             await asyncio.wait([self._sending])
 
     async def _send(self) -> None:
+        # One part at a time per partition: parts are staged in order, and a gap is refused.
         await self._arrived()
         batches, self._ready, self._ready_bytes = self._ready, [], 0
         acks = self._take_acks()
         part = self.parts
+        # Numbered when it is cut and not when it is answered: repeated under the same number, it
+        # is staged once.
         self.parts += 1
         work = self._writer.send(self.topic, self.partition, part, batches, acks)
         self._sending = asyncio.get_running_loop().create_task(work)
@@ -274,6 +280,8 @@ class _Lane:
 
     async def _arrived(self) -> None:
         if self._sending is not None:
+            # A caller that is cancelled must not cancel the part: whether it is staged would not
+            # be known.
             await asyncio.shield(self._sending)
             self._sending = None
 

@@ -74,6 +74,8 @@ class Transaction(StagedPublishing):
 
     async def __aenter__(self) -> Transaction:
         assert self._id is None, "a transaction is begun once"
+        # One transaction of a name at a time: a home carries commits out in the order of
+        # sequences, and refuses to open the next one before that.
         await self._series.turn.acquire()
         try:
             self._id = await self._series.next(self._reach)
@@ -107,12 +109,17 @@ class Transaction(StagedPublishing):
             self.committed = await asking.commit(self._reach, self.id, stages, size=writer.size)
         except BaseException as error:
             self._note(error)
+            # It may be committed, so it must not be aborted or begun again under the next number.
+            # Opening the series anew settles it, whichever way it went.
             if isinstance(error, OutcomeUnknown) or not isinstance(error, AngariumError):
                 self._series.doubt()  # whoever asks again under this name learns what became of it
             else:
+                # A definite no: nothing was decided for it, and what is staged may go.
                 await self._give_up()
             raise
         for one in self._on_loan:
+            # Behind the commit. Ended before, the record would be lent to somebody else if the
+            # commit failed.
             one.ack_nowait()  # it is settled; this only ends the loan
         return self.committed
 
@@ -133,6 +140,8 @@ class Transaction(StagedPublishing):
         try:
             await asking.abort(self._reach, self.id, stages)
         except AngariumError as error:
+            # Nobody knows whether the abort arrived. The next transaction must not follow on one
+            # that is open.
             self._series.doubt()
             _log.info("transaction %s was left to time out: %s", self.id, error)
 

@@ -3,7 +3,7 @@
 `partition_log` is the whole; read it first. Below it: `frames` (what a file is made of), `segment`
 and `index` (what is known in memory), `footer` (what is known on disk), `tail` and `flush` (the way
 to disk), `reader`, `recovery` (opening), `repair`, `manifest` and `importing` (copies for peers),
-`delays` (what is due when), `compactor` (fewer records in the same places).
+`delays` (what is due when), `compactor` (fewer records at the same offsets).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The end of a partition's log: where batches come in, and how they get to disk.
 
-An appended batch is in memory, in its place in a segment, with the segment's checksum known. A
+An appended batch is in memory, at its position in a segment, with the segment's checksum known. A
 flush writes what waits there. Nothing here blocks but `write` and `sync`.
 
 Small batches that come together, one from each of many publishers, are taken in one go: looked at
@@ -63,6 +63,8 @@ class LogEnd:
     def append(self, batches: Sequence[Buffer]) -> None:
         """See `PartitionLog.append`."""
         size = sum(map(len, batches))
+        # One append of any size when nothing waits, so that no committed batch can be refused for
+        # ever.
         if self.tail.runs and self.tail.bytes + size > self._config.unflushed_bytes_max:
             raise LimitExceeded("unflushed_bytes_max", "flush the segments, then append again")
         if len(batches) > 1 and self._add_run(batches, size):
@@ -74,6 +76,9 @@ class LogEnd:
             if frame.base_offset == self.offset:
                 self._add(frame, buffer)
             elif frame.base_offset < self.offset:
+                # After a restart the write-ahead log brings batches again that the segments have
+                # already. They are the same bytes, or this replica has diverged, which must not be
+                # passed over.
                 self._compare(frame)
             else:
                 raise InvalidArgument(
@@ -110,11 +115,12 @@ class LogEnd:
         magics, bases, times, lengths, counts, spans, expiries, deliveries = zip(
             *map(stamped, batches), strict=True
         )
-        *places, end = accumulate(spans, initial=start)
+        *expected, end = accumulate(spans, initial=start)
         if (
+            # Each of these is what `_add` would look at frame by frame. Any doubt, and it does.
             magics.count(MAGIC) != len(magics)
             or lengths != sizes
-            or bases != tuple(places)
+            or bases != tuple(expected)
             or min(spans) < 1
             or min(times) < 1
             or max(deliveries) > 0
@@ -191,6 +197,7 @@ class LogEnd:
 
     def take(self, *, sync: bool) -> Flush | None:
         """See `PartitionLog.take`."""
+        # One flush at a time: positions in the files are given out when it is taken.
         if self._flush is not None:
             return None
         is_unsynced = sync and self.synced_offset < self.offset
@@ -215,9 +222,14 @@ class LogEnd:
                 segment.delays = None  # a file has them
                 self._rolled.remove(segment)
                 self._reader.keep_index(segment)
+                # A seal syncs its segment, whatever the flush as a whole was asked to do.
                 self.synced_offset = max(self.synced_offset, segment.next_offset)
+        # Only now: until the bytes are in the file, readers find them in memory.
         self.tail.drop_first(flush.runs)
         self.written_offset = flush.end_offset
+        # Not without: a write that is not synced can be lost with the power, and the write-ahead
+        # log must keep what it has until then. Planted as
+        # segments-not-synced-before-the-log-is-freed.
         if flush.sync:
             self.synced_offset = flush.end_offset
 

@@ -28,7 +28,7 @@ from angarium.log.segments.rewriting import (
     clear_away,
     decide,
     remove_drafts,
-    take_place,
+    replace_segments,
 )
 from angarium.log.segments.survivors import PASS_RECORDS_MAX, Survivors, rewritten
 from angarium.log.segments.walk import frames_of
@@ -119,6 +119,8 @@ class Compactor:
             for segment in self._segments.holding(progress.position)
             if progress.position <= segment.base_offset < progress.survivors.goal.until
         ]
+        # Nothing above the snapshot: there a restart brings the batches again as they were, and
+        # they are compared with what is here.
         if any(not segment.is_sealed or segment.next_offset > limit for segment in candidates):
             return False  # damaged since, and being mended
         found: list[Rewrite | Segment | None] = []
@@ -144,6 +146,7 @@ class Compactor:
 
     def _next_goal(self, goal: Pass) -> Pass:
         done = self.stage.done
+        # Bounds how many keys are in memory at a time.
         until = min(goal.until, Offset(done.until + PASS_RECORDS_MAX))
         before = max(goal.tombstones_before, done.tombstones_before)
         return Pass(max(until, done.until), before)
@@ -161,6 +164,8 @@ class Compactor:
             self._suspect(survivors)
             return None
         stage = Stage(self.stage.done, survivors.goal)
+        # Durable before the first segment changes: from here on the files are between two stages,
+        # and a peer must not be mended with them.
         yield partial(self._write_down, stage)
         self.stage = stage
         start = segments[0].base_offset if segments else survivors.goal.until
@@ -176,11 +181,12 @@ class Compactor:
 
     def _replaced(self, rewrite: Rewrite) -> Generator[Callable[[], None], None, bool]:
         disk, folder, decision = self._disk, self._folder, rewrite.decision
+        # From the decision on the rewritten segment counts, whatever a crash interrupts.
         yield partial(decide, disk, folder, rewrite)
         # From here to the end of the block nobody else runs: files and memory change as one.
         for segment in rewrite.old:
             self._forget(segment)
-        take_place(disk, folder, decision)
+        replace_segments(disk, folder, decision)
         if not rewrite.new.deliver_at_max:
             disk.remove(file_name(folder, rewrite.new.base_offset, DELAYS))
         self._segments.replace(rewrite.old, rewrite.new)
@@ -204,6 +210,8 @@ class Compactor:
         for segment in segments:
             try:
                 for frame, data in frames_of(self._disk, self._folder, segment):
+                    # Not a record further, even if the segment goes on: how segments are cut
+                    # differs between replicas. Planted as compaction-looks-beyond-its-goal.
                     if frame.base_offset >= next_goal.until:
                         break
                     until = max(until, min(frame.next_offset, goal.until))

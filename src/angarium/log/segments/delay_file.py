@@ -88,10 +88,10 @@ class DelayFile:
                 continue
             times, deltas = self.block(number)
             start = first_after(times, deltas, (after[0], after[1] - base))
-            for place in range(start, len(times)):
-                offset = base + deltas[place]
+            for at in range(start, len(times)):
+                offset = base + deltas[at]
                 if offset >= floor:
-                    yield times[place], offset
+                    yield times[at], offset
 
     def block(self, number: int) -> Block:
         """Return one block; raises `CorruptData`."""

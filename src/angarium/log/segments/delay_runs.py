@@ -93,14 +93,14 @@ class DelayRuns:
         For whoever writes them down, in a thread: each step holds up others only for a moment.
         """
         runs = self._runs if not self._times else [*self._runs, self._sorted_newest()]
-        places = [0] * len(runs)
+        done = [0] * len(runs)
         for pivot in _pivots(runs):
             times, deltas = array("q"), array("q")
             for at, run in enumerate(runs):
-                past = bisect_right(run[0], pivot, places[at])
-                times += run[0][places[at] : past]
-                deltas += run[1][places[at] : past]
-                places[at] = past
+                past = bisect_right(run[0], pivot, done[at])
+                times += run[0][done[at] : past]
+                deltas += run[1][done[at] : past]
+                done[at] = past
             yield _sorted(times, deltas)
 
     def _sorted_newest(self) -> tuple[array[int], array[int]]:
@@ -114,7 +114,7 @@ class DelayRuns:
 
 
 def first_after(times: Sequence[int], deltas: Sequence[int], after: tuple[int, int]) -> int:
-    """Return the place of the first record behind `after` (time, distance) in a sorted piece."""
+    """Return the number of the first record behind `after` (time, distance) in a sorted piece."""
     time, delta = after
     low = bisect_left(times, time)
     return bisect_right(deltas, delta, low, bisect_right(times, time, low))
@@ -138,10 +138,10 @@ def _after(
     run: tuple[array[int], array[int]], base: int, after: tuple[int, int], floor: int
 ) -> Iterator[tuple[int, int]]:
     times, deltas = run
-    for place in range(first_after(times, deltas, (after[0], after[1] - base)), len(times)):
-        offset = base + deltas[place]
+    for at in range(first_after(times, deltas, (after[0], after[1] - base)), len(times)):
+        offset = base + deltas[at]
         if offset >= floor:
-            yield times[place], offset
+            yield times[at], offset
 
 
 def _pivots(runs: Sequence[tuple[array[int], array[int]]]) -> list[int]:

@@ -77,12 +77,14 @@ def perform(disk: Disk, folder: str, config: SegmentConfig, flush: Flush) -> Non
         segment = write.segment
         file = _writer(disk, folder, segment)
         if write.buffers:
+            # A full disk shows before the first byte is written, and not in the middle of a batch.
             _reserve(file, segment, write.end.position, config)
             file.pwrite(write.buffers, write.position)
         if write.seals:
             file.truncate(write.end.position)
             segment.allocated = write.end.position
         if write.seals or flush.sync:
+            # Before the footer, which says that the whole segment is sound.
             file.datasync()
         if write.seals:
             if segment.delays is not None:

@@ -41,14 +41,14 @@ _LATEST_START: Final = 112
 """Where a batch's header has its latest `expires_at` and its latest `deliver_at`."""
 
 walk = _WALK.unpack_from
-"""Return (base offset, length, span) of the frame that starts at a place in a buffer.
+"""Return (base offset, length, span) of the frame that starts at a position in a buffer.
 
 A gap is told by its length: no batch is so short."""
 
 
 stamped = _STAMPED.unpack_from
 """Return (magic, base offset, append time, length, count, span, latest `expires_at`, latest
-`deliver_at`) of the batch that starts at a place in a buffer: all that an append wants to know."""
+`deliver_at`) of the batch that starts at a position in a buffer: all that an append needs."""
 
 
 class Frame(NamedTuple):

@@ -86,6 +86,8 @@ class SegmentImport:
             for base in offsets_named(disk, folder, suffix):
                 if base not in listed:
                     disk.remove(file_name(folder, base, suffix))
+        # So that an import that was interrupted is known as such, and goes on instead of beginning
+        # again.
         replace_file(disk, f"{folder}/{IMPORT_MANIFEST}", manifest.encode())
         return cls(disk, folder, manifest, chunk_bytes=chunk_bytes)
 
@@ -134,6 +136,8 @@ class SegmentImport:
         self._file.pwrite([data], position)
         self._position = position + len(data)
         if self._position == info.bytes:
+            # The whole segment is checked against the leader's checksums. A chunk that was damaged
+            # on the way, or on the leader's disk, must not become a record here.
             if not self._is_sealed(self._file, info):
                 self._restart(info)
                 raise CorruptData(f"segment {segment} from the peer is not what its manifest says")
@@ -145,8 +149,11 @@ class SegmentImport:
             raise InvalidArgument("an import is finished when nothing is missing")
         if not all(map(self._is_there, self.manifest.segments)):
             self._waiting = list(reversed(self.manifest.segments))
+            # Retention or a compaction has run meanwhile, over a file that was counted as here.
             raise CorruptData("a segment that was to be kept has been removed; ask for it again")
         self._disk.sync_directory(self._folder)
+        # The point of no return, written when every file is durable under its draft's name. Before
+        # it a crash leaves the old log, behind it the new one, and nothing in between.
         replace_file(self._disk, f"{self._folder}/{IMPORT_DECIDED}", self.manifest.encode())
         complete_import(self._disk, self._folder)
 

@@ -27,7 +27,7 @@ _POINT_BYTES: Final = 8 + 8 + 8 + 4 + 4
 
 
 class Point(NamedTuple):
-    """A place in a segment file at which a frame begins, or its end."""
+    """A position in a segment file at which a frame begins, or its end."""
 
     position: int
     crc: int
@@ -57,52 +57,52 @@ class SparseIndex:
         self._crcs.append(crc)
         self._stamps.append(stamps)
 
-    def __getitem__(self, place: int) -> Point:
-        return Point(self._positions[place], self._crcs[place])
+    def __getitem__(self, row: int) -> Point:
+        return Point(self._positions[row], self._crcs[row])
 
-    def offset(self, place: int) -> Offset:
+    def offset(self, row: int) -> Offset:
         """Return the offset that begins at a point."""
-        return Offset(self._offsets[place])
+        return Offset(self._offsets[row])
 
-    def stamps(self, place: int) -> int:
+    def stamps(self, row: int) -> int:
         """Return the checksum of the stamps' checksums before a point."""
-        return self._stamps[place]
+        return self._stamps[row]
 
     def last_position(self) -> int:
         """Return where the last point lies; a segment without any wants one at once."""
         return self._positions[-1] if self._positions else -(1 << 62)
 
-    def place_of_offset(self, offset: Offset) -> int:
+    def row_of_offset(self, offset: Offset) -> int:
         """Return the last point at or before `offset`."""
         return bisect_right(self._offsets, offset) - 1
 
-    def window(self, place: int, bytes_max: int, written: Point) -> tuple[int, int, int, int, int]:
+    def window(self, row: int, bytes_max: int, written: Point) -> tuple[int, int, int, int, int]:
         """Return what to read from a point on: as far as `bytes_max` reaches, or one stretch.
 
-        That is: position and checksum of both ends, and the place of the point at the far end.
+        That is: position and checksum of both ends, and the row of the point at the far end.
         Points behind `written` belong to batches that still wait in memory.
         """
         positions = self._positions
-        start = positions[place]
+        start = positions[row]
         limit = start + bytes_max
         if limit < written.position:
-            last = bisect_right(positions, limit, place + 1) - 1
-            last = max(last, place + 1)
+            last = bisect_right(positions, limit, row + 1) - 1
+            last = max(last, row + 1)
             if last < len(positions) and positions[last] <= written.position:
-                return start, self._crcs[place], positions[last], self._crcs[last], last
-        return start, self._crcs[place], *written, len(positions)
+                return start, self._crcs[row], positions[last], self._crcs[last], last
+        return start, self._crcs[row], *written, len(positions)
 
-    def end_of_stretch(self, place: int, written: Point) -> Point:
+    def end_of_stretch(self, row: int, written: Point) -> Point:
         """Return the point behind a point, or where the written part ends if that comes first."""
-        position, crc = self.window(place, 1, written)[2:4]
+        position, crc = self.window(row, 1, written)[2:4]
         return Point(position, crc)
 
-    def place_before_time(self, time: Micros) -> int:
+    def row_before_time(self, time: Micros) -> int:
         """Return the last point before which nothing can be as late as `time`."""
         # A gap repeats the time before it, so of equal times the first one counts.
         return max(bisect_left(self._times, time) - 1, 0)
 
-    def place_at_or_before(self, position: int) -> int:
+    def row_at_or_before(self, position: int) -> int:
         """Return the last point that is not behind `position`."""
         return bisect_right(self._positions, position) - 1
 

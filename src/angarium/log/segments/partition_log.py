@@ -101,8 +101,12 @@ class PartitionLog:
         config = SegmentConfig() if config is None else config
         files = OpenFiles(disk, files_max=config.open_files_max) if files is None else files
         disk.make_folder(folder)
+        # Before anything is read: a decision that is on disk has happened, however little of it a
+        # crash left done.
         complete_compaction(disk, folder)
         complete_import(disk, folder, index_bytes=config.index_bytes)
+        # Files may have been deleted since the snapshot: the log brings the trim again, the mark
+        # does at once.
         start = max(start_offset, read_start_mark(disk, folder))
         found = Recovery(disk, folder, config, start_offset=start, durable_until=durable_until)
         return cls(disk, folder, config, files, found)
@@ -113,7 +117,7 @@ class PartitionLog:
             self._end.forget(segment)
         self._files.close(within=f"{self._folder}/")
 
-    # --- places -----------------------------------------------------------------------------
+    # --- offsets ----------------------------------------------------------------------------
 
     @property
     def start_offset(self) -> Offset:
@@ -124,6 +128,7 @@ class PartitionLog:
     def end_offset(self) -> Offset:
         """Where what readers see ends."""
         shown, end = self._shown_until, self._end.offset
+        # Readers never see half of a commit. Planted as half-of-a-commit-is-shown.
         return end if shown is None or end < shown else shown
 
     @property
@@ -241,14 +246,14 @@ class PartitionLog:
     def time_at(self, offset: Offset) -> Micros:
         """Return when the record at `offset` was appended; for a gap, what follows it."""
         self._check_range(offset)
-        place, end = offset, self.end_offset
-        while place < min(end, self._end.written_offset):
-            segment = self.segments.at(place)
-            time = self.reader.time_at(segment, place)
+        reached, end = offset, self.end_offset
+        while reached < min(end, self._end.written_offset):
+            segment = self.segments.at(reached)
+            time = self.reader.time_at(segment, reached)
             if time is not None:
                 return time
-            place = min(segment.readable_until, self._end.written_offset)
-        time = self._end.tail.time_at(place) if place < end else None
+            reached = min(segment.readable_until, self._end.written_offset)
+        time = self._end.tail.time_at(reached) if reached < end else None
         if time is None:
             raise OffsetOutOfRange(offset=offset, start=self._start, end=self.end_offset)
         return time
@@ -273,7 +278,9 @@ class PartitionLog:
         """Let readers begin at `start_offset` at once; a lower start than today's does nothing."""
         if start_offset > self.next_offset:
             raise InvalidArgument(f"a trim to {start_offset} lies behind {self.next_offset}")
+        # At once, for readers; the files go later, when nobody reads them any more.
         self._start = max(self._start, start_offset)
+        # What is trimmed need not be mended, and could not be: peers have trimmed it too.
         self._damage = [one for one in self._damage if one.to_offset > self._start]
 
     def collect(self) -> int:
@@ -305,6 +312,8 @@ class PartitionLog:
 
     def delete(self, doomed: Doomed) -> None:
         """Delete the files of segments given up; may run in a thread beside appends and reads."""
+        # Before the first file goes: an opening that finds a hole at the beginning must know that
+        # it was meant to be there, and is no damage.
         write_start_mark(self._disk, self._folder, doomed.until)
         for base in doomed.segments:
             for suffix in (DELAYS, FOOTER, SEGMENT):
@@ -343,6 +352,7 @@ class PartitionLog:
         Batches that are still in memory count, too: a snapshot that carries the manifest may be
         saved once `synced_offset` has reached its `end_offset`.
         """
+        # A peer would copy the damage as if it were the partition's records.
         if self._damage:
             raise CorruptData(f"{self._folder}: damaged segments cannot be copied")
         segments = tuple(
@@ -387,6 +397,7 @@ class PartitionLog:
 
     def report(self, damage: SegmentDamage) -> None:
         """Remember damage that somebody met."""
+        # Told once, however many readers meet it.
         if damage not in self._damage and damage.to_offset > self._start:
             # What was known of it is mended with it, and could not be before.
             self._damage = [one for one in self._damage if not damage.covers(one)]
@@ -416,8 +427,10 @@ class PartitionLog:
         `stage` says how far the peer's segments are compacted; see `is_comparable`.
         """
         if stage is not None and not self.is_comparable(damage, stage):
+            # Its frames may be whole and yet leave out what belongs here.
             raise CorruptData("the peer's segments are not compacted as far as those here")
         segment = self.segments.at(damage.from_offset)
+        # Only a file that nobody writes to any more may be patched.
         damage = self._sealed(segment, damage)
         if segment.whole_until is None:
             is_mended = patch(self._disk, self._folder, self.reader, segment, damage, frames)
@@ -438,8 +451,8 @@ class PartitionLog:
             return damage
         self._end.seal(segment)
         index = self.reader.index(segment)
-        place = index.place_of_offset(damage.from_offset)
-        found = self.reader.locate(segment, index[place].position)
+        row = index.row_of_offset(damage.from_offset)
+        found = self.reader.locate(segment, index[row].position)
         self._damage = [found if one == damage else one for one in self._damage]
         return found
 

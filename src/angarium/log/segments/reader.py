@@ -86,54 +86,56 @@ class SegmentReader:
             raise self._found(broken_part(segment))
         index = segment.index if segment.index is not None else self.index(segment)
         file = self._file(segment)
-        place = index.place_of_offset(offset)
+        row = index.row_of_offset(offset)
         batches: list[memoryview] = []
         while True:
             step = min(bytes_max, STEP_BYTES)
-            start, crc, end, end_crc, following = index.window(place, step, segment.written)
+            start, crc, end, end_crc, following = index.window(row, step, segment.written)
             chunk = file.pread(end - start, start)
             is_full = None
+            # Checked with every read, before a single byte is served: a disk may return other
+            # bytes than were written. Planted as corrupt-segment-served.
             if extend(crc, chunk) == end_crc and len(chunk) == end - start:
-                is_full = _cut(chunk, index.offset(place), offset, bytes_max, gaps, batches)
+                is_full = _cut(chunk, index.offset(row), offset, bytes_max, gaps, batches)
             if is_full is None:
                 # Damage is told when it is what comes next; what lies before it is served first.
-                return batches or self._salvage(segment, place, chunk, offset, bytes_max, gaps)
+                return batches or self._salvage(segment, row, chunk, offset, bytes_max, gaps)
             bytes_max -= end - start
             # What is left of the last step would rarely hold a whole stretch.
             is_full = is_full or (bytes_max < STEP_BYTES and bool(batches))
             if is_full or following == len(index):
                 return batches
-            place = following
+            row = following
 
     def raw(self, segment: Segment, position: int, length: int) -> bytes:
         """Return bytes of a segment's file as they are, up to what has been written."""
         length = min(length, segment.written.position - position)
         return self._file(segment).pread(length, position) if length > 0 else b""
 
-    def frames(self, segment: Segment, place: int) -> Iterator[Found]:
+    def frames(self, segment: Segment, row: int) -> Iterator[Found]:
         """Walk along the verified frames from a point of the index to what has been written."""
         index = self.index(segment)
-        while place < len(index):
-            start = index[place]
+        while row < len(index):
+            start = index[row]
             if start.position >= segment.written.position:
                 return
-            end = index.end_of_stretch(place, segment.written)
+            end = index.end_of_stretch(row, segment.written)
             chunk = self._file(segment).pread(end.position - start.position, start.position)
             if extend(start.crc, chunk) != end.crc:
-                raise self._found(self._locate(segment, place, chunk)[0])
+                raise self._found(self._locate(segment, row, chunk)[0])
             position = 0
             while position < len(chunk):
                 frame = frame_at(chunk, position)
                 assert frame is not None, "verified bytes are frames"
                 yield Found(start.position + position, frame)
                 position += frame.length
-            place += 1
+            row += 1
 
     def first_at_time(self, segment: Segment, time: Micros) -> Offset | None:
         """Return the base offset of the first written batch appended at `time` or later."""
         if segment.written.position == 0:
             return None
-        for _, frame in self.frames(segment, self.index(segment).place_before_time(time)):
+        for _, frame in self.frames(segment, self.index(segment).row_before_time(time)):
             if not frame.is_gap and frame.append_time >= time:
                 return frame.base_offset
         return None
@@ -142,7 +144,7 @@ class SegmentReader:
         """Return the append time of the first written batch that ends behind `offset`."""
         if segment.whole_until is not None and offset >= segment.whole_until:
             raise self._found(broken_part(segment))
-        for _, frame in self.frames(segment, self.index(segment).place_of_offset(offset)):
+        for _, frame in self.frames(segment, self.index(segment).row_of_offset(offset)):
             if not frame.is_gap and frame.next_offset > offset:
                 return frame.append_time
         return None
@@ -173,13 +175,13 @@ class SegmentReader:
         """Verify up to `length` bytes from `start`; return where that ended, and the verdict.
 
         It ends at a point of the index, whose checksum must come out. Only if there is none
-        within reach the checksum is carried on, unjudged, to a place between points. A wrong
-        verdict comes with the place from which on the bytes are in doubt.
+        within reach the checksum is carried on, unjudged, to a position between points. A wrong
+        verdict comes with the position from which on the bytes are in doubt.
         """
         index, limit = self.index(segment), start.position + length
         end: Point | None = segment.written
         if limit < segment.written.position:
-            end = index[index.place_at_or_before(limit)]
+            end = index[index.row_at_or_before(limit)]
             if end.position <= start.position:
                 end = None
         until = limit if end is None else end.position
@@ -190,11 +192,11 @@ class SegmentReader:
         return self._first_doubt(segment, start, chunk), False
 
     def _first_doubt(self, segment: Segment, start: Point, chunk: bytes) -> Point:
-        """Return the last place before bytes that contradict the index."""
+        """Return the last position before bytes that contradict the index."""
         index = self.index(segment)
         crc, done = start.crc, start.position
-        for place in range(index.place_at_or_before(done) + 1, len(index)):
-            point = index[place]
+        for row in range(index.row_at_or_before(done) + 1, len(index)):
+            point = index[row]
             crc = extend(crc, chunk[done - start.position : point.position - start.position])
             if crc != point.crc:
                 break
@@ -204,10 +206,10 @@ class SegmentReader:
     def locate(self, segment: Segment, position: int) -> SegmentDamage:
         """Return what is damaged in the stretch of the index in which `position` lies."""
         index = self.index(segment)
-        place = index.place_at_or_before(position)
-        start, end = index[place], index.end_of_stretch(place, segment.written)
+        row = index.row_at_or_before(position)
+        start, end = index[row], index.end_of_stretch(row, segment.written)
         chunk = self.raw(segment, start.position, end.position - start.position)
-        return self._locate(segment, place, chunk)[0]
+        return self._locate(segment, row, chunk)[0]
 
     def found_at(self, segment: Segment, position: int) -> DamageFound:
         """Report what is damaged in the stretch of the index in which `position` lies."""
@@ -238,6 +240,8 @@ class SegmentReader:
             length=segment.bytes,
             until=segment.next_offset,
         )
+        # The bytes are not those that were sealed. An index made from them would make the damage
+        # look sound.
         if (whole.next_offset, whole.crc) != (segment.next_offset, segment.crc):
             raise self._broken(segment, whole)
         write_footer(self._disk, self._folder, whole)
@@ -254,44 +258,46 @@ class SegmentReader:
     def _salvage(
         self,
         segment: Segment,
-        place: int,
+        row: int,
         chunk: bytes,
         offset: Offset,
         bytes_max: int,
         gaps: bool,
     ) -> list[memoryview]:
         """Return the batches before the damage in `chunk`; raise if none of them is wanted."""
-        damage, good = self._locate(segment, place, chunk)
+        damage, good = self._locate(segment, row, chunk)
         batches: list[memoryview] = []
         if offset < damage.from_offset:
-            first = self.index(segment).offset(place)
+            first = self.index(segment).offset(row)
             _cut(chunk[:good], first, offset, bytes_max, gaps, batches)
         if not batches:
             raise self._found(damage)
         return batches
 
-    def _locate(self, segment: Segment, place: int, chunk: bytes) -> tuple[SegmentDamage, int]:
+    def _locate(self, segment: Segment, row: int, chunk: bytes) -> tuple[SegmentDamage, int]:
         """Return the first damage in bytes that failed, and how many bytes before it are good.
 
         `chunk` begins at a point of the index. The damage ends at the next point: only there is a
         frame sure to begin.
         """
         index = self.index(segment)
-        origin = index[place].position
+        origin = index[row].position
         while True:
-            start, end = index[place], index.end_of_stretch(place, segment.written)
+            start, end = index[row], index.end_of_stretch(row, segment.written)
             stretch = chunk[start.position - origin : end.position - origin]
-            good, offset = _whole_frames(stretch, index.offset(place))
+            good, offset = _whole_frames(stretch, index.offset(row))
             is_complete = good == end.position - start.position
             if not is_complete or extend(start.crc, stretch) != end.crc or end == segment.written:
                 break
-            place += 1
+            row += 1
         if is_complete:
             # Every frame is whole and yet the bytes are not those written: distrust them all.
-            good, offset = 0, index.offset(place)
+            # A frame can be whole and still be the wrong one, from an earlier life of the sectors
+            # or of another file.
+            good, offset = 0, index.offset(row)
         # A file that ends too early has nothing to offer behind, either.
         is_last = end == segment.written or len(stretch) < end.position - start.position
-        to = segment.next_offset if is_last else index.offset(place + 1)
+        to = segment.next_offset if is_last else index.offset(row + 1)
         damage = SegmentDamage(segment.base_offset, offset, to, "checksum or order is wrong")
         return damage, start.position - origin + good
 

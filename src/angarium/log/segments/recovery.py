@@ -66,6 +66,7 @@ class Recovery:
         """Load every segment from the one that holds the start on; return the log's end."""
         end: Offset | None = None
         for base, following in _with_following(bases):
+            # The next segment begins at or below the start, so nothing in this one is needed.
             if following is not None and following <= self.start_offset:
                 self.below.append(base)
                 continue
@@ -75,12 +76,14 @@ class Recovery:
                 self._lose(end, base)
             segment, tail = self._load(base, following)
             if self.segments:
-                # One without a batch, found by its bytes alone, does not know its place in time.
+                # One without a batch, found by its bytes alone, does not know its time.
                 segment.last_time = max(segment.last_time, self.segments[-1].last_time)
             self.segments.append(segment)
             end = segment.next_offset
             if following is not None and end != following:
                 end = self._break(segment, following)
+            # Behind `durable_until` nothing was promised: it is a torn write, and the write-ahead
+            # log brings it again. Below it the same bytes would be damage.
             elif tail is Tail.BROKEN and end >= self._durable_until:
                 self._cut(segment)
         return self._checked_end(self.start_offset if end is None else end)
@@ -115,6 +118,7 @@ class Recovery:
     def _cut(self, segment: Segment) -> None:
         """Cut the last file behind its last whole frame; it takes appends again."""
         self.cut_from = segment.next_offset
+        # First the footer, durably: with it a shorter file would look damaged at the next opening.
         self._disk.remove(file_name(self._folder, segment.base_offset, FOOTER))
         self._disk.sync_directory(self._folder)
         file = self._disk.open(file_name(self._folder, segment.base_offset, SEGMENT))
@@ -132,6 +136,8 @@ class Recovery:
             sealed = read_footer(self._disk, self._folder, base)
             if (
                 sealed is not None
+                # A footer is written after its segment was synced, so it can be believed without
+                # reading the bytes; reads and the scrub verify those.
                 and sealed.bytes <= file.size()
                 and following in {None, sealed.next_offset}
             ):
@@ -169,5 +175,5 @@ class Recovery:
 
 
 def _with_following(bases: Sequence[Offset]) -> Iterator[tuple[Offset, Offset | None]]:
-    for place, base in enumerate(bases):
-        yield base, bases[place + 1] if place + 1 < len(bases) else None
+    for at, base in enumerate(bases):
+        yield base, bases[at + 1] if at + 1 < len(bases) else None

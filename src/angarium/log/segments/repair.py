@@ -41,17 +41,19 @@ def patch(
     False says that `frames` end before the damage does, and that nothing was changed.
     """
     index = reader.index(segment)
-    first = index.place_of_offset(damage.from_offset)
+    first = index.row_of_offset(damage.from_offset)
     start, stamps = index[first], index.stamps(first)
     if damage.to_offset == segment.next_offset:
         end, stamps_end = segment.written, segment.stamps
     else:
-        last = index.place_of_offset(damage.to_offset)
+        last = index.row_of_offset(damage.to_offset)
         end, stamps_end = index[last], index.stamps(last)
     kept = _kept(reader, segment, start, index.offset(first), damage.from_offset)
     added = _checked(frames, start=damage.from_offset, end=damage.to_offset)
     if not added or added[-1][0].next_offset != damage.to_offset:
         return False
+    # The checksums that were sealed with the segment decide. A peer's frames are written only if
+    # the file becomes, byte for byte, what it was.
     wanted = (*end, stamps_end)
     good = b"".join(data for _, data in (*kept, *added))
     if _summed(start, stamps, (*kept, *added)) != wanted:
@@ -65,6 +67,8 @@ def patch(
         )
     file = _opened(disk, folder, segment)
     try:
+        # In place, between two points of the index: a crash in between leaves damage where damage
+        # was.
         file.pwrite([good], start.position)
         file.datasync()
     finally:
@@ -89,6 +93,7 @@ def extend_broken(
                 segment.note_times(*latest_times(data, 0))
         segment.break_off(until)
         if segment.whole_until == until:
+            # Complete: what lies behind is rest of the damage.
             file.truncate(segment.bytes)
             file.datasync()
             write_footer(disk, folder, segment)

@@ -108,11 +108,13 @@ class Draft:
         self._close_gap()
         self._write()
         segment = self.segment
-        # A segment whose batches are gone keeps its place in time.
+        # A segment whose batches are gone keeps its times.
         segment.first_time = old[0].first_time
         segment.last_time = old[-1].last_time
         segment.allocated = segment.bytes
         segment.written = Point(segment.bytes, segment.crc)
+        # The draft is durable before it is decided for. Afterwards the old files may go at any
+        # moment.
         self._file.datasync()
         self._file.close()
         if segment.delays is not None:
@@ -152,13 +154,14 @@ class Draft:
 def decide(disk: Disk, folder: str, rewrite: Rewrite) -> None:
     """Make it durable that a rewritten segment takes the place of others."""
     body = msgspec.msgpack.encode(rewrite.decision)
+    # The names of the drafts must be durable before the decision that speaks of them.
     disk.sync_directory(folder)
     replace_file(
         disk, f"{folder}/{COMPACT_DECIDED}", crc32c(body).to_bytes(_CRC_BYTES, "little") + body
     )
 
 
-def take_place(disk: Disk, folder: str, decision: Decision) -> None:
+def replace_segments(disk: Disk, folder: str, decision: Decision) -> None:
     """Give a decided segment its name. Nothing waits for the disk here; may be repeated."""
     base = decision.base_offset
     for draft, name in _NAMES:
@@ -173,6 +176,7 @@ def clear_away(disk: Disk, folder: str, decision: Decision) -> None:
         for suffix in (DELAYS, FOOTER, SEGMENT):
             disk.remove(file_name(folder, base, suffix))
     disk.sync_directory(folder)
+    # Last: as long as it is there, an opening carries the decision out again, which does no harm.
     disk.remove(f"{folder}/{COMPACT_DECIDED}")
     disk.sync_directory(folder)
 
@@ -190,9 +194,11 @@ def complete_compaction(disk: Disk, folder: str) -> None:
         file.close()
     body = data[_CRC_BYTES:]
     if crc32c(body).to_bytes(_CRC_BYTES, "little") != data[:_CRC_BYTES]:
+        # Not ignored: some of the old segments may be gone already, and only the decision says
+        # which new one stands for them.
         raise CorruptData(f"{folder}: what a compaction has decided cannot be read")
     decision = _decode(body)
-    take_place(disk, folder, decision)
+    replace_segments(disk, folder, decision)
     clear_away(disk, folder, decision)
     remove_drafts(disk, folder)
 

@@ -60,7 +60,7 @@ def scan(
     assert index is not None
     stamps: dict[Offset, int] = {}
     chunk = b""
-    start = position = block = 0  # the chunk's place in the file; places within the chunk
+    start = position = block = 0  # the chunk's position in the file; positions within the chunk
     while segment.next_offset != until:
         frame = frame_at(chunk, position)
         here = start + position

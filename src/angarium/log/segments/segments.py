@@ -41,10 +41,10 @@ class SegmentList:
 
     def replace(self, old: Sequence[Segment], new: Segment) -> None:
         """Put `new` where neighbouring segments were, the first of which begins where it does."""
-        place = self._segments.index(old[0])
-        assert self._segments[place : place + len(old)] == list(old)
-        self._segments[place : place + len(old)] = [new]
-        self._bases[place : place + len(old)] = [new.base_offset]
+        at = self._segments.index(old[0])
+        assert self._segments[at : at + len(old)] == list(old)
+        self._segments[at : at + len(old)] = [new]
+        self._bases[at : at + len(old)] = [new.base_offset]
 
     def at(self, offset: Offset) -> Segment:
         """Return the segment in which `offset`, which is in the log, lies."""
@@ -56,8 +56,8 @@ class SegmentList:
 
     def named(self, base_offset: Offset) -> Segment | None:
         """Return the segment that begins exactly at `base_offset`."""
-        place = bisect_right(self._bases, base_offset) - 1
-        return self._segments[place] if place >= 0 and self._bases[place] == base_offset else None
+        at = bisect_right(self._bases, base_offset) - 1
+        return self._segments[at] if at >= 0 and self._bases[at] == base_offset else None
 
     def after(self, base_offset: Offset) -> Iterator[Segment]:
         """Yield the segments that begin behind `base_offset`."""

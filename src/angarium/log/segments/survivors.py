@@ -42,6 +42,8 @@ class Survivors:
 
     def note(self, batch: Batch) -> None:
         """Look at the keys of a batch. Batches come in the order of their offsets."""
+        # In the order of offsets, so that the last one of a key stays. Planted as
+        # the-earliest-record-of-a-key-stays.
         self._latest.update(zip(batch.keys(), batch.offsets(0, batch.count), strict=True))
         self._latest.pop(None, None)
 
@@ -49,6 +51,8 @@ class Survivors:
         """Return the positions of the records that stay; None if all do."""
         latest = self._latest
         has_nulls = bool(batch.header.flags & VALUE_NULLS)
+        # By the time in the log. Replicas compact at different times and must come to the same
+        # records.
         is_old = has_nulls and batch.append_time < self.goal.tombstones_before
         keys = batch.keys()
         if not is_old and latest.keys().isdisjoint(keys):

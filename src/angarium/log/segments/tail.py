@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Run(NamedTuple):
-    """Frames in memory that follow one another, with their place in a segment."""
+    """Frames in memory that follow one another, with their position in a segment."""
 
     base_offset: Offset
     next_offset: Offset
@@ -69,8 +69,8 @@ class MemoryTail:
         """
         batches: list[memoryview] = []
         total = 0
-        for place in range(self._place_of(offset), len(self.runs)):
-            for buffer in self.runs[place].buffers:
+        for number in range(self._run_of(offset), len(self.runs)):
+            for buffer in self.runs[number].buffers:
                 base, length, span = walk(buffer)
                 if base + span <= offset or (length == GAP_BYTES and not gaps):
                     continue
@@ -90,20 +90,20 @@ class MemoryTail:
 
     def time_at(self, offset: Offset) -> Micros | None:
         """Return the append time of the first batch that ends behind `offset`."""
-        for place in range(self._place_of(offset), len(self.runs)):
-            for frame in self.runs[place].frames():
+        for number in range(self._run_of(offset), len(self.runs)):
+            for frame in self.runs[number].frames():
                 if not frame.is_gap and frame.next_offset > offset:
                     return frame.append_time
         return None
 
     def stamp_crc(self, base_offset: Offset) -> int | None:
         """Return the stamp's checksum of the frame that begins at `base_offset`, if it is here."""
-        place = bisect_right(self._bases, base_offset) - 1
-        if place < 0:
+        number = bisect_right(self._bases, base_offset) - 1
+        if number < 0:
             return None
-        frames = self.runs[place].frames()
+        frames = self.runs[number].frames()
         return next((one.stamp_crc for one in frames if one.base_offset == base_offset), None)
 
-    def _place_of(self, offset: Offset) -> int:
-        """Return the place of the run that holds `offset`, or of the first one."""
+    def _run_of(self, offset: Offset) -> int:
+        """Return the number of the run that holds `offset`, or of the first one."""
         return max(bisect_right(self._bases, offset) - 1, 0)

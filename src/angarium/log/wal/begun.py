@@ -1,7 +1,7 @@
 """A mark beside the log that says how many logs were begun on this disk; usually one.
 
 Where it lies beside no log, the log was lost; without it, a node whose log was deleted would be
-taken for one that was never anybody. The next log goes on far behind every place of the lost one:
+taken for a new one. The numbers of the next log go on far behind those of the lost one, because
 others remember how far a log was durable, and would take one that ends earlier for an older copy.
 """
 

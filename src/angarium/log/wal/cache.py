@@ -21,6 +21,8 @@ class EntryCache:
         """Note what has become durable."""
         log = synced.log
         # Entries that were taken back since have successors of which this sync knows nothing.
+        # This is what keeps an unsynced entry in memory: Raft may ask for it again before its own
+        # sync.
         if synced.rewinds == log.rewinds:
             log.synced_last = synced.last
             for index, *_ in synced.repairs:
@@ -34,4 +36,6 @@ class EntryCache:
         while self._bytes > self._bytes_max:
             oldest = self._synced.popleft()
             self._bytes -= oldest.cost
+            # Never beyond what is synced: an address in a round that is still being written cannot
+            # be read.
             oldest.log.drop_recent(min(oldest.last, oldest.log.synced_last))

@@ -6,7 +6,7 @@ log is written to again. Payloads are then verified when they are read.
 
     head    magic · checksum of the rest · incarnation · number of files · of groups · checksum
     file    sequence · length · end
-    group   row · base · number of entries · of runs · places · sizes · run starts · run terms
+    group   row · base · number of entries · of runs · addresses · sizes · run starts · run terms
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from angarium.ids import Index, RaftGroupId, ReplicaId, Term
 from angarium.log.disk import replace_file
 from angarium.log.wal.files import FOLDER, WalFile, WalFiles, log_name, log_sequences
 from angarium.log.wal.format import (
-    BARE_GROUP_BYTES,
+    BARE_ROUND_BYTES,
     ROW_BYTES,
     Row,
     RowFlag,
-    parse_group_header,
+    parse_round_header,
     parse_table,
     row_bytes,
     written_end,
@@ -52,6 +52,8 @@ _READ_BYTES: Final = 1024 * 1024
 
 def save_clean(files: WalFiles, logs: Iterable[GroupLog]) -> None:
     """Write down where everything lies."""
+    # The arrays are written as they lie in memory. Without this file the next opening reads the
+    # log.
     if sys.byteorder != "little" or files.current is None:
         return
     parts: list[Buffer] = []
@@ -59,8 +61,8 @@ def save_clean(files: WalFiles, logs: Iterable[GroupLog]) -> None:
     for log in logs:
         count += 1
         parts.append(row_bytes(log.row()))
-        parts.append(_GROUP.pack(log.base, len(log.places), len(log.run_starts)))
-        parts += (log.places.tobytes(), log.sizes.tobytes(), bytes(-len(log.sizes) % 2 * 4))
+        parts.append(_GROUP.pack(log.base, len(log.addresses), len(log.run_starts)))
+        parts += (log.addresses.tobytes(), log.sizes.tobytes(), bytes(-len(log.sizes) % 2 * 4))
         terms = [_NO_TERM if term is None else term for term in log.run_terms]
         parts += (array("Q", log.run_starts).tobytes(), array("Q", terms).tobytes())
     listed = [_FILE.pack(one.sequence, one.length, one.end) for one in files.files.values()]
@@ -91,7 +93,7 @@ def load_clean(files: WalFiles) -> tuple[dict[RaftGroupId, GroupLog], Recovered]
         or crc32c(body) != crc
     ):
         return None
-    described = [_FILE.unpack_from(body, place * _FILE.size) for place in range(file_count)]
+    described = [_FILE.unpack_from(body, row * _FILE.size) for row in range(file_count)]
     if not _adopt(files, described):
         return None
     logs = _load_logs(files, body, file_count * _FILE.size, group_count)
@@ -109,6 +111,8 @@ def forget_clean(files: WalFiles) -> None:
 
 def _adopt(files: WalFiles, described: list[tuple[int, ...]]) -> bool:
     """Open the files that were described, if they are just those that are there."""
+    # Any difference makes the index worthless: it is a shortcut, and the log itself is what
+    # counts.
     if [sequence for sequence, *_ in described] != log_sequences(files.disk):
         return False
     opened = []
@@ -123,6 +127,8 @@ def _adopt(files: WalFiles, described: list[tuple[int, ...]]) -> bool:
                 incarnation=files.incarnation,
             )
         )
+    # Also where the log ends: an index that was put back beside a newer log would hide what was
+    # appended since.
     if any(one.file.size() != one.length for one in opened) or not _ends_here(opened[-1]):
         for one in opened:
             one.file.close()
@@ -135,9 +141,9 @@ def _adopt(files: WalFiles, described: list[tuple[int, ...]]) -> bool:
 
 def _ends_here(last: WalFile) -> bool:
     """Tell whether the log ends in the bare mark of its close, and only zeros follow."""
-    mark = last.end - BARE_GROUP_BYTES
-    header = last.file.pread(BARE_GROUP_BYTES, mark)
-    if parse_group_header(header, 0, seed=last.seed, origin=mark) is None:
+    mark = last.end - BARE_ROUND_BYTES
+    header = last.file.pread(BARE_ROUND_BYTES, mark)
+    if parse_round_header(header, 0, seed=last.seed, origin=mark) is None:
         return False
     return all(
         written_end(last.file.pread(_READ_BYTES, position)) == 0
@@ -169,7 +175,7 @@ def _load_arrays(log: GroupLog, body: bytes, position: int) -> int:
         position += size + 7 & ~7
         return target
 
-    log.places = taken(array("Q"), entries)
+    log.addresses = taken(array("Q"), entries)
     log.sizes = taken(array("I"), entries)
     log.run_starts = taken(array("Q"), runs).tolist()
     terms = taken(array("Q"), runs).tolist()
@@ -183,6 +189,6 @@ def _load_row(log: GroupLog, row: Row) -> None:
     log.last = row.last_index
     log.hard_state_suspect = bool(row.flags & RowFlag.HARD_STATE_SUSPECT)
     log.tail_unknown = bool(row.flags & RowFlag.TAIL_UNKNOWN)
-    # A hole, or a repaired entry that lies after its successors: places do not only grow.
-    places = log.places
-    log.is_patchy = HOLE in places or list(places) != sorted(places)
+    # A hole, or a repaired entry that lies after its successors: addresses do not only grow.
+    addresses = log.addresses
+    log.is_patchy = HOLE in addresses or list(addresses) != sorted(addresses)

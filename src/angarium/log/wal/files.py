@@ -4,7 +4,7 @@ Two files are prepared in advance, so that a full disk shows before an append is
 *spare* becomes the next file of the log; the *reserve*, smaller, stands in for it when no spare
 could be made, and is open only to what must get through on a full disk.
 
-A prepared file gets its place in the sequence by a rename that is synced before its first byte is
+A prepared file gets its number in the sequence by a rename that is synced before its first byte is
 written. So whatever bears the name of a log file had its full length, and read as zeros, before.
 """
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from angarium.errors import DiskFull
 from angarium.log.wal.config import SMOOTH_BYTES_MAX
 from angarium.log.wal.format import (
-    BARE_GROUP_BYTES,
+    BARE_ROUND_BYTES,
     FILE_HEADER_BYTES,
     PAGE_BYTES,
     FileHeader,
@@ -40,7 +40,7 @@ EXHAUSTED_SHARE: Final = 4
 """The log of a full disk counts as exhausted when less than one part in so many of the reserve is
 left: enough for whatever is under way."""
 
-SMOOTHED_GROUP_BYTES_MAX: Final = 128 << 10
+SMOOTHED_ROUND_BYTES_MAX: Final = 128 << 10
 """A sync round longer than this brings no zeros: it would only be written twice."""
 
 _ZEROS: Final = bytes(SMOOTH_BYTES_MAX)
@@ -74,7 +74,7 @@ class WalFile:
         is worth its own note.
         """
         past = start + size
-        if past <= self.smooth_until or size > SMOOTHED_GROUP_BYTES_MAX:
+        if past <= self.smooth_until or size > SMOOTHED_ROUND_BYTES_MAX:
             return []
         ahead = min(ahead_max, self.length - past)
         self.smooth_until = past + ahead
@@ -87,7 +87,7 @@ class WalFile:
     @property
     def room(self) -> int:
         """How long the next sync round may be, if a bare mark is to follow it."""
-        return self.length - self.end - BARE_GROUP_BYTES
+        return self.length - self.end - BARE_ROUND_BYTES
 
 
 class _Prepared:
@@ -166,6 +166,8 @@ class WalFiles:
         """
         if self._spare is None:
             self.prepare()
+            # The next file must be there before the current one is full: a log that finds out at a
+            # file's end that the disk is full has nowhere to put the vote it has to remember.
             if self._spare is None and not is_vital:
                 raise DiskFull("no room for the next file of the write-ahead log")
         if self.current is not None and self.current.has_room(size):
@@ -173,7 +175,9 @@ class WalFiles:
         waiting = self._spare or self._reserve
         if waiting is None:
             raise DiskFull("the reserve of the write-ahead log is used up")
-        needed = in_new_file + BARE_GROUP_BYTES
+        needed = in_new_file + BARE_ROUND_BYTES
+        # A single round may be longer than a file. It gets a longer one; nothing is ever split
+        # over two.
         if needed > waiting.length:
             length = -(-needed // PAGE_BYTES) * PAGE_BYTES
             waiting.file.preallocate(length)
@@ -203,6 +207,8 @@ class WalFiles:
     def install(self, begun: WalFile) -> None:
         """Give a begun file its name for good. Blocks; touches nothing that the owner uses."""
         assert begun.prepared_name is not None
+        # The preallocated length must be durable before the name is: a `*.log` file that is
+        # shorter than its header says counts as cut by somebody.
         begun.file.datasync()
         self.disk.rename(begun.prepared_name, log_name(begun.sequence))
         self.disk.sync_directory(FOLDER)
@@ -211,6 +217,8 @@ class WalFiles:
         """Delete the oldest file, durably: a gap in the sequence would look like a loss."""
         sequence = next(iter(self.files))
         self.files.pop(sequence).file.close()
+        # Oldest first and one at a time, each durable before the next: a crash in between leaves a
+        # sequence without gaps.
         self.disk.remove(log_name(sequence))
         self.disk.sync_directory(FOLDER)
 
@@ -240,6 +248,7 @@ class WalFiles:
         return self._preallocated(path, self.disk.open(path), length)
 
     def _prepared(self, suffix: str, length: int) -> _Prepared | None:
+        # A preallocation that fails half way fills the disk for a moment, for everybody on it.
         if self.disk.free_bytes() < length:
             return None
         while self.disk.exists(path := f"{FOLDER}/{self._prepared_count:08d}{suffix}"):

@@ -1,7 +1,7 @@
 """The bytes of the write-ahead log, all little-endian, every part aligned to 8 bytes.
 
     file    file header (64) · sync round · sync round · … · zeros up to the preallocated length
-    group   group header (40) · directory frame · frames · end mark (8)
+    round   round header (40) · directory frame · frames · end mark (8)
     frame   frame header (40) · payload · padding
 
 A sync round is what one write and one datasync cover. Its directory repeats, per Raft group, how
@@ -10,7 +10,7 @@ unreadable is still known by name. The first sync round of a file ends in a tabl
 stand after it, twice, because older files may be gone.
 
 Nothing that was written reads as 512 zeros by itself: headers begin and end in bytes that are not
-zero, so does every group. Only a payload can hold such a stretch, and the group header counts how
+zero, so does every round. Only a payload can hold such a stretch, and the round header counts how
 many whole sectors of it do. More zero sectors than that mean sectors that never reached the disk.
 """
 
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 VERSION: Final = 1
 
 FILE_MAGIC: Final = b"ANGARWAL"
-GROUP_MAGIC: Final = b"ANGGROUP"
+ROUND_MAGIC: Final = b"ANGGROUP"
 END_MARK: Final = b"ANGEND::"
 
 FILE_HEADER_BYTES: Final = 64
-GROUP_HEADER_BYTES: Final = 40
+ROUND_HEADER_BYTES: Final = 40
 FRAME_HEADER_BYTES: Final = 40
 END_BYTES: Final = len(END_MARK)
-BARE_GROUP_BYTES: Final = GROUP_HEADER_BYTES + END_BYTES
-"""A group without frames: it carries nothing but its mark."""
+BARE_ROUND_BYTES: Final = ROUND_HEADER_BYTES + END_BYTES
+"""A sync round without frames: it carries nothing but its mark."""
 
 PAGE_BYTES: Final = 4096
 """What the system writes at once. File lengths are multiples of this, so that most cuts show in
@@ -59,7 +59,7 @@ class FrameKind(IntEnum):
     ENTRY = 1
     """An entry: it takes the place of whatever had its index, and of everything after that."""
     HARD_STATE = 2
-    """Term, vote (the payload) and commit index (in the place of the index)."""
+    """Term, vote (the payload) and commit index (in the index field)."""
     COMPACTION = 3
     """A durable snapshot stands for every entry up to this index, of this term."""
     ADDED = 4
@@ -72,12 +72,12 @@ class FrameFlag(IntFlag):
     """Properties of a frame."""
 
     REPAIR = 1
-    """An entry that fills a damaged place and leaves what follows it alone."""
+    """An entry that fills a hole left by damage and leaves what follows it alone."""
     DISCARD = 2
     """A compaction that contradicted the log, so that all entries were dropped."""
 
 
-class GroupFlag(IntFlag):
+class RoundFlag(IntFlag):
     """Properties of a sync round."""
 
     FIRST = 1
@@ -105,7 +105,7 @@ class FileHeader(NamedTuple):
     """Where the synced part of the file before ends; what lies beyond was cut by a recovery."""
 
 
-class GroupHeader(NamedTuple):
+class RoundHeader(NamedTuple):
     """The first bytes of a sync round."""
 
     flags: int
@@ -150,8 +150,8 @@ class Contents(NamedTuple):
 
 
 _FILE: Final = Struct("<8sIIQQQQ12s")
-_GROUP: Final = Struct("<8sIQQII")
-_PLACED_GROUP: Final = Struct("<8sIQQIIQ")
+_ROUND: Final = Struct("<8sIQQII")
+_ROUND_AND_POSITION: Final = Struct("<8sIQQIIQ")
 """With the position, which is not written but checked."""
 FRAME_BODY: Final = Struct("<IHBBQQQI")
 FRAME: Final = Struct("<IHBBQQQII")
@@ -179,7 +179,7 @@ def frame_seed(incarnation: int) -> int:
 
 
 def file_seed(incarnation: int, sequence: int) -> int:
-    """Return where the checksums of one file's group headers start."""
+    """Return where the checksums of one file's round headers start."""
     return crc32c_of_bytes(_SEED.pack(incarnation, sequence + 1))
 
 
@@ -248,7 +248,7 @@ def file_header(header: FileHeader) -> bytes:
     return body + CRC.pack(crc32c_of_bytes(body))
 
 
-def group_header(
+def round_header(
     *,
     flags: int,
     length: int,
@@ -259,8 +259,11 @@ def group_header(
     position: int,
 ) -> bytes:
     """Return a sync round's first 40 bytes, good only at this `position` of this file."""
-    placed = _PLACED_GROUP.pack(GROUP_MAGIC, flags, length, mark, frames, zero_sectors, position)
-    return placed[:-8] + CRC.pack(extend(seed, placed))
+    # The checksum covers the position, which is not stored: a round that turns up at another
+    # position, as an old copy or within somebody's payload, does not pass there.
+    fields = ROUND_MAGIC, flags, length, mark, frames, zero_sectors, position
+    covered = _ROUND_AND_POSITION.pack(*fields)
+    return covered[:-8] + CRC.pack(extend(seed, covered))
 
 
 def row_bytes(row: Row) -> bytes:
@@ -325,20 +328,20 @@ def parse_file_header(content: bytes) -> FileHeader | None:
     return FileHeader(sequence, incarnation, length, previous_end)
 
 
-def parse_group_header(
+def parse_round_header(
     content: bytes, position: int, *, seed: int, origin: int = 0
-) -> GroupHeader | None:
-    """Return the group header at `position`, or None if there is none that can be trusted.
+) -> RoundHeader | None:
+    """Return the round header at `position`, or None if there is none that can be trusted.
 
     `content` begins at position `origin` of its file.
     """
-    body = content[position : position + GROUP_HEADER_BYTES - 4]
-    if len(content) < position + GROUP_HEADER_BYTES or not body.startswith(GROUP_MAGIC):
+    body = content[position : position + ROUND_HEADER_BYTES - 4]
+    if len(content) < position + ROUND_HEADER_BYTES or not body.startswith(ROUND_MAGIC):
         return None
     (crc,) = CRC.unpack_from(content, position + len(body))
     if extend(seed, body + VOTE.pack(origin + position)) != crc:
         return None
-    return GroupHeader(*_GROUP.unpack(body)[1:])
+    return RoundHeader(*_ROUND.unpack(body)[1:])
 
 
 def written_end(content: bytes) -> int:
@@ -350,13 +353,13 @@ def written_end(content: bytes) -> int:
     return start + len(content[start:end].rstrip(b"\0"))
 
 
-def next_group(content: bytes, position: int, *, end: int, seed: int) -> int | None:
-    """Return where the first group header from `position` to `end` lies."""
-    found = content.find(GROUP_MAGIC, position, end)
+def next_round(content: bytes, position: int, *, end: int, seed: int) -> int | None:
+    """Return where the first round header from `position` to `end` lies."""
+    found = content.find(ROUND_MAGIC, position, end)
     while found >= 0:
-        if found % 8 == 0 and parse_group_header(content, found, seed=seed) is not None:
+        if found % 8 == 0 and parse_round_header(content, found, seed=seed) is not None:
             return found
-        found = content.find(GROUP_MAGIC, found + 1, end)
+        found = content.find(ROUND_MAGIC, found + 1, end)
     return None
 
 

@@ -100,6 +100,7 @@ class GroupLog(EntryIndex):
             raise Compacted(f"group {self.group}: {lo} lies below {self.snapshot_index + 1}")
         if hi > self.last + 1:
             raise Unavailable(f"group {self.group}: {hi - 1} lies above {self.last}")
+        # The way of nearly every read: followers that keep up ask for the newest entries.
         if lo >= self.recent_first:
             first = self.recent_first
             return within_bytes(self.recent[lo - first : hi - first], bytes_max)
@@ -137,7 +138,7 @@ class GroupLog(EntryIndex):
         start, expected, length = lo, -1, 0
         for index in range(lo, hi):
             offset = index - self.base
-            where, size = (self.places[offset], self.sizes[offset]) if offset >= 0 else (HOLE, 0)
+            where, size = (self.addresses[offset], self.sizes[offset]) if offset >= 0 else (HOLE, 0)
             if index > start and (where != expected or length > READ_BYTES_MAX):
                 stretches.append((start, index))
                 start, length = index, 0
@@ -150,7 +151,7 @@ class GroupLog(EntryIndex):
         """Read frames that lie next to each other, and verify them."""
         if start in self.repaired:
             return [self.repaired[start]]
-        where = self.place_of(start)
+        where = self.address_of(start)
         lengths = [
             FRAME_HEADER_BYTES + padded(self.sizes[index - self.base])
             for index in range(start, stop)
@@ -161,6 +162,8 @@ class GroupLog(EntryIndex):
             try:
                 entries.append(self._entry(frames, position, index))
             except CorruptData:
+                # Found while serving. From here on the entry is a hole, for reads, for the owner
+                # (`damaged`) and for the next table alike.
                 self.spoil(index)
                 if entries:
                     return entries
@@ -178,6 +181,7 @@ class GroupLog(EntryIndex):
             payload = frames[data : data + size]
             if (
                 extend(self._source.frame_seed, body) == header_crc
+                # A whole frame of some other entry would pass its own checksums.
                 and (frame_kind, group, found) == (FrameKind.ENTRY, self.group, index)
                 and len(payload) == size
                 and crc32c_of_bytes(payload) == payload_crc
@@ -190,9 +194,10 @@ class GroupLog(EntryIndex):
     def take_back(self, index: int) -> None:
         """Make room for another entry at `index`, dropping it and what follows."""
         self.rewinds += 1
+        # The entries that come now are not synced, even if those they replace were.
         self.synced_last = min(self.synced_last, index - 1)
         if self.touch is not None:
-            self.touch.take_back(index - self.placed_last - 1)
+            self.touch.take_back(index - self.addressed_last - 1)
         if index <= self.recent_first:
             self.recent.clear()
             self.recent_first = index
@@ -204,10 +209,11 @@ class GroupLog(EntryIndex):
         """Let a snapshot stand for the entries up to `index`."""
         if index <= self.snapshot_index:
             return
+        # Not one entry stays, also of those that wait in the buffer for an address.
         if discard:
             self.take_back(self.snapshot_index + 1)
         if self.touch is not None:
-            self.touch.compact(index - self.placed_last)
+            self.touch.compact(index - self.addressed_last)
         super().compact(index, term, discard=discard)
         self.drop_recent(index)
         for repaired in [one for one in self.repaired if one <= index]:

@@ -29,33 +29,33 @@ _HARD_STATE_SUSPECT: Final = int(RowFlag.HARD_STATE_SUSPECT)
 _TAIL_UNKNOWN: Final = int(RowFlag.TAIL_UNKNOWN)
 
 
-def place(sequence: int, position: int) -> int:
-    """Return a file and a position in it as one number; later places are higher."""
+def address(sequence: int, position: int) -> int:
+    """Return a file and a position in it as one number; a later one is higher."""
     assert position < 1 << _OFFSET_BITS, "a file of the write-ahead log stays below 4 GiB"
     return sequence << _OFFSET_BITS | position
 
 
 def sequence_of(where: int) -> int:
-    """Return the file of a place."""
+    """Return the number of the file that an address lies in."""
     return where >> _OFFSET_BITS
 
 
 def position_of(where: int) -> int:
-    """Return the position of a place within its file."""
+    """Return the byte position of an address within its file."""
     return where & (1 << _OFFSET_BITS) - 1
 
 
 class EntryIndex:
-    """The log of one group as a table. It knows places and terms, not the entries' data."""
+    """The log of one group as a table. It knows addresses and terms, not the entries' data."""
 
     __slots__ = (
+        "addresses",
         "base",
         "group",
         "hard_state",
         "hard_state_suspect",
         "is_patchy",
         "last",
-        "places",
         "run_starts",
         "run_terms",
         "sizes",
@@ -74,15 +74,16 @@ class EntryIndex:
         self.hard_state_suspect = False
         self.tail_unknown = False
         self.is_patchy = False
-        """Some place is a hole, or was one: places need not grow with the index any more."""
+        """Some address is a hole, or was one: addresses need not grow with the index any more."""
         self.snapshot_index = 0
         self.snapshot_term: int | None = 0
         self.base = 1
-        """The index of `places[0]`. What lies between the snapshot and it are holes."""
+        """The index of `addresses[0]`. What lies between the snapshot and it are holes."""
         self.last = 0
-        """The last index; entries above the end of `places` wait to be written."""
-        self.places = array("Q")
+        """The last index; entries above the end of `addresses` wait to be written."""
+        self.addresses = array("Q")
         self.sizes = array("I")
+        # Terms by runs and not by entry: a log of millions of entries has a handful of terms.
         self.run_starts: list[int] = []
         self.run_terms: list[int | None] = []
         """From `run_starts[k]` on entries have term `run_terms[k]`; None: nobody knows it."""
@@ -90,12 +91,13 @@ class EntryIndex:
     # --- questions --------------------------------------------------------------------------
 
     @property
-    def placed_last(self) -> int:
-        """The highest index that has, or is a hole without, a place."""
-        return self.base + len(self.places) - 1
+    def addressed_last(self) -> int:
+        """The highest index that has an address or is a hole."""
+        return self.base + len(self.addresses) - 1
 
     def term_at(self, index: int) -> int | None:
         """Return the term at `index`, None where it is lost."""
+        # The snapshot's own term is kept: the next append is matched against it (Raft §5.3).
         if index <= self.snapshot_index:
             if index == self.snapshot_index:
                 return self.snapshot_term
@@ -103,6 +105,7 @@ class EntryIndex:
         if index > self.last:
             raise Unavailable(f"group {self.group}: index {index} lies above {self.last}")
         run = len(self.run_starts) - 1
+        # Nearly always the newest run is meant, and no search is needed.
         if run < 0 or index < self.run_starts[run]:
             run = bisect_right(self.run_starts, index) - 1
         return self.run_terms[run] if run >= 0 else None
@@ -114,21 +117,25 @@ class EntryIndex:
             raise CorruptData(f"the term of entry {index} is lost")
         return Term(term)
 
-    def place_of(self, index: int) -> int:
+    def address_of(self, index: int) -> int:
         """Return where the entry at `index` lies; `CorruptData` for a hole."""
-        where = self.places[index - self.base] if index >= self.base else HOLE
+        # A hole is an entry that existed and cannot be read. It is an error and never a shorter
+        # log.
+        where = self.addresses[index - self.base] if index >= self.base else HOLE
         if where == HOLE:
             raise CorruptData(f"group {self.group}: entry {index} is damaged")
         return where
 
     def oldest_sequence(self) -> int | None:
         """Return the oldest file in which a live entry lies."""
-        places = self.places
-        if not places:
+        addresses = self.addresses
+        if not addresses:
             return None
+        # Addresses grow with the index, as entries are written in order; a repaired one lies
+        # behind its successors.
         if not self.is_patchy:
-            return sequence_of(places[0])
-        return min((sequence_of(where) for where in places if where != HOLE), default=None)
+            return sequence_of(addresses[0])
+        return min((sequence_of(where) for where in addresses if where != HOLE), default=None)
 
     def damage(self) -> Damage | None:
         """Return what is lost, None if nothing is."""
@@ -151,7 +158,7 @@ class EntryIndex:
         first = last = None
         if self.base > self.snapshot_index + 1:
             first, last = self.snapshot_index + 1, self.base - 1
-        for offset, where in enumerate(self.places):
+        for offset, where in enumerate(self.addresses):
             if where == HOLE:
                 last = self.base + offset
                 first = last if first is None else first
@@ -192,9 +199,10 @@ class EntryIndex:
         if not self.run_terms or self.run_terms[-1] != term:
             self.run_starts.append(index)
             self.run_terms.append(term)
-        self.places.append(where)
+        self.addresses.append(where)
         self.sizes.append(size)
         self.last = index
+        # An entry at a known index behind the lost ones: how far the log goes is certain again.
         self.tail_unknown = False
 
     def rewind(self, index: int) -> None:
@@ -207,10 +215,11 @@ class EntryIndex:
 
     def cut(self, last: int) -> None:
         """Drop every entry above `last`."""
+        # Everything that has an address goes, and some of the holes below it.
         if last < self.base - 1:
             self.base = last + 1
         keep = last - self.base + 1
-        del self.places[keep:], self.sizes[keep:]
+        del self.addresses[keep:], self.sizes[keep:]
         while self.run_starts and self.run_starts[-1] > last:
             self.run_starts.pop()
             self.run_terms.pop()
@@ -221,10 +230,10 @@ class EntryIndex:
         if last <= self.last:
             return
         self.note_term(self.last + 1, None)
-        if not self.places:
+        if not self.addresses:
             self.base = last + 1
         else:
-            self.places.extend([HOLE] * (last - self.last))
+            self.addresses.extend([HOLE] * (last - self.last))
             self.sizes.extend([0] * (last - self.last))
             self.is_patchy = True
         self.last = last
@@ -233,8 +242,10 @@ class EntryIndex:
         """Let a snapshot stand for entries up to `index`; all go if they contradict it."""
         if index <= self.snapshot_index:
             return
+        # Nothing is left behind the snapshot, and with it every hole is gone: damage below a
+        # durable snapshot costs nothing.
         if discard or index >= self.last:
-            self.places, self.sizes = array("Q"), array("I")
+            self.addresses, self.sizes = array("Q"), array("I")
             self.run_starts, self.run_terms = [], []
             self.last = index
             self.base = index + 1
@@ -246,17 +257,17 @@ class EntryIndex:
 
     def _drop_front(self, index: int) -> None:
         count = max(0, index + 1 - self.base)
-        del self.places[:count], self.sizes[:count]
+        del self.addresses[:count], self.sizes[:count]
         self.base = max(self.base, index + 1)
         run = bisect_right(self.run_starts, index + 1) - 1
         if run > 0:
             del self.run_starts[:run], self.run_terms[:run]
-        if not self.places:
+        if not self.addresses:
             self.is_patchy = False
 
     def spoil(self, index: int) -> None:
         """Turn one entry, the term of which is still known, into a hole."""
-        self.places[index - self.base] = HOLE
+        self.addresses[index - self.base] = HOLE
         self.is_patchy = True
 
     def suspect(self) -> None:
@@ -279,10 +290,10 @@ class EntryIndex:
         """Put a repaired entry where a hole was; what follows stays."""
         if index < self.base:
             missing = self.base - index
-            self.places = array("Q", [HOLE]) * missing + self.places
+            self.addresses = array("Q", [HOLE]) * missing + self.addresses
             self.sizes = array("I", [0]) * missing + self.sizes
             self.base = index
-        self.places[index - self.base] = where
+        self.addresses[index - self.base] = where
         self.sizes[index - self.base] = size
         self.is_patchy = True
         self.set_term(index, term)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.errors import StorageError, SyncFailed
 from angarium.log.wal.format import (
-    BARE_GROUP_BYTES,
+    BARE_ROUND_BYTES,
     END_MARK,
     FILE_HEADER_BYTES,
-    GroupFlag,
-    group_header,
+    RoundFlag,
+    round_header,
 )
-from angarium.log.wal.index import place
+from angarium.log.wal.index import address
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,7 +72,7 @@ class Pipeline:
         self.durable_sequence = files.last_sequence
         """The file of the newest published sync round."""
         current = files.current
-        self.opened_end = place(
+        self.opened_end = address(
             files.last_sequence, files.last_end if current is None else current.end
         )
         """Where the log ended when it was opened: file and position, as one number."""
@@ -87,28 +87,37 @@ class Pipeline:
             raise type(self.failure)(*self.failure.args) from self.failure.__cause__
 
     def _die(self, error: BaseException) -> None:
+        # For good. After a failed fsync the kernel may have dropped the dirty pages and report
+        # success to the next one, so trying again would acknowledge what is not there. Planted as
+        # fsync-error-ignored.
         self.failure = SyncFailed(f"the write-ahead log is dead, restart the node: {error!s}")
         self.failure.__cause__ = error
 
     def seal(self, buffer: FrameBuffer, table: Callable[[], bytes]) -> SyncRound:
-        """Give what is buffered its place in a file."""
+        """Give what is buffered its position in a file."""
         file = self._files.current
         header = b""
-        if file is not None and file.has_room(buffer.group_bytes(0, 0)):
+        if file is not None and file.has_room(buffer.round_bytes(0, 0)):
             position = write_position = file.end
+            # Rounds are written in order, so everything before this position is synced before this
+            # round is written. A bare mark is the exception: it is not synced by itself and may be
+            # torn, without anybody having been promised anything.
             mark = position if self._bare_mark is None else self._bare_mark
             flags, rows = 0, b""
         else:
+            # In a new file the mark speaks of the file before. `RoundFlag.FIRST` says so.
             mark = self._synced_end()
             file, header = self._files.begin_file(mark)
             position, write_position = FILE_HEADER_BYTES, 0
-            flags, rows = GroupFlag.FIRST, table()
+            # The table is made now and not when the file was prepared: it must include what this
+            # very round brings.
+            flags, rows = RoundFlag.FIRST, table()
         buffers, file.end = buffer.sealed(
             file=file, position=position, mark=mark, flags=flags, table=rows
         )
         if header:
             buffers.insert(0, header)
-        group = SyncRound(
+        sync_round = SyncRound(
             file=file,
             position=write_position,
             buffers=buffers,
@@ -116,9 +125,11 @@ class Pipeline:
             previous=self._last_sealed,
         )
         self._bare_mark = None
-        self._last_sealed = group
-        self._in_flight.append(group)
-        return group
+        # Kept so that `write` can insist on the order. The writing thread clears `previous`, so
+        # that rounds do not keep each other alive.
+        self._last_sealed = sync_round
+        self._in_flight.append(sync_round)
+        return sync_round
 
     def _synced_end(self) -> int:
         """Return where the newest file ends, for the header of the next one."""
@@ -126,42 +137,55 @@ class Pipeline:
             return self._bare_mark
         return self._files.last_end if self._files.current is None else self._files.current.end
 
-    def write(self, group: SyncRound) -> None:
-        """Put `group` on disk and sync it; the only part that may run in another thread."""
+    def write(self, sync_round: SyncRound) -> None:
+        """Put `sync_round` on disk and sync it; the only part that may run in another thread."""
         self.check_alive()
-        assert group.previous is None or group.previous.is_written, "groups are written in order"
+        # Its mark says that everything before it is synced. Written out of order it would be a lie,
+        # and recovery would take a torn round for a damaged one.
+        previous = sync_round.previous
+        assert previous is None or previous.is_written, "sync rounds are written in order"
         try:
-            if group.position == 0:  # it begins a file, which has to get its name first
-                self._files.install(group.file)
-            zeros = self._files.smoothing(group.file, group.position, group.size)
-            group.file.file.pwrite([*group.buffers, *zeros], group.position)
-            group.file.file.datasync()
+            if sync_round.position == 0:  # it begins a file, which has to get its name first
+                # The name must be durable before the data: a synced round in a file that has lost
+                # its name would be gone with it.
+                self._files.install(sync_round.file)
+            # Zeros ahead of the end cannot be mistaken for data: recovery reads zeros as "never
+            # written" (decision 7).
+            zeros = self._files.smoothing(sync_round.file, sync_round.position, sync_round.size)
+            sync_round.file.file.pwrite([*sync_round.buffers, *zeros], sync_round.position)
+            # The promise of the whole system rests on this line: no acknowledgement, vote or
+            # answer leaves before it has returned. Planted as ack-before-fsync.
+            sync_round.file.file.datasync()
+        # Whatever it was, cancelled threads included: how much of the round is on disk is unknown.
         except BaseException as error:
             self._die(error)
             if isinstance(error, StorageError):
                 self.check_alive()
             raise
-        group.previous = None
-        group.is_written = True
+        sync_round.previous = None
+        sync_round.is_written = True
 
-    def publish(self, group: SyncRound) -> None:
-        """Take note that `group` is durable."""
-        assert group.is_written, "publish comes after write"
-        assert group is self._in_flight[0], "sync rounds are published in order"
+    def publish(self, sync_round: SyncRound) -> None:
+        """Take note that `sync_round` is durable."""
+        assert sync_round.is_written, "publish comes after write"
+        assert sync_round is self._in_flight[0], "sync rounds are published in order"
         self._in_flight.popleft()
-        self.durable_sequence = group.file.sequence
-        self.durable_end = place(group.file.sequence, group.position + group.size)
+        self.durable_sequence = sync_round.file.sequence
+        # Told to peers, who remember it. A log that opens with an earlier end later on was put
+        # back by somebody (decision 14).
+        self.durable_end = address(sync_round.file.sequence, sync_round.position + sync_round.size)
         self._has_unmarked = True
 
     def mark(self) -> bool:
         """Write a bare mark, unsynced; False if nothing waits for one or something is under way."""
         current = self._files.current
+        # Nothing may be in flight: the mark says that everything before it is synced.
         if not self._has_unmarked or self._in_flight or current is None or not current.has_room(0):
             return False
         position = current.end
-        header = group_header(
+        header = round_header(
             flags=0,
-            length=BARE_GROUP_BYTES,
+            length=BARE_ROUND_BYTES,
             mark=position,
             frames=0,
             zero_sectors=0,
@@ -173,7 +197,7 @@ class Pipeline:
         except StorageError as error:
             self._die(error)
             self.check_alive()
-        current.end += BARE_GROUP_BYTES
+        current.end += BARE_ROUND_BYTES
         self._bare_mark = position
         self._has_unmarked = False
         return True
@@ -181,6 +205,7 @@ class Pipeline:
     def close(self) -> None:
         """Leave a durable mark behind, and take no more."""
         assert not self._in_flight, "a sync round is still being written"
+        # A clean close leaves no unmarked round, so nothing in the log can pass for a torn write.
         self.mark()
         if self._files.current is not None:
             self._files.current.file.datasync()

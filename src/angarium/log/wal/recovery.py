@@ -17,10 +17,10 @@ from angarium.log.wal.format import (
     FILE_HEADER_BYTES,
     PAGE_BYTES,
     FileHeader,
-    GroupFlag,
+    RoundFlag,
     file_seed,
     parse_file_header,
-    parse_group_header,
+    parse_round_header,
 )
 from angarium.log.wal.group_log import GroupLog
 from angarium.log.wal.replay import Replay
@@ -37,7 +37,7 @@ _PEEK_BYTES: Final = SECTOR_BYTES
 
 @dataclass(slots=True)
 class _Found:
-    """A file of the sequence, before its groups are read."""
+    """A file of the sequence, before its rounds are read."""
 
     sequence: int
     file: File
@@ -60,9 +60,11 @@ def recover(files: WalFiles) -> tuple[dict[RaftGroupId, GroupLog], Recovered]:
     found = _find(files)
     replay = Replay(lambda group: GroupLog(group, files))
     scan: FileScan | None = None
-    for place, one in enumerate(found):
-        following = found[place + 1] if place + 1 < len(found) else None
-        if place and one.sequence != found[place - 1].sequence + 1:
+    for at, one in enumerate(found):
+        following = found[at + 1] if at + 1 < len(found) else None
+        # A file in the middle is gone. Whatever it held, entries, votes, whole groups, may be
+        # missing.
+        if at and one.sequence != found[at - 1].sequence + 1:
             replay.suspect_all()
         scan = _replay_file(files, replay, one, following)
     if found:
@@ -120,7 +122,7 @@ def _is_begun(files: WalFiles, last: _Found) -> bool:
     if last.is_cut or last.is_misplaced:
         return True
     scan = _scan(files, last, known_end=None)
-    return next(scan.groups(), None) is not None
+    return next(scan.rounds(), None) is not None
 
 
 def _scan(files: WalFiles, one: _Found, *, known_end: int | None) -> FileScan:
@@ -141,15 +143,18 @@ def _peek(files: WalFiles, sequence: int) -> _Found:
             f"{log_name(sequence)} belongs to incarnation {header.incarnation:012x}, "
             f"not to {files.incarnation:012x}"
         )
+    # Somebody renamed or copied it. Its rounds are true, but not at this position of the history,
+    # so none of them is applied, and the file itself counts as lost.
     is_misplaced = header is not None and header.sequence != sequence
     if is_misplaced:
         header = None
     seed = file_seed(files.incarnation, sequence)
-    first = parse_group_header(content, FILE_HEADER_BYTES, seed=seed)
+    first = parse_round_header(content, FILE_HEADER_BYTES, seed=seed)
     previous_end = None
     if header is not None:
         previous_end = header.previous_end
-    elif first is not None and first.flags & GroupFlag.FIRST:
+    # The file header is damaged. The first round repeats where the file before ends.
+    elif first is not None and first.flags & RoundFlag.FIRST:
         previous_end = first.mark
     return _Found(sequence, file, file.size(), header, previous_end, is_misplaced)
 
@@ -161,9 +166,11 @@ def _replay_file(
     known_end = following.previous_end if following is not None and is_followed else None
     scan = _scan(files, one, known_end=known_end)
     begun = False
-    for group in () if one.is_misplaced else scan.groups():
-        replay.apply(group, scan.content, one.sequence)
+    for scanned in () if one.is_misplaced else scan.rounds():
+        replay.apply(scanned, scan.content, one.sequence)
         begun = True
+    # A cut file in the middle has `known_end`, and what is missing shows as damage below it. At
+    # the end nobody knows how far it went.
     if (one.is_cut and following is None) or (one.header is None and not begun):
         replay.suspect_all()  # nobody can say what it held, or what lay beyond its end
     files.files[one.sequence] = WalFile(
@@ -181,7 +188,13 @@ def _continue_after(files: WalFiles, last: _Found, scan: FileScan | None) -> Non
     assert scan is not None
     # What an earlier process wrote may still be on its way to the disk. From here on it counts as
     # synced, so it has to be.
+    # The page cache of a process that was killed is intact, so these bytes can be read although no
+    # sync ever covered them. Building on them without a sync would acknowledge what a power cut
+    # takes away.
     last.file.datasync()
     files.last_sequence, files.last_end = last.sequence, scan.end
+    # Behind a torn round lie bytes that are not zero. Appending over them could leave a mixture
+    # that reads as a whole frame of the past, so a new file is begun, whose header says where this
+    # one ends.
     if not last.is_cut and scan.end >= scan.written_end:
         files.current = files.files[last.sequence]

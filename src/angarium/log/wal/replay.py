@@ -23,14 +23,14 @@ from angarium.log.wal.format import (
     parse_directory,
     parse_table,
 )
-from angarium.log.wal.index import place
+from angarium.log.wal.index import address
 from angarium.raft.messages import HardState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from angarium.log.wal.group_log import GroupLog
-    from angarium.log.wal.scan import Frame, ScannedGroup
+    from angarium.log.wal.scan import Frame, ScannedRound
 
 # As plain numbers: these are compared once per entry of a whole log.
 _ENTRY: Final = int(FrameKind.ENTRY)
@@ -47,12 +47,14 @@ class Replay:
         """Groups may have been added in a part that cannot be read."""
         self._is_begun = False
 
-    def apply(self, scanned: ScannedGroup, content: bytes, sequence: int) -> None:
+    def apply(self, scanned: ScannedRound, content: bytes, sequence: int) -> None:
         """Apply one sync round of the file `sequence`."""
+        # Before the frames are applied, since what was there before decides what a loss can have
+        # changed.
         lost = self._lost(scanned, content) if scanned.is_damaged else []
         for contents, seen in lost:
             self._before_loss(contents, seen)
-        base = place(sequence, 0)
+        base = address(sequence, 0)
         has_table = False
         for frame in scanned.frames:
             if frame.kind == _ENTRY:
@@ -64,6 +66,8 @@ class Replay:
         if not has_table:  # which says how every group stands, whatever was lost before it
             for contents, seen in lost:
                 self._after_loss(contents, seen)
+            # The first round of the oldest file must have a table. Without it what the deleted
+            # files said is lost.
             if not self._is_begun:
                 self.suspect_all()  # older files are gone, and nothing else says what they said
         self._is_begun = True
@@ -79,15 +83,22 @@ class Replay:
     def _apply_entry(self, frame: Frame, base: int) -> None:
         log = self.logs.get(RaftGroupId(frame.group)) or self._unheard_of(frame.group)
         index = frame.entry_index
+        # A snapshot stands for it. Frames of compacted entries stay in their file until all of it
+        # can go.
         if index <= log.snapshot_index:
             return
         where = base + frame.position
+        # A repair fills its own index and leaves what follows alone, unlike a new entry.
         if frame.flags & _REPAIR and index <= log.last:
             if frame.is_intact:
                 log.fill(index, frame.term, where, frame.size)
             return
+        # The last frame of an index wins, and cuts what lies behind it: the order in the file is
+        # the order in which leaders replaced entries. Planted as superseded-entries-come-back.
         log.add(index, frame.term, where, frame.size)
         if not frame.is_intact:
+            # The header is whole, so index and term are known; only the data is lost and can be
+            # asked for.
             log.spoil(index)
 
     def _apply_other(self, frame: Frame, content: bytes) -> None:
@@ -97,6 +108,8 @@ class Replay:
                 log = self.logs.get(group) or self._unheard_of(frame.group)
                 if frame.is_intact:
                     log.hard_state = _hard_state(frame, content)
+                # A newer vote may be what is lost. A later hard state that can be read clears this
+                # again, since it repeats term and vote.
                 log.hard_state_suspect = not frame.is_intact
             case FrameKind.COMPACTION:
                 log = self.logs.get(group) or self._unheard_of(frame.group)
@@ -121,6 +134,7 @@ class Replay:
             return False
         rows = parse_table(_payload(frame, content))
         listed = {row.group for row in rows}
+        # Removed for certain: the table is written by the owner, who knows all groups.
         for group in [group for group in self.logs if group not in listed]:
             del self.logs[group]
         for row in rows:
@@ -133,7 +147,7 @@ class Replay:
 
     # --- losses -----------------------------------------------------------------------------
 
-    def _lost(self, scanned: ScannedGroup, content: bytes) -> list[tuple[Contents, _Seen]]:
+    def _lost(self, scanned: ScannedRound, content: bytes) -> list[tuple[Contents, _Seen]]:
         """Return for each group that misses frames what it should have, and what was found."""
         missing = scanned.header.frames - len(scanned.frames) if scanned.header else None
         if missing == 0:
@@ -148,8 +162,12 @@ class Replay:
                     directory = parse_directory(_payload(frame, content))
             elif frame.kind != FrameKind.TABLE:
                 seen.setdefault(frame.group, Counter())[_FAMILIES[FrameKind(frame.kind)]] += 1
+        # Exactly one frame is missing and it is the directory: all others are here, and nothing is
+        # lost.
         if missing == 1 and not has_directory:
             return []  # it is the directory itself that is missing
+        # Nobody says which groups had frames in what cannot be read. Every group is suspected
+        # rather than one of them believed: a lost vote must never be taken for no vote.
         if directory is None:
             self.suspect_all()
             return []
@@ -163,9 +181,13 @@ class Replay:
         log = self.logs.get(RaftGroupId(contents.group)) or self._unheard_of(contents.group)
         if seen["lifecycle"] != contents.lifecycle:
             log.suspect()
+        # Entries were taken back within the round. Which of the known ones were superseded by a
+        # lost frame cannot be told; committed ones were not, since those are never superseded
+        # (Raft §5.4.3).
         elif not contents.is_straight:
             log.forget_above(log.hard_state.commit)
         elif seen["entry"] != contents.entries:
+            # The lost entries begin here, and the frames that follow put back what is intact.
             log.rewind(max(contents.lowest_index, log.snapshot_index + 1))
 
     def _after_loss(self, contents: Contents, seen: _Seen) -> None:
@@ -177,6 +199,9 @@ class Replay:
         if not contents.is_straight:
             log.forget_above(log.hard_state.commit)
         if seen["entry"] != contents.entries:
+            # They existed and may have been acknowledged, so the log must not appear to end before
+            # them: a replica that forgot them silently could vote for a leader without them (Raft
+            # §5.4.1).
             log.extend_with_holes(contents.last_index)
 
 
@@ -225,6 +250,7 @@ def _reconcile(log: GroupLog, row: Row) -> None:
         if row.last_term is not None:
             log.set_term(row.last_index, row.last_term)
     elif log.last > row.last_index or row.last_term not in (log.term_at(log.last), None):
+        # Above the commit index entries may have been superseded by frames that are lost.
         log.forget_above(row.commit)
         log.cut(row.last_index)
     log.tail_unknown = bool(row.flags & RowFlag.TAIL_UNKNOWN)

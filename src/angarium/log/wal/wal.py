@@ -12,8 +12,8 @@ What it guarantees:
 
 Writing has three phases, so that the part that blocks can run in a thread: `append` and its kin
 only buffer, `seal` takes what is buffered, `write` puts it on disk, `synced` publishes it. Sync
-groups are written one at a time, in the order in which they were sealed. Everything except
-`write` belongs to one thread, the owner's.
+rounds are written one at a time, in the order in which they were sealed. Everything except `write`
+belongs to one thread, the owner's.
 """
 
 from __future__ import annotations
@@ -82,14 +82,20 @@ class Wal:
         """Open the log on `disk`, or begin one where there is none."""
         config = config or WalConfig()
         disk.make_folder(FOLDER)
+        # Asked before anything is made: a folder without log files that was marked as begun has
+        # lost its log, and its groups must not be taken for new ones that never voted.
         is_gone = begun.is_marked(disk) and not log_sequences(disk)
         files = WalFiles(disk, incarnation=incarnation, config=config)
         opened = load_clean(files) or recover(files)
+        # Before the first write, durably: an index of an older log that survived a crash would
+        # hide everything appended since.
         forget_clean(files)
         files.adopt_prepared()
         logs, recovered = opened
         if is_gone:
             recovered = replace(recovered, unknown_groups=True)
+            # Addresses of the new log lie above every address of the lost one. Peers compare them
+            # to tell a log that went back in time (decision 14).
             files.last_sequence = begun.sequence_after_loss(disk)
         return cls(files, logs, recovered=recovered, config=config)
 
@@ -112,6 +118,8 @@ class Wal:
         self._check_alive()
         if group in self._logs:
             raise AlreadyExists(f"group {group} has a log already")
+        # Room first, then changes: `DiskFull` leaves memory and buffer as they were. That holds
+        # for every method of this class.
         self._claim(FRAME_HEADER_BYTES, touched=1, is_vital=True)
         log = self._logs[group] = GroupLog(group, self._files)
         touch = self._buffer.touch(log)
@@ -125,6 +133,7 @@ class Wal:
         log = self.log(group)
         self._claim(FRAME_HEADER_BYTES, touched=1, is_vital=True)
         touch = self._touch(log)
+        # Entries that are buffered and not sealed yet must not get an address any more.
         touch.take_back(0)
         touch.lifecycle += 1
         touch.repairs = ()
@@ -159,17 +168,26 @@ class Wal:
         for a hard state alone, it draws on the reserve before it does so. A damaged group is
         refused with `CorruptData` until it is repaired or reset.
         """
+        # The check is spelled out because this is the hottest call of the log: one per group and
+        # turn.
         if self._pipeline.failure is not None:
             self._check_alive()
         log = self._logs.get(group) or self.log(group)
+        # A replica that lost part of its log has forgotten promises. It takes no entry, and votes
+        # only if its hard state is certain, until peers have repaired it or it begins anew as
+        # another replica. Planted as recovering-replica-goes-on.
         if log.damaged is not None:
             self._check_undamaged(log, has_entries=bool(entries))
         if entries and entries[0].index <= log.snapshot_index:
+            # A write that was asked for before a snapshot was installed may arrive behind it.
             entries = entries[log.snapshot_index + 1 - entries[0].index :]
         buffer = self._buffer
+        # Framed before the room is claimed, because only the frames tell how long they are;
+        # nothing is taken over until `add_entries`.
         framed = buffer.framed(group, entries)
         end = framed.end if hard_state is None else framed.end + FRAME_HEADER_BYTES + VOTE.size
         touch = log.touch
+        # Most appends fit into what an earlier claim has found to be there, and ask nobody.
         if touch is None or end > self._granted:
             is_vital = reserve or not entries
             self._claim(end - buffer.size, touched=touch is None, is_vital=is_vital)
@@ -179,6 +197,9 @@ class Wal:
             buffer.add_entries(framed)
             touch.offsets += framed.offsets
             touch.sizes += framed.sizes
+        # Behind the entries, in the same sync round. A round counts as a whole or not at all, so a
+        # term never becomes durable without the entries that were acknowledged in it, nor the
+        # other way round.
         if hard_state is not None:
             self._add_hard_state(log, touch, hard_state)
 
@@ -188,6 +209,9 @@ class Wal:
         assert index <= log.last + 1, f"a log has no gaps: {index} after {log.last}"
         assert last.index == index + len(entries) - 1, "entries follow one another"
         if index <= log.last:
+            # A newer leader's entries supersede ours from here on (Raft §5.3). The hard state
+            # stays: a vote is not taken back with the entries. Planted as
+            # hard-state-lost-by-truncation.
             log.take_back(index)
         if touch.lowest == 0 or index < touch.lowest:
             touch.lowest = index
@@ -227,6 +251,9 @@ class Wal:
         self._claim(FRAME_HEADER_BYTES, touched=log.touch is None, is_vital=True)
         touch = self._touch(log)
         touch.compactions += 1
+        # With the same entry at `index` what follows is still good, and stays. With another one
+        # our log is of another history, and all of it goes (Raft §7). An unknown term is no
+        # contradiction.
         discard = index > log.last or log.term_at(index) not in (term, None)
         if discard:
             touch.is_straight = False
@@ -238,6 +265,9 @@ class Wal:
             term=term,
             flags=FrameFlag.DISCARD if discard else 0,
         )
+        # In memory at once. On disk older entries come back if the power fails before the sync,
+        # which is harmless: the snapshot that stands for them was durable before
+        # (log-forgets-before-the-snapshot-is-saved).
         log.compact(index, term, discard=discard)
         self._buffer.add_frame(frame)
 
@@ -254,6 +284,8 @@ class Wal:
             raise StorageError(f"group {group} has no damaged entries")
         first, last = entries[0].index, entries[-1].index
         assert first > log.snapshot_index, "a snapshot stands for it"
+        # Only committed entries may come this way, since they alone are the same on every replica;
+        # nothing here could tell a peer's uncommitted entry from ours.
         assert last <= log.last, "a repair fills holes, it does not append"
         assert last == first + len(entries) - 1, "entries follow one another"
         framed = self._buffer.framed(group, entries, FrameFlag.REPAIR)
@@ -261,6 +293,7 @@ class Wal:
         self._claim(more, touched=log.touch is None, is_vital=True)
         touch = self._touch(log)
         touch.entries += len(entries)
+        # So that the directory names these indexes, should their frames be damaged in turn.
         touch.lowest = min(touch.lowest or first, first)
         for entry, offset, size in zip(entries, framed.offsets, framed.sizes, strict=True):
             touch.repairs += ((entry.index, entry.term, offset, size),)
@@ -296,33 +329,37 @@ class Wal:
             if self._files.is_full:
                 self._files.prepare()
             return None
-        group = self._pipeline.seal(buffer, self._table)
+        # The round and its addresses are fixed here, by the owner. Appends that come while it is
+        # written go to the next buffer.
+        sync_round = self._pipeline.seal(buffer, self._table)
         self._buffer = FrameBuffer(self._seed)
         self._granted = 0
-        return group
+        return sync_round
 
-    def write(self, group: SyncRound) -> None:
+    def write(self, sync_round: SyncRound) -> None:
         """Put a sync round on disk, durably. Blocks, and may run in a thread of its own.
 
         Raises `SyncFailed`, after which the log is dead: nobody knows what the disk has.
         """
-        self._pipeline.write(group)
+        self._pipeline.write(sync_round)
 
-    def synced(self, group: SyncRound) -> None:
+    def synced(self, sync_round: SyncRound) -> None:
         """Publish a sync round that was written: it counts as durable from here on."""
         self._check_alive()
-        self._pipeline.publish(group)
-        for touch in group.touches:
+        self._pipeline.publish(sync_round)
+        for touch in sync_round.touches:
+            # Only now: before the sync returned the older entries might have been needed by a
+            # recovery.
             self._pins.move(touch.log.group, touch.oldest)
             self._cache.add(touch)
         self._cache.shrink()
 
     def sync(self) -> None:
         """Make everything that was buffered durable, here and now."""
-        group = self.seal()
-        if group is not None:
-            self.write(group)
-            self.synced(group)
+        sync_round = self.seal()
+        if sync_round is not None:
+            self.write(sync_round)
+            self.synced(sync_round)
 
     def mark(self) -> bool:
         """Record that everything so far is synced, without a sync; False if there is no need.
@@ -332,6 +369,7 @@ class Wal:
         calls this once, so that the window does not stay open while nothing is written.
         """
         self._check_alive()
+        # Not while frames wait: their round will carry the mark anyway.
         return not self._buffer.touches and self._pipeline.mark()
 
     @property
@@ -374,7 +412,11 @@ class Wal:
         """
         self._check_alive()
         count = 0
+        # The first round of every file repeats how all groups stand. Until that round is durable
+        # the file before it is the only one that says so.
         while (oldest := self._files.oldest) < self._pipeline.durable_sequence:
+            # From the front only, since a gap in the sequence of files counts as a loss at the
+            # next opening.
             if self._pins.at(oldest):
                 break
             self._files.drop_oldest()
@@ -402,6 +444,8 @@ class Wal:
         A dead log just closes its files.
         """
         if self._pipeline.failure is None:
+            # The index that is saved below describes what is on disk, so nothing may be left in
+            # the buffer.
             self.sync()
             self._pipeline.close()
             save_clean(self._files, self._logs.values())
@@ -413,11 +457,16 @@ class Wal:
         return log.touch or self._buffer.touch(log)
 
     def _claim(self, more: int, *, touched: int, is_vital: bool) -> None:
-        size = self._buffer.group_bytes(more, touched)
+        size = self._buffer.round_bytes(more, touched)
         current = self._files.current
         if current is not None and size <= current.room and not self._files.is_full:
+            # What else fits into the current file needs no claim. Headers and directory are in
+            # `size`, so the grant is for frames of groups that have a line in the directory
+            # already.
             self._granted = self._buffer.size + more + current.room - size
             return
+        # The worst case: the round begins a file and brings the table of all groups, with one more
+        # than there are, for the group that may be added by this very call.
         in_new_file = FILE_HEADER_BYTES + size + table_bytes(len(self._logs) + 1)
         self._files.claim(size, in_new_file=in_new_file, is_vital=is_vital)
         self._granted = 0
@@ -437,5 +486,7 @@ class Wal:
     @staticmethod
     def _check_undamaged(log: GroupLog, *, has_entries: bool) -> None:
         assert log.damaged is not None
+        # Where only entries are lost the term and the vote are still known, and may go on; a
+        # replica that is being repaired still has to enter newer terms.
         if has_entries or not log.damaged.hard_state_intact:
             raise CorruptData(f"group {log.group} is damaged; repair or reset it first")

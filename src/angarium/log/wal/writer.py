@@ -16,16 +16,16 @@ from angarium.log.wal.format import (
     END_MARK,
     FRAME_BODY,
     FRAME_HEADER_BYTES,
-    GROUP_HEADER_BYTES,
     PADDING,
+    ROUND_HEADER_BYTES,
     ROW_BYTES,
     FrameKind,
     directory_frame,
-    group_header,
+    round_header,
     small_frame,
     zero_sectors,
 )
-from angarium.log.wal.index import place
+from angarium.log.wal.index import address
 from angarium.raft.config import ENTRY_OVERHEAD_BYTES
 
 if TYPE_CHECKING:
@@ -73,6 +73,9 @@ class Touch:
     def take_back(self, keep: int) -> None:
         """Forget all but the first `keep` buffered entries."""
         keep = max(keep, 0)
+        # The indexes in the buffer do not run straight any more. The directory says so, because
+        # recovery could otherwise conclude from the lowest and the last index which entries are
+        # missing.
         if self.entries:
             self.is_straight = False
         del self.offsets[keep:], self.sizes[keep:]
@@ -124,8 +127,11 @@ class FrameBuffer:
         touch = self.touches.get(log.group)
         if touch is None:
             touch = self.touches[log.group] = Touch(log)
+        # One line of the directory per group and round, also if the group was removed and added
+        # again within it.
         touch.log = log  # another one than before, if the group was removed and added again
         log.touch = touch
+        # The group is about to change, so its line of the table has to be made anew.
         log.row_bytes = None
         return touch
 
@@ -140,6 +146,9 @@ class FrameBuffer:
             size = len(data)
             crc = crc32c_of_bytes(data) if type(data) is bytes else crc32c(data)
             body = pack(size, flags, entry.kind, _ENTRY, group, entry.index, entry.term, crc)
+            # The header has a checksum of its own, begun with the incarnation: a payload that
+            # imitates a frame does not know those 48 bits, and a header that is whole names a
+            # group and an index even if the payload is damaged.
             crc = extend(seed, body)
             offsets.append(offset)
             sizes.append(size)
@@ -147,13 +156,15 @@ class FrameBuffer:
                 pieces.append(b"".join((body, CRC.pack(crc), data, PADDING[-size & 7])))
             else:
                 pieces += (body + CRC.pack(crc), data, PADDING[-size & 7])
+            # A shorter payload cannot fill a sector with zeros, not even with its padding of up to
+            # 7 bytes.
             if size > SECTOR_BYTES - 8:
                 long.append((offset + FRAME_HEADER_BYTES, data))
             offset += FRAME_HEADER_BYTES + size + 7 & ~7
         return FramedEntries(pieces, offsets, sizes, long, offset)
 
     def add_entries(self, framed: FramedEntries) -> None:
-        """Take frames in that were made for just this place."""
+        """Take frames in that were made for just this position."""
         pieces, offsets, _, long, self.size = framed
         self.pieces += pieces
         self.frames += len(offsets)
@@ -166,25 +177,27 @@ class FrameBuffer:
         self.frames += 1
         self.size += len(frame)
 
-    def group_bytes(self, more: int, touched: int) -> int:
+    def round_bytes(self, more: int, touched: int) -> int:
         """Return how long the sync round becomes with `more` bytes of frames."""
         directory = FRAME_HEADER_BYTES + CONTENTS.size * (len(self.touches) + touched)
-        return GROUP_HEADER_BYTES + directory + self.size + more + END_BYTES
+        return ROUND_HEADER_BYTES + directory + self.size + more + END_BYTES
 
     def sealed(
         self, *, file: WalFile, position: int, mark: int, flags: int, table: bytes
     ) -> tuple[list[Buffer], int]:
-        """Return the bytes of the sync round at `position`, and give every entry its place."""
+        """Return the bytes of the sync round at `position`, and give every entry its address."""
         contents = [touch.contents() for touch in self.touches.values()]
         directory = directory_frame(self._seed, b"".join(contents))
-        base = position + GROUP_HEADER_BYTES + len(directory)
+        base = position + ROUND_HEADER_BYTES + len(directory)
         # The table comes twice: nothing else says what it says once the older files are gone.
         last, frames = (table + table, self.frames + 3) if table else (b"", self.frames + 1)
         end = base + self.size + len(last) + END_BYTES
         zeros = 0
+        # Counted now, because which sectors a payload fills depends on where the round lies in the
+        # file.
         for offset, data in self.long:
             zeros += zero_sectors(data, base + offset)
-        header = group_header(
+        header = round_header(
             flags=flags,
             length=end - position,
             mark=mark,
@@ -193,23 +206,27 @@ class FrameBuffer:
             seed=file.seed,
             position=position,
         )
-        self._settle(place(file.sequence, base))
+        self._settle(address(file.sequence, base))
         return [header + directory, *self.pieces, last + END_MARK], end
 
     def _settle(self, base: int) -> None:
-        """Give entries their places, now that the sync round has one."""
+        """Give entries their addresses, now that the sync round has a position."""
         for touch in self.touches.values():
             log = touch.log
+            # The buffer is gone; the next append of this group starts a new touch, in the next
+            # round.
             log.touch = None
             if touch.repairs:
                 self._settle_repairs(touch, base)
             sizes = touch.sizes
             if sizes:
                 for offset in touch.offsets:
-                    log.places.append(base + offset)
+                    log.addresses.append(base + offset)
                 log.sizes.extend(sizes)
                 touch.cost = sum(sizes) + ENTRY_OVERHEAD_BYTES * len(sizes)
             touch.last = log.last
+            # Remembered for `EntryCache.add`: if entries are taken back while this round is being
+            # written, its sync must not let their successors leave memory.
             touch.rewinds = log.rewinds
             touch.oldest = log.oldest_sequence()
 
@@ -217,6 +234,8 @@ class FrameBuffer:
     def _settle_repairs(touch: Touch, base: int) -> None:
         log = touch.log
         for index, term, offset, size in touch.repairs:
+            # A compaction or a newer leader may have taken the entry away between the repair and
+            # the seal.
             if log.snapshot_index < index <= log.last:
                 log.fill(index, term, base + offset, size)
         log.damaged = log.damage()

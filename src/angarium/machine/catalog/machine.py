@@ -31,8 +31,8 @@ from angarium.machine.catalog.values import (
     TopicMade,
 )
 from angarium.machine.fingerprint import running_hash
-from angarium.machine.limits import NAME_CHARACTERS_MAX
 from angarium.machine.outcomes import Done, Refused, limited, oversized, refused
+from angarium.machine.partition_limits import NAME_CHARACTERS_MAX
 from angarium.machine.producers import NAMED_FROM
 from angarium.machine.snapshots import joined
 

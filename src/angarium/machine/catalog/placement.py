@@ -36,7 +36,7 @@ class Loads:
         self.leaders[leader] = self.leaders.get(leader, 0) + sign
 
 
-def place(
+def chosen_replicas(
     nodes: Sequence[Node],
     count: int,
     *,

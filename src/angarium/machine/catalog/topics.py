@@ -13,7 +13,7 @@ import msgspec
 
 from angarium.errors import AlreadyExists, InvalidArgument, NotFound, PreconditionFailed
 from angarium.ids import NodeId, RaftGroupId, TopicId
-from angarium.machine.catalog.placement import Loads, host_of, place
+from angarium.machine.catalog.placement import Loads, chosen_replicas, host_of
 from angarium.machine.catalog.values import Moving, Partition, Topic, TopicMade, TopicSettings
 from angarium.machine.outcomes import Done, Refused, limited, oversized, refused
 
@@ -152,7 +152,7 @@ class Topics:
             self.loads.add(self.partitions.pop(group), -1)
         return Done()
 
-    # --- places ------------------------------------------------------------------------------
+    # --- replicas ----------------------------------------------------------------------------
 
     def reassign(self, command: Reassign, nodes: Sequence[Node]) -> Moving | Done | Refused:
         """Say where a partition shall live; the cluster moves it there by joint consensus."""
@@ -207,7 +207,7 @@ class Topics:
         for number in range(first, past):
             group = RaftGroupId(self.next_group)
             self.next_group += 1
-            replicas = place(
+            replicas = chosen_replicas(
                 nodes,
                 settings.replication,
                 group=group,
@@ -224,10 +224,10 @@ class Topics:
         return tuple(groups)
 
     def _target(self, partition: Partition, nodes: Sequence[Node]) -> tuple[NodeId, ...] | None:
-        """Return the best place for `partition`, moving as little as possible."""
+        """Return the best nodes for `partition`, moving as little as possible."""
         settings = self.by_id[partition.topic].settings
         self.loads.add(partition, -1)
-        target = place(
+        target = chosen_replicas(
             nodes,
             settings.replication,
             group=partition.group,

@@ -19,8 +19,8 @@ from angarium.ids import (
     TopicId,
     replica_id,
 )
-from angarium.machine.limits import Limits
 from angarium.machine.outcomes import Done, Refused
+from angarium.machine.partition_limits import PartitionLimits
 from angarium.modes import DeliveryMode
 
 
@@ -84,7 +84,7 @@ class TopicSettings(msgspec.Struct, frozen=True, array_like=True):
     """Larger batches are refused."""
     homes: tuple[str, ...] = ()
     """Regions in which partitions have their leaders, in turn. None: anywhere."""
-    limits: Limits = Limits()
+    limits: PartitionLimits = PartitionLimits()
     dirty_percent: int = 50
     """How large a part of a partition is new before it is compacted again."""
 

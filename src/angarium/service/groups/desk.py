@@ -22,7 +22,7 @@ from angarium.errors import (
 from angarium.kinds import GroupKind
 from angarium.lending.configs import settings_of
 from angarium.lending.ports import Membership, Opening
-from angarium.machine.limits import NAME_CHARACTERS_MAX
+from angarium.machine.partition_limits import NAME_CHARACTERS_MAX
 from angarium.service.groups.consumption import LocalConsumption
 from angarium.service.groups.hosting import Hosting
 from angarium.service.groups.limits import CONSUMERS_MAX, CREDIT_MAX, TOPICS_MAX

@@ -43,13 +43,18 @@ def is_settling(machine: PartitionMachine, command: Transacting) -> bool:
 
 def judged(machine: PartitionMachine, command: Stage) -> Told | None:
     """Say why the acknowledgements of a stage cannot be taken now, if so."""
+    # A repeated part was judged when it came first. Judging it again could refuse what is staged.
     if not command.acks or _is_repeated(machine, command):
         return None
+    # Settled already means that somebody else's transaction, or an acknowledgement, has done the
+    # work. Planted as redrive-twice.
     for ack in command.acks:
         no = _refusal(machine, ack)
         if no is not None:
             return told(machine, command.name, no)
     mine = (command.name, command.epoch, command.sequence)
+    # Two open transactions with the same records: only one of them may commit, or the work is done
+    # twice. Planted as redrive-while-another-does.
     holders = tuple(
         (name, attempt)
         for name, attempt, acks in machine.numbering.transactions.acknowledging()
@@ -70,6 +75,7 @@ def _refusal(machine: PartitionMachine, ack: StagedAck) -> Refused | None:
         return refused(GroupFenced, f"{name} was moved; {generation} is not its generation")
     if not 0 <= start < end <= machine.next_offset:
         return refused(OffsetOutOfRange, f"[{start}, {end}) is not in the partition")
+    # All of them must be unsettled. Taking the rest would settle half of what the transaction did.
     if list(group.acked.missing(start, end)) != [(start, end)]:
         return refused(GroupFenced, f"{name} has settled some of [{start}, {end}) before")
     return None

@@ -100,6 +100,8 @@ class Participants:
             except TimeoutError:
                 raise self._late(group) from None
             except AngariumError as error:
+                # Every command may be put again: machines recognise what they have, so an unknown
+                # outcome is cleared up by asking once more.
                 if not is_worth_repeating(error) or isinstance(error, TransactionPending):
                     raise
                 leader = named_leader(error)
@@ -161,6 +163,8 @@ class Participants:
         if not any(is_settling(machine, one) for one in commands):
             return await self._submit(replica, commands)
         lock = self._settling.get(group) or self._settling.setdefault(group, asyncio.Lock())
+        # Judged against the committed state, and the next one only when this one is applied: two
+        # that overlap would otherwise both be found free.
         async with lock:
             for one in commands:
                 no = judged(machine, one) if isinstance(one, Stage) else None

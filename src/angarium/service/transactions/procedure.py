@@ -119,6 +119,8 @@ def commit(
     decide = Decide(**named, commit=True, stages=stages, content=content)
     answer = yield from _at_home(home, decide)
     outcome, decision = answer.outcome, answer.decision
+    # The answer to an earlier try may have been lost. The home's record tells whether that was
+    # this very transaction, or another run's under the same sequence.
     is_ours = decision is not None and decision.committed == (named["sequence"], named["epoch"])
     if isinstance(outcome, Refused) and not is_ours:
         yield from _tidy(named, (group for group, _ in stages), outcome)
@@ -127,6 +129,8 @@ def commit(
     unfinished: Named | None = None
     if decision is not None and decision.phase is Phase.COMMITTED:
         # Nobody waits for the home to hear that it is done: the next question tells it, too.
+        # The decision is durable. From here on everybody who comes by may carry it out, in any
+        # order and as often as it takes: participants recognise a commit that they have.
         places = yield from carry_out(home, named["name"], decision, finishes=False)
         unfinished = _named_in(named["name"], decision)
     repeated = not isinstance(outcome, Decided) or outcome.repeated
@@ -147,6 +151,8 @@ def abort(home: RaftGroupId, named: Named, groups: Iterable[RaftGroupId]) -> Pro
     """Decide against a transaction, unless it has been decided; carry out whatever holds."""
     answer = yield from _at_home(home, Decide(**named, commit=False))
     outcome, decision = answer.outcome, answer.decision
+    # Fenced or aborted means that it can never be committed, so dropping the stages is safe.
+    # Anything else leaves it open, and dropping could lose what somebody commits later.
     if isinstance(outcome, Refused) and outcome.code not in _NEVER_COMMITTED:
         _refuse(named, outcome, decision)
     if isinstance(outcome, Decided) and outcome.committed:
@@ -154,6 +160,7 @@ def abort(home: RaftGroupId, named: Named, groups: Iterable[RaftGroupId]) -> Pro
         if decision is not None and decision.phase is Phase.COMMITTED:
             places = yield from carry_out(home, named["name"], decision)
         return Ended(True, True, places)
+    # Only behind the home's decision: a stage that is dropped first could still be committed.
     yield tuple(Ask(group, Abort(**named)) for group in dict.fromkeys(groups))
     return Ended(False, isinstance(outcome, Decided) and outcome.repeated, {})
 
@@ -162,6 +169,8 @@ def fence(home: RaftGroupId, name: str, epoch: Epoch) -> Procedure[int]:
     """End what older epochs left undecided, and return the newest sequence committed."""
     sequence = 0
     for _ in range(ROUNDS_MAX):
+        # The even numbers: no transaction of a user has one, so this one can be begun and aborted
+        # to carry the epoch.
         named: Named = {"name": name, "epoch": epoch, "sequence": Sequence(sequence)}
         answer = yield from _at_home(home, Begin(**named))
         decision = answer.decision
@@ -172,6 +181,7 @@ def fence(home: RaftGroupId, name: str, epoch: Epoch) -> Procedure[int]:
             # Committed up to there; the number after that belongs to nobody.
             sequence = decision.committed[0] + 1
             continue
+        # Otherwise an open transaction would hold up the first one of the new run.
         yield (Ask(home, Decide(**named, commit=False)),)
         return decision.committed[0]
     raise TransactionPending(f"{name} is being written by others at the same time")
@@ -189,6 +199,8 @@ def carry_out(
     named = _named_in(name, decision)
     waiting = {RaftGroupId(group): stages for group, stages in decision.stages}
     places: dict[RaftGroupId, Decided] = {}
+    # Each round clears one thing out of the way. The bound is there because other runs may put up
+    # another one meanwhile.
     for _ in range(ROUNDS_MAX):
         asks = tuple(Ask(group, Commit(**named, stages=of)) for group, of in waiting.items())
         answers = yield asks
@@ -197,9 +209,13 @@ def carry_out(
                 places[ask.group] = answer.outcome
                 del waiting[ask.group]
             else:
+                # An earlier commit of the same name that this partition has not carried out comes
+                # first: commits of one name take effect in the order of their sequences.
                 yield from _clear_way(ask.group, named, answer, waiting)
         if not waiting:
             if finishes:
+                # Only when every participant has carried it out: the list of stages is forgotten
+                # with this, and with it the way to see the commit through.
                 yield from finish(home, named)
             return places
     raise OutcomeUnknown(f"{name} is committed, but not every partition has carried it out yet")
@@ -249,6 +265,8 @@ def _at_home(home: RaftGroupId, command: Begin | Decide) -> Procedure[Told]:
         is_held_up = isinstance(outcome, Refused) and outcome.code == TransactionPending.code
         if not is_held_up or decision is None or decision.phase is not Phase.COMMITTED:
             return answer
+        # Whoever comes next finishes what the one before left half done. That is why a coordinator
+        # may die at any line of this file.
         yield from carry_out(home, command.name, decision)
     raise TransactionPending(f"{command.name} is being written by others at the same time")
 
@@ -290,6 +308,8 @@ def resolve(group: RaftGroupId, name: str, attempt: Attempt) -> Procedure[None]:
     }
     command: Commit | Abort = Abort(**named)
     if attempt.home is not None:
+        # Asked by proposing to abort: without that an owner could commit between the answer and
+        # what is done because of it.
         (answer,) = yield (Ask(RaftGroupId(attempt.home), Decide(**named, commit=False)),)
         outcome, decision = answer.outcome, answer.decision
         if isinstance(outcome, Refused):
@@ -302,6 +322,8 @@ def resolve(group: RaftGroupId, name: str, attempt: Attempt) -> Procedure[None]:
             )
             if is_due and decision is not None:
                 stages = dict(decision.stages).get(group, ())
+                # The decision may name stages that nobody filled here; what there is must be
+                # published, and the rest cannot be.
                 known = tuple(stage for stage in stages if stage in attempt.stages)
                 command = Commit(**named, stages=known)
     yield (Ask(group, command),)
@@ -329,6 +351,8 @@ def stage(group: RaftGroupId, command: Stage) -> Procedure[Told]:
 
 def publish_sequenced(group: RaftGroupId, named: Named, batches: bytes) -> Procedure[Decided]:
     """Store batches under a producer's own number, decided by their partition alone."""
+    # Stage and commit in one turn share an entry's sync, so that a numbered publish costs about
+    # one publish.
     asks = (
         Ask(group, Stage(**named, stage="sequenced", part=0, batches=batches)),
         Ask(group, Commit(**named, stages=("sequenced",))),

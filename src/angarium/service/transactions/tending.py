@@ -75,11 +75,14 @@ class Tending:
         for key, at in unfinished.items():
             # Seen twice: whoever decided it is not just about to carry it out.
             decision = decisions.records.get(key[1])
+            # Taking it up at once would compete with the coordinator that decided it a moment ago.
             if before.get(key) == at and decision is not None and self._has_room():
                 await self._see_through(carry_out(home, key[1], decision))
 
     async def _ask_about_overdue(self, group: RaftGroupId, replica: PartitionReplica) -> None:
         numbering = replica.partition.machine.numbering
+        # The partition's time and not the node's clock: the age of a transaction is measured in
+        # the log.
         now = replica.partition.time(self._node.now())
         overdue = list(numbering.transactions.overdue(now, numbering.limits))
         for name, attempt in overdue:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from angarium.ids import CATALOG_GROUP, Index, Term, replica_id
-from angarium.log import identity
+from angarium.log import folder_identity
 from angarium.log.os_disk import OsDisk
 from angarium.node.joining import cluster_name
 from angarium.node.release import FEATURE
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from angarium.ids import RaftGroupId, ReplicaId
-    from angarium.log.identity import Identity
+    from angarium.log.folder_identity import FolderIdentity
     from angarium.testing.cluster.processes import NodeProcess
     from angarium.wire import Connection
 
@@ -31,9 +31,9 @@ ANOTHER_PROCESS: Final = 1
 """What a forged greeting says of its process: no node draws it."""
 
 
-def who_is(node: NodeProcess) -> Identity:
+def who_is(node: NodeProcess) -> FolderIdentity:
     """Return what a node's folder says of it."""
-    found = identity.load(OsDisk(node.data))
+    found = folder_identity.load(OsDisk(node.data))
     assert found is not None, "it has been a member"
     return found
 
@@ -44,7 +44,7 @@ async def greet(there: NodeProcess, **said: object) -> Connection:
     return await dial(host=HOST, port=there.port.number, hello=hello)
 
 
-async def greet_as(there: NodeProcess, name: Identity) -> Connection:
+async def greet_as(there: NodeProcess, name: FolderIdentity) -> Connection:
     """Do so with everything that is in another node's folder."""
     return await greet(
         there,
@@ -56,7 +56,7 @@ async def greet_as(there: NodeProcess, name: Identity) -> Connection:
 
 
 def forge(
-    stranger: Connection, there: NodeProcess, name: Identity, groups: Iterable[RaftGroupId]
+    stranger: Connection, there: NodeProcess, name: FolderIdentity, groups: Iterable[RaftGroupId]
 ) -> None:
     """Say over a connection what would end terms and processes, if it were believed."""
     known = who_is(there)

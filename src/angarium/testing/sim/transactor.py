@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING
 from angarium.batch import encode
 from angarium.errors import AngariumError, TransactionAborted, TransactionPending
 from angarium.ids import Epoch, RaftGroupId
-from angarium.machine import Abort, Begin, Commit, Configure, Decided, Limits, Refused, Stage
+from angarium.machine import (
+    Abort,
+    Begin,
+    Commit,
+    Configure,
+    Decided,
+    PartitionLimits,
+    Refused,
+    Stage,
+)
 from angarium.service.transactions import procedure
 from angarium.service.transactions.procedure import inner
 from angarium.testing.history import Transaction
@@ -48,7 +57,7 @@ class Transactor(ScriptedClient):
 
     def _put_stages_beside(self) -> Script[None]:
         """Have the stages of every partition copied beside snapshots, as at level 2."""
-        limits = Limits(stages_beside=True)
+        limits = PartitionLimits(stages_beside=True)
         for group in self.world.groups:
             yield Ask(group, Configure(limits=limits))
 

@@ -90,15 +90,15 @@ def test_an_index_comes_back_as_it_was_stored(entries: list[tuple[int, int, int]
 
 def test_places_are_found_by_offset_time_and_position() -> None:
     index = filled_index([(10, 100, 0), (20, 200, 50), (30, 300, 90)])
-    assert [index.place_of_offset(Offset(one)) for one in (10, 19, 20, 29, 99)] == [0, 0, 1, 1, 2]
-    assert [index.place_before_time(Micros(one)) for one in (1, 100, 101, 200, 201)] == [
+    assert [index.row_of_offset(Offset(one)) for one in (10, 19, 20, 29, 99)] == [0, 0, 1, 1, 2]
+    assert [index.row_before_time(Micros(one)) for one in (1, 100, 101, 200, 201)] == [
         0,
         0,
         0,
         0,
         1,
     ]
-    assert [index.place_at_or_before(one) for one in (0, 49, 50, 1000)] == [0, 0, 1, 2]
+    assert [index.row_at_or_before(one) for one in (0, 49, 50, 1000)] == [0, 0, 1, 2]
 
 
 def test_a_window_ends_at_the_last_point_within_reach_or_the_next() -> None:

@@ -77,7 +77,7 @@ class Story:
         self.in_flight: list[tuple[SyncRound, Model]] = []
         self.is_writing = False
         self.term = 1
-        self.next_group = 1
+        self.next_round = 1
         self.crashes = 0
 
     def run(self, lives: int) -> None:
@@ -217,9 +217,9 @@ class Story:
 
     def add_group(self) -> None:
         if len(self.model) < 6:
-            self.wal.add_group(RaftGroupId(self.next_group))
-            self.model[self.next_group] = GroupModel()
-            self.next_group += 1
+            self.wal.add_group(RaftGroupId(self.next_round))
+            self.model[self.next_round] = GroupModel()
+            self.next_round += 1
 
     def remove_group(self) -> None:
         group, _ = self.any_group()

@@ -8,19 +8,19 @@ from hypothesis import strategies as st
 from angarium.log.disk import SECTOR_BYTES
 from angarium.log.wal.format import (
     FILE_HEADER_BYTES,
-    GROUP_HEADER_BYTES,
+    ROUND_HEADER_BYTES,
     FileHeader,
-    GroupHeader,
+    RoundHeader,
     Row,
     count_zero_sectors,
     file_header,
     file_seed,
-    group_header,
-    next_group,
+    next_round,
     padded,
     parse_file_header,
-    parse_group_header,
+    parse_round_header,
     parse_table,
+    round_header,
     row_bytes,
     written_end,
     zero_sectors,
@@ -58,17 +58,17 @@ def test_a_file_header_is_read_back(fields: tuple[int, int, int, int]) -> None:
 
 def test_a_group_header_is_good_only_where_it_was_written() -> None:
     seed = file_seed(7, 3)
-    content = group_header(
+    content = round_header(
         flags=1, length=400, mark=64, frames=3, zero_sectors=2, seed=seed, position=160
     )
-    assert len(content) == GROUP_HEADER_BYTES
+    assert len(content) == ROUND_HEADER_BYTES
     file = bytes(160) + content + content
-    assert parse_group_header(file, 160, seed=seed) == GroupHeader(1, 400, 64, 3, 2)
-    assert parse_group_header(file, 200, seed=seed) is None, "a copy at another place"
-    assert parse_group_header(file, 160, seed=file_seed(7, 4)) is None, "of another file"
-    assert parse_group_header(file, 160, seed=file_seed(8, 3)) is None, "of another node"
-    assert next_group(file, 8, end=len(file), seed=seed) == 160
-    assert next_group(file, 168, end=len(file), seed=seed) is None
+    assert parse_round_header(file, 160, seed=seed) == RoundHeader(1, 400, 64, 3, 2)
+    assert parse_round_header(file, 200, seed=seed) is None, "a copy at another place"
+    assert parse_round_header(file, 160, seed=file_seed(7, 4)) is None, "of another file"
+    assert parse_round_header(file, 160, seed=file_seed(8, 3)) is None, "of another node"
+    assert next_round(file, 8, end=len(file), seed=seed) == 160
+    assert next_round(file, 168, end=len(file), seed=seed) is None
 
 
 @given(st.binary(max_size=3), st.sampled_from([0, 1, 7, 65_535, 65_536, 65_537, 200_000]))

@@ -9,7 +9,7 @@ from angarium.ids import Incarnation, Index, RaftGroupId, Term
 from angarium.log.memory_disk import MemoryDisk
 from angarium.log.wal import Wal, WalConfig
 from angarium.log.wal.config import SMOOTH_BYTES_MAX
-from angarium.log.wal.files import SMOOTHED_GROUP_BYTES_MAX, WalFile
+from angarium.log.wal.files import SMOOTHED_ROUND_BYTES_MAX, WalFile
 from angarium.raft.messages import Entry
 
 GROUP = RaftGroupId(1)
@@ -39,8 +39,8 @@ def test_zeros_end_where_the_file_ends() -> None:
 
 def test_a_large_group_is_not_written_twice() -> None:
     file = a_file(length=1 << 20)
-    assert zeros_after(file, 0, SMOOTHED_GROUP_BYTES_MAX + 1) == 0
-    assert zeros_after(file, SMOOTHED_GROUP_BYTES_MAX + 1, 512) == 4_096
+    assert zeros_after(file, 0, SMOOTHED_ROUND_BYTES_MAX + 1) == 0
+    assert zeros_after(file, SMOOTHED_ROUND_BYTES_MAX + 1, 512) == 4_096
 
 
 @pytest.mark.parametrize("smooth_bytes", [0, 4_096, SMOOTH_BYTES_MAX])

@@ -29,7 +29,7 @@ from angarium.kinds import GroupKind, Poison
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from angarium.batch.reading import Record
+    from angarium.batch.decoding import Record
     from angarium.service.broker import Service
 
 

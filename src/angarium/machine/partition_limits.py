@@ -1,6 +1,6 @@
 """How much one partition's machine may remember. Every replica must agree, so these are logged.
 
-A limit changes only through a `Configure` entry, and so at the same place of the log everywhere.
+A limit changes only through a `Configure` entry, and so at the same index of the log everywhere.
 At a limit the command is refused with `RESOURCE_EXHAUSTED` and the limit's name, and nothing
 changes; the exceptions are `producers_max` and `series_max`, where the longest silent one makes
 room, and `keys_max`.
@@ -25,7 +25,7 @@ REASON_CHARACTERS_MAX: Final = 512
 """Length of the reason kept with a retry or a dead letter. The rest is cut off."""
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class PartitionLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What one partition may hold. Small integers throughout, so that a snapshot stays small."""
 
     producers_max: int = 10_000

@@ -9,8 +9,8 @@ import pytest
 
 from angarium.errors import AlreadyExists, CorruptData, StorageError
 from angarium.ids import Incarnation, NodeId
-from angarium.log import identity as identities
-from angarium.log.identity import Identity, draw_incarnation
+from angarium.log import folder_identity
+from angarium.log.folder_identity import FolderIdentity, draw_incarnation
 from angarium.log.memory_disk import MemoryDisk
 from angarium.log.os_disk import OsDisk
 from angarium.testing.disk import SimulatedDisk
@@ -18,20 +18,20 @@ from angarium.testing.disk import SimulatedDisk
 if TYPE_CHECKING:
     from pathlib import Path
 
-OURS = Identity(cluster_id=7 << 100, node_id=NodeId(3), incarnation=Incarnation(0xABC))
+OURS = FolderIdentity(cluster_id=7 << 100, node_id=NodeId(3), incarnation=Incarnation(0xABC))
 
 
 def test_an_identity_is_read_back(tmp_path: Path) -> None:
     for disk in (OsDisk(tmp_path), MemoryDisk()):
-        assert identities.load(disk) is None
-        identities.create(disk, OURS)
-        assert identities.load(disk) == OURS
-        identities.check(disk, OURS)
+        assert folder_identity.load(disk) is None
+        folder_identity.create(disk, OURS)
+        assert folder_identity.load(disk) == OURS
+        folder_identity.check(disk, OURS)
 
 
 def test_an_operator_can_read_it() -> None:
     disk = MemoryDisk()
-    identities.create(disk, OURS)
+    folder_identity.create(disk, OURS)
     text = disk.open("identity").pread(1000, 0).decode()
     assert "node 3\n" in text
     assert "incarnation 000000000abc\n" in text
@@ -39,23 +39,23 @@ def test_an_operator_can_read_it() -> None:
 
 def test_a_second_identity_is_refused() -> None:
     disk = MemoryDisk()
-    identities.create(disk, OURS)
+    folder_identity.create(disk, OURS)
     with pytest.raises(AlreadyExists):
-        identities.create(disk, OURS)
+        folder_identity.create(disk, OURS)
 
 
 def test_data_without_an_identity_is_an_error_and_gets_no_new_one() -> None:
     disk = MemoryDisk()
     disk.make_folder("wal")
     with pytest.raises(CorruptData, match="missing beside wal"):
-        identities.load(disk)
+        folder_identity.load(disk)
     with pytest.raises(CorruptData):
-        identities.create(disk, OURS)
+        folder_identity.create(disk, OURS)
 
 
 def test_every_damaged_byte_and_every_cut_is_noticed() -> None:
     disk = MemoryDisk()
-    identities.create(disk, OURS)
+    folder_identity.create(disk, OURS)
     content = disk.open("identity").pread(1000, 0)
     for position in range(len(content)):
         for bit in range(8):
@@ -70,15 +70,15 @@ def check_damaged(content: bytes) -> None:
     disk = MemoryDisk()
     disk.create("identity").pwrite([content], 0)
     with pytest.raises(CorruptData, match="damaged"):
-        identities.load(disk)
+        folder_identity.load(disk)
 
 
 def test_somebody_elses_data_is_told() -> None:
     disk = MemoryDisk()
-    identities.create(disk, OURS)
-    theirs = Identity(cluster_id=7 << 100, node_id=NodeId(4), incarnation=Incarnation(0xABC))
+    folder_identity.create(disk, OURS)
+    theirs = FolderIdentity(cluster_id=7 << 100, node_id=NodeId(4), incarnation=Incarnation(0xABC))
     with pytest.raises(StorageError, match="belongs to"):
-        identities.check(disk, theirs)
+        folder_identity.check(disk, theirs)
 
 
 def test_a_power_loss_leaves_all_of_it_or_nothing() -> None:
@@ -87,10 +87,10 @@ def test_a_power_loss_leaves_all_of_it_or_nothing() -> None:
         draft = disk.create("identity.draft")
         draft.pwrite([b"half an iden"], 0)
         disk.power_loss()
-        assert identities.load(disk) is None
-        identities.create(disk, OURS)
+        assert folder_identity.load(disk) is None
+        folder_identity.create(disk, OURS)
         disk.power_loss()
-        assert identities.load(disk) == OURS
+        assert folder_identity.load(disk) == OURS
 
 
 def test_incarnations_are_drawn_anew() -> None:

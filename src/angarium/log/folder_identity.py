@@ -31,7 +31,7 @@ NO_DATA: Final = frozenset({f"{IDENTITY_NAME}.draft", LOCK_NAME, "lost+found"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class FolderIdentity:
     """Cluster, node and incarnation; one per data directory, for good."""
 
     cluster_id: int
@@ -51,7 +51,7 @@ def draw_incarnation(random_bits: Callable[[int], int]) -> Incarnation:
     return Incarnation(random_bits(_INCARNATION_BITS))
 
 
-def load(disk: Disk) -> Identity | None:
+def load(disk: Disk) -> FolderIdentity | None:
     """Return the identity of the data on `disk`; None only if there is nothing at all.
 
     Raises `CorruptData` if the identity is damaged, or missing beside other data.
@@ -68,18 +68,19 @@ def load(disk: Disk) -> Identity | None:
     return _parsed(content)
 
 
-def create(disk: Disk, identity: Identity) -> None:
+def create(disk: Disk, identity: FolderIdentity) -> None:
     """Write the identity of a new data directory, durably.
 
     Raises `AlreadyExists` if there is one, `CorruptData` if there is data without one.
     """
+    # Never a second one: whoever comes back under another identity has forgotten its votes.
     if disk.exists(IDENTITY_NAME):
         raise AlreadyExists("the data directory has an identity already")
     _check_empty(disk)
     replace_file(disk, IDENTITY_NAME, _written(identity))
 
 
-def check(disk: Disk, expected: Identity) -> None:
+def check(disk: Disk, expected: FolderIdentity) -> None:
     """Make sure that the data on `disk` is `expected`'s; `StorageError` says whose it is if not."""
     found = load(disk)
     if found != expected:
@@ -95,7 +96,7 @@ def _check_empty(disk: Disk) -> None:
         )
 
 
-def _written(identity: Identity) -> bytes:
+def _written(identity: FolderIdentity) -> bytes:
     body = (
         f"{_TITLE}\n"
         f"cluster {identity.cluster_id:032x}\n"
@@ -105,11 +106,11 @@ def _written(identity: Identity) -> bytes:
     return body + f"crc32c {crc32c_of_bytes(body):08x}\n".encode()
 
 
-def _parsed(content: bytes) -> Identity:
+def _parsed(content: bytes) -> FolderIdentity:
     """Return what `content` says, which must be exactly what `_written` wrote."""
     try:
         title, cluster, node, incarnation, _ = content.decode("ascii").splitlines()
-        identity = Identity(
+        identity = FolderIdentity(
             cluster_id=int(cluster.removeprefix("cluster "), 16),
             node_id=NodeId(int(node.removeprefix("node "))),
             incarnation=Incarnation(int(incarnation.removeprefix("incarnation "), 16)),
@@ -117,6 +118,8 @@ def _parsed(content: bytes) -> Identity:
     except (ValueError, AssertionError):
         identity = None
         title = ""
+    # Byte for byte what was written. A wrong node id that happens to parse would vote in another's
+    # name.
     if identity is None or title != _TITLE or _written(identity) != content:
         raise CorruptData(
             f"the file {IDENTITY_NAME!r} is damaged: put it back from a copy, "

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 def on_read_request(core: Core, m: Message) -> None:
     """Serve a read as the leader: at once if we decide alone, else when it is confirmed."""
+    # A new leader has every committed entry and does not know yet which of its entries those are.
+    # Its commit index may lie behind what its predecessor has told clients (Raft §8, thesis §6.4).
+    # Planted as serving-before-an-own-entry-is-committed.
     if core.log.term_at(core.log.committed) == core.term:
         _confirm(core, m)
     elif len(core.postponed_reads) < core.config.pending_reads_max:
@@ -35,6 +38,8 @@ def release_postponed(core: Core) -> None:
 
 def acknowledge(core: Core, m: Message) -> None:
     """Count a heartbeat's echo, and answer the reads it confirms."""
+    # The echo answers a heartbeat that left after the read had arrived, so we still led at some
+    # time after it. Heartbeats that were sent before carry a smaller number and do not count.
     core.reads.acknowledge(m.sender, m.context)
     answer_confirmed(core)
 
@@ -64,10 +69,16 @@ def on_read_response(core: Core, m: Message) -> None:
 
 
 def _confirm(core: Core, request: Message) -> None:
+    # A lease saves the round trip and trusts clocks instead (thesis §6.4.1): `check_quorum` keeps
+    # others from electing somebody before it has run out.
     has_lease = core.config.lease_reads and not core.reads.lease_is_void
+    # Everybody else must ask: a leader that was deposed without knowing it would answer from a
+    # state that others have moved on from. Planted as read-index-without-a-quorum.
     if has_lease or core.tracker.is_singleton:
         _answer(core, request, core.log.committed)
     elif len(core.reads) < core.config.pending_reads_max:
+        # The commit index as of now, not as of the confirmation: the read must see what was
+        # committed before it began, and need not wait for more.
         core.reads.add(request, core.log.committed)
         # We confirm ourselves by asking at all.
         core.reads.acknowledge(core.id, core.reads.heartbeat_context())

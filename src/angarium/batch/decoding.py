@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
+from angarium.batch.batch_limits import DEFAULT_LIMITS, BatchLimits
 from angarium.batch.compaction import retained
 from angarium.batch.layout import (
     AT_ONCE,
@@ -26,7 +27,6 @@ from angarium.batch.layout import (
     fixed_columns,
     unpacked_header,
 )
-from angarium.batch.limits import DEFAULT_LIMITS, Limits
 from angarium.batch.section import Headers, Section
 from angarium.batch.stamping import batch_length, verify_checksums
 from angarium.batch.validation import (
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
-    """A user's data, with its place and its times (all in microseconds since 1970)."""
+    """A user's data, with its offset and its times (all in microseconds since 1970)."""
 
     offset: Offset
     key: bytes | None
@@ -85,7 +85,7 @@ class Batch:
         cls,
         buffer: Buffer,
         *,
-        limits: Limits = DEFAULT_LIMITS,
+        limits: BatchLimits = DEFAULT_LIMITS,
         compacted: bool = False,
         contents: bool = True,
     ) -> Batch:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class BatchLimits:
     """Bounds for batches from outside. Beyond any of them a batch is refused, whole."""
 
     bytes_max: int = 16 * 1024 * 1024
@@ -22,4 +22,4 @@ class Limits:
     """Headers in one batch, over all its records. Refused before a name is read."""
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = BatchLimits()
