@@ -75,7 +75,7 @@ class Driver:
         self._on_stir = on_stir
         self._fail = fail
         self._loop = asyncio.get_running_loop()
-        self._syncer = Syncer(self._loop, host, done=self._synced)
+        self._syncer = Syncer(self._loop, done=self._synced)
         self._chores: set[asyncio.Task[None]] = set()
         self._gathering = Gathering(bytes_max=config.gather_bytes_max)
         self._is_patient = False

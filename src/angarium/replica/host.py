@@ -2,8 +2,8 @@
 
 Inputs are method calls: a message came, a tick passed, a sync is done. Nothing here waits, reads a
 clock or starts a thread. Whoever drives the host does three things after each input: send what
-`take_messages` gives, start the sync that `begin_sync` gives (its `write` may run in a thread), and
-call `finish_sync` when it is done. The node's event loop drives it in production, the simulator in
+the outbox holds, write the sync that `begin_sync` gives (that may run in a thread), and call
+`finish_sync` when it is done. The node's event loop drives it in production, the simulator in
 tests; both run the same code from here down.
 """
 
@@ -47,10 +47,18 @@ snapshot counts as lost on the way."""
 class Sync:
     """A sync under way, and the answers it will let out."""
 
-    group: SyncRound | None
+    round: SyncRound | None
     answers: list[tuple[Replica, tuple[Message, ...]]]
     leaving: list[RaftGroupId]
     """Groups whose files may go when this is done."""
+
+    def write(self) -> None:
+        """Write and fsync; blocks, and may run in a thread.
+
+        Raises `SyncFailed`, after which the host must stop.
+        """
+        if self.round is not None:
+            self.round.write()
 
 
 class Host(Roster):
@@ -251,18 +259,13 @@ class Host(Roster):
         self._sync = Sync(self.wal.seal(), self.outbox.take_waiting(), leaving)
         return self._sync
 
-    def write(self, sync: Sync) -> None:
-        """Write and fsync; blocks. Raises `SyncFailed`, after which this host must stop."""
-        if sync.group is not None:
-            self.wal.write(sync.group)
-
     def finish_sync(self, sync: Sync) -> None:
         """Let out the answers that waited for this sync."""
         assert sync is self._sync, "syncs finish in the order they began, one at a time"
         self._sync = None
         self.outbox.sync_done()
-        if sync.group is not None:
-            self.wal.synced(sync.group)
+        if sync.round is not None:
+            self.wal.synced(sync.round)
         if sync.leaving:
             self.outbox.chores.append(self._delete_files(sync.leaving))
         for step in (0, 1):

@@ -75,7 +75,7 @@ class Hosts:
                 busy = self._deliver(node, host) or busy
                 sync = host.begin_sync()
                 if sync is not None:
-                    host.write(sync)
+                    sync.write()
                     host.finish_sync(sync)
                     busy = True
 

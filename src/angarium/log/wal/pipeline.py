@@ -29,12 +29,13 @@ if TYPE_CHECKING:
 
 
 class SyncRound:
-    """What one write and one datasync cover. Made by `seal`; an owner only passes it on."""
+    """What one write and one datasync cover. Made by `seal`, written once, then published."""
 
-    __slots__ = ("buffers", "file", "is_written", "position", "previous", "touches")
+    __slots__ = ("_pipeline", "buffers", "file", "is_written", "position", "previous", "touches")
 
     def __init__(
         self,
+        pipeline: Pipeline,
         *,
         file: WalFile,
         position: int,
@@ -42,6 +43,7 @@ class SyncRound:
         touches: list[Touch],
         previous: SyncRound | None,
     ) -> None:
+        self._pipeline = pipeline
         self.previous = previous
         """The one that has to be written before it."""
         self.touches: Final = touches
@@ -56,12 +58,34 @@ class SyncRound:
         """How many bytes are written."""
         return sum(map(len, self.buffers))
 
+    def write(self) -> None:
+        """Put it on disk, durably. Blocks, and is the only part that may run in another thread.
+
+        Raises `SyncFailed`, after which the log is dead: nobody knows what the disk has.
+        """
+        pipeline, files = self._pipeline, self._pipeline.files
+        pipeline.check_alive()
+        assert self.previous is None or self.previous.is_written, "rounds are written in order"
+        try:
+            if self.position == 0:  # it begins a file, which has to get its name first
+                files.install(self.file)
+            zeros = files.smoothing(self.file, self.position, self.size)
+            self.file.file.pwrite([*self.buffers, *zeros], self.position)
+            self.file.file.datasync()
+        except BaseException as error:
+            pipeline.die(error)
+            if isinstance(error, StorageError):
+                pipeline.check_alive()
+            raise
+        self.previous = None
+        self.is_written = True
+
 
 class Pipeline:
     """The way from a full buffer to durable bytes."""
 
     def __init__(self, files: WalFiles) -> None:
-        self._files: Final = files
+        self.files: Final = files
         self._in_flight: deque[SyncRound] = deque()
         """Sealed, and not published yet."""
         self._last_sealed: SyncRound | None = None
@@ -86,13 +110,14 @@ class Pipeline:
         if self.failure is not None:
             raise type(self.failure)(*self.failure.args) from self.failure.__cause__
 
-    def _die(self, error: BaseException) -> None:
+    def die(self, error: BaseException) -> None:
+        """Take nothing more: a write has failed."""
         self.failure = SyncFailed(f"the write-ahead log is dead, restart the node: {error!s}")
         self.failure.__cause__ = error
 
     def seal(self, buffer: FrameBuffer, table: Callable[[], bytes]) -> SyncRound:
         """Give what is buffered its place in a file."""
-        file = self._files.current
+        file = self.files.current
         header = b""
         if file is not None and file.has_room(buffer.group_bytes(0, 0)):
             position = write_position = file.end
@@ -100,7 +125,7 @@ class Pipeline:
             flags, rows = 0, b""
         else:
             mark = self._synced_end()
-            file, header = self._files.begin_file(mark)
+            file, header = self.files.begin_file(mark)
             position, write_position = FILE_HEADER_BYTES, 0
             flags, rows = GroupFlag.FIRST, table()
         buffers, file.end = buffer.sealed(
@@ -108,7 +133,8 @@ class Pipeline:
         )
         if header:
             buffers.insert(0, header)
-        group = SyncRound(
+        round_ = SyncRound(
+            self,
             file=file,
             position=write_position,
             buffers=buffers,
@@ -116,46 +142,28 @@ class Pipeline:
             previous=self._last_sealed,
         )
         self._bare_mark = None
-        self._last_sealed = group
-        self._in_flight.append(group)
-        return group
+        self._last_sealed = round_
+        self._in_flight.append(round_)
+        return round_
 
     def _synced_end(self) -> int:
         """Return where the newest file ends, for the header of the next one."""
         if self._bare_mark is not None:
             return self._bare_mark
-        return self._files.last_end if self._files.current is None else self._files.current.end
+        return self.files.last_end if self.files.current is None else self.files.current.end
 
-    def write(self, group: SyncRound) -> None:
-        """Put `group` on disk and sync it; the only part that may run in another thread."""
-        self.check_alive()
-        assert group.previous is None or group.previous.is_written, "groups are written in order"
-        try:
-            if group.position == 0:  # it begins a file, which has to get its name first
-                self._files.install(group.file)
-            zeros = self._files.smoothing(group.file, group.position, group.size)
-            group.file.file.pwrite([*group.buffers, *zeros], group.position)
-            group.file.file.datasync()
-        except BaseException as error:
-            self._die(error)
-            if isinstance(error, StorageError):
-                self.check_alive()
-            raise
-        group.previous = None
-        group.is_written = True
-
-    def publish(self, group: SyncRound) -> None:
-        """Take note that `group` is durable."""
-        assert group.is_written, "publish comes after write"
-        assert group is self._in_flight[0], "sync rounds are published in order"
+    def publish(self, round_: SyncRound) -> None:
+        """Take note that `round_` is durable."""
+        assert round_.is_written, "publish comes after write"
+        assert round_ is self._in_flight[0], "sync rounds are published in order"
         self._in_flight.popleft()
-        self.durable_sequence = group.file.sequence
-        self.durable_end = place(group.file.sequence, group.position + group.size)
+        self.durable_sequence = round_.file.sequence
+        self.durable_end = place(round_.file.sequence, round_.position + round_.size)
         self._has_unmarked = True
 
     def mark(self) -> bool:
         """Write a bare mark, unsynced; False if nothing waits for one or something is under way."""
-        current = self._files.current
+        current = self.files.current
         if not self._has_unmarked or self._in_flight or current is None or not current.has_room(0):
             return False
         position = current.end
@@ -171,7 +179,7 @@ class Pipeline:
         try:
             current.file.pwrite([header, END_MARK], position)
         except StorageError as error:
-            self._die(error)
+            self.die(error)
             self.check_alive()
         current.end += BARE_GROUP_BYTES
         self._bare_mark = position
@@ -182,6 +190,6 @@ class Pipeline:
         """Leave a durable mark behind, and take no more."""
         assert not self._in_flight, "a sync round is still being written"
         self.mark()
-        if self._files.current is not None:
-            self._files.current.file.datasync()
+        if self.files.current is not None:
+            self.files.current.file.datasync()
         self.failure = StorageError("the write-ahead log is closed")

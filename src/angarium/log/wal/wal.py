@@ -11,9 +11,9 @@ What it guarantees:
 - A failed sync is fatal: the log is dead, and says so to every call.
 
 Writing has three phases, so that the part that blocks can run in a thread: `append` and its kin
-only buffer, `seal` takes what is buffered, `write` puts it on disk, `synced` publishes it. Sync
-groups are written one at a time, in the order in which they were sealed. Everything except
-`write` belongs to one thread, the owner's.
+only buffer, `seal` takes what is buffered as a sync round, `SyncRound.write` puts that on disk,
+`synced` publishes it. Rounds are written one at a time, in the order in which they were sealed.
+Everything except `SyncRound.write` belongs to one thread, the owner's.
 """
 
 from __future__ import annotations
@@ -296,33 +296,26 @@ class Wal:
             if self._files.is_full:
                 self._files.prepare()
             return None
-        group = self._pipeline.seal(buffer, self._table)
+        round_ = self._pipeline.seal(buffer, self._table)
         self._buffer = FrameBuffer(self._seed)
         self._granted = 0
-        return group
+        return round_
 
-    def write(self, group: SyncRound) -> None:
-        """Put a sync round on disk, durably. Blocks, and may run in a thread of its own.
-
-        Raises `SyncFailed`, after which the log is dead: nobody knows what the disk has.
-        """
-        self._pipeline.write(group)
-
-    def synced(self, group: SyncRound) -> None:
+    def synced(self, round_: SyncRound) -> None:
         """Publish a sync round that was written: it counts as durable from here on."""
         self._check_alive()
-        self._pipeline.publish(group)
-        for touch in group.touches:
+        self._pipeline.publish(round_)
+        for touch in round_.touches:
             self._pins.move(touch.log.group, touch.oldest)
             self._cache.add(touch)
         self._cache.shrink()
 
     def sync(self) -> None:
         """Make everything that was buffered durable, here and now."""
-        group = self.seal()
-        if group is not None:
-            self.write(group)
-            self.synced(group)
+        round_ = self.seal()
+        if round_ is not None:
+            round_.write()
+            self.synced(round_)
 
     def mark(self) -> bool:
         """Record that everything so far is synced, without a sync; False if there is no need.

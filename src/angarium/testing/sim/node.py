@@ -422,7 +422,7 @@ class SimNode:
         sync = host.begin_sync()
         if sync is not None:
             with self.disk.deferring() as pending:
-                host.write(sync)
+                sync.write()
             self.world.scheduler.after(self._latency(), self._synced, self.life, sync, pending)
         if self.service.lending is not None:
             self.service.lending.look()
