@@ -18,16 +18,16 @@ from angarium.node.catalog import CatalogDesk
 from angarium.node.config import NodeConfig
 from angarium.node.joining import Asking, ask_to_join, cluster_name
 from angarium.node.node import Node
-from angarium.service.broker import Service
+from angarium.service.metering import MeteredService
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-async def started(folder: Path) -> tuple[Node, Service]:
+async def started(folder: Path) -> tuple[Node, MeteredService]:
     """Return a node that has formed a cluster of its own."""
     node = Node(NodeConfig(data_directory=folder, wire_port=0, form=True))
-    service = Service(node)
+    service = MeteredService(node)
     node.welcome = WireDoor(node, service, service.dispatcher).welcome
     await node.start()
     async with asyncio.timeout(10):
@@ -53,7 +53,7 @@ def test_whoever_comes_before_the_founder_is_known_waits_and_is_not_called_like_
 
     async def scene() -> None:
         node = Node(NodeConfig(data_directory=tmp_path, wire_port=0, form=True))
-        service = Service(node)
+        service = MeteredService(node)
         door = WireDoor(node, service, service.dispatcher)
         node.welcome = door.welcome
         await node.start()

@@ -38,21 +38,21 @@ class GroupHost:
 
     # --- what happens in the node ---------------------------------------------------------------
 
-    def records_came(self, place: RaftGroupId) -> None:
+    def records_visible(self, raft_group: RaftGroupId) -> None:
         """Hear that a partition has new records."""
-        led = self.led.get(place)
+        led = self.led.get(raft_group)
         if led is not None:
-            led.records_came()
+            led.records_visible()
 
-    def happened(self, place: RaftGroupId) -> None:
+    def partition_changed(self, raft_group: RaftGroupId) -> None:
         """Hear that a partition changed hands, or that its groups changed."""
-        replica = self.around.replicas.get(place)
-        led = self.led.get(place)
+        replica = self.around.replicas.get(raft_group)
+        led = self.led.get(raft_group)
         if led is not None and (replica is not led.replica or not led.is_current):
             self._close(led)
             led = None
         if led is not None:
-            led.happened()
+            led.partition_changed()
         elif replica is not None and replica.may_serve:
             self._owe_letters(replica)
 

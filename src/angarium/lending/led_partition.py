@@ -180,12 +180,12 @@ class LedPartition:
 
         self.changes.submit(change, then)
 
-    def records_came(self) -> None:
+    def records_visible(self) -> None:
         """Hear that there are new records."""
         for group in self._hungry:
             self.stir(group)
 
-    def happened(self) -> None:
+    def partition_changed(self) -> None:
         """Hear that something was applied that is not a record: it may have been a trim."""
         start = self.replica.partition.log.start_offset
         if start != self._start:

@@ -197,7 +197,8 @@ class Placement:
     def _remove(self, group: RaftGroupId) -> None:
         self._node.host.remove_group(group)
         # Whoever waits for records here learns that none will come.
-        self._node.on_visible(group)
+        self._node.hearing.records_visible(group)
+        self._node.wake()
 
     def _elect_first_leaders(self, machine: CatalogMachine) -> None:
         """Where this node is the preferred leader of a new partition, do not wait for a timeout."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from angarium.log.wal import SyncRound
     from angarium.raft.messages import Snapshot
     from angarium.replica.config import HostConfig
-    from angarium.replica.damage import Fate
+    from angarium.replica.listener import HostListener
     from angarium.replica.replica import Replica
     from angarium.replica.work import Work
 
@@ -72,7 +72,8 @@ class Host(Roster):
         incarnation: Incarnation,
         config: HostConfig,
         jitter: Callable[[int], int],
-        on_damage: Callable[[Fate, RaftGroupId, str], None] | None = None,
+        listener: HostListener | None = None,
+        name_of: Callable[[RaftGroupId], str] = "group {}".format,
     ) -> None:
         super().__init__(
             disk,
@@ -80,7 +81,8 @@ class Host(Roster):
             incarnation=incarnation,
             config=config,
             jitter=jitter,
-            on_damage=on_damage,
+            listener=listener,
+            name_of=name_of,
         )
         self._wal_config = config.wal
         self._sync: Sync | None = None

@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     )
     from angarium.ids import RaftGroupId
     from angarium.service.own_node import ServedNode
-    from angarium.service.publishing import Answer
     from angarium.wire.operations import JoinAnswer, JoinHeader, PartitionSeen
 
 PRODUCER_BLOCK = 1_000
@@ -71,26 +70,32 @@ class Service:
         self.transactions = TransactionDesk(node, self.topics)
         self._producers: list[ProducerId] = []
         self.groups = GroupDesk(node, self.topics, self.publishing)
-        node.on_visible = self._records_came
-        node.on_stir = self.groups.host.happened
+        node.hearing.subscribe(self)
         node.background.append(self.groups.run)
         node.background.append(self.dispatcher.run)
         tending = Tending(node, self.transactions.homes, self.transactions.participants)
         node.background.append(tending.run)
 
-    def _records_came(self, place: RaftGroupId) -> None:
-        self.reading.announce(place)
-        self.groups.host.records_came(place)
+    # --- what its node tells ----------------------------------------------------------------
+
+    def records_visible(self, raft_group: RaftGroupId) -> None:
+        """Wake whoever waits for records of a partition."""
+        self.reading.announce(raft_group)
+        self.groups.host.records_visible(raft_group)
+
+    def partition_changed(self, raft_group: RaftGroupId) -> None:
+        """Let groups look again at who leads them, and at what they are."""
+        self.groups.host.partition_changed(raft_group)
+
+    def link_changed(self, node: NodeId) -> None:
+        """Tell a node that may just have come up what subscribers here want."""
+        self.dispatcher.tell_one(node)
 
     # --- records ----------------------------------------------------------------------------
 
     async def publish(self, request: PublishRequest) -> tuple[Ack, ...]:
         """Store or hand over batches; one answer per batch, in their order."""
         return await self.publishing.publish(request)
-
-    def begin_publish(self, request: PublishRequest, answer: Answer) -> bool:
-        """Do the same without a task, where nobody else has to be asked; else return False."""
-        return self.publishing.begin(request, answer)
 
     async def fetch(self, request: FetchRequest) -> FetchResult:
         """Return committed batches."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from angarium.api import PublishRequest
     from angarium.ids import Buffer, RaftGroupId, Term
-    from angarium.service.own_node import ServedNode
+    from angarium.service.own_node import OwnNode
     from angarium.wire import Connection, Frame
 
 TELL_EVERY_S = 1.0
@@ -60,7 +60,7 @@ class LiveReader(Protocol):
 class Dispatcher:
     """Hands batches to subscribers here and elsewhere."""
 
-    def __init__(self, node: ServedNode) -> None:
+    def __init__(self, node: OwnNode) -> None:
         self._node = node
         self._here: defaultdict[tuple[str, int], set[LiveReader]] = defaultdict(set)
         self._elsewhere: dict[NodeId, dict[tuple[str, int], int]] = {}
@@ -71,7 +71,6 @@ class Dispatcher:
         self._round: asyncio.Task[None] | None = None
         """Telling all nodes, about to begin: whoever wants to know waits for the same one."""
         self._last_round: asyncio.Task[None] | None = None
-        node.on_link = self._tell_one
 
     # --- who listens ------------------------------------------------------------------------
 
@@ -124,7 +123,7 @@ class Dispatcher:
         for peer in self._node.peers.ids:
             self._node.peers.send(peer, Operation.INTERESTS, told)
 
-    def _tell_one(self, peer: NodeId) -> None:
+    def tell_one(self, peer: NodeId) -> None:
         """Tell a node that may just have come up."""
         self._node.peers.send(peer, Operation.INTERESTS, self._interests())
 

@@ -95,7 +95,7 @@ class PublishDesk:
             else:
                 answer(tuple([_ack(request, published, one) for one in published.outcomes]))
 
-        self._node.publish(group, Publishing(batches, mode, reply))
+        self._node.driver.publish(group, Publishing(batches, mode, reply))
         return True
 
     async def _forward(self, request: PublishRequest, place: Partition) -> tuple[Ack, ...]:

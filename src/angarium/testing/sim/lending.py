@@ -67,26 +67,7 @@ class SimLending:
         """Counts the times it was set: only the last one rings."""
         self._seats: dict[tuple[str, int], LedSeat] = {}
         """By member and number of its attachment."""
-        self._visible: dict[RaftGroupId, None] = {}
-        self._stirred: dict[RaftGroupId, None] = {}
         node.later(TIDY, self._tidy)
-
-    # --- what happens in the node ---------------------------------------------------------------
-
-    def watch(self, replica: PartitionReplica) -> None:
-        """Have groups told what happens in a replica that has begun to work."""
-        group, partition = replica.group, replica.partition
-        partition.on_visible = lambda: self._visible.update({group: None})
-        partition.on_stir = lambda: self._stirred.update({group: None})
-
-    def look(self) -> None:
-        """Tell groups what has happened, once it is over."""
-        visible, self._visible = self._visible, {}
-        for group in visible:
-            self.host.records_came(group)
-        stirred, self._stirred = self._stirred, {}
-        for group in stirred:
-            self.host.happened(group)
 
     def _tidy(self) -> None:
         self._node.later(TIDY, self._tidy)
