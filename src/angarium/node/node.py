@@ -21,7 +21,7 @@ from angarium.log import identity as identities
 from angarium.log.folder_lock import FolderInUse, FolderLock, lock_folder
 from angarium.log.os_disk import OsDisk
 from angarium.node.admission import Admission
-from angarium.node.catalog import CatalogDesk
+from angarium.node.catalog import NodeCatalog
 from angarium.node.compaction import Compaction
 from angarium.node.driving import Driver
 from angarium.node.healing import Healing
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _FINAL = (NodeRemoved, NodeIsAlive, NewerRelease, RolledBack)
-"""What another node says that will not change: this one has no place in the cluster."""
+"""What another node says that will not change: this node is no member of the cluster."""
 
 LOCK_PATIENCE_S = 2.0
 LOCK_PAUSE_S = 0.05
@@ -83,7 +83,7 @@ class Node:
             self.greeting, on_change=self._link_changed, on_refused=self._link_refused
         )
         self.admission = Admission(self)
-        self.catalog = CatalogDesk(self)
+        self.catalog = NodeCatalog(self)
         self.replicas = Replicas(self)
         self.readiness = Readiness(self)
         """Why this node should not be relied on, if there is a reason."""

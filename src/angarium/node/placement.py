@@ -314,8 +314,8 @@ class Placement:
         if not draining:
             return
         for partition in list(machine.topics.partitions.values()):
-            place = partition.target or partition.replicas
-            leaving = tuple(one for one in place if one in draining)
+            wanted = partition.target or partition.replicas
+            leaving = tuple(one for one in wanted if one in draining)
             # A refusal would be an entry of the catalog, too, and come again with every round.
             if leaving and machine.topics.may_move(partition, machine.nodes.placeable()):
                 with suppress(AngariumError):

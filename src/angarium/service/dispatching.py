@@ -129,7 +129,10 @@ class Dispatcher:
 
     def _interests(self) -> _Interests:
         return _Interests(
-            tuple((*place, len(readers)) for place, readers in sorted(self._here.items()))
+            tuple(
+                (*topic_partition, len(readers))
+                for topic_partition, readers in sorted(self._here.items())
+            )
         )
 
     async def _tell_and_hear(self) -> None:
@@ -152,12 +155,12 @@ class Dispatcher:
         self, group: RaftGroupId, request: PublishRequest, batches: Sequence[Buffer], term: Term
     ) -> list[Ack]:
         """As the leader, hand batches to everybody who listens; nothing is stored."""
-        place = (request.topic, request.partition)
+        topic_partition = (request.topic, request.partition)
         self.handed_on[group] += sum(len(Batch.trusted(one)) for one in batches)
-        reached = self._deliver(*place, batches)
+        reached = self._deliver(*topic_partition, batches)
         for peer, wanted in self._elsewhere.items():
-            count = wanted.get(place, 0)
-            header = _Dispatch(*place)
+            count = wanted.get(topic_partition, 0)
+            header = _Dispatch(*topic_partition)
             if count and self._node.peers.send(peer, Operation.DISPATCH, header, batches):
                 reached += count
         acks = []

@@ -1,6 +1,6 @@
 """The node that a service runs on, as the service sees it: these names, and nothing behind them.
 
-`angarium.node.node.Node` has them. Each desk asks for as little as it needs.
+`angarium.node.node.Node` has them. Each part of the service asks for as little as it needs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class OwnNode(Protocol):
-    """What every desk may ask: replicas here, the catalog, other nodes, the time."""
+    """What every part of the service may ask: replicas here, the catalog, other nodes, the time."""
 
     @property
     def id(self) -> NodeId:

@@ -135,10 +135,10 @@ class SimLending:
         """Hear no more of an attachment."""
         self._seats.pop((client, number), None)
 
-    def change(self, place: RaftGroupId, change: Change, reply: Reply) -> None:
+    def change(self, raft_group: RaftGroupId, change: Change, reply: Reply) -> None:
         """Have a group changed by somebody who looks after it, as `service.groups.wishes` does."""
         try:
-            led = self.host.partition(TOPIC, place)
+            led = self.host.partition(TOPIC, raft_group)
         except AngariumError:
             reply(NotLeader())
             return
@@ -190,12 +190,12 @@ class SimLending:
     def carry_on(self) -> None:
         """Nothing to be done: what was proposed is carried out after every event."""
 
-    def place_of(self, topic: str, number: int) -> RaftGroupId:
+    def raft_group_of(self, topic: str, number: int) -> RaftGroupId:
         del topic
         return RaftGroupId(number)
 
-    def partition_of(self, place: RaftGroupId) -> tuple[str, int] | None:
-        return TOPIC, place
+    def partition_of(self, raft_group: RaftGroupId) -> tuple[str, int] | None:
+        return TOPIC, raft_group
 
     def lifetime(self, topic: str) -> int | None:
         del topic
