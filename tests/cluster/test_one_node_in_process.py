@@ -14,20 +14,20 @@ from angarium.errors import NotFound, PreconditionFailed
 from angarium.ids import NodeId
 from angarium.machine.catalog.commands import Form
 from angarium.modes import DeliveryMode
-from angarium.node.catalog import CatalogDesk
+from angarium.node.catalog import NodeCatalog
 from angarium.node.config import NodeConfig
 from angarium.node.joining import Asking, ask_to_join, cluster_name
 from angarium.node.node import Node
-from angarium.service.broker import Service
+from angarium.service.metering import MeteredService
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-async def started(folder: Path) -> tuple[Node, Service]:
+async def started(folder: Path) -> tuple[Node, MeteredService]:
     """Return a node that has formed a cluster of its own."""
     node = Node(NodeConfig(data_directory=folder, wire_port=0, form=True))
-    service = Service(node)
+    service = MeteredService(node)
     node.welcome = WireDoor(node, service, service.dispatcher).welcome
     await node.start()
     async with asyncio.timeout(10):
@@ -41,19 +41,19 @@ def test_whoever_comes_before_the_founder_is_known_waits_and_is_not_called_like_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_a_name: bool
 ) -> None:
     may_introduce = asyncio.Event()
-    introduce = CatalogDesk._introduce
+    introduce = NodeCatalog._introduce
 
-    async def introduce_late(catalog: CatalogDesk) -> None:
+    async def introduce_late(catalog: NodeCatalog) -> None:
         if has_a_name and not catalog.machine.cluster:
             await catalog.submit(Form(cluster=cluster_name(catalog._node.identity), level=1))
         await may_introduce.wait()
         await introduce(catalog)
 
-    monkeypatch.setattr(CatalogDesk, "_introduce", introduce_late)
+    monkeypatch.setattr(NodeCatalog, "_introduce", introduce_late)
 
     async def scene() -> None:
         node = Node(NodeConfig(data_directory=tmp_path, wire_port=0, form=True))
-        service = Service(node)
+        service = MeteredService(node)
         door = WireDoor(node, service, service.dispatcher)
         node.welcome = door.welcome
         await node.start()

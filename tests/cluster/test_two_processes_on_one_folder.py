@@ -10,7 +10,7 @@ from angarium.doors.wire.door import WireDoor
 from angarium.log.folder_lock import lock_folder
 from angarium.node.config import NodeConfig
 from angarium.node.node import Node
-from angarium.service.broker import Service
+from angarium.service.metering import MeteredService
 from angarium.testing.cluster import Load
 from angarium.testing.cluster.processes import NodeProcess
 from angarium.testing.cluster.waiting import now_micros
@@ -60,7 +60,7 @@ def test_a_node_waits_a_moment_for_its_predecessor_to_be_gone(
     async def scenario() -> None:
         predecessor = lock_folder(tmp_path)
         node = Node(NodeConfig(data_directory=tmp_path, wire_port=0, form=True))
-        service = Service(node)
+        service = MeteredService(node)
         node.welcome = WireDoor(node, service, service.dispatcher).welcome
         start = asyncio.create_task(node.start())
         done, _ = await asyncio.wait([start], timeout=0.2)

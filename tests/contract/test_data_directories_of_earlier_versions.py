@@ -33,7 +33,7 @@ def values(driver: Driver) -> list[bytes | None]:
     found: list[bytes | None] = []
     offset = partition.log.start_offset
     while offset < partition.log.end_offset:
-        views = partition.fetch(offset, bytes_max=1 << 20)
+        views = partition.log.read(offset, 1 << 20)
         for batch in map(Batch.parse, views):
             found += [record.value for record in batch if record.offset >= START]
             offset = batch.next_offset

@@ -302,7 +302,7 @@ def test_the_write_may_run_in_a_thread_while_the_owner_goes_on(disk: Disk) -> No
     wal.append(A, [entry(1)])
     first = wal.seal()
     assert first is not None
-    thread = threading.Thread(target=wal.write, args=(first,))
+    thread = threading.Thread(target=first.write)
     thread.start()
     wal.append(A, [entry(2), entry(3)], state(1, 1, 1))
     second = wal.seal()
@@ -311,7 +311,7 @@ def test_the_write_may_run_in_a_thread_while_the_owner_goes_on(disk: Disk) -> No
     thread.join()
     wal.synced(first)
     assert second is not None
-    wal.write(second)
+    second.write()
     wal.synced(second)
     wal.sync()
     assert terms(opened(disk)) == [1, 1, 2]

@@ -52,7 +52,7 @@ from angarium.doors.http.graphql.schema import schema
 from angarium.doors.http.values import NewTopic
 from angarium.errors import InvalidArgument
 from angarium.proto.v1 import broker_pb2 as pb
-from angarium.service.topics import TopicDesk, _config
+from angarium.service.topics import Topics, _config
 
 # the command line
 options = grammar().parse_args(["topic", "create", "t", "--pace-percent", "33"])
@@ -78,7 +78,7 @@ message = message_of(pb.TopicConfig, config)
 assert message.pace_percent == 33 and config_of(TopicConfig, message) == config
 assert config_of(TopicConfig, pb.TopicConfig()).pace_percent == 80
 # behind the contract: checked, kept and shown again
-desk = object.__new__(TopicDesk)
+desk = object.__new__(Topics)
 kept = desk.settings(msgspec.structs.replace(config, replication=1))
 assert kept.pace_percent == 33 and _config(kept).pace_percent == 33
 try:

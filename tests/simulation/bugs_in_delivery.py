@@ -19,7 +19,7 @@ from angarium.delivery.sweep import Sweep
 from angarium.lending import letters
 from angarium.lending.changes import ChangeQueue
 from angarium.lending.led_group import LedGroup
-from angarium.lending.records import LogRecords
+from angarium.lending.log_records import LogRecords
 from angarium.log.segments import delays
 from angarium.log.segments.delay_runs import DelayRuns
 from angarium.machine import group_frames

@@ -9,7 +9,7 @@ from tests.simulation.variants import usual
 
 from angarium.batch import Batch
 from angarium.replica.fullness import Fullness, is_member
-from angarium.replica.partition import Partition
+from angarium.replica.partition_replica import PartitionReplica
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,10 +33,10 @@ def restarted_replica_answers_at_once() -> Iterator[Replaced]:
 @bug(seeds_max=20, run=usual)
 def reads_from_within_a_batch_find_nothing() -> Iterator[Replaced]:
     """A read that begins within a batch, not with its first record, is answered with nothing."""
-    original = Partition.fetch
+    original = PartitionReplica.fetch
 
-    def fetch(partition: Partition, offset: Offset, *, bytes_max: int) -> list[memoryview]:
-        found = original(partition, offset, bytes_max=bytes_max)
+    def fetch(replica: PartitionReplica, offset: Offset, *, bytes_max: int) -> list[memoryview]:
+        found = original(replica, offset, bytes_max=bytes_max)
         return [] if found and Batch.trusted(found[0]).base_offset < offset else found
 
-    yield Replaced(Partition, "fetch", fetch)
+    yield Replaced(PartitionReplica, "fetch", fetch)

@@ -14,7 +14,7 @@ from angarium.log.segments import PartitionLog
 from angarium.log.segments import reader as segment_reader
 from angarium.log.segments.reader import SegmentReader
 from angarium.log.snapshots import SnapshotStore, SnapshotWriter
-from angarium.log.wal.pipeline import Pipeline
+from angarium.log.wal.pipeline import SyncRound
 from angarium.log.wal.replay import Replay
 from angarium.log.wal.scan import FileScan
 from angarium.node.recollections import Recollections
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from angarium.ids import Index, Offset, RaftGroupId, ReplicaId
     from angarium.log.disk import File
     from angarium.log.segments.segment import Segment
-    from angarium.log.wal import SyncRound, Wal
+    from angarium.log.wal import Wal
     from angarium.log.wal.scan import Frame, ScannedRound
     from angarium.raft.messages import Message, Snapshot
     from angarium.replica.work import Work
@@ -61,16 +61,16 @@ def ack_before_fsync() -> Iterator[Replaced]:
 @bug(seeds_max=20, run=scripted("lying-disk"))
 def fsync_error_ignored() -> Iterator[Replaced]:
     """A node goes on after a failed sync, as if the disk had what it was given."""
-    original = Pipeline.write
+    original = SyncRound.write
 
-    def write(self: Pipeline, sync_round: SyncRound) -> None:
+    def write(self: SyncRound) -> None:
         try:
-            original(self, sync_round)
+            original(self)
         except SyncFailed:
-            self.failure = None
-            sync_round.is_written = True
+            self._pipeline.failure = None
+            self.is_written = True
 
-    yield Replaced(Pipeline, "write", write)
+    yield Replaced(SyncRound, "write", write)
 
 
 # --- recovery -------------------------------------------------------------------------------

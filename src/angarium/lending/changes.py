@@ -10,7 +10,7 @@ from collections import deque
 from typing import TYPE_CHECKING, TypeAlias
 
 from angarium.errors import AngariumError, OutcomeUnknown
-from angarium.lending.limits import CHANGES_MAX, CHANGES_WAITING_MAX
+from angarium.lending.lending_limits import CHANGES_MAX, CHANGES_WAITING_MAX
 from angarium.machine.commands import Cursors
 from angarium.machine.outcomes import Refused
 

@@ -38,21 +38,21 @@ class GroupHost:
 
     # --- what happens in the node ---------------------------------------------------------------
 
-    def records_came(self, place: RaftGroupId) -> None:
+    def records_visible(self, raft_group: RaftGroupId) -> None:
         """Hear that a partition has new records."""
-        led = self.led.get(place)
+        led = self.led.get(raft_group)
         if led is not None:
-            led.records_came()
+            led.records_visible()
 
-    def happened(self, place: RaftGroupId) -> None:
+    def partition_changed(self, raft_group: RaftGroupId) -> None:
         """Hear that a partition changed hands, or that its groups changed."""
-        replica = self.around.replicas.get(place)
-        led = self.led.get(place)
+        replica = self.around.replicas.get(raft_group)
+        led = self.led.get(raft_group)
         if led is not None and (replica is not led.replica or not led.is_current):
             self._close(led)
             led = None
         if led is not None:
-            led.happened()
+            led.partition_changed()
         elif replica is not None and replica.may_serve:
             self._owe_letters(replica)
 
@@ -63,7 +63,7 @@ class GroupHost:
         no members that would come back for them.
         """
         for led in list(self.led.values()):
-            if self.around.replicas.get(led.place) is not led.replica:
+            if self.around.replicas.get(led.raft_group) is not led.replica:
                 self._close(led)
             else:
                 led.records.forget()
@@ -98,22 +98,22 @@ class GroupHost:
 
     def partition(self, topic: str, number: int) -> LedPartition:
         """Return a partition this node leads; raises `NotFound` or `NotLeader`."""
-        place = self.around.place_of(topic, number)
-        replica = self.around.replicas.get(place)
+        raft_group = self.around.raft_group_of(topic, number)
+        replica = self.around.replicas.get(raft_group)
         if replica is None or not replica.may_serve:
             leader = None if replica is None else replica.raft.leader
             raise NotLeader(
                 f"node {self.around.node} does not lead {topic} {number}",
                 leader=node_of(leader) if leader else None,
             )
-        led = self.led.get(place)
+        led = self.led.get(raft_group)
         if led is not None and (led.replica is not replica or not led.is_current):
             self._close(led)
             led = None
         if led is None:
             led = self._lead(replica)
         if led is None:
-            raise NotFound(f"group {place} belongs to no topic any more")
+            raise NotFound(f"Raft group {raft_group} belongs to no topic any more")
         return led
 
     def _lead(self, replica: PartitionReplica) -> LedPartition | None:
@@ -133,8 +133,8 @@ class GroupHost:
                 self._looked[replica.group] = term
 
     def _close(self, led: LedPartition) -> None:
-        if self.led.get(led.place) is led:
-            del self.led[led.place]
+        if self.led.get(led.raft_group) is led:
+            del self.led[led.raft_group]
         led.close()
 
     # --- for its partitions ---------------------------------------------------------------------

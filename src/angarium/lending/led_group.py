@@ -20,8 +20,8 @@ from angarium.ids import Micros
 from angarium.kinds import GroupKind
 from angarium.lending.configs import config_of
 from angarium.lending.flat import without
+from angarium.lending.lending_limits import LENT_BYTES_MAX, SESSION_S
 from angarium.lending.letters import burial
-from angarium.lending.limits import LENT_BYTES_MAX, SESSION_S
 from angarium.machine.changes import Member, Members
 from angarium.machine.outcomes import Refused
 

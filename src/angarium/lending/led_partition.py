@@ -24,7 +24,7 @@ from angarium.kinds import GroupKind
 from angarium.lending.changes import ChangeQueue
 from angarium.lending.configs import settings_of
 from angarium.lending.led_group import LedGroup
-from angarium.lending.records import LogRecords
+from angarium.lending.log_records import LogRecords
 from angarium.machine.changes import Open
 from angarium.machine.outcomes import Refused
 from angarium.replica.starts import offset_of
@@ -71,7 +71,7 @@ class LedPartition:
         self.owe_letters()
 
     @property
-    def place(self) -> RaftGroupId:
+    def raft_group(self) -> RaftGroupId:
         """The Raft group."""
         return self.replica.group
 
@@ -180,12 +180,12 @@ class LedPartition:
 
         self.changes.submit(change, then)
 
-    def records_came(self) -> None:
+    def records_visible(self) -> None:
         """Hear that there are new records."""
         for group in self._hungry:
             self.stir(group)
 
-    def happened(self) -> None:
+    def partition_changed(self) -> None:
         """Hear that something was applied that is not a record: it may have been a trim."""
         start = self.replica.partition.log.start_offset
         if start != self._start:

@@ -142,7 +142,7 @@ def _producer_name(led_group: LedGroup, topic: str) -> str:
     group = led_group.group
     # Names are longer than a producer's name may be; who they are is enough.
     whose = blake2b(f"{topic} {group.name}".encode(), digest_size=16).hexdigest()
-    return f"angarium.dlq/{led_group.led.place}/{group.opened_index}/{whose}"
+    return f"angarium.dlq/{led_group.led.raft_group}/{group.opened_index}/{whose}"
 
 
 def _add(builder: BatchBuilder, group: LedGroup, letter: DeadLetterDue, *, has_value: bool) -> None:

@@ -133,10 +133,10 @@ class Surroundings(Protocol):
     def carry_on(self) -> None:
         """Have what was proposed written and sent."""
 
-    def place_of(self, topic: str, number: int) -> RaftGroupId:
+    def raft_group_of(self, topic: str, number: int) -> RaftGroupId:
         """Return the Raft group of a partition; raises `NotFound`."""
 
-    def partition_of(self, place: RaftGroupId) -> tuple[str, int] | None:
+    def partition_of(self, raft_group: RaftGroupId) -> tuple[str, int] | None:
         """Return the topic and number of a partition; None if it belongs to none any more."""
 
     def lifetime(self, topic: str) -> int | None:

@@ -10,7 +10,7 @@ from angarium.api import Settled, Verb
 from angarium.api.groups import RANGES_MAX, SETTLEMENTS_MAX
 from angarium.errors import AngariumError, InvalidArgument, NotLeader, TooLarge
 from angarium.lending.flat import flattened, without
-from angarium.lending.limits import STAYS_PER_LEASE, WINDOW_BYTES
+from angarium.lending.lending_limits import STAYS_PER_LEASE, WINDOW_BYTES
 from angarium.lending.ports import Lending
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from angarium.api import Settlement
     from angarium.ids import Micros
     from angarium.lending.led_group import LedGroup
+    from angarium.lending.log_records import LogRecords
     from angarium.lending.ports import Membership, Sink
-    from angarium.lending.records import LogRecords
 
 
 class _Lot(NamedTuple):

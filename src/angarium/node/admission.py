@@ -195,7 +195,7 @@ class Admission:
 
     # --- taking a node's place --------------------------------------------------------------
 
-    async def check_place(self, command: NodeRegister) -> None:
+    async def check_not_alive(self, command: NodeRegister) -> None:
         """Raise `NodeIsAlive` if `command` would put somebody else in a living node's place.
 
         One that is down, and one that was paused for long, can be replaced; if it comes back it

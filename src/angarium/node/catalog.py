@@ -86,7 +86,7 @@ class _Answer(msgspec.Struct, frozen=True, array_like=True):
     applied: Index
 
 
-class CatalogDesk(CatalogView):
+class NodeCatalog(CatalogView):
     """Where a node asks about the cluster, and asks for changes of it."""
 
     def __init__(self, node: Node) -> None:
@@ -220,7 +220,7 @@ class CatalogDesk(CatalogView):
         if replica is None or not replica.may_serve:
             raise NotLeader("this node does not lead the catalog", leader=_leader(self._node))
         if isinstance(command, NodeRegister):
-            await self._node.admission.check_place(command)
+            await self._node.admission.check_not_alive(command)
         future: asyncio.Future[CatalogOutcome] = asyncio.get_running_loop().create_future()
 
         def settle(outcome: CatalogOutcome | AngariumError) -> None:

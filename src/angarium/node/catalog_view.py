@@ -73,9 +73,9 @@ class CatalogView(ABC):
         """Return every topic."""
         return self._known.topics.by_id.values()
 
-    def topic_of(self, place: Partition) -> Topic:
+    def topic_of(self, partition: Partition) -> Topic:
         """Return the topic that a partition belongs to."""
-        return self._known.topics.by_id[place.topic]
+        return self._known.topics.by_id[partition.topic]
 
     def partition(self, name: str, number: int) -> Partition:
         """Return a partition; raises `NotFound`, and `InvalidArgument` for one below 0."""
@@ -86,14 +86,14 @@ class CatalogView(ABC):
 
     def partitions_of(self, topic: Topic) -> list[Partition]:
         """Return all partitions of a topic, by number."""
-        places = self._known.topics.partitions
-        return [places[group] for group in topic.groups]
+        known = self._known.topics.partitions
+        return [known[group] for group in topic.groups]
 
-    def place(self, group: RaftGroupId) -> Partition | None:
+    def partition_in(self, group: RaftGroupId) -> Partition | None:
         """Return the partition that a Raft group is; None if it is one no longer."""
         return self._known.topics.partitions.get(group)
 
-    def places(self) -> Collection[Partition]:
+    def partitions(self) -> Collection[Partition]:
         """Return every partition of the cluster."""
         return self._known.topics.partitions.values()
 

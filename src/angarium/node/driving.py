@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from angarium.ids import Micros, RaftGroupId, ReplicaId
     from angarium.node.config import NodeConfig
+    from angarium.node.hearing import Hearing
     from angarium.node.lag import LoopLag
     from angarium.node.peers import Peers
     from angarium.raft.messages import Message
@@ -57,31 +58,23 @@ class Driver:
         config: NodeConfig,
         lag: LoopLag,
         now: Callable[[], Micros],
-        on_visible: Callable[[RaftGroupId], None],
-        on_stir: Callable[[RaftGroupId], None],
+        hearing: Hearing,
         fail: Callable[[BaseException], None],
     ) -> None:
-        """Tell once per turn which partitions have new records (`on_visible`), and in which
-        somebody else leads or groups have changed (`on_stir`); `fail` ends the node.
-
-        `fail` is expected to call `halt`.
-        """
+        """Drive `host`, whose listener is `hearing`. `fail` ends the node, and calls `halt`."""
         self._host = host
         self._peers = peers
         self._config = config
         self._lag = lag
         self._now = now
-        self._on_visible = on_visible
-        self._on_stir = on_stir
+        self._tell_partitions = hearing.tell_partitions
         self._fail = fail
         self._loop = asyncio.get_running_loop()
-        self._syncer = Syncer(self._loop, host, done=self._synced)
+        self._syncer = Syncer(self._loop, done=self._synced)
         self._chores: set[asyncio.Task[None]] = set()
         self._gathering = Gathering(bytes_max=config.gather_bytes_max)
         self._is_patient = False
         """Whether a timer is set that ends the patience of what is gathered."""
-        self._visible: set[RaftGroupId] = set()
-        self._stirred: set[RaftGroupId] = set()
         self._is_awake = False
         self._has_news = False
         self._news_wait_s = COMMIT_NEWS_S
@@ -109,12 +102,6 @@ class Driver:
         await asyncio.to_thread(self._syncer.stop)
 
     # --- inputs -----------------------------------------------------------------------------
-
-    def watch(self, group: RaftGroupId) -> None:
-        """Have others told what happens in a replica that has begun to work."""
-        partition = self._host.replicas[group].partition
-        partition.on_visible = lambda: self._visible.add(group)
-        partition.on_stir = lambda: self._stirred.add(group)
 
     def take_raft(self, messages: Iterable[tuple[RaftGroupId, Message]], via: ReplicaId) -> None:
         """Take Raft messages of many groups from the node that greeted as `via`."""
@@ -158,14 +145,7 @@ class Driver:
             self._send_and_sync(host)
         except Exception as failure:
             self._fail(failure)
-        if self._visible:
-            visible, self._visible = self._visible, set()
-            for group in visible:
-                self._on_visible(group)
-        if self._stirred:
-            stirred, self._stirred = self._stirred, set()
-            for group in stirred:
-                self._on_stir(group)
+        self._tell_partitions()
 
     def _propose_gathered(self, host: Host) -> None:
         due = self._gathering.take(

@@ -94,7 +94,7 @@ class Gathering:
     @property
     def patient_until(self) -> float:
         """When to look again at whoever waits longest; there has to be somebody."""
-        # Those who came first are in front, for nobody comes back to the place they had.
+        # Whoever came first is in front: what comes later for the same partition joins it there.
         first = next(iter(self._of.values()))
         if self._is_pressed:
             return min(first.latest + PRESSED_GAP_S, first.since + self._patience_s)

@@ -30,9 +30,9 @@ def hosted_partitions(node: Node) -> Iterator[tuple[PartitionReplica, TopicSetti
         return
     topics = node.catalog.machine.topics
     for group, replica in list(node.host.replicas.items()):
-        place = topics.partitions.get(group)
-        if place is not None:
-            yield replica, topics.by_id[place.topic].settings
+        partition = topics.partitions.get(group)
+        if partition is not None:
+            yield replica, topics.by_id[partition.topic].settings
 
 
 def propose(node: Node, replica: PartitionReplica, command: Command) -> None:

@@ -21,10 +21,11 @@ from angarium.log import folder_identity
 from angarium.log.folder_lock import FolderInUse, FolderLock, lock_folder
 from angarium.log.os_disk import OsDisk
 from angarium.node.admission import Admission
-from angarium.node.catalog import CatalogDesk
+from angarium.node.catalog import NodeCatalog
 from angarium.node.compaction import Compaction
 from angarium.node.driving import Driver
 from angarium.node.healing import Healing
+from angarium.node.hearing import Hearing
 from angarium.node.joining import Asking, ask_to_join, cluster_name, new_cluster
 from angarium.node.lacking import lacks, told
 from angarium.node.lag import LoopLag
@@ -35,7 +36,6 @@ from angarium.node.placement import Placement
 from angarium.node.ports import PATIENCE_S, listening
 from angarium.node.quorum import Quorum
 from angarium.node.readiness import Readiness
-from angarium.node.refusal_log import RefusalLog
 from angarium.node.replicas import Replicas
 from angarium.node.retention import Retention
 from angarium.node.rivals import Rivals
@@ -56,14 +56,13 @@ if TYPE_CHECKING:
     from angarium.errors import AngariumError
     from angarium.ids import Micros, NodeId, RaftGroupId, ReplicaId
     from angarium.node.config import NodeConfig
-    from angarium.replica.acks import Publishing
     from angarium.replica.partition_replica import PartitionReplica
     from angarium.wire import Connection, Frame, Welcome
 
 _log = logging.getLogger(__name__)
 
 _FINAL = (NodeRemoved, NodeIsAlive, NewerRelease, RolledBack)
-"""What another node says that will not change: this one has no place in the cluster."""
+"""What another node says that will not change: this node is no member of the cluster."""
 
 LOCK_PATIENCE_S = 2.0
 LOCK_PAUSE_S = 0.05
@@ -84,19 +83,13 @@ class Node:
             self.greeting, on_change=self._link_changed, on_refused=self._link_refused
         )
         self.admission = Admission(self)
-        self.catalog = CatalogDesk(self)
+        self.catalog = NodeCatalog(self)
         self.replicas = Replicas(self)
         self.readiness = Readiness(self)
         """Why this node should not be relied on, if there is a reason."""
         self.readiness.sources.append(lambda: told(lacks(self)))
-        self.on_visible: Callable[[RaftGroupId], None] = _ignore
-        """Told which partitions have new records to read, once per turn of the loop; set before
-        `start`."""
-        self.on_stir: Callable[[RaftGroupId], None] = _ignore
-        """Told once per turn in which partitions somebody else leads, or groups have changed; set
-        before `start`."""
-        self.on_link: Callable[[NodeId], None] = _ignore
-        """Told which node's link went up or down; set before `start`."""
+        self.hearing = Hearing(self)
+        """What happens in its replicas, for whoever subscribes."""
         self.background: list[Callable[[], Coroutine[None, None, None]]] = []
         """What else runs as long as the node does; set before `start`."""
         self.failure: BaseException | None = None
@@ -166,7 +159,8 @@ class Node:
         return catalog is not None and self.id in catalog.catalog.machine.nodes.by_id
 
     @property
-    def _driven(self) -> Driver:
+    def driver(self) -> Driver:
+        """What drives the replicas; raises `Unreachable` while the node is coming up."""
         if self._driver is None:
             raise Unreachable(self.asking.sentence)
         return self._driver
@@ -263,12 +257,11 @@ class Node:
                 "node.form in node.toml) or whom to join (--join, node.join); a node never forms "
                 "one by itself"
             )
-        self._attach_catalog()
         if self.host.catalog is not None:
             self.levels.note(self.catalog.machine)
         for run in (
-            self._driven.tick,
-            self._driven.keep_house,
+            self.driver.tick,
+            self.driver.keep_house,
             self.time.run,
             self._placement.run,
             self.catalog.run,
@@ -356,7 +349,7 @@ class Node:
         self.quorum.link_changed(node)
         if self._host is not None and self.failure is None:
             self._host.link_changed(node)
-            self.on_link(node)
+            self.hearing.link_changed(node)
             self.wake()
 
     def _link_refused(self, error: AngariumError) -> None:
@@ -384,7 +377,8 @@ class Node:
             incarnation=identity.incarnation,
             config=self.config.host_config,
             jitter=random.randrange,
-            on_damage=self.healing.hear,
+            listener=self.hearing,
+            name_of=self.catalog.name_of,
         )
         self._driver = Driver(
             self._host,
@@ -392,21 +386,10 @@ class Node:
             config=self.config,
             lag=self.lag,
             now=self.now,
-            on_visible=self.on_visible,
-            on_stir=self.on_stir,
+            hearing=self.hearing,
             fail=self.fail,
         )
-        for group in self._host.replicas:
-            self._driver.watch(group)
-        self._host.on_started = self._attach
-        self._host.name_of = self.catalog.name_of
-        self._host.outbox.refusals.on_refused = RefusalLog(asyncio.get_running_loop().time).tell
         self._driver.start()
-
-    def _attach_catalog(self) -> None:
-        catalog = self.host.catalog
-        if catalog is not None:
-            catalog.catalog.on_change = self.catalog.changed
 
     def campaign(self, group: RaftGroupId) -> None:
         """Do not wait for a timeout when nobody else can lead yet."""
@@ -415,13 +398,6 @@ class Node:
             replica.raft.campaign()
             replica.process()
             self.wake()
-
-    def _attach(self, group: RaftGroupId) -> None:
-        """Have this node told what happens in a replica that has begun to work."""
-        if group == CATALOG_GROUP:
-            self._attach_catalog()
-        else:
-            self._driven.watch(group)
 
     def greeting(self, role: Role) -> Hello:
         """Return how this node introduces itself."""
@@ -449,7 +425,7 @@ class Node:
         messages = unpacked_messages(bytes(frame.header), frame.payload)
         if not self.admission.is_member(connection.peer.hello):
             messages = [one for one in messages if one[0] == CATALOG_GROUP]
-        self._driven.take_raft(messages, self.admission.voice(connection))
+        self.driver.take_raft(messages, self.admission.voice(connection))
 
     def take_peer_message(self, connection: Connection, frame: Frame) -> None:
         """Take a message outside of Raft."""
@@ -459,15 +435,11 @@ class Node:
             self.host.outbox.refusals.note(Objection.CONTENT, str(unreadable))
             return
         if message.group == CATALOG_GROUP or self.admission.is_member(connection.peer.hello):
-            self._driven.take_peer_message(message, self.admission.voice(connection))
-
-    def publish(self, group: RaftGroupId, publishing: Publishing) -> None:
-        """Store batches in a partition this node leads."""
-        self._driven.publish(group, publishing)
+            self.driver.take_peer_message(message, self.admission.voice(connection))
 
     def wake(self) -> None:
         """Have everything that came in carried out, at the end of this turn of the loop."""
-        self._driven.wake()
+        self.driver.wake()
 
     def partition(self, group: RaftGroupId) -> PartitionReplica:
         """Return this node's replica of a partition; raises `NotFound`."""
@@ -476,7 +448,3 @@ class Node:
             name = self.catalog.name_of(group)
             raise NotFound(f"node {self.id} has no replica of {name}")
         return replica
-
-
-def _ignore(_: int) -> None:
-    """Nobody reads here."""

@@ -197,7 +197,8 @@ class Placement:
     def _remove(self, group: RaftGroupId) -> None:
         self._node.host.remove_group(group)
         # Whoever waits for records here learns that none will come.
-        self._node.on_visible(group)
+        self._node.hearing.records_visible(group)
+        self._node.wake()
 
     def _elect_first_leaders(self, machine: CatalogMachine) -> None:
         """Where this node is the preferred leader of a new partition, do not wait for a timeout."""
@@ -313,8 +314,8 @@ class Placement:
         if not draining:
             return
         for partition in list(machine.topics.partitions.values()):
-            place = partition.target or partition.replicas
-            leaving = tuple(one for one in place if one in draining)
+            wanted = partition.target or partition.replicas
+            leaving = tuple(one for one in wanted if one in draining)
             # A refusal would be an entry of the catalog, too, and come again with every round.
             if leaving and machine.topics.may_move(partition, machine.nodes.placeable()):
                 with suppress(AngariumError):

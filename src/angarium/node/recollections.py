@@ -1,8 +1,9 @@
 """How far the others' logs were durable when they last said so. Pure.
 
-A log that was durable up to some place ends there or later for as long as its disk lasts. Whoever
-comes back with one that ends earlier has lost what it acknowledged: its data folder was replaced by
-an older copy, or its disk did not keep what it had synced. Raft cannot tell; the others can.
+A log that was durable up to some position ends there or later for as long as its disk lasts. A node
+that comes back with one that ends earlier has lost what it acknowledged: its data folder was
+replaced by an older copy, or its disk did not keep what it had synced. Raft cannot tell; the others
+can.
 """
 
 from __future__ import annotations

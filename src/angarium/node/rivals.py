@@ -79,8 +79,8 @@ class Rivals:
     async def _look(self, refusal: NodeIsAlive) -> None:
         try:
             known = self._node.catalog.machine.nodes.by_id.get(self._node.id)
-            places = [] if known is None else [dict(known.addresses).get("wire", "")]
-            for address in dict.fromkeys([getattr(refusal, "address", ""), *places]):
+            addresses = [] if known is None else [dict(known.addresses).get("wire", "")]
+            for address in dict.fromkeys([getattr(refusal, "address", ""), *addresses]):
                 await self.look_at(address)
         except NodeIsAlive as copied:
             self._node.fail(copied)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from angarium.replica.host import Host, Sync
+    from angarium.replica.host import Sync
 
 
 class Syncer:
@@ -23,12 +23,10 @@ class Syncer:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        host: Host,
         *,
         done: Callable[[Sync, BaseException | None], None],
     ) -> None:
         self._loop = loop
-        self._host = host
         self._done = done
         self._queue: SimpleQueue[Sync | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="angarium-sync", daemon=True)
@@ -50,7 +48,7 @@ class Syncer:
         while (sync := self._queue.get()) is not None:
             failure: BaseException | None = None
             try:
-                self._host.write(sync)
+                sync.write()
             except BaseException as error:
                 failure = error
             self._loop.call_soon_threadsafe(self._done, sync, failure)

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from angarium.ids import Buffer, Index, Micros, Term
-    from angarium.machine.catalog import CatalogApplied, CatalogCommand, CatalogOutcome
+    from angarium.machine.catalog import CatalogCommand, CatalogOutcome
     from angarium.raft.messages import Entry
+    from angarium.replica.listener import HostListener
     from angarium.replica.partition import LogEntries
     from angarium.replica.work import Work
 
@@ -32,12 +33,11 @@ class Catalog:
     is_occupied: Final = False
     is_concluded: Final = True
 
-    def __init__(self, *, saved: Buffer) -> None:
+    def __init__(self, *, saved: Buffer, listener: HostListener) -> None:
         self.machine = CatalogMachine()
         if saved:
             self.machine.restore(saved)
-        self.on_change: Callable[[CatalogApplied | None], None] = _ignore
-        """Told what each entry touched; None after a snapshot, when anything may have changed."""
+        self._listener = listener
         self._term: Term | None = None
         self._entries: LogEntries | None = None
         self._waiting: dict[Index, tuple[Term, CatalogReply]] = {}
@@ -80,7 +80,7 @@ class Catalog:
         if entry.kind is not EntryKind.NORMAL:
             return
         applied = self.machine.apply(entry.index, entry.term, entry.data)
-        self.on_change(applied)
+        self._listener.catalog_changed(applied)
         waiting = self._waiting.pop(entry.index, None)
         if waiting is not None:
             term, reply = waiting
@@ -98,13 +98,9 @@ class Catalog:
     def restore(self, data: Buffer, index: Index) -> None:  # noqa: ARG002 - the port has it
         """Become what another replica saved."""
         self.machine.restore(data)
-        self.on_change(None)
+        self._listener.catalog_changed(None)
 
 
 def empty_catalog() -> bytes:
     """Return the state of a catalog that nobody has written to."""
     return CatalogMachine().snapshot()
-
-
-def _ignore(_: CatalogApplied | None) -> None:
-    """Nobody wants to know."""

@@ -6,9 +6,8 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from angarium.ids import RaftGroupId
+    from angarium.replica.listener import HostListener
 
 
 class Fate(Enum):
@@ -28,18 +27,13 @@ class Fate(Enum):
 class DamageBook:
     """Counts what happens to the replicas of a host."""
 
-    __slots__ = ("counts", "on_news")
+    __slots__ = ("_listener", "counts")
 
-    def __init__(self) -> None:
+    def __init__(self, listener: HostListener) -> None:
         self.counts = dict.fromkeys(Fate, 0)
-        self.on_news: Callable[[Fate, RaftGroupId, str], None] = _ignore
-        """Told of everything, in words."""
+        self._listener = listener
 
     def note(self, fate: Fate, group: RaftGroupId, what: str) -> None:
         """Count something that happened."""
         self.counts[fate] += 1
-        self.on_news(fate, group, what)
-
-
-def _ignore(_: Fate, __: RaftGroupId, ___: str) -> None:
-    """Nobody wants to know."""
+        self._listener.damaged(fate, group, what)

@@ -2,8 +2,8 @@
 
 Inputs are method calls: a message came, a tick passed, a sync is done. Nothing here waits, reads a
 clock or starts a thread. Whoever drives the host does three things after each input: send what
-`take_messages` gives, start the sync that `begin_sync` gives (its `write` may run in a thread), and
-call `finish_sync` when it is done. The node's event loop drives it in production, the simulator in
+the outbox holds, write the sync that `begin_sync` gives (that may run in a thread), and call
+`finish_sync` when it is done. The node's event loop drives it in production, the simulator in
 tests; both run the same code from here down.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from angarium.log.wal import SyncRound
     from angarium.raft.messages import Snapshot
     from angarium.replica.config import HostConfig
-    from angarium.replica.damage import Fate
+    from angarium.replica.listener import HostListener
     from angarium.replica.replica import Replica
     from angarium.replica.work import Work
 
@@ -52,6 +52,14 @@ class Sync:
     leaving: list[RaftGroupId]
     """Groups whose files may go when this is done."""
 
+    def write(self) -> None:
+        """Write and fsync; blocks, and may run in a thread.
+
+        Raises `SyncFailed`, after which the host must stop.
+        """
+        if self.round is not None:
+            self.round.write()
+
 
 class Host(Roster):
     """The replicas of one node, driven."""
@@ -64,7 +72,8 @@ class Host(Roster):
         incarnation: Incarnation,
         config: HostConfig,
         jitter: Callable[[int], int],
-        on_damage: Callable[[Fate, RaftGroupId, str], None] | None = None,
+        listener: HostListener | None = None,
+        name_of: Callable[[RaftGroupId], str] = "group {}".format,
     ) -> None:
         super().__init__(
             disk,
@@ -72,7 +81,8 @@ class Host(Roster):
             incarnation=incarnation,
             config=config,
             jitter=jitter,
-            on_damage=on_damage,
+            listener=listener,
+            name_of=name_of,
         )
         self._wal_config = config.wal
         self._sync: Sync | None = None
@@ -172,21 +182,23 @@ class Host(Roster):
         # The core alone would not wake: a vote is not even considered while the leader is known.
         if replica.is_resting and message.kind in _LOOKS_FOR_A_LEADER:
             self.outbox.woken.append(group)
-        # As if it had been lost on the way: whoever leads goes on when the handover has timed out.
-        if message.kind is MessageKind.TIMEOUT_NOW and not self.may_take_over:
-            return
-        # No room for it: as if it had been lost on the way. The leader will send it again.
-        if message.kind is MessageKind.APPEND and message.entries and not replica.has_room:
-            return
-        # Refused before the core hears of it: a core that has accepted a snapshot waits until it
-        # is installed, and does nothing else meanwhile.
-        if message.snapshot is not None and not self._has_room_for(message.snapshot):
-            return
+        if not self._can_take(replica, message):
+            return  # as if it had been lost on the way: it is sent again, or given up
         try:
             replica.receive(message)
             replica.process()
         except CorruptData as damaged:
             self._stop(group, damaged)
+
+    def _can_take(self, replica: Replica, message: Message) -> bool:
+        """Tell whether this node is in a state to do what a message asks for."""
+        if message.kind is MessageKind.TIMEOUT_NOW:
+            return self.may_take_over
+        if message.kind is MessageKind.APPEND and message.entries:
+            return replica.has_room
+        # Refused before the core hears of it: a core that has accepted a snapshot waits until it
+        # is installed, and does nothing else meanwhile.
+        return message.snapshot is None or self._has_room_for(message.snapshot)
 
     def _has_room_for(self, snapshot: Snapshot) -> bool:
         # Twice: what it replaces stays until the new one is on disk, and files have headers.
@@ -275,11 +287,6 @@ class Host(Roster):
         # in this round or an earlier one.
         self._sync = Sync(self.wal.seal(), self.outbox.take_waiting(), leaving)
         return self._sync
-
-    def write(self, sync: Sync) -> None:
-        """Write and fsync; blocks. Raises `SyncFailed`, after which this host must stop."""
-        if sync.round is not None:
-            self.wal.write(sync.round)
 
     def finish_sync(self, sync: Sync) -> None:
         """Let out the answers that waited for this sync."""

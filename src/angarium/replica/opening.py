@@ -55,11 +55,17 @@ class Opener:
         )
         # Files first: what they show to be damaged is known before there is a core.
         if group == CATALOG_GROUP:
-            catalog = Catalog(saved=snapshot.data)
+            catalog = Catalog(saved=snapshot.data, listener=self.outbox.listener)
             return CatalogReplica(self._parts(group, storage), catalog)
         folder = partition_folder(group)
         partition = Partition(
-            self.disk, folder, saved=snapshot.data, config=self.config, segments=self.segments
+            self.disk,
+            folder,
+            group=group,
+            saved=snapshot.data,
+            config=self.config,
+            segments=self.segments,
+            outbox=self.outbox,
         )
         parts = self._parts(group, storage)
         return PartitionReplica(parts, partition, disk=self.disk, folder=folder)

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from angarium.replica.damage import DamageBook
+from angarium.replica.damage import DamageBook, Fate
+from angarium.replica.listener import HostListener
 from angarium.replica.scrutiny import Refusals
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from angarium.ids import RaftGroupId, ReplicaId
+    from angarium.log.segments import SegmentDamage
     from angarium.raft.messages import Message
     from angarium.replica.peers import PeerMessage
     from angarium.replica.replica import Replica
@@ -31,6 +33,7 @@ class Outbox:
         "commit_news",
         "damage",
         "hurt",
+        "listener",
         "peer_messages",
         "raft_messages",
         "refusals",
@@ -39,13 +42,15 @@ class Outbox:
         "woken",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, listener: HostListener | None = None) -> None:
+        self.listener = HostListener() if listener is None else listener
+        """Hears what happens in the replicas, as it happens."""
         self.raft_messages: list[tuple[RaftGroupId, Message]] = []
         self.commit_news: dict[tuple[RaftGroupId, ReplicaId], Message] = {}
         """Appends without entries, by whom they are for: they only tell how far is committed, and
         the next append with entries tells the same. They may wait for it a moment, no longer."""
         self.peer_messages: list[PeerMessage] = []
-        self.refusals = Refusals()
+        self.refusals = Refusals(self.listener)
         """What came in and was not believed."""
         self.waiting_for_sync: list[tuple[Replica, tuple[Message, ...]]] = []
         self._under_way: list[tuple[Replica, tuple[Message, ...]]] = []
@@ -53,7 +58,7 @@ class Outbox:
         self._syncs_done = 0
         self.chores: list[Generator[Work, None, None]] = []
         """Work that blocks and that somebody waits for: to be done soon, each in its own time."""
-        self.damage = DamageBook()
+        self.damage = DamageBook(self.listener)
         """What was found damaged, mended or lost in any of the groups."""
         self.hurt: set[RaftGroupId] = set()
         """Groups in whose segments damage was found. It is mended even while they rest."""
@@ -79,6 +84,12 @@ class Outbox:
         """Send the appends without entries that have waited long enough."""
         news, self.commit_news = self.commit_news, {}
         self.raft_messages += [(group, message) for (group, _), message in news.items()]
+
+    def note_damage(self, group: RaftGroupId, damage: SegmentDamage) -> None:
+        """Have damage to a partition's segments mended, and told."""
+        self.hurt.add(group)
+        what = f"records {damage.from_offset} to {damage.to_offset - 1}: {damage.reason}"
+        self.damage.note(Fate.FOUND, group, what)
 
     def tell(self, message: PeerMessage) -> None:
         """Send a message outside of Raft."""

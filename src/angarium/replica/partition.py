@@ -10,6 +10,7 @@ and answers the publisher.
     apply ◄──────────────────────────────────┘                ⑥
       ├─► PartitionMachine.apply    what the entry means
       ├─► PartitionFiles.append     segments: readers see it from here on
+      ├─► HostListener              subscribers and groups hear of it after the turn
       └─► Acks.applied              whoever waits is answered
 
 Followers come in at `apply`, with the same entries; only nobody waits there.
@@ -17,6 +18,7 @@ Followers come in at `apply`, with the same entries; only nobody waits there.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
@@ -32,15 +34,16 @@ from angarium.replica.partition_files import PartitionFiles
 from angarium.replica.partition_snapshot import PartitionSnapshot, decoded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
-    from angarium.ids import Buffer, Offset
+    from angarium.ids import Buffer, RaftGroupId
     from angarium.log.disk import Disk
     from angarium.log.segments import PartitionLog, SegmentConfig
     from angarium.machine import Applied, Command, Outcome, Prepared
     from angarium.raft.messages import Entry
     from angarium.replica.acks import Publishing, Reply
     from angarium.replica.config import ReplicaConfig
+    from angarium.replica.outbox import Outbox
     from angarium.replica.work import Work
 
 
@@ -78,11 +81,16 @@ class Partition:
         disk: Disk,
         folder: str,
         *,
+        group: RaftGroupId,
         saved: Buffer,
         config: ReplicaConfig,
         segments: SegmentConfig,
+        outbox: Outbox,
     ) -> None:
-        """Open the files in `folder` as of the state `saved` here; the log brings the rest."""
+        """Open the files in `folder` as of the state `saved` here; the log brings the rest.
+
+        Its Raft group is `group`; what happens in it is told by way of the `outbox`.
+        """
         self.machine = PartitionMachine()
         """What the applied entries have come to."""
         if saved:
@@ -90,14 +98,16 @@ class Partition:
             # the first time: nothing of the machine is persistent but its snapshots.
             self.machine.restore(decoded(saved).machine)
         self.files = PartitionFiles(
-            disk, folder, self.machine, segments, step_bytes=config.commit_step_bytes
+            disk,
+            folder,
+            self.machine,
+            segments,
+            step_bytes=config.commit_step_bytes,
+            note_damage=partial(outbox.note_damage, group),
         )
         self.acks = Acks()
-        self.on_visible: Callable[[], None] = _ignore
-        """Told whenever there are new records to read."""
-        self.on_stir: Callable[[], None] = _ignore
-        """Told when this replica begins or ceases to lead, and when something other than an append
-        was applied: groups may have moved, records may have been trimmed."""
+        self._group = group
+        self._listener = outbox.listener
         self._config = config
         self._log_entries: LogEntries | None = None
         self._projection: Projection | None = None
@@ -126,7 +136,7 @@ class Partition:
         # Made anew from this log's tail: the one from an earlier leadership has numbered entries
         # that another leader may have replaced. Planted as projection-kept-across-leaders.
         self._projection = None
-        self.on_stir()
+        self._listener.partition_changed(self._group)
 
     def follow(self) -> None:
         """Stop serving; nobody can be told what becomes of the tail."""
@@ -135,7 +145,7 @@ class Partition:
         # Not "no": the entries may still be committed by the next leader. Whoever hears a no
         # repeats, and the record would be stored twice. Planted as unknown-called-no.
         self.acks.abandon()
-        self.on_stir()
+        self._listener.partition_changed(self._group)
 
     def _leading_projection(self) -> Projection | None:
         """Return the projection, made anew from the log's tail if the last one went astray."""
@@ -287,12 +297,12 @@ class Partition:
             # read its record.
             self.files.show()
             if applied.visible or applied.reserved:
-                self.on_visible()
+                self._listener.records_visible(self._group)
             # Behind `show`: what a commit publishes is copied out of its stage before the stage is
             # given up.
             self.files.let_go(applied)
             if entry.data[0] != APPEND:
-                self.on_stir()
+                self._listener.partition_changed(self._group)
         self.acks.applied(entry.index, entry.term, applied.outcomes)
 
     @property
@@ -315,10 +325,6 @@ class Partition:
             entry, applied = self._held
             self._held = None
             self._conclude(entry, applied)
-
-    def fetch(self, offset: Offset, *, bytes_max: int) -> list[memoryview]:
-        """Return committed batches from the one that holds `offset` on."""
-        return self.files.log.read(offset, bytes_max)
 
     # --- snapshots --------------------------------------------------------------------------
 
@@ -356,7 +362,7 @@ class Partition:
         # A snapshot jumps over entries: whether they were ours cannot be told.
         self.acks.superseded(index)
         self._applied = index
-        self.on_visible()
+        self._listener.records_visible(self._group)
 
 
 def _joined(slices: Iterator[bytes]) -> Generator[Work, None, bytes]:
@@ -382,7 +388,3 @@ def _congestion() -> LimitExceeded:
 
 def _records(outcomes: Sequence[Outcome]) -> int:
     return sum(one.next_offset - one.base_offset for one in outcomes if isinstance(one, Appended))
-
-
-def _ignore() -> None:
-    """Nobody wants to know."""

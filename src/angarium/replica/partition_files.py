@@ -51,10 +51,12 @@ class PartitionFiles:
         config: SegmentConfig,
         *,
         step_bytes: int,
+        note_damage: Callable[[SegmentDamage], None],
     ) -> None:
         """Open the files in `folder` as of the state of `machine`; the log brings the rest.
 
-        Commits of more than `step_bytes` are brought in by steps of that size.
+        Commits of more than `step_bytes` are brought in by steps of that size. `note_damage` hears
+        of damage whenever some is found in the segments.
         """
         self._disk = disk
         self._machine = machine
@@ -74,8 +76,7 @@ class PartitionFiles:
         """How much these stages hold."""
         self.are_stages_lent = False
         """True while a peer copies stages that a snapshot of ours lists: none of them goes."""
-        self.on_damage: Callable[[SegmentDamage], None] = _ignore
-        """Told of damage whenever some is found in the segments."""
+        self._note_damage = note_damage
         self.log = self._open_log()
         self._was_trimmed = True
         self._saved_offset = machine.next_offset
@@ -99,18 +100,15 @@ class PartitionFiles:
             self._config,
             start_offset=self._machine.start_offset,
             durable_until=self._machine.next_offset,
+            on_damage=self._note_damage,
         )
         # What the segments hold beyond the state may be half of a commit.
         # Planted as half-of-a-commit-is-shown-after-a-crash.
         log.show_until(self._machine.next_offset)
         self._has_looked_for_delays = False
-        log.on_damage = self._note_damage
         for damage in log.damage:
             self._note_damage(damage)
         return log
-
-    def _note_damage(self, damage: SegmentDamage) -> None:
-        self.on_damage(damage)
 
     # --- what was applied -------------------------------------------------------------------
 
@@ -371,7 +369,3 @@ class PartitionFiles:
 def folders_in(folder: str) -> tuple[str, str]:
     """Return where a partition's segments and its stages lie."""
     return f"{folder}/segments", f"{folder}/stages"
-
-
-def _ignore(_: SegmentDamage) -> None:
-    """Nobody wants to know."""

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 from angarium.errors import CorruptData, DiskFull
 from angarium.raft.messages import MessageKind
 from angarium.replica.catching_up import CatchingUp
-from angarium.replica.damage import Fate
 from angarium.replica.mending import Mender
 from angarium.replica.partition_files import folders_in
 from angarium.replica.peers import (
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
     from angarium.ids import Micros, Offset
     from angarium.log.disk import Disk
-    from angarium.log.segments import SegmentDamage
     from angarium.raft.messages import Message
     from angarium.replica.acks import Publishing
     from angarium.replica.partition import Partition
@@ -61,9 +59,6 @@ class PartitionReplica(Replica):
         self._spoiled: CorruptData | None = None
         """What was found wrong while a large commit was brought in."""
         partition.attach(self)
-        files.on_damage = self._note_damage
-        for damage in partition.log.damage:
-            self._note_damage(damage)
 
     @property
     def is_in_use(self) -> bool:
@@ -87,11 +82,6 @@ class PartitionReplica(Replica):
             return "has everything, and has not taken its place among the voters yet"
         return ""
 
-    def _note_damage(self, damage: SegmentDamage) -> None:
-        self._outbox.hurt.add(self.group)
-        what = f"records {damage.from_offset} to {damage.to_offset - 1}: {damage.reason}"
-        self._outbox.damage.note(Fate.FOUND, self.group, what)
-
     # --- clients ----------------------------------------------------------------------------
 
     @property
@@ -114,7 +104,7 @@ class PartitionReplica(Replica):
 
     def fetch(self, offset: Offset, *, bytes_max: int) -> list[memoryview]:
         """Return committed batches from the one that holds `offset` on."""
-        return self.partition.fetch(offset, bytes_max=bytes_max)
+        return self.partition.files.log.read(offset, bytes_max)
 
     # --- inputs -----------------------------------------------------------------------------
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from angarium.ids import Incarnation, NodeId, RaftGroupId, ReplicaId
     from angarium.log.disk import Disk
     from angarium.replica.config import HostConfig
+    from angarium.replica.listener import HostListener
     from angarium.replica.partition_replica import PartitionReplica
     from angarium.replica.peers import EntriesReply
     from angarium.replica.replica import Replica
@@ -60,8 +61,10 @@ class Roster:
         incarnation: Incarnation,
         config: HostConfig,
         jitter: Callable[[int], int],
-        on_damage: Callable[[Fate, RaftGroupId, str], None] | None = None,
+        listener: HostListener | None = None,
+        name_of: Callable[[RaftGroupId], str] = "group {}".format,
     ) -> None:
+        """Open what is on `disk`. `listener` hears what happens; `name_of` is for people's eyes."""
         self.identities = Identities(disk, node=node, incarnation=incarnation)
         self.replicas: dict[RaftGroupId, PartitionReplica] = {}
         """Replicas of partitions."""
@@ -71,9 +74,8 @@ class Roster:
         self.lost: dict[RaftGroupId, CorruptData] = {}
         """Groups whose replica here cannot go on as itself, and why. Nobody speaks for them, and
         what is left of them stays, until `renew` or `remove_group`."""
-        self.outbox = Outbox()
-        if on_damage is not None:
-            self.outbox.damage.on_news = on_damage
+        self.outbox = Outbox(listener)
+        self.name_of = name_of
         self._halts = Halts(disk)
         self.wal = Wal.open(disk, incarnation=incarnation, config=config.wal)
         self._disk = disk
@@ -88,10 +90,6 @@ class Roster:
             segments=config.segments,
             jitter=jitter,
         )
-        self.name_of: Callable[[RaftGroupId], str] = "group {}".format
-        """What people call a group."""
-        self.on_started: Callable[[RaftGroupId], None] = _ignore
-        """Told whenever a replica begins to work: at once, or after a repair."""
         self._is_reluctant = False
         self.may_take_over = True
         """False until this node has compared its clock with a majority's: as a leader it would give
@@ -329,7 +327,7 @@ class Roster:
             self.catalog = opened
         else:
             self.replicas[group] = opened
-        self.on_started(group)
+            self.outbox.listener.started(opened)
 
     def _replica(self, group: RaftGroupId) -> PartitionReplica | CatalogReplica | None:
         return self.catalog if group == CATALOG_GROUP else self.replicas.get(group)
@@ -415,7 +413,3 @@ class Roster:
         self.outbox.damage.note(Fate.MENDED, group, f"{len(repair.entries)} entries of its log")
         # Whatever this replica promises from now on is synced after what it repaired.
         self._start(group)
-
-
-def _ignore(_: RaftGroupId) -> None:
-    """Nobody wants to know."""

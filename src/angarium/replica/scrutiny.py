@@ -20,11 +20,12 @@ from angarium.raft.membership import restored
 from angarium.raft.messages import OF_LEADERS, OF_PEERS, MessageKind, by_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from angarium.ids import ReplicaId
     from angarium.raft import RaftNode
     from angarium.raft.messages import Entry, Message, Snapshot
+    from angarium.replica.listener import HostListener
 
 TERM_JUMP_MAX: Final = 1 << 24
 """How far a term may be ahead of ours: an election per second for half a year. A replica that was
@@ -65,16 +66,16 @@ class Objection(StrEnum):
 class Refusals:
     """What was not believed, counted; whoever keeps a log is told."""
 
-    __slots__ = ("counts", "on_refused")
+    __slots__ = ("_listener", "counts")
 
-    def __init__(self) -> None:
+    def __init__(self, listener: HostListener) -> None:
         self.counts: Counter[Objection] = Counter()
-        self.on_refused: Callable[[Objection, str], None] = _ignore
+        self._listener = listener
 
     def note(self, objection: Objection, what: str) -> None:
         """Count one."""
         self.counts[objection] += 1
-        self.on_refused(objection, what)
+        self._listener.refused(objection, what)
 
 
 def objection_to(message: Message, raft: RaftNode) -> Objection | None:
@@ -163,7 +164,3 @@ def _has_members(snapshot: Snapshot) -> bool:
     except InvalidConfChange:
         return False
     return bool(state.voters) and all(0 < one < 1 << 63 for one in members)
-
-
-def _ignore(_: Objection, __: str) -> None:
-    """Nobody keeps a log."""

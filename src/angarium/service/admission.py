@@ -41,7 +41,7 @@ def check_fit(batches: Iterable[Buffer], settings: TopicSettings, *, now: Micros
     """Raise `InvalidArgument` unless a topic can do with these batches what they ask for.
 
     A delivery time beyond the retention, or the expiry, of the topic could never be kept. A record
-    without a key has no place in a topic that keeps the latest record of each key.
+    without a key cannot be kept in a topic that keeps the latest record of each key.
     """
     is_compacted = settings.cleanup is Cleanup.COMPACT
     for batch in batches:

@@ -15,16 +15,16 @@ from angarium.machine.catalog import (
     ProducerOpened,
     ProducersIssued,
 )
-from angarium.service.cluster import ClusterDesk
+from angarium.service.cluster import Cluster
 from angarium.service.dispatching import Dispatcher
-from angarium.service.groups.desk import GroupDesk
-from angarium.service.publishing import PublishDesk
-from angarium.service.reading import ReadDesk
-from angarium.service.reserving import ReserveDesk
-from angarium.service.subscribing import SubscribeDesk
-from angarium.service.topics import TopicDesk
-from angarium.service.transactions.desk import TransactionDesk
+from angarium.service.fetching import Fetching
+from angarium.service.groups.group_calls import GroupCalls
+from angarium.service.publishing import Publisher
+from angarium.service.reserving import Reserving
+from angarium.service.subscribing import Subscribing
+from angarium.service.topics import Topics
 from angarium.service.transactions.tending import Tending
+from angarium.service.transactions.transaction_calls import TransactionCalls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     )
     from angarium.ids import RaftGroupId
     from angarium.service.own_node import ServedNode
-    from angarium.service.publishing import Answer
     from angarium.wire.operations import JoinAnswer, JoinHeader, PartitionSeen
 
 PRODUCER_BLOCK = 1_000
@@ -62,25 +61,35 @@ class Service:
     def __init__(self, node: ServedNode) -> None:
         self._node = node
         self.dispatcher = Dispatcher(node)
-        self.topics = TopicDesk(node, self.dispatcher)
-        self.publishing = PublishDesk(node, self.topics, self.dispatcher)
-        self.cluster = ClusterDesk(node, self.topics)
-        self.reading = ReadDesk(node, self.topics)
-        self.reserving = ReserveDesk(node, self.topics)
-        self.subscribing = SubscribeDesk(node, self.topics, self.reading, self.dispatcher)
-        self.transactions = TransactionDesk(node, self.topics)
+        self.topics = Topics(node, self.dispatcher)
+        self.publishing = Publisher(node, self.topics, self.dispatcher)
+        self.cluster = Cluster(node, self.topics)
+        self.fetching = Fetching(node, self.topics)
+        self.reserving = Reserving(node, self.topics)
+        self.subscribing = Subscribing(node, self.topics, self.fetching, self.dispatcher)
+        self.transactions = TransactionCalls(node, self.topics)
         self._producers: list[ProducerId] = []
-        self.groups = GroupDesk(node, self.topics, self.publishing)
-        node.on_visible = self._records_came
-        node.on_stir = self.groups.host.happened
+        self.groups = GroupCalls(node, self.topics, self.publishing)
+        node.hearing.subscribe(self)
         node.background.append(self.groups.run)
         node.background.append(self.dispatcher.run)
         tending = Tending(node, self.transactions.homes, self.transactions.participants)
         node.background.append(tending.run)
 
-    def _records_came(self, place: RaftGroupId) -> None:
-        self.reading.announce(place)
-        self.groups.host.records_came(place)
+    # --- what its node tells ----------------------------------------------------------------
+
+    def records_visible(self, raft_group: RaftGroupId) -> None:
+        """Wake whoever waits for records of a partition."""
+        self.fetching.announce(raft_group)
+        self.groups.host.records_visible(raft_group)
+
+    def partition_changed(self, raft_group: RaftGroupId) -> None:
+        """Let groups look again at who leads them, and at what they are."""
+        self.groups.host.partition_changed(raft_group)
+
+    def link_changed(self, node: NodeId) -> None:
+        """Tell a node that may just have come up what subscribers here want."""
+        self.dispatcher.tell_one(node)
 
     # --- records ----------------------------------------------------------------------------
 
@@ -88,17 +97,13 @@ class Service:
         """Store or hand over batches; one answer per batch, in their order."""
         return await self.publishing.publish(request)
 
-    def begin_publish(self, request: PublishRequest, answer: Answer) -> bool:
-        """Do the same without a task, where nobody else has to be asked; else return False."""
-        return self.publishing.begin(request, answer)
-
     async def fetch(self, request: FetchRequest) -> FetchResult:
         """Return committed batches."""
-        return await self.reading.fetch(request)
+        return await self.fetching.fetch(request)
 
     async def find_offset(self, topic: str, partition: int, start: Start) -> Offset:
         """Return the offset that `start` stands for."""
-        return await self.reading.find_offset(topic, partition, start)
+        return await self.fetching.find_offset(topic, partition, start)
 
     async def subscribe(self, interests: Sequence[Interest]) -> Subscription:
         """Begin to deliver partitions."""

@@ -9,24 +9,24 @@ from angarium.errors import InvalidArgument, NotFound, PreconditionFailed
 from angarium.ids import CATALOG_GROUP
 from angarium.machine.catalog import LevelRaise, LevelRaised, NodeDrain, NodeRemove
 from angarium.node.joining import cluster_name
-from angarium.service.copies import CopiesDesk
+from angarium.service.copy_check import CopyCheck
 from angarium.service.joining import joined
 from angarium.wire.operations import Operation, TransferLeaderHeader
 
 if TYPE_CHECKING:
     from angarium.ids import NodeId
     from angarium.service.own_node import MemberNode
-    from angarium.service.topics import TopicDesk
+    from angarium.service.topics import Topics
     from angarium.wire.operations import JoinAnswer, JoinHeader
 
 
-class ClusterDesk:
+class Cluster:
     """Says how the cluster stands, and changes who belongs to it."""
 
-    def __init__(self, node: MemberNode, topics: TopicDesk) -> None:
+    def __init__(self, node: MemberNode, topics: Topics) -> None:
         self._node = node
         self._topics = topics
-        self._copies = CopiesDesk(node, topics.partitions)
+        self._copies = CopyCheck(node, topics.partitions)
 
     async def status(self) -> ClusterStatus:
         """Return the cluster as this node sees it."""
@@ -35,8 +35,8 @@ class ClusterDesk:
         if not known.is_here:
             return self._alone()
         leads: dict[NodeId, int] = {}
-        for place in known.places():
-            leader = node.leader_of(place.group)
+        for partition in known.partitions():
+            leader = node.leader_of(partition.group)
             if leader is not None:
                 leads[leader] = leads.get(leader, 0) + 1
         nodes = tuple(
@@ -64,7 +64,7 @@ class ClusterDesk:
             catalog_index=known.applied,
             nodes=nodes,
             topics=len(known.topics()),
-            partitions=len(known.places()),
+            partitions=len(known.partitions()),
             feature_level=known.level,
             version=node.config.release.software,
             catalog_in_sync=node.in_sync(CATALOG_GROUP),
@@ -124,18 +124,18 @@ class ClusterDesk:
         assert isinstance(raised, LevelRaised)
         return raised.level
 
-    async def transfer_leader(self, topic: str, partition: int, to: NodeId) -> None:
+    async def transfer_leader(self, topic: str, number: int, to: NodeId) -> None:
         """Ask a partition's leader to hand over."""
-        place = await self._topics.partition(topic, partition)
-        if to not in place.replicas:
-            raise InvalidArgument(f"node {to} has no replica of {topic!r} partition {partition}")
-        replica = self._node.replicas.leading(place.group)
+        partition = await self._topics.partition(topic, number)
+        if to not in partition.replicas:
+            raise InvalidArgument(f"node {to} has no replica of {topic!r} partition {number}")
+        replica = self._node.replicas.leading(partition.group)
         if replica is None:
-            leader = await self._topics.leader(place)
+            leader = await self._topics.leader(partition)
             await self._node.peers.request(
                 leader,
                 Operation.TRANSFER_LEADER,
-                TransferLeaderHeader(topic, partition, to),
+                TransferLeaderHeader(topic, number, to),
                 timeout_s=self._node.config.request_timeout_s,
             )
             return

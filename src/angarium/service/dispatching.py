@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from angarium.api import PublishRequest
     from angarium.ids import Buffer, RaftGroupId, Term
-    from angarium.service.own_node import ServedNode
+    from angarium.service.own_node import OwnNode
     from angarium.wire import Connection, Frame
 
 TELL_EVERY_S = 1.0
@@ -60,7 +60,7 @@ class LiveReader(Protocol):
 class Dispatcher:
     """Hands batches to subscribers here and elsewhere."""
 
-    def __init__(self, node: ServedNode) -> None:
+    def __init__(self, node: OwnNode) -> None:
         self._node = node
         self._here: defaultdict[tuple[str, int], set[LiveReader]] = defaultdict(set)
         self._elsewhere: dict[NodeId, dict[tuple[str, int], int]] = {}
@@ -71,7 +71,6 @@ class Dispatcher:
         self._round: asyncio.Task[None] | None = None
         """Telling all nodes, about to begin: whoever wants to know waits for the same one."""
         self._last_round: asyncio.Task[None] | None = None
-        node.on_link = self._tell_one
 
     # --- who listens ------------------------------------------------------------------------
 
@@ -124,13 +123,16 @@ class Dispatcher:
         for peer in self._node.peers.ids:
             self._node.peers.send(peer, Operation.INTERESTS, told)
 
-    def _tell_one(self, peer: NodeId) -> None:
+    def tell_one(self, peer: NodeId) -> None:
         """Tell a node that may just have come up."""
         self._node.peers.send(peer, Operation.INTERESTS, self._interests())
 
     def _interests(self) -> _Interests:
         return _Interests(
-            tuple((*place, len(readers)) for place, readers in sorted(self._here.items()))
+            tuple(
+                (*topic_partition, len(readers))
+                for topic_partition, readers in sorted(self._here.items())
+            )
         )
 
     async def _tell_and_hear(self) -> None:
@@ -153,12 +155,12 @@ class Dispatcher:
         self, group: RaftGroupId, request: PublishRequest, batches: Sequence[Buffer], term: Term
     ) -> list[Ack]:
         """As the leader, hand batches to everybody who listens; nothing is stored."""
-        place = (request.topic, request.partition)
+        topic_partition = (request.topic, request.partition)
         self.handed_on[group] += sum(len(Batch.trusted(one)) for one in batches)
-        reached = self._deliver(*place, batches)
+        reached = self._deliver(*topic_partition, batches)
         for peer, wanted in self._elsewhere.items():
-            count = wanted.get(place, 0)
-            header = _Dispatch(*place)
+            count = wanted.get(topic_partition, 0)
+            header = _Dispatch(*topic_partition)
             if count and self._node.peers.send(peer, Operation.DISPATCH, header, batches):
                 reached += count
         acks = []

@@ -10,12 +10,12 @@ from angarium.machine.catalog import Labels, NodeRegister, NodeRegistered
 from angarium.wire.operations import JoinAnswer
 
 if TYPE_CHECKING:
-    from angarium.service.copies import CopiesDesk
+    from angarium.service.copy_check import CopyCheck
     from angarium.service.own_node import MemberNode
     from angarium.wire.operations import JoinHeader
 
 
-async def joined(node: MemberNode, copies: CopiesDesk, header: JoinHeader) -> JoinAnswer:
+async def joined(node: MemberNode, copies: CopyCheck, header: JoinHeader) -> JoinAnswer:
     """Let a node in; raises why not."""
     if "wire" not in dict(header.addresses):
         raise InvalidArgument("a node that joins says where its wire port is")
@@ -30,7 +30,7 @@ async def joined(node: MemberNode, copies: CopiesDesk, header: JoinHeader) -> Jo
         level_max=header.level_max,
     )
     # Here and, by the catalog, at its leader: one of the two may be cut off from that node.
-    await node.admission.check_place(command)
+    await node.admission.check_not_alive(command)
     if header.node is not None:
         await copies.check_replacement(header.node, header.incarnation)
     registered = await catalog.submit(command)

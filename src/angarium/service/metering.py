@@ -35,7 +35,7 @@ class MeteredService(Counting, Service):
         return CountedSubscription(inner, self.meters, set())
 
     def begin_publish(self, request: PublishRequest, answer: Answer) -> bool:
-        """Publish without a task, and count."""
+        """Publish without a task where nobody else has to be asked, and count; else False."""
 
         def counted(outcome: tuple[Ack, ...] | AngariumError) -> None:
             if isinstance(outcome, AngariumError):
@@ -44,4 +44,4 @@ class MeteredService(Counting, Service):
                 count_published(self.meters, request, outcome)
             answer(outcome)
 
-        return super().begin_publish(request, counted)
+        return self.publishing.begin(request, counted)

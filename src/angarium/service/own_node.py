@@ -1,6 +1,6 @@
 """The node that a service runs on, as the service sees it: these names, and nothing behind them.
 
-`angarium.node.node.Node` has them. Each desk asks for as little as it needs.
+`angarium.node.node.Node` has them. Each part of the service asks for as little as it needs.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ if TYPE_CHECKING:
     from angarium.node.admission import Admission
     from angarium.node.catalog_view import CatalogView
     from angarium.node.config import NodeConfig
+    from angarium.node.driving import Driver
+    from angarium.node.hearing import Hearing
     from angarium.node.levels import Levels
     from angarium.node.peers import Peers
     from angarium.node.quorum import Quorum
     from angarium.node.readiness import Readiness
     from angarium.node.replicas import Replicas
     from angarium.node.timekeeping import Timekeeping
-    from angarium.replica.acks import Publishing
 
 
 class OwnNode(Protocol):
-    """What every desk may ask: replicas here, the catalog, other nodes, the time."""
+    """What every part of the service may ask: replicas here, the catalog, other nodes, the time."""
 
     @property
     def id(self) -> NodeId:
@@ -55,6 +56,10 @@ class OwnNode(Protocol):
     def levels(self) -> Levels:
         """The feature level that this node works at."""
 
+    @property
+    def driver(self) -> Driver:
+        """Takes publishes to partitions that this node leads."""
+
     def now(self) -> Micros:
         """Return the time this node goes by: its clock's, as far as a majority believes it."""
 
@@ -63,9 +68,6 @@ class OwnNode(Protocol):
 
     def in_sync(self, group: RaftGroupId) -> tuple[NodeId, ...] | None:
         """Return who votes in `group`, can be reached and has everything but the very newest."""
-
-    def publish(self, group: RaftGroupId, publishing: Publishing) -> None:
-        """Store batches in a partition this node leads."""
 
     def wake(self) -> None:
         """Have everything that came in carried out, at the end of this turn of the loop."""
@@ -96,9 +98,10 @@ class MemberNode(OwnNode, Protocol):
 
 
 class ServedNode(MemberNode, Protocol):
-    """A node that is being given its service: whom it tells what, and what runs beside it."""
+    """A node that is being given its service: where to subscribe, and what runs beside it."""
 
-    on_visible: Callable[[RaftGroupId], None]
-    on_stir: Callable[[RaftGroupId], None]
-    on_link: Callable[[NodeId], None]
+    @property
+    def hearing(self) -> Hearing:
+        """What happens in the node, for whoever subscribes."""
+
     background: list[Callable[[], Coroutine[None, None, None]]]

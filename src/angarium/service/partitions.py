@@ -30,7 +30,7 @@ ANSWER_S_MAX = 1.0
 """How long another node may take. Then its partitions are shown without what only it knows."""
 
 
-class PartitionDesk:
+class Partitions:
     """Says who leads partitions, and what they hold."""
 
     def __init__(self, node: OwnNode, dispatcher: Dispatcher) -> None:
@@ -42,45 +42,47 @@ class PartitionDesk:
         here = self._node.replicas.here
         return tuple(self._seen(group) for group in groups if group in here)
 
-    async def describe(self, places: Sequence[Partition]) -> list[PartitionInfo]:
+    async def describe(self, partitions: Sequence[Partition]) -> list[PartitionInfo]:
         """Return partitions as this node sees them, and where it has no share in one, others."""
         replicas = self._node.replicas
         here = {
             one.group: one
-            for one in self.seen_here(place.group for place in places)
+            for one in self.seen_here(partition.group for partition in partitions)
             if replicas.full(one.group) is not None
         }
         elsewhere = [
             # Where this node ought to have a replica and has not, it says so; where it has one
             # that lacks records, others know better.
-            place
-            for place in places
-            if place.group not in here
-            and (place.group in replicas.here or self._node.id not in place.replicas)
+            partition
+            for partition in partitions
+            if partition.group not in here
+            and (partition.group in replicas.here or self._node.id not in partition.replicas)
         ]
         seen = here | await self._ask(elsewhere) if elsewhere else here
-        return [self._info(place, seen.get(place.group)) for place in places]
+        return [self._info(partition, seen.get(partition.group)) for partition in partitions]
 
-    async def in_sync(self, places: Sequence[Partition]) -> dict[RaftGroupId, tuple[NodeId, ...]]:
+    async def in_sync(
+        self, partitions: Sequence[Partition]
+    ) -> dict[RaftGroupId, tuple[NodeId, ...]]:
         """Return the full replicas of partitions, as their leaders say; without one, nothing."""
-        here = self.seen_here(place.group for place in places)
-        seen = [*here, *await self._ask_all(places)]
+        here = self.seen_here(partition.group for partition in partitions)
+        seen = [*here, *await self._ask_all(partitions)]
         return {one.group: one.in_sync for one in seen if one.in_sync is not None}
 
-    async def leader_elsewhere(self, place: Partition) -> NodeId | None:
+    async def leader_elsewhere(self, partition: Partition) -> NodeId | None:
         """Return who leads a partition, as the other nodes that hold it say."""
-        for one in await self._ask_all([place]):
+        for one in await self._ask_all([partition]):
             if one.leader is not None:
                 return one.leader
         return None
 
-    async def _ask_all(self, places: Iterable[Partition]) -> list[PartitionSeen]:
+    async def _ask_all(self, partitions: Iterable[Partition]) -> list[PartitionSeen]:
         """Ask every other node that has a replica of one of these."""
         by_node: defaultdict[NodeId, list[RaftGroupId]] = defaultdict(list)
-        for place in places:
-            for one in place.replicas:
+        for partition in partitions:
+            for one in partition.replicas:
                 if one != self._node.id and self._node.peers.is_up(one):
-                    by_node[one].append(place.group)
+                    by_node[one].append(partition.group)
         answers = await asyncio.gather(*(self._ask_one(*asked) for asked in by_node.items()))
         return [one for answer in answers for one in answer]
 
@@ -95,14 +97,16 @@ class PartitionDesk:
             handed_on=self._dispatcher.handed_on[group],
         )
 
-    def _info(self, place: Partition, known: PartitionSeen | None) -> PartitionInfo:
+    def _info(self, partition: Partition, known: PartitionSeen | None) -> PartitionInfo:
         leader = None if known is None else known.leader
-        trouble = "" if leader is not None else self._node.quorum.lasting(place.group)
+        trouble = "" if leader is not None else self._node.quorum.lasting(partition.group)
         if known is None:
-            return PartitionInfo(number=place.number, replicas=place.replicas, trouble=trouble)
+            return PartitionInfo(
+                number=partition.number, replicas=partition.replicas, trouble=trouble
+            )
         return PartitionInfo(
-            number=place.number,
-            replicas=place.replicas,
+            number=partition.number,
+            replicas=partition.replicas,
             leader=leader,
             start_offset=known.start_offset,
             end_offset=known.end_offset,
@@ -111,13 +115,13 @@ class PartitionDesk:
             trouble=trouble,
         )
 
-    async def _ask(self, places: Iterable[Partition]) -> dict[RaftGroupId, PartitionSeen]:
+    async def _ask(self, partitions: Iterable[Partition]) -> dict[RaftGroupId, PartitionSeen]:
         by_node: defaultdict[NodeId, list[RaftGroupId]] = defaultdict(list)
-        for place in places:
+        for partition in partitions:
             # The first replica is the preferred leader: it knows most.
-            up = next((one for one in place.replicas if self._node.peers.is_up(one)), None)
+            up = next((one for one in partition.replicas if self._node.peers.is_up(one)), None)
             if up is not None:
-                by_node[up].append(place.group)
+                by_node[up].append(partition.group)
         answers = await asyncio.gather(*(self._ask_one(*asked) for asked in by_node.items()))
         return {one.group: one for answer in answers for one in answer}
 

@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from angarium.replica.acks import Published
     from angarium.service.dispatching import Dispatcher
     from angarium.service.own_node import OwnNode
-    from angarium.service.topics import TopicDesk
+    from angarium.service.topics import Topics
 
 Answer: TypeAlias = "Callable[[tuple[Ack, ...] | AngariumError], None]"
 """Told once what became of a publish: an acknowledgement for each batch, or why there is none."""
 
 
-class PublishDesk:
+class Publisher:
     """Takes publishes for any partition of the cluster."""
 
-    def __init__(self, node: OwnNode, topics: TopicDesk, dispatcher: Dispatcher) -> None:
+    def __init__(self, node: OwnNode, topics: Topics, dispatcher: Dispatcher) -> None:
         self._node = node
         self._topics = topics
         self._dispatcher = dispatcher
@@ -59,8 +59,8 @@ class PublishDesk:
         if not self.begin(request, settle):
             await self._topics.find_or_make(request.topic)
             if not self.begin(request, settle):
-                place = self._node.catalog.partition(request.topic, request.partition)
-                return await self._forward(request, place)
+                partition = self._node.catalog.partition(request.topic, request.partition)
+                return await self._forward(request, partition)
         return await future
 
     def begin(self, request: PublishRequest, answer: Answer) -> bool:
@@ -95,13 +95,13 @@ class PublishDesk:
             else:
                 answer(tuple([_ack(request, published, one) for one in published.outcomes]))
 
-        self._node.publish(group, Publishing(batches, mode, reply))
+        self._node.driver.publish(group, Publishing(batches, mode, reply))
         return True
 
-    async def _forward(self, request: PublishRequest, place: Partition) -> tuple[Ack, ...]:
-        leader = await self._topics.leader(place)
+    async def _forward(self, request: PublishRequest, partition: Partition) -> tuple[Ack, ...]:
+        leader = await self._topics.leader(partition)
         if leader == self._node.id:
-            raise self._node.quorum.no_leader(place.group)
+            raise self._node.quorum.no_leader(partition.group)
         frame = await self._node.peers.request(
             leader,
             Operation.PUBLISH,

@@ -23,36 +23,36 @@ if TYPE_CHECKING:
     from angarium.replica.acks import Published
     from angarium.replica.partition_replica import PartitionReplica
     from angarium.service.own_node import OwnNode
-    from angarium.service.topics import TopicDesk
+    from angarium.service.topics import Topics
 
 
-class ReserveDesk:
+class Reserving:
     """Reserves offsets of any partition of the cluster."""
 
-    def __init__(self, node: OwnNode, topics: TopicDesk) -> None:
+    def __init__(self, node: OwnNode, topics: Topics) -> None:
         self._node = node
         self._topics = topics
 
-    async def reserve(self, topic: str, partition: int, count: int) -> Offset:
+    async def reserve(self, topic: str, number: int, count: int) -> Offset:
         """Reserve here if this node leads the partition, else through its leader."""
         check_writable(topic)
         if count < 1:
             raise InvalidArgument(f"at least one offset is reserved, not {count}")
         node = self._node
         found = await self._topics.find_or_make(topic)
-        if not 0 <= partition < len(found.groups):
-            raise no_partition(topic, len(found.groups), partition)
-        place = node.catalog.partition(topic, partition)
-        replica = node.replicas.leading(place.group)
+        if not 0 <= number < len(found.groups):
+            raise no_partition(topic, len(found.groups), number)
+        partition = node.catalog.partition(topic, number)
+        replica = node.replicas.leading(partition.group)
         if replica is not None:
             return await self._submit(replica, count)
-        leader = await self._topics.leader(place)
+        leader = await self._topics.leader(partition)
         if leader == node.id:
-            raise node.quorum.no_leader(place.group)
+            raise node.quorum.no_leader(partition.group)
         frame = await node.peers.request(
             leader,
             Operation.RESERVE,
-            ReserveHeader(topic, partition, count),
+            ReserveHeader(topic, number, count),
             timeout_s=node.config.request_timeout_s,
         )
         return frame.read(ReserveAnswer).offset

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from angarium.ids import RaftGroupId
     from angarium.replica.partition_replica import PartitionReplica
     from angarium.service.dispatching import Dispatcher
+    from angarium.service.fetching import Fetching
     from angarium.service.own_node import OwnNode
-    from angarium.service.reading import ReadDesk
-    from angarium.service.topics import TopicDesk
+    from angarium.service.topics import Topics
 
 DELIVERY_BYTES_MAX = 256 << 10
 """Bytes in one delivery, so that partitions take turns; a larger single batch comes alone."""
@@ -40,20 +40,20 @@ REMOTE_WAIT_MS = 5_000
 """How long a node without a replica waits at one that has it for more to come."""
 
 
-class SubscribeDesk:
+class Subscribing:
     """Makes subscriptions."""
 
     def __init__(
-        self, node: OwnNode, topics: TopicDesk, reading: ReadDesk, dispatcher: Dispatcher
+        self, node: OwnNode, topics: Topics, fetching: Fetching, dispatcher: Dispatcher
     ) -> None:
         self._node = node
         self._topics = topics
-        self._reading = reading
+        self._fetching = fetching
         self._dispatcher = dispatcher
 
     async def subscribe(self, interests: Sequence[Interest]) -> LocalSubscription:
         """Begin to deliver partitions."""
-        subscription = LocalSubscription(self._node, self._topics, self._reading, self._dispatcher)
+        subscription = LocalSubscription(self._node, self._topics, self._fetching, self._dispatcher)
         try:
             await subscription.add(interests)
         except BaseException:
@@ -66,7 +66,7 @@ class SubscribeDesk:
 
         The topic need not be there yet.
         """
-        subscription = LocalSubscription(self._node, self._topics, self._reading, self._dispatcher)
+        subscription = LocalSubscription(self._node, self._topics, self._fetching, self._dispatcher)
         try:
             for partition in partitions:
                 subscription.listen(topic, partition)
@@ -94,13 +94,13 @@ class LocalSubscription:
     """One subscriber's partitions. Its user iterates; nothing is read before it asks."""
 
     def __init__(
-        self, node: OwnNode, topics: TopicDesk, reading: ReadDesk, dispatcher: Dispatcher
+        self, node: OwnNode, topics: Topics, fetching: Fetching, dispatcher: Dispatcher
     ) -> None:
         self.live_dropped = 0
         """Deliveries from memory that were not taken in time."""
         self._node = node
         self._topics = topics
-        self._reading = reading
+        self._fetching = fetching
         self._dispatcher = dispatcher
         self._live: deque[Delivery] = deque()
         self._live_bytes = 0
@@ -121,20 +121,20 @@ class LocalSubscription:
         Returns when nothing more can be missed, neither of what is stored nor of what passes:
         every node knows by then.
         """
-        places = []
+        partitions = []
         for interest in interests:
             check_start(interest.start)
-            places.append(await self._topics.partition(interest.topic, interest.partition))
-        for interest, place in zip(interests, places, strict=True):
+            partitions.append(await self._topics.partition(interest.topic, interest.partition))
+        for interest, partition in zip(interests, partitions, strict=True):
             start = await self._begin(interest)
             if self._closed:
                 self._dispatcher.leave(interest.topic, interest.partition, self)
                 return
             await self.drop(interest.topic, interest.partition)
-            cursor = _Cursor(interest, place.group, start)
+            cursor = _Cursor(interest, partition.group, start)
             self._cursors[interest.topic, interest.partition] = cursor
             self._dispatcher.listen(interest.topic, interest.partition, self)
-            if self._node.replicas.full(place.group) is None:
+            if self._node.replicas.full(partition.group) is None:
                 cursor.task = asyncio.create_task(self._follow(cursor))
             else:
                 cursor.wake = lambda one=cursor: self._wake(one)  # type: ignore[misc]
@@ -146,15 +146,15 @@ class LocalSubscription:
 
         In this order: finding that out may take a while, in which something may pass.
         """
-        place = (interest.topic, interest.partition)
-        self._dispatcher.listen(*place, self)
+        topic_partition = (interest.topic, interest.partition)
+        self._dispatcher.listen(*topic_partition, self)
         try:
             if interest.start.place is Place.OFFSET:
                 return Offset(interest.start.value)
-            return await self._reading.find_offset(*place, interest.start)
+            return await self._fetching.find_offset(*topic_partition, interest.start)
         except BaseException:
-            if place not in self._cursors and place not in self._listening:
-                self._dispatcher.leave(*place, self)
+            if topic_partition not in self._cursors and topic_partition not in self._listening:
+                self._dispatcher.leave(*topic_partition, self)
             raise
 
     def listen(self, topic: str, partition: int) -> None:
@@ -167,7 +167,7 @@ class LocalSubscription:
         cursor = self._cursors.pop((topic, partition), None)
         if cursor is not None:
             self._dispatcher.leave(topic, partition, self)
-            self._reading.stop_waiting(cursor.group, cursor.wake)
+            self._fetching.stop_waiting(cursor.group, cursor.wake)
             if cursor.task is not None:
                 cursor.task.cancel()
 
@@ -230,13 +230,13 @@ class LocalSubscription:
     def _read(self, cursor: _Cursor, replica: PartitionReplica) -> Delivery | None:
         if cursor.next >= replica.end_offset:
             # Ask to be told first: nothing can come in between, for all this is one turn.
-            self._reading.wait(cursor.group, cursor.wake)
+            self._fetching.wait(cursor.group, cursor.wake)
             return None
         start = cursor.next
         batches = replica.fetch(start, bytes_max=DELIVERY_BYTES_MAX)
         if not batches:
             cursor.next = replica.end_offset
-            self._reading.wait(cursor.group, cursor.wake)
+            self._fetching.wait(cursor.group, cursor.wake)
             return None
         cursor.next = Batch.trusted(batches[-1]).next_offset
         self._ready.append(cursor)
@@ -246,7 +246,7 @@ class LocalSubscription:
             partition=interest.partition,
             batches=tuple(batches),
             from_offset=start,
-            expired=self._reading.expired(interest.topic, batches),
+            expired=self._fetching.expired(interest.topic, batches),
         )
 
     def _wake(self, cursor: _Cursor) -> None:
@@ -287,10 +287,10 @@ class LocalSubscription:
             wait_ms=REMOTE_WAIT_MS,
         )
         try:
-            return await self._reading.fetch(request)
+            return await self._fetching.fetch(request)
         except OffsetOutOfRange as error:
             if offset <= error.end:
                 raise
             # Not there yet: a node with a replica waits, too. Something has to come first.
-            await self._reading.fetch(replace(request, offset=Offset(error.end)))
+            await self._fetching.fetch(replace(request, offset=Offset(error.end)))
             return FetchResult(start_offset=Offset(error.start), end_offset=Offset(error.end))

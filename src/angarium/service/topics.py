@@ -13,7 +13,7 @@ from angarium.errors import AlreadyExists, InvalidArgument, NotFound, Preconditi
 from angarium.machine.catalog import TopicAlter, TopicCreate, TopicDelete, TopicSettings
 from angarium.machine.catalog.topics import PARTITIONS_MAX
 from angarium.machine.catalog.values import Cleanup
-from angarium.service.partitions import PartitionDesk
+from angarium.service.partitions import Partitions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,12 +33,12 @@ SETTLE_POLL_S = 0.005
 """How often to look whether a new topic is ready."""
 
 
-class TopicDesk:
+class Topics:
     """Looks topics up in this node's catalog, and has them made, altered and deleted."""
 
     def __init__(self, node: OwnNode, dispatcher: Dispatcher) -> None:
         self._node = node
-        self.partitions = PartitionDesk(node, dispatcher)
+        self.partitions = Partitions(node, dispatcher)
 
     # --- finding ----------------------------------------------------------------------------
 
@@ -62,7 +62,7 @@ class TopicDesk:
         return await self.find(name)
 
     async def partition(self, name: str, number: int) -> Partition:
-        """Return a partition's place; raises `NotFound`."""
+        """Return a partition; raises `NotFound`."""
         await self.find(name)
         return self._node.catalog.partition(name, number)
 
@@ -139,9 +139,9 @@ class TopicDesk:
         """
         node, loop = self._node, asyncio.get_running_loop()
         deadline = loop.time() + SETTLE_S_MAX
-        places = node.catalog.partitions_of(topic)
-        mine = [one.group for one in places if node.id in one.replicas]
-        others = [one for one in places if node.id not in one.replicas]
+        partitions = node.catalog.partitions_of(topic)
+        mine = [one.group for one in partitions if node.id in one.replicas]
+        others = [one for one in partitions if node.id not in one.replicas]
         while loop.time() < deadline:
             if all(map(node.replicas.has_begun, mine)):
                 serving = await self.partitions.in_sync(others) if others else {}
@@ -163,9 +163,9 @@ class TopicDesk:
 
     async def _described(self, topics: Sequence[Topic]) -> tuple[TopicInfo, ...]:
         """Return topics, by name; whoever else has to be asked is asked once for all of them."""
-        places = [one for topic in topics for one in self._node.catalog.partitions_of(topic)]
-        infos = await self.partitions.describe(places)
-        known = {one.group: info for one, info in zip(places, infos, strict=True)}
+        partitions = [one for topic in topics for one in self._node.catalog.partitions_of(topic)]
+        infos = await self.partitions.describe(partitions)
+        known = {one.group: info for one, info in zip(partitions, infos, strict=True)}
         return tuple(
             TopicInfo(
                 id=topic.id,

@@ -23,7 +23,7 @@ from angarium.errors import AngariumError
 from angarium.ids import CATALOG_GROUP
 from angarium.node.config import NodeConfig
 from angarium.node.node import Node
-from angarium.service.broker import Service
+from angarium.service.metering import MeteredService
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -48,7 +48,7 @@ class InProcessBroker:
         assert nodes > 0, "a broker has at least one node"
         self.nodes: list[Node | None] = []
         """In the order in which they joined; None for one that was stopped."""
-        self.services: list[Service | None] = []
+        self.services: list[MeteredService | None] = []
         """What each of them serves: the contract, in this process."""
         self._ports: list[int] = []
         self._folder = folder
@@ -96,7 +96,7 @@ class InProcessBroker:
         )
         while True:
             node = Node(config)
-            service = Service(node)
+            service = MeteredService(node)
             node.welcome = WireDoor(node, service, service.dispatcher).welcome
             node.background.append(Seeds(node, tuple(map(Address.parse, others))).run)
             try:

@@ -60,7 +60,7 @@ class Driver:
             if replica is not None:
                 replica.process()
         while (sync := host.begin_sync()) is not None:
-            host.write(sync)
+            sync.write()
             host.finish_sync(sync)
         # Nobody is there to hear it.
         host.outbox.take_raft_messages()

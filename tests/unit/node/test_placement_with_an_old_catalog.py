@@ -11,6 +11,7 @@ from tests.unit.replica.several_hosts import SeveralHosts
 from angarium.ids import NodeId, RaftGroupId
 from angarium.machine.catalog import CatalogMachine
 from angarium.node.placement import Placement
+from angarium.replica.listener import HostListener
 
 GROUP = RaftGroupId(7)
 NODE = NodeId(1)
@@ -27,8 +28,8 @@ def a_node(*, is_current: bool) -> Any:
         host=one.hosts[NODE],
         catalog=SimpleNamespace(machine=CatalogMachine(), is_current=is_current, watchers=[]),
         peers=SimpleNamespace(ids=[NodeId(2)], forget=forgotten.append),
-        on_visible=lambda _: None,
-        on_stir=lambda _: None,
+        hearing=HostListener(),
+        wake=lambda: None,
         leader_of=lambda _: None,
     )
 

@@ -28,8 +28,8 @@ DAMAGE = CorruptData("its snapshot is damaged")
 def said_with(*replicas: int, damage: CorruptData = DAMAGE) -> str:
     """Return what node 1 says of a lost replica whose partition lives on these nodes."""
     machine = CatalogMachine()
-    places = tuple(map(NodeId, replicas))
-    machine.topics.partitions[GROUP] = Partition(GROUP, TopicId(1), 0, places, ())
+    nodes = tuple(map(NodeId, replicas))
+    machine.topics.partitions[GROUP] = Partition(GROUP, TopicId(1), 0, nodes, ())
     host = SimpleNamespace(
         lost={GROUP: damage},
         may_renew=partial(Host.may_renew, cast("Host", SimpleNamespace(lost={GROUP: damage}))),

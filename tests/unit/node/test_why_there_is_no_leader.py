@@ -16,8 +16,8 @@ GROUP = RaftGroupId(7)
 
 def a_node(*, up: set[int], lost: str = "") -> Any:
     """Return node 1 of three that hold partition 2 of orders."""
-    place = SimpleNamespace(replicas=(NodeId(1), NodeId(2), NodeId(3)))
-    topics = SimpleNamespace(partitions={GROUP: place})
+    partition = SimpleNamespace(replicas=(NodeId(1), NodeId(2), NodeId(3)))
+    topics = SimpleNamespace(partitions={GROUP: partition})
     return SimpleNamespace(
         id=NodeId(1),
         peers=SimpleNamespace(is_up=up.__contains__, address_of=lambda node: f"h:{node}"),

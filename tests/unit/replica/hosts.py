@@ -14,10 +14,12 @@ from angarium.modes import DeliveryMode
 from angarium.replica.acks import Published, Publishing
 from angarium.replica.config import HostConfig, ReplicaConfig
 from angarium.replica.host import Host
+from angarium.replica.listener import HostListener
 from angarium.replica.work import do_now
 
 if TYPE_CHECKING:
     from angarium.errors import AngariumError
+    from angarium.replica.damage import Fate
     from angarium.replica.partition_replica import PartitionReplica
 
 GROUP = RaftGroupId(1)
@@ -34,6 +36,17 @@ CONFIG = HostConfig(
 )
 
 
+class Heard(HostListener):
+    """What a host has told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.damage: list[tuple[Fate, RaftGroupId, str]] = []
+
+    def damaged(self, fate: Fate, raft_group: RaftGroupId, what: str) -> None:
+        self.damage.append((fate, raft_group, what))
+
+
 class Hosts:
     """The hosts of a small cluster; `cut` holds the nodes nobody hears."""
 
@@ -42,18 +55,21 @@ class Hosts:
         self.disks = {NodeId(number): MemoryDisk() for number in range(1, count + 1)}
         self.cut: set[NodeId] = set()
         self.hosts: dict[NodeId, Host] = {}
+        self.heard: dict[NodeId, Heard] = {}
         for node in self.disks:
             self.open(node)
 
     def open(self, node: NodeId) -> Host:
         """Start, or restart, the host of a node."""
         dice = random.Random(node)
+        self.heard[node] = Heard()
         self.hosts[node] = Host(
             self.disks[node],
             node=node,
             incarnation=Incarnation(node),
             config=self._config,
             jitter=dice.randrange,
+            listener=self.heard[node],
         )
         return self.hosts[node]
 
@@ -75,7 +91,7 @@ class Hosts:
                 busy = self._deliver(node, host) or busy
                 sync = host.begin_sync()
                 if sync is not None:
-                    host.write(sync)
+                    sync.write()
                     host.finish_sync(sync)
                     busy = True
 

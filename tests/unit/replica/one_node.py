@@ -35,5 +35,5 @@ def drive(host: Host) -> None:
     for replica in host.replicas.values():
         replica.process()
     while (sync := host.begin_sync()) is not None:
-        host.write(sync)
+        sync.write()
         host.finish_sync(sync)

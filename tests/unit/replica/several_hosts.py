@@ -80,7 +80,7 @@ class SeveralHosts:
         carried = False
         for host in self.hosts.values():
             while (sync := host.begin_sync()) is not None:
-                host.write(sync)
+                sync.write()
                 host.finish_sync(sync)
             host.outbox.release_commit_news()
             for group, message in host.outbox.take_raft_messages():

@@ -14,6 +14,8 @@ from angarium.replica.replica import Replica
 if TYPE_CHECKING:
     import pytest
 
+    from angarium.replica.host import Sync
+
 NOBODY = cast(Replica, None)
 FIRST, SECOND, THIRD = ((cast(Message, name),) for name in ("first", "second", "third"))
 
@@ -24,13 +26,13 @@ def test_hearing_of_a_commit_costs_no_sync(monkeypatch: pytest.MonkeyPatch) -> N
     leader = hosts.leader()
     hosts.publish(b"a")
     counts = {host.id: 0 for host in hosts.hosts.values()}
-    write = Host.write
+    finish_sync = Host.finish_sync
 
-    def counted(host: Host, sync: object) -> None:
+    def counted(host: Host, sync: Sync) -> None:
         counts[host.id] += 1
-        write(host, sync)  # type: ignore[arg-type]
+        finish_sync(host, sync)
 
-    monkeypatch.setattr(Host, "write", counted)
+    monkeypatch.setattr(Host, "finish_sync", counted)
     for number in range(5):
         hosts.publish(b"b", now=2 + number)
     assert counts == dict.fromkeys(counts, 5)
@@ -73,7 +75,7 @@ def test_an_answer_to_an_empty_append_waits_for_the_entries_before_it() -> None:
     )
     follower.deliver(GROUP, last, via=last.sender)
     assert follower.outbox.take_raft_messages() == []
-    follower.write(sync)
+    sync.write()
     follower.finish_sync(sync)
     answered = [message.index for _, message in follower.outbox.take_raft_messages()]
     assert answered == [replica.last_index] * 2

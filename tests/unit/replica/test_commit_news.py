@@ -30,7 +30,7 @@ def exchange(hosts: Hosts) -> int:
                     other.deliver(group, message, via=message.sender)
             sync = host.begin_sync()
             if sync is not None:
-                host.write(sync)
+                sync.write()
                 host.finish_sync(sync)
                 busy = True
     return appends

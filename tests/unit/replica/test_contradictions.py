@@ -59,13 +59,11 @@ def test_an_answer_above_the_leaders_log_is_said_loudly_and_counts_for_nothing()
         term=leader.raft.term,
         index=leader.raft.last_index + 5,  # type: ignore[arg-type]
     )
-    told = []
-    host.outbox.damage.on_news = lambda *news: told.append(news)
     for _ in range(3):
         host.deliver(GROUP, more, via=replica.id)
     assert leader.raft.match(replica.id) == leader.raft.last_index
     assert host.outbox.refusals.counts == {Objection.INDEX: 3}
-    ((fate, group, words),) = told
+    ((fate, group, words),) = hosts.heard[node_of(host.id)].damage
     assert (fate, group) == (Fate.CONTRADICTED, GROUP), "once is enough"
     assert "older copy" in words
 

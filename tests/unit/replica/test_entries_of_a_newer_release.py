@@ -35,7 +35,7 @@ def opened(disk: SimulatedDisk) -> Host:
 
 def settle(host: Host) -> None:
     while (sync := host.begin_sync()) is not None:
-        host.write(sync)
+        sync.write()
         host.finish_sync(sync)
 
 

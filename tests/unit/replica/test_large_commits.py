@@ -182,7 +182,7 @@ def test_a_commit_is_answered_once_it_can_be_read_and_what_follows_it_waits() ->
     host = hosts.hosts[FIRST]
     sync = host.begin_sync()
     assert sync is not None
-    host.write(sync)
+    sync.write()
     host.finish_sync(sync)
     leader.read_index(reads.append)
     leader.process()

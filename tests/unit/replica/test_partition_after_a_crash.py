@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 
 from angarium.batch import Batch, encode
-from angarium.ids import Epoch, Index, Micros, Sequence, Term
+from angarium.ids import Epoch, Index, Micros, RaftGroupId, Sequence, Term
 from angarium.log.segments import SegmentConfig
 from angarium.machine import Command, Commit, Stage
 from angarium.machine.commands import encode as encoded
 from angarium.raft.messages import Entry
 from angarium.replica.config import ReplicaConfig
+from angarium.replica.outbox import Outbox
 from angarium.replica.partition import Partition
 from angarium.replica.partition_snapshot import empty_partition
 from angarium.replica.work import do_now
@@ -21,9 +22,11 @@ def opened(disk: SimulatedDisk, config: ReplicaConfig | None = None) -> Partitio
     return Partition(
         disk,
         "groups/1",
+        group=RaftGroupId(1),
         saved=empty_partition(),
         config=config or ReplicaConfig(),
         segments=SegmentConfig(),
+        outbox=Outbox(),
     )
 
 

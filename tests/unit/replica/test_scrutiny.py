@@ -137,7 +137,7 @@ def test_no_message_from_a_member_breaks_a_host(data: st.DataObject) -> None:
                 work()
         sync = host.begin_sync()
         if sync is not None:
-            host.write(sync)
+            sync.write()
             host.finish_sync(sync)
         host.tick()
 

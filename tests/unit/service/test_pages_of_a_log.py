@@ -11,7 +11,7 @@ from angarium.errors import CorruptData
 from angarium.ids import Micros, Offset, Term
 from angarium.log.memory_disk import MemoryDisk
 from angarium.log.segments import PartitionLog, SegmentConfig
-from angarium.service.reading import page_of
+from angarium.service.fetching import page_of
 
 RECORDS = 10
 WRITTEN = 6

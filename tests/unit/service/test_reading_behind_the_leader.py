@@ -12,11 +12,11 @@ from angarium.api import FetchRequest, Place, Start
 from angarium.errors import NotLeader, OffsetOutOfRange
 from angarium.ids import Offset, RaftGroupId
 from angarium.node.replicas import Replicas
-from angarium.service.reading import ReadDesk
+from angarium.service.fetching import Fetching
 
 if TYPE_CHECKING:
     from angarium.node.node import Node
-    from angarium.service.topics import TopicDesk
+    from angarium.service.topics import Topics
 
 GROUP = RaftGroupId(1)
 END = Offset(10)
@@ -43,8 +43,8 @@ class OneReplica:
         return []
 
 
-def a_desk(*, leads: bool, lacks: str = "") -> ReadDesk:
-    """Return the desk of a node from which no other one can be asked."""
+def fetching_on(*, leads: bool, lacks: str = "") -> Fetching:
+    """Return the fetching of a node from which no other one can be asked."""
     host = SimpleNamespace(replicas={GROUP: OneReplica(leads=leads, lacks=lacks)})
     node: Any = SimpleNamespace(
         replicas=Replicas(cast("Node", SimpleNamespace(host=host))),
@@ -60,8 +60,8 @@ def a_desk(*, leads: bool, lacks: str = "") -> ReadDesk:
     async def leader(_: object) -> None:
         raise NotLeader("the leader would be asked")
 
-    desk = SimpleNamespace(partition=partition, leader=leader)
-    return ReadDesk(cast("Node", node), cast("TopicDesk", desk))
+    topics = SimpleNamespace(partition=partition, leader=leader)
+    return Fetching(cast("Node", node), cast("Topics", topics))
 
 
 def fetched_at(offset: int) -> FetchRequest:
@@ -70,30 +70,30 @@ def fetched_at(offset: int) -> FetchRequest:
 
 def test_a_follower_asks_the_leader_for_what_it_has_not_got_yet() -> None:
     with pytest.raises(NotLeader):
-        asyncio.run(a_desk(leads=False).fetch(fetched_at(11)))
+        asyncio.run(fetching_on(leads=False).fetch(fetched_at(11)))
 
 
 def test_a_follower_answers_for_itself_up_to_its_end() -> None:
-    assert asyncio.run(a_desk(leads=False).fetch(fetched_at(10))).end_offset == END
+    assert asyncio.run(fetching_on(leads=False).fetch(fetched_at(10))).end_offset == END
 
 
 def test_a_leader_says_what_has_never_been() -> None:
     with pytest.raises(OffsetOutOfRange):
-        asyncio.run(a_desk(leads=True).fetch(fetched_at(11)))
+        asyncio.run(fetching_on(leads=True).fetch(fetched_at(11)))
 
 
 def test_a_replica_that_lacks_records_answers_nobody() -> None:
     # It would say that there is nothing where ten records are.
     with pytest.raises(NotLeader):
-        asyncio.run(a_desk(leads=False, lacks="is empty").fetch(fetched_at(0)))
+        asyncio.run(fetching_on(leads=False, lacks="is empty").fetch(fetched_at(0)))
 
 
-def found_at(desk: ReadDesk, start: Start) -> Offset:
-    return asyncio.run(desk.find_offset("orders", 0, start))
+def found_at(fetching: Fetching, start: Start) -> Offset:
+    return asyncio.run(fetching.find_offset("orders", 0, start))
 
 
 def test_a_follower_finds_times_that_it_has_records_of() -> None:
-    follower = a_desk(leads=False)
+    follower = fetching_on(leads=False)
     assert found_at(follower, Start(Place.TIMESTAMP, 7)) == 7
     assert found_at(follower, Start(Place.EARLIEST)) == 0
 
@@ -102,5 +102,5 @@ def test_a_follower_finds_times_that_it_has_records_of() -> None:
 def test_a_follower_does_not_know_what_lies_at_the_end(start: Start) -> None:
     # What it lacks yet may have been appended before that time.
     with pytest.raises(NotLeader):
-        found_at(a_desk(leads=False), start)
-    assert found_at(a_desk(leads=True), start) == END
+        found_at(fetching_on(leads=False), start)
+    assert found_at(fetching_on(leads=True), start) == END

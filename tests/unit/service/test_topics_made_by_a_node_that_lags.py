@@ -10,7 +10,7 @@ import pytest
 
 from angarium.api import TopicConfig
 from angarium.errors import PreconditionFailed
-from angarium.service.topics import TopicDesk
+from angarium.service.topics import Topics
 
 if TYPE_CHECKING:
     from angarium.machine.catalog import TopicCreate
@@ -42,8 +42,8 @@ class LaggingCatalog:
 
 def create(catalog: LaggingCatalog, config: TopicConfig) -> None:
     node: Any = SimpleNamespace(catalog=catalog)
-    desk = TopicDesk(node, SimpleNamespace())  # type: ignore[arg-type]
-    asyncio.run(desk.create("orders", partitions=1, config=config))
+    topics = Topics(node, SimpleNamespace())  # type: ignore[arg-type]
+    asyncio.run(topics.create("orders", partitions=1, config=config))
 
 
 def test_as_many_replicas_as_there_can_be() -> None:

@@ -43,7 +43,7 @@ def test_a_commit_publishes_everywhere_and_lets_the_name_go_on() -> None:
         assert (ended.committed, ended.repeated) == (True, False)
         assert ended.unfinished is not None
         groups.follow(procedure.finish(HOME, ended.unfinished))
-        assert ended.places[LEFT].base_offset == 2 * sequence
+        assert ended.offsets[LEFT].base_offset == 2 * sequence
         assert groups.end(LEFT) == groups.end(RIGHT) == 2 * sequence + 2
         decision = groups.machines[HOME].numbering.decisions.records.get("n")
         assert decision is not None
@@ -82,7 +82,7 @@ def test_a_commit_that_broke_off_is_finished_by_asking_again(asks: int) -> None:
         groups.follow(procedure.commit(HOME, named(0), STAGES), asks_max=asks)
     ended = groups.follow(procedure.commit(HOME, named(0), STAGES))
     assert ended.committed
-    assert {group: place.base_offset for group, place in ended.places.items()} == {
+    assert {group: decided.base_offset for group, decided in ended.offsets.items()} == {
         LEFT: 0,
         RIGHT: 0,
     }
@@ -112,7 +112,7 @@ def test_a_commit_repeated_with_other_stages_brings_nothing_more_to_light(
     again = ((LEFT, ("second run",)), (RIGHT, ("second run",)))
     ended = groups.follow(procedure.commit(HOME, named(0), again))
     assert (ended.committed, ended.repeated) == (True, True)
-    assert {group: place.base_offset for group, place in ended.places.items()} == {LEFT: 0}
+    assert {group: decided.base_offset for group, decided in ended.offsets.items()} == {LEFT: 0}
     assert (groups.end(LEFT), groups.end(RIGHT)) == (2, 0)
     for group in (LEFT, RIGHT):
         series = groups.machines[group].numbering.transactions.series.get("n")

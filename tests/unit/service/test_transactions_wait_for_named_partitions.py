@@ -18,11 +18,13 @@ GONE = "partition 0 of orders has 1 of 3 replicas"
 def a_node() -> Any:
     """Return a node that has a replica of a partition without a leader."""
     group = RaftGroupId(7)
-    place = SimpleNamespace(group=group, replicas=(1, 2, 3))
+    partition = SimpleNamespace(group=group, replicas=(1, 2, 3))
     return SimpleNamespace(
         id=1,
         replicas=SimpleNamespace(here={group}, leading=lambda _: None),
-        catalog=SimpleNamespace(place=lambda _: place, name_of=lambda _: "partition 0 of orders"),
+        catalog=SimpleNamespace(
+            partition_in=lambda _: partition, name_of=lambda _: "partition 0 of orders"
+        ),
         leader_of=lambda _: None,
         peers=SimpleNamespace(is_up=lambda _: False),
         quorum=SimpleNamespace(no_leader=lambda _: NotLeader(GONE)),

@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from angarium.ids import RaftGroupId
     from angarium.node.node import Node
     from angarium.service.dispatching import Dispatcher
-    from angarium.service.groups.desk import GroupDesk
-    from angarium.service.transactions.desk import TransactionDesk
+    from angarium.service.groups.group_calls import GroupCalls
+    from angarium.service.transactions.transaction_calls import TransactionCalls
     from angarium.wire import Connection, Request, Stream
     from angarium.wire.handlers import RequestHandler, StreamHandler
     from angarium.wire.operations import PartitionSeen
@@ -65,8 +65,8 @@ if TYPE_CHECKING:
 class PromptBroker(Broker, OffsetBroker, Protocol):
     """A broker in the same process: it answers most publishes without a task for each."""
 
-    transactions: TransactionDesk
-    groups: GroupDesk
+    transactions: TransactionCalls
+    groups: GroupCalls
 
     def begin_publish(
         self, request: PublishRequest, answer: Callable[[tuple[Ack, ...] | AngariumError], None]

@@ -55,7 +55,13 @@ class PartitionLog:
     """The segments of one partition, open for appends and reads. Made by `open`."""
 
     def __init__(
-        self, disk: Disk, folder: str, config: SegmentConfig, files: OpenFiles, found: Recovery
+        self,
+        disk: Disk,
+        folder: str,
+        config: SegmentConfig,
+        files: OpenFiles,
+        found: Recovery,
+        on_damage: Callable[[SegmentDamage], None],
     ) -> None:
         self._disk = disk
         self._folder = folder
@@ -78,8 +84,7 @@ class PartitionLog:
         """Where opening cut off a torn write, which the write-ahead log brings again; or None."""
         self.scanned_bytes = found.scanned_bytes
         """How much opening verified byte by byte."""
-        self.on_damage: Callable[[SegmentDamage], None] = _ignore
-        """Told of damage that is found after opening."""
+        self._on_damage = on_damage
 
     @classmethod
     def open(
@@ -91,12 +96,14 @@ class PartitionLog:
         start_offset: Offset = FIRST_OFFSET,
         durable_until: Offset = FIRST_OFFSET,
         files: OpenFiles | None = None,
+        on_damage: Callable[[SegmentDamage], None] | None = None,
     ) -> PartitionLog:
         """Open the log in `folder`, which is made if it is not there.
 
         `start_offset` is where readers may begin, as the owner's snapshot says. Everything from
         there to `durable_until` must be there, because the write-ahead log no longer has it;
-        what is not is listed in `damage`. An import that was decided is completed first.
+        what is not is listed in `damage`; of what is found after opening `on_damage` hears, too. An
+        import that was decided is completed first.
         """
         config = SegmentConfig() if config is None else config
         files = OpenFiles(disk, files_max=config.open_files_max) if files is None else files
@@ -109,7 +116,7 @@ class PartitionLog:
         # does at once.
         start = max(start_offset, read_start_mark(disk, folder))
         found = Recovery(disk, folder, config, start_offset=start, durable_until=durable_until)
-        return cls(disk, folder, config, files, found)
+        return cls(disk, folder, config, files, found, on_damage or _ignore)
 
     def close(self) -> None:
         """Close the files. What was not flushed stays in the write-ahead log."""
@@ -402,7 +409,7 @@ class PartitionLog:
             # What was known of it is mended with it, and could not be before.
             self._damage = [one for one in self._damage if not damage.covers(one)]
             self._damage.append(damage)
-            self.on_damage(damage)
+            self._on_damage(damage)
 
     def is_comparable(self, damage: SegmentDamage, stage: Stage) -> bool:
         """Tell whether frames of a peer whose segments are at `stage` can mend the damage.

@@ -29,12 +29,13 @@ if TYPE_CHECKING:
 
 
 class SyncRound:
-    """What one write and one datasync cover. Made by `seal`; an owner only passes it on."""
+    """What one write and one datasync cover. Made by `seal`, written once, then published."""
 
-    __slots__ = ("buffers", "file", "is_written", "position", "previous", "touches")
+    __slots__ = ("_pipeline", "buffers", "file", "is_written", "position", "previous", "touches")
 
     def __init__(
         self,
+        pipeline: Pipeline,
         *,
         file: WalFile,
         position: int,
@@ -42,6 +43,7 @@ class SyncRound:
         touches: list[Touch],
         previous: SyncRound | None,
     ) -> None:
+        self._pipeline = pipeline
         self.previous = previous
         """The one that has to be written before it."""
         self.touches: Final = touches
@@ -56,12 +58,43 @@ class SyncRound:
         """How many bytes are written."""
         return sum(map(len, self.buffers))
 
+    def write(self) -> None:
+        """Put it on disk, durably. Blocks, and is the only part that may run in another thread.
+
+        Raises `SyncFailed`, after which the log is dead: nobody knows what the disk has.
+        """
+        pipeline, files = self._pipeline, self._pipeline.files
+        pipeline.check_alive()
+        # Its mark says that everything before it is synced. Written out of order it would be a lie,
+        # and recovery would take a torn round for a damaged one.
+        assert self.previous is None or self.previous.is_written, "rounds are written in order"
+        try:
+            if self.position == 0:  # it begins a file, which has to get its name first
+                # The name must be durable before the data: a synced round in a file that has lost
+                # its name would be gone with it.
+                files.install(self.file)
+            # Zeros ahead of the end cannot be mistaken for data: recovery reads zeros as "never
+            # written" (decision 7).
+            zeros = files.smoothing(self.file, self.position, self.size)
+            self.file.file.pwrite([*self.buffers, *zeros], self.position)
+            # The promise of the whole system rests on this line: no acknowledgement, vote or
+            # answer leaves before it has returned. Planted as ack-before-fsync.
+            self.file.file.datasync()
+        # Whatever it was, cancelled threads included: how much of the round is on disk is unknown.
+        except BaseException as error:
+            pipeline.die(error)
+            if isinstance(error, StorageError):
+                pipeline.check_alive()
+            raise
+        self.previous = None
+        self.is_written = True
+
 
 class Pipeline:
     """The way from a full buffer to durable bytes."""
 
     def __init__(self, files: WalFiles) -> None:
-        self._files: Final = files
+        self.files: Final = files
         self._in_flight: deque[SyncRound] = deque()
         """Sealed, and not published yet."""
         self._last_sealed: SyncRound | None = None
@@ -86,7 +119,8 @@ class Pipeline:
         if self.failure is not None:
             raise type(self.failure)(*self.failure.args) from self.failure.__cause__
 
-    def _die(self, error: BaseException) -> None:
+    def die(self, error: BaseException) -> None:
+        """Take nothing more: a write has failed."""
         # For good. After a failed fsync the kernel may have dropped the dirty pages and report
         # success to the next one, so trying again would acknowledge what is not there. Planted as
         # fsync-error-ignored.
@@ -95,7 +129,7 @@ class Pipeline:
 
     def seal(self, buffer: FrameBuffer, table: Callable[[], bytes]) -> SyncRound:
         """Give what is buffered its position in a file."""
-        file = self._files.current
+        file = self.files.current
         header = b""
         if file is not None and file.has_room(buffer.round_bytes(0, 0)):
             position = write_position = file.end
@@ -107,7 +141,7 @@ class Pipeline:
         else:
             # In a new file the mark speaks of the file before. `RoundFlag.FIRST` says so.
             mark = self._synced_end()
-            file, header = self._files.begin_file(mark)
+            file, header = self.files.begin_file(mark)
             position, write_position = FILE_HEADER_BYTES, 0
             # The table is made now and not when the file was prepared: it must include what this
             # very round brings.
@@ -118,6 +152,7 @@ class Pipeline:
         if header:
             buffers.insert(0, header)
         sync_round = SyncRound(
+            self,
             file=file,
             position=write_position,
             buffers=buffers,
@@ -125,8 +160,8 @@ class Pipeline:
             previous=self._last_sealed,
         )
         self._bare_mark = None
-        # Kept so that `write` can insist on the order. The writing thread clears `previous`, so
-        # that rounds do not keep each other alive.
+        # Kept so that `SyncRound.write` can insist on the order. The writing thread clears
+        # `previous`, so that rounds do not keep each other alive.
         self._last_sealed = sync_round
         self._in_flight.append(sync_round)
         return sync_round
@@ -135,35 +170,7 @@ class Pipeline:
         """Return where the newest file ends, for the header of the next one."""
         if self._bare_mark is not None:
             return self._bare_mark
-        return self._files.last_end if self._files.current is None else self._files.current.end
-
-    def write(self, sync_round: SyncRound) -> None:
-        """Put `sync_round` on disk and sync it; the only part that may run in another thread."""
-        self.check_alive()
-        # Its mark says that everything before it is synced. Written out of order it would be a lie,
-        # and recovery would take a torn round for a damaged one.
-        previous = sync_round.previous
-        assert previous is None or previous.is_written, "sync rounds are written in order"
-        try:
-            if sync_round.position == 0:  # it begins a file, which has to get its name first
-                # The name must be durable before the data: a synced round in a file that has lost
-                # its name would be gone with it.
-                self._files.install(sync_round.file)
-            # Zeros ahead of the end cannot be mistaken for data: recovery reads zeros as "never
-            # written" (decision 7).
-            zeros = self._files.smoothing(sync_round.file, sync_round.position, sync_round.size)
-            sync_round.file.file.pwrite([*sync_round.buffers, *zeros], sync_round.position)
-            # The promise of the whole system rests on this line: no acknowledgement, vote or
-            # answer leaves before it has returned. Planted as ack-before-fsync.
-            sync_round.file.file.datasync()
-        # Whatever it was, cancelled threads included: how much of the round is on disk is unknown.
-        except BaseException as error:
-            self._die(error)
-            if isinstance(error, StorageError):
-                self.check_alive()
-            raise
-        sync_round.previous = None
-        sync_round.is_written = True
+        return self.files.last_end if self.files.current is None else self.files.current.end
 
     def publish(self, sync_round: SyncRound) -> None:
         """Take note that `sync_round` is durable."""
@@ -178,7 +185,7 @@ class Pipeline:
 
     def mark(self) -> bool:
         """Write a bare mark, unsynced; False if nothing waits for one or something is under way."""
-        current = self._files.current
+        current = self.files.current
         # Nothing may be in flight: the mark says that everything before it is synced.
         if not self._has_unmarked or self._in_flight or current is None or not current.has_room(0):
             return False
@@ -195,7 +202,7 @@ class Pipeline:
         try:
             current.file.pwrite([header, END_MARK], position)
         except StorageError as error:
-            self._die(error)
+            self.die(error)
             self.check_alive()
         current.end += BARE_ROUND_BYTES
         self._bare_mark = position
@@ -207,6 +214,6 @@ class Pipeline:
         assert not self._in_flight, "a sync round is still being written"
         # A clean close leaves no unmarked round, so nothing in the log can pass for a torn write.
         self.mark()
-        if self._files.current is not None:
-            self._files.current.file.datasync()
+        if self.files.current is not None:
+            self.files.current.file.datasync()
         self.failure = StorageError("the write-ahead log is closed")

@@ -11,9 +11,9 @@ What it guarantees:
 - A failed sync is fatal: the log is dead, and says so to every call.
 
 Writing has three phases, so that the part that blocks can run in a thread: `append` and its kin
-only buffer, `seal` takes what is buffered, `write` puts it on disk, `synced` publishes it. Sync
-rounds are written one at a time, in the order in which they were sealed. Everything except `write`
-belongs to one thread, the owner's.
+only buffer, `seal` takes what is buffered as a sync round, `SyncRound.write` puts that on disk,
+`synced` publishes it. Rounds are written one at a time, in the order in which they were sealed.
+Everything except `SyncRound.write` belongs to one thread, the owner's.
 """
 
 from __future__ import annotations
@@ -336,13 +336,6 @@ class Wal:
         self._granted = 0
         return sync_round
 
-    def write(self, sync_round: SyncRound) -> None:
-        """Put a sync round on disk, durably. Blocks, and may run in a thread of its own.
-
-        Raises `SyncFailed`, after which the log is dead: nobody knows what the disk has.
-        """
-        self._pipeline.write(sync_round)
-
     def synced(self, sync_round: SyncRound) -> None:
         """Publish a sync round that was written: it counts as durable from here on."""
         self._check_alive()
@@ -358,7 +351,7 @@ class Wal:
         """Make everything that was buffered durable, here and now."""
         sync_round = self.seal()
         if sync_round is not None:
-            self.write(sync_round)
+            sync_round.write()
             self.synced(sync_round)
 
     def mark(self) -> bool:

@@ -7,5 +7,5 @@ Two sides, which may be on one node or on two:
 - the *agent* of a consumer, on whichever node it talks to (`consumption`, `posts`): keeps it
   attached to the leaders, through elections and lost connections, and passes on what they say.
 
-`desk` is the face of both: the part of the contract that is about groups.
+`group_calls` is the face of both: the part of the contract that is about groups.
 """

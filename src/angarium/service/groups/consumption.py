@@ -23,11 +23,11 @@ from angarium.errors import (
     NotLeader,
 )
 from angarium.ids import Index
+from angarium.service.groups.attachment import Attachment
+from angarium.service.groups.consumer_limits import CREDIT_MAX, LINGER_S
 from angarium.service.groups.credit import spread
-from angarium.service.groups.limits import CREDIT_MAX, LINGER_S
-from angarium.service.groups.part import Part
 from angarium.service.groups.reaching import Reaching
-from angarium.service.groups.settling import ask_parts
+from angarium.service.groups.settling import ask_attachments
 from angarium.wire import DeadlineExceeded
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ takes part in those, or is told what is missing if there are none."""
 
 
 class LocalConsumption:
-    """Implements `api.Consumption`, and `part.Keeper` for its parts."""
+    """Implements `api.Consumption`, and `attachment.Keeper` for its attachments."""
 
     def __init__(
         self,
@@ -80,24 +80,24 @@ class LocalConsumption:
         self._credit = credit
         self._on_end = on_end
         self._opening = opening
-        self._parts: dict[tuple[str, int], Part] = {}
-        self._ready: deque[Part] = deque()
+        self._attachments: dict[tuple[str, int], Attachment] = {}
+        self._ready: deque[Attachment] = deque()
         """Parts with arrivals, each once, in turn."""
-        self._is_ready: set[Part] = set()
+        self._is_ready: set[Attachment] = set()
         self._something = asyncio.Event()
         self._stirred = asyncio.Event()
         """Set when something happens that an agent at rest should look at."""
         self._error: AngariumError | None = None
         self._is_over = False
         self._has_begun = False
-        self._due: dict[Part, float] = {}
+        self._due: dict[Attachment, float] = {}
         """Parts that are not attached, and when to try again."""
-        self._joins: dict[Part, asyncio.Future[None]] = {}
-        """Whoever waits for a part to be attached for the first time."""
+        self._joins: dict[Attachment, asyncio.Future[None]] = {}
+        """Whoever waits for an attachment to be attached for the first time."""
         self._joining: asyncio.Timeout | None = None
         """Until when they wait."""
         self._refusal: AngariumError | None = None
-        """Why a part that somebody waits for could not be attached yet."""
+        """Why an attachment that somebody waits for could not be attached yet."""
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[None] | None = None
         self._lingering: asyncio.TimerHandle | None = None
@@ -129,21 +129,21 @@ class LocalConsumption:
         """
         for name in self.membership.topics:
             self._add_partitions(name)
-        for place, ranges in held.items():
-            part = self._parts.get(place)
-            if part is not None:
+        for topic_partition, ranges in held.items():
+            attachment = self._attachments.get(topic_partition)
+            if attachment is not None:
                 for start, end, attempt in ranges:
-                    part.holdings.add((start, end), attempt)
+                    attachment.holdings.add((start, end), attempt)
         self._task = asyncio.create_task(self._look_after())
         try:
             async with asyncio.timeout(self._node.config.request_timeout_s) as self._joining:
-                firsts = [self._parts[name, 0] for name in self.membership.topics]
-                for part in firsts:
-                    await self._join(part)
-                rest = [part for part in self._parts.values() if part not in firsts]
+                firsts = [self._attachments[name, 0] for name in self.membership.topics]
+                for attachment in firsts:
+                    await self._join(attachment)
+                rest = [one for one in self._attachments.values() if one not in firsts]
                 await asyncio.gather(*map(self._join, rest))
         except TimeoutError:
-            if not any(part.is_attached for part in self._parts.values()):
+            if not any(attachment.is_attached for attachment in self._attachments.values()):
                 await self.close()
                 raise self._refusal or DeadlineExceeded(
                     f"no partition of {', '.join(self.membership.topics)} has a leader to attach to"
@@ -156,96 +156,100 @@ class LocalConsumption:
             self._joining = None
             self._has_begun = True
 
-    async def _join(self, part: Part) -> None:
+    async def _join(self, attachment: Attachment) -> None:
         joined: asyncio.Future[None] = self._loop.create_future()
-        self._joins[part] = joined
+        self._joins[attachment] = joined
         try:
-            self._attach(part)
+            self._attach(attachment)
             await joined
         finally:
-            del self._joins[part]
+            del self._joins[attachment]
 
-    def _add_partitions(self, name: str) -> list[Part]:
-        """Return the parts of a topic that were not there before."""
+    def _add_partitions(self, name: str) -> list[Attachment]:
+        """Return the attachments of a topic that were not there before."""
         topic = self._node.catalog.topic(name)
         new = []
-        for number, place in enumerate(topic.groups):
-            if (name, number) not in self._parts:
-                part = Part(self, name, number, place)
-                self._parts[name, number] = part
-                new.append(part)
+        for number, raft_group in enumerate(topic.groups):
+            if (name, number) not in self._attachments:
+                attachment = Attachment(self, name, number, raft_group)
+                self._attachments[name, number] = attachment
+                new.append(attachment)
         return new
 
-    def _attach(self, part: Part) -> None:
-        """Attach a part to whoever leads, or try again later."""
-        if part.is_seated or self._is_over:
+    def _attach(self, attachment: Attachment) -> None:
+        """Attach an attachment to whoever leads, or try again later."""
+        if attachment.is_seated or self._is_over:
             return
-        self._due.pop(part, None)
+        self._due.pop(attachment, None)
         try:
-            leader = self._reaching.leader_of(part)
-            credit = max(1, self._credit // len(self._parts))
-            part.attach(self._reaching.post(leader), leader, self._opening, credit)
+            leader = self._reaching.leader_of(attachment)
+            credit = max(1, self._credit // len(self._attachments))
+            attachment.attach(self._reaching.post(leader), leader, self._opening, credit)
         except AngariumError as error:
-            part.failures += 1
-            self.left(part, error)
+            attachment.failures += 1
+            self.left(attachment, error)
 
-    # --- what parts tell ----------------------------------------------------------------------
+    # --- what attachments tell ----------------------------------------------------------------
 
     def now(self) -> float:
         """Return the event loop's time."""
         return self._loop.time()
 
-    def joined(self, part: Part, kind: GroupKind, config: GroupConfig) -> None:
-        """Hear that a part is attached."""
+    def joined(self, attachment: Attachment, kind: GroupKind, config: GroupConfig) -> None:
+        """Hear that an attachment is attached."""
         # Where the group is not known yet it is to be as it is here.
         self._opening = self._opening._replace(kind=kind, config=config)
-        waiting = self._joins.get(part)
+        waiting = self._joins.get(attachment)
         if waiting is not None and not waiting.done():
             waiting.set_result(None)
 
-    def left(self, part: Part, error: AngariumError) -> None:
-        """Hear that a part's leader let go: go on with the next, or end."""
+    def left(self, attachment: Attachment, error: AngariumError) -> None:
+        """Hear that an attachment's leader let go: go on with the next, or end."""
         if self._is_over:
             return
         self._stirred.set()
-        waiting = self._joins.get(part)
+        waiting = self._joins.get(attachment)
         if error.retriable and not (waiting is not None and isinstance(error, LimitExceeded)):
-            pause = min(PAUSE_S_MAX, LOOK_S * 2 ** min(part.failures - 1, 10))
-            self._due[part] = self._loop.time() + (pause if part.failures > 1 else 0.0)
+            pause = min(PAUSE_S_MAX, LOOK_S * 2 ** min(attachment.failures - 1, 10))
+            self._due[attachment] = self._loop.time() + (pause if attachment.failures > 1 else 0.0)
             if waiting is not None:
-                self._wait_no_longer_than_it_helps(part, error)
-            if part.failures <= 1:
-                self._loop.call_soon(self._attach, part)
+                self._wait_no_longer_than_it_helps(attachment, error)
+            if attachment.failures <= 1:
+                self._loop.call_soon(self._attach, attachment)
             return
         if waiting is not None and not waiting.done():
             waiting.set_exception(error)
-        elif isinstance(error, NotFound) and self._is_deleted(part):
-            del self._parts[part.topic, part.partition]
-            if not self._parts:
+        elif isinstance(error, NotFound) and self._is_deleted(attachment):
+            del self._attachments[attachment.topic, attachment.partition]
+            if not self._attachments:
                 self.break_off(error)
         else:
             self.break_off(error)
 
-    def _wait_no_longer_than_it_helps(self, part: Part, error: AngariumError) -> None:
+    def _wait_no_longer_than_it_helps(self, attachment: Attachment, error: AngariumError) -> None:
         self._refusal = error
         joining = self._joining
         until = None if joining is None or joining.expired() else joining.when()
-        if joining is not None and until is not None and self._node.quorum.trouble(part.place):
+        if (
+            joining is not None
+            and until is not None
+            and self._node.quorum.trouble(attachment.raft_group)
+        ):
             joining.reschedule(min(until, self._loop.time() + VAIN_S))
 
-    def _is_deleted(self, part: Part) -> bool:
+    def _is_deleted(self, attachment: Attachment) -> bool:
         try:
-            place = self._node.catalog.partition(part.topic, part.partition)
+            known = self._node.catalog.partition(attachment.topic, attachment.partition)
         except NotFound:
             return True
-        return place.group != part.place
+        return known.group != attachment.raft_group
 
-    def arrived(self, part: Part) -> None:
+    def arrived(self, attachment: Attachment) -> None:
         """Hear that records have come."""
         self._stirred.set()
-        if part not in self._is_ready:
-            self._is_ready.add(part)
-            self._ready.append(part)
+        if attachment not in self._is_ready:
+            self._is_ready.add(attachment)
+            self._ready.append(attachment)
             self._something.set()
 
     def freed(self) -> None:
@@ -273,21 +277,21 @@ class LocalConsumption:
 
     def _next(self) -> Handed | None:
         while self._ready:
-            part = self._ready[0]
-            if part.arrivals and not self._has_room(part.arrivals[0][0]):
+            attachment = self._ready[0]
+            if attachment.arrivals and not self._has_room(attachment.arrivals[0][0]):
                 return None
             self._ready.popleft()
-            lending = part.take()
+            lending = attachment.take()
             if lending is None:
-                self._is_ready.discard(part)
+                self._is_ready.discard(attachment)
                 continue
-            if part.arrivals:
-                self._ready.append(part)  # the others are next
+            if attachment.arrivals:
+                self._ready.append(attachment)  # the others are next
             else:
-                self._is_ready.discard(part)
+                self._is_ready.discard(attachment)
             return Handed(
-                topic=part.topic,
-                partition=part.partition,
+                topic=attachment.topic,
+                partition=attachment.partition,
                 batches=lending.batches,
                 ranges=lending.ranges,
                 attempt=lending.attempt,
@@ -298,9 +302,9 @@ class LocalConsumption:
 
     def _has_room(self, lending: Lending) -> bool:
         """Tell whether a delivery may be passed on; only a small credit is ever in the way."""
-        if self._credit >= len(self._parts):
+        if self._credit >= len(self._attachments):
             return True
-        passed_on = sum(part.holdings.count - part.waiting for part in self._parts.values())
+        passed_on = sum(one.holdings.count - one.waiting for one in self._attachments.values())
         records = sum(lending.ranges[1::2]) - sum(lending.ranges[::2])
         return passed_on + records <= self._credit
 
@@ -320,8 +324,8 @@ class LocalConsumption:
     def begin_settle(self, settlements: Sequence[Settlement], told: Told) -> None:
         """Do the same without a task; `told` is called once."""
         deadline = self._loop.time() + self._node.config.request_timeout_s
-        parts = {} if self._is_over else self._parts
-        ask_parts(parts, settlements, told, deadline=deadline)
+        attachments = {} if self._is_over else self._attachments
+        ask_attachments(attachments, settlements, told, deadline=deadline)
 
     async def set_credit(self, credit: int) -> None:
         """Change how many records may be on loan at a time."""
@@ -338,16 +342,16 @@ class LocalConsumption:
         while not self._is_over:
             await self._pause()
             now = self._loop.time()
-            for part in list(self._parts.values()):
-                due = self._due.get(part)
+            for attachment in list(self._attachments.values()):
+                due = self._due.get(attachment)
                 # Until it has begun the others wait for the first partitions on purpose.
                 is_due = self._has_begun if due is None else due <= now
-                if is_due and not part.is_seated:
-                    self._attach(part)
+                if is_due and not attachment.is_seated:
+                    self._attach(attachment)
             late = NotLeader("no leader has answered in time; settle again")
-            for part in self._parts.values():
-                part.return_stale(now)
-                part.expire_asks(now, late)
+            for attachment in self._attachments.values():
+                attachment.return_stale(now)
+                attachment.expire_asks(now, late)
             self._spread()
             if now >= leaders_at:
                 leaders_at = now + LEADERS_S
@@ -358,7 +362,7 @@ class LocalConsumption:
 
     async def _pause(self) -> None:
         """Wait until the next look; longer while nothing is going on, or until something is."""
-        if not all(part.is_quiet for part in self._parts.values()):
+        if not all(attachment.is_quiet for attachment in self._attachments.values()):
             await asyncio.sleep(LOOK_S)
             return
         self._stirred.clear()
@@ -369,27 +373,27 @@ class LocalConsumption:
     def _spread(self) -> None:
         if self._lingering is not None:
             return
-        parts = list(self._parts.values())
-        busy = [part.was_busy or part.holdings.count > 0 for part in parts]
-        for part, credit in zip(parts, spread(self._credit, busy), strict=True):
-            part.was_busy = False
-            part.allow(credit)
+        attachments = list(self._attachments.values())
+        busy = [attachment.was_busy or attachment.holdings.count > 0 for attachment in attachments]
+        for attachment, credit in zip(attachments, spread(self._credit, busy), strict=True):
+            attachment.was_busy = False
+            attachment.allow(credit)
 
     def _follow_leaders(self) -> None:
         """Leave nodes that lead no more and do not say so: they may be paused, or cut off."""
-        for part in list(self._parts.values()):
-            leader = self._reaching.moved_to(part)
+        for attachment in list(self._attachments.values()):
+            leader = self._reaching.moved_to(attachment)
             if leader is not None:
-                part.leave_for(NotLeader(f"node {leader} leads now", leader=leader))
+                attachment.leave_for(NotLeader(f"node {leader} leads now", leader=leader))
 
     def _follow_topics(self) -> None:
         for name in self.membership.topics:
             try:
                 new = self._add_partitions(name)
             except NotFound:
-                continue  # deleted: its leaders say so, part by part
-            for part in new:
-                self._attach(part)
+                continue  # deleted: its leaders say so, one by one
+            for attachment in new:
+                self._attach(attachment)
 
     # --- the end ------------------------------------------------------------------------------
 
@@ -399,8 +403,8 @@ class LocalConsumption:
             return
         if lost and self._error is None:
             self._lingering = self._loop.call_later(LINGER_S, self._end, True)
-            for part in self._parts.values():
-                part.allow(0)
+            for attachment in self._attachments.values():
+                attachment.allow(0)
             self._something.set()
         else:
             self._end(False)
@@ -428,8 +432,8 @@ class LocalConsumption:
         self._finish()
 
     def _let_go(self, lost: bool) -> None:
-        for part in self._parts.values():
-            part.detach(lost=lost)
+        for attachment in self._attachments.values():
+            attachment.detach(lost=lost)
         self._reaching.close()
 
     def _finish(self) -> None:

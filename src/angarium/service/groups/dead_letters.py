@@ -15,14 +15,14 @@ from angarium.modes import DeliveryMode
 if TYPE_CHECKING:
     from angarium.lending.letters import Burial
     from angarium.service.own_node import OwnNode
-    from angarium.service.publishing import PublishDesk
-    from angarium.service.topics import TopicDesk
+    from angarium.service.publishing import Publisher
+    from angarium.service.topics import Topics
 
 
 class DeadLetters:
     """The letters that this node owes, as the leader of some partitions."""
 
-    def __init__(self, node: OwnNode, topics: TopicDesk, publishing: PublishDesk) -> None:
+    def __init__(self, node: OwnNode, topics: Topics, publishing: Publisher) -> None:
         self._node = node
         self._topics = topics
         self._publishing = publishing

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from angarium.machine.cursors import Group
     from angarium.replica.partition_replica import PartitionReplica
     from angarium.service.own_node import OwnNode
-    from angarium.service.publishing import PublishDesk
-    from angarium.service.topics import TopicDesk
+    from angarium.service.publishing import Publisher
+    from angarium.service.topics import Topics
 
 TIDY_S: Final = 5.0
 """How often what was read and not asked for again is let go of."""
@@ -31,7 +31,7 @@ TIDY_S: Final = 5.0
 class Hosting:
     """Implements `lending.ports.Surroundings` on a node."""
 
-    def __init__(self, node: OwnNode, topics: TopicDesk, publishing: PublishDesk) -> None:
+    def __init__(self, node: OwnNode, topics: Topics, publishing: Publisher) -> None:
         self.host = GroupHost(self)
         self.now = node.now
         self.carry_on = node.wake
@@ -75,14 +75,14 @@ class Hosting:
 
     # --- the node -------------------------------------------------------------------------------
 
-    def place_of(self, topic: str, number: int) -> RaftGroupId:
+    def raft_group_of(self, topic: str, number: int) -> RaftGroupId:
         return self._node.catalog.partition(topic, number).group
 
-    def partition_of(self, place: RaftGroupId) -> tuple[str, int] | None:
+    def partition_of(self, raft_group: RaftGroupId) -> tuple[str, int] | None:
         catalog = self._node.catalog
         if not catalog.is_here:
             return None  # lost to damage; whoever leads then looks again
-        known = catalog.place(place)
+        known = catalog.partition_in(raft_group)
         return None if known is None else (catalog.topic_of(known).name, known.number)
 
     def lifetime(self, topic: str) -> int | None:

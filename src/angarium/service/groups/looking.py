@@ -47,8 +47,8 @@ class Looking:
     def seen_here(self, header: GroupLookHeader) -> tuple[GroupSeen, ...]:
         """Return what this node's replicas know of one group, or of all."""
         seen: list[GroupSeen] = []
-        for place, replica in self._node.replicas.here.items():
-            known = self._node.catalog.place(place)
+        for raft_group, replica in self._node.replicas.here.items():
+            known = self._node.catalog.partition_in(raft_group)
             if known is None:
                 continue
             groups = replica.partition.machine.groups.by_name
@@ -59,10 +59,14 @@ class Looking:
         return tuple(seen)
 
     def _seen(
-        self, place: Partition, replica: PartitionReplica, group: Group, header: GroupLookHeader
+        self,
+        partition: Partition,
+        replica: PartitionReplica,
+        group: Group,
+        header: GroupLookHeader,
     ) -> GroupSeen:
-        topic = self._node.catalog.topic_of(place).name
-        led = self._host.led.get(place.group)
+        topic = self._node.catalog.topic_of(partition).name
+        led = self._host.led.get(partition.group)
         active = led.groups.get(group.name) if led is not None else None
         owner, on_loan = "", 0
         members: tuple[MemberSeen, ...] = ()
@@ -81,13 +85,13 @@ class Looking:
         position = None
         if header.with_positions:
             is_timed = header.group is not None  # a list of all groups reads no logs
-            position = self._position(topic, place.number, replica, group, is_timed=is_timed)
+            position = self._position(topic, partition.number, replica, group, is_timed=is_timed)
             position = replace(position, pending=on_loan, owner=owner)
         return GroupSeen(
             name=group.name,
-            place=place.group,
+            place=partition.group,
             topic=topic,
-            partition=place.number,
+            partition=partition.number,
             leads=replica.may_serve,
             kind=group.kind,
             config=config_of(group.settings),
@@ -161,13 +165,13 @@ def _info(name: str, seen: list[GroupSeen]) -> GroupInfo:
     seen.sort(key=lambda one: (one.topic, one.partition))
     nodes: dict[str, NodeId] = {}
     pending: defaultdict[str, int] = defaultdict(int)
-    places: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
+    partitions: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
     for one in seen:
         for member in one.members:
             nodes[member.name] = member.node
             pending[member.name] += member.pending
             if member.is_active:
-                places[member.name].append((one.topic, one.partition))
+                partitions[member.name].append((one.topic, one.partition))
     return GroupInfo(
         name=name,
         kind=seen[0].kind,
@@ -177,7 +181,7 @@ def _info(name: str, seen: list[GroupSeen]) -> GroupInfo:
             GroupMember(
                 name=member,
                 node=nodes[member],
-                partitions=tuple(places[member]),
+                partitions=tuple(partitions[member]),
                 pending=pending[member],
             )
             for member in sorted(nodes)

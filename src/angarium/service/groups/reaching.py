@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from angarium.ids import NodeId
     from angarium.lending.host import GroupHost
     from angarium.lending.ports import Membership
-    from angarium.service.groups.part import Part
+    from angarium.service.groups.attachment import Attachment
     from angarium.service.groups.posts import Post
     from angarium.service.own_node import OwnNode
 
@@ -25,27 +25,29 @@ class Reaching:
         self._membership = membership
         self._posts: dict[NodeId, Post] = {}
 
-    def leader_of(self, part: Part) -> NodeId:
+    def leader_of(self, attachment: Attachment) -> NodeId:
         """Return who leads a partition, or who may; raises `NotLeader` or `Unreachable`."""
         node = self._node
-        place = node.catalog.partition(part.topic, part.partition)
-        if place.group in node.replicas.here:
-            leader = node.leader_of(place.group)
+        partition = node.catalog.partition(attachment.topic, attachment.partition)
+        if partition.group in node.replicas.here:
+            leader = node.leader_of(partition.group)
             if leader is None:
-                raise node.quorum.no_leader(place.group)
+                raise node.quorum.no_leader(partition.group)
             return leader
         # Without a replica of its own a node asks one after the other; the wrong one says so.
-        up = [one for one in place.replicas if node.peers.is_up(one)]
+        up = [one for one in partition.replicas if node.peers.is_up(one)]
         if not up:
-            raise Unreachable(f"no replica of {part.topic} {part.partition} can be reached")
-        return up[part.failures % len(up)]
+            raise Unreachable(
+                f"no replica of {attachment.topic} {attachment.partition} can be reached"
+            )
+        return up[attachment.failures % len(up)]
 
-    def moved_to(self, part: Part) -> NodeId | None:
-        """Return who leads a part by now, if that is another node than it is attached to."""
-        if part.place not in self._node.replicas.here:
+    def moved_to(self, attachment: Attachment) -> NodeId | None:
+        """Return who leads an attachment by now, if that is another node than it is attached to."""
+        if attachment.raft_group not in self._node.replicas.here:
             return None
-        leader = self._node.leader_of(part.place)
-        return None if part.node in {None, leader} else leader
+        leader = self._node.leader_of(attachment.raft_group)
+        return None if attachment.node in {None, leader} else leader
 
     def post(self, leader: NodeId) -> Post:
         """Return the way to a leader: this node itself, or a stream to another one."""

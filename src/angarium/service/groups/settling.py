@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from angarium.api import Settlement
-    from angarium.service.groups.part import Part
+    from angarium.service.groups.attachment import Attachment
 
 Told: TypeAlias = "Callable[[tuple[Settled, ...]], None]"
 
 
-def ask_parts(
-    parts: Mapping[tuple[str, int], Part],
+def ask_attachments(
+    attachments: Mapping[tuple[str, int], Attachment],
     settlements: Sequence[Settlement],
     told: Told,
     *,
@@ -28,31 +28,31 @@ def ask_parts(
 ) -> None:
     """Settle records wherever they are; `told` is called once, with an answer for each."""
     answers: list[Settled | None] = [None] * len(settlements)
-    by_part: dict[Part, list[int]] = {}
+    by_attachment: dict[Attachment, list[int]] = {}
     said = [_tight(one) for one in settlements]
     for at, one in enumerate(said):
-        part = parts.get((one.topic, one.partition))
-        if part is None:
+        attachment = attachments.get((one.topic, one.partition))
+        if attachment is None:
             unknown = f"{one.topic} {one.partition} is not consumed here"
             answers[at] = Settled(0, InvalidArgument.code, unknown)
         else:
-            by_part.setdefault(part, []).append(at)
-    left = len(by_part)
+            by_attachment.setdefault(attachment, []).append(at)
+    left = len(by_attachment)
     if not left:
         told(tuple(one for one in answers if one is not None))
         return
 
-    def answer(places: list[int], settled: Sequence[Settled]) -> None:
+    def answer(rows: list[int], settled: Sequence[Settled]) -> None:
         nonlocal left
-        for at, one in zip(places, settled, strict=True):
+        for at, one in zip(rows, settled, strict=True):
             answers[at] = one
         left -= 1
         if not left:
             told(tuple(one for one in answers if one is not None))
 
-    for part, places in by_part.items():
-        asked = tuple(said[at] for at in places)
-        part.ask(asked, lambda settled, places=places: answer(places, settled), deadline)  # type: ignore[misc]
+    for attachment, rows in by_attachment.items():
+        asked = tuple(said[at] for at in rows)
+        attachment.ask(asked, lambda settled, rows=rows: answer(rows, settled), deadline)  # type: ignore[misc]
 
 
 def _tight(settlement: Settlement) -> Settlement:

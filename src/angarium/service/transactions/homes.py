@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from angarium.ids import RaftGroupId
     from angarium.machine.catalog import Topic
     from angarium.service.own_node import OwnNode
-    from angarium.service.topics import TopicDesk
+    from angarium.service.topics import Topics
 
 HOMES: Final = 16
 """Partitions of that topic. A home decides thousands of transactions a second and remembers up to
@@ -29,7 +29,7 @@ HOMES: Final = 16
 class Homes:
     """Finds the home of a series."""
 
-    def __init__(self, node: OwnNode, topics: TopicDesk) -> None:
+    def __init__(self, node: OwnNode, topics: Topics) -> None:
         self._node = node
         self._topics = topics
 

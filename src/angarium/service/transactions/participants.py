@@ -74,14 +74,14 @@ class Participants:
             by_group[ask.group].append(at)
         answered = await asyncio.gather(
             *(
-                self.ask(group, [asks[at].command for at in places], deadline=deadline)
-                for group, places in by_group.items()
+                self.ask(group, [asks[at].command for at in rows], deadline=deadline)
+                for group, rows in by_group.items()
             )
         )
         found = {
             at: answer
-            for places, answers in zip(by_group.values(), answered, strict=True)
-            for at, answer in zip(places, answers, strict=True)
+            for rows, answers in zip(by_group.values(), answered, strict=True)
+            for at, answer in zip(rows, answers, strict=True)
         }
         return tuple(found[at] for at in range(len(asks)))
 
@@ -125,16 +125,16 @@ class Participants:
         node = self._node
         if node.replicas.leading(group) is not None:
             return await self.serve(group, commands)
-        place = node.catalog.place(group)
-        if place is None:
+        partition = node.catalog.partition_in(group)
+        if partition is None:
             await node.catalog.catch_up()
-            place = node.catalog.place(group)
-        if place is None:
+            partition = node.catalog.partition_in(group)
+        if partition is None:
             gone = refused(NotFound, f"{node.catalog.name_of(group)} is not there any more")
             return tuple(Told(gone) for _ in commands)
         leader = node.leader_of(group) or leader
         if leader is None or leader == node.id:
-            up = [one for one in place.replicas if one != node.id and node.peers.is_up(one)]
+            up = [one for one in partition.replicas if one != node.id and node.peers.is_up(one)]
             if group in node.replicas.here or not up:
                 raise node.quorum.no_leader(group)
             leader = up[0]

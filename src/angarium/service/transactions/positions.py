@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from angarium.replica.acks import Published
     from angarium.replica.partition_replica import PartitionReplica
     from angarium.service.own_node import OwnNode
-    from angarium.service.topics import TopicDesk
+    from angarium.service.topics import Topics
 
 OWN_PREFIX: Final = "angarium."
 """Groups that the cluster keeps for itself. They have no members, and are made on first use."""
@@ -29,19 +29,19 @@ OWN_PREFIX: Final = "angarium."
 class Positions:
     """Reads the positions of groups anywhere in the cluster."""
 
-    def __init__(self, node: OwnNode, topics: TopicDesk) -> None:
+    def __init__(self, node: OwnNode, topics: Topics) -> None:
         self._node = node
         self._topics = topics
 
     async def settled_by(self, group: str, *, topic: str, partition: int) -> Position:
         """Return what a group has settled in a partition; nothing if it has never been here."""
-        place = await self._topics.partition(topic, partition)
-        replica = self._node.replicas.leading(place.group)
+        found = await self._topics.partition(topic, partition)
+        replica = self._node.replicas.leading(found.group)
         if replica is not None:
             return await self._here(replica, group)
-        leader = await self._topics.leader(place)
+        leader = await self._topics.leader(found)
         if leader == self._node.id:
-            raise self._node.quorum.no_leader(place.group)
+            raise self._node.quorum.no_leader(found.group)
         frame = await self._node.peers.request(
             leader,
             Operation.SETTLED_BY,

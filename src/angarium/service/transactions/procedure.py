@@ -72,7 +72,7 @@ class Ended(NamedTuple):
 
     committed: bool
     repeated: bool
-    places: dict[RaftGroupId, Decided]
+    offsets: dict[RaftGroupId, Decided]
     unfinished: Named | None = None
     """Carried out, and the home has not heard of that yet: `finish` tells it."""
     newest: int = NOTHING_COMMITTED
@@ -125,13 +125,13 @@ def commit(
     if isinstance(outcome, Refused) and not is_ours:
         yield from _tidy(named, (group for group, _ in stages), outcome)
         _refuse(named, outcome, decision)
-    places: dict[RaftGroupId, Decided] = {}
+    offsets: dict[RaftGroupId, Decided] = {}
     unfinished: Named | None = None
     if decision is not None and decision.phase is Phase.COMMITTED:
         # Nobody waits for the home to hear that it is done: the next question tells it, too.
         # The decision is durable. From here on everybody who comes by may carry it out, in any
         # order and as often as it takes: participants recognise a commit that they have.
-        places = yield from carry_out(home, named["name"], decision, finishes=False)
+        offsets = yield from carry_out(home, named["name"], decision, finishes=False)
         unfinished = _named_in(named["name"], decision)
     repeated = not isinstance(outcome, Decided) or outcome.repeated
     if repeated:
@@ -141,10 +141,10 @@ def commit(
         answers = yield tuple(Ask(group, Abort(**named)) for group, _ in stages)
         for (group, _), one in zip(stages, answers, strict=True):
             if is_ours and isinstance(one.outcome, Decided) and one.outcome.committed:
-                places.setdefault(group, one.outcome)
+                offsets.setdefault(group, one.outcome)
     if decision is None:  # forgotten since
-        return Ended(True, repeated, places, unfinished)
-    return Ended(True, repeated, places, unfinished, decision.committed[0], decision.content)
+        return Ended(True, repeated, offsets, unfinished)
+    return Ended(True, repeated, offsets, unfinished, decision.committed[0], decision.content)
 
 
 def abort(home: RaftGroupId, named: Named, groups: Iterable[RaftGroupId]) -> Procedure[Ended]:
@@ -156,10 +156,10 @@ def abort(home: RaftGroupId, named: Named, groups: Iterable[RaftGroupId]) -> Pro
     if isinstance(outcome, Refused) and outcome.code not in _NEVER_COMMITTED:
         _refuse(named, outcome, decision)
     if isinstance(outcome, Decided) and outcome.committed:
-        places: dict[RaftGroupId, Decided] = {}
+        offsets: dict[RaftGroupId, Decided] = {}
         if decision is not None and decision.phase is Phase.COMMITTED:
-            places = yield from carry_out(home, named["name"], decision)
-        return Ended(True, True, places)
+            offsets = yield from carry_out(home, named["name"], decision)
+        return Ended(True, True, offsets)
     # Only behind the home's decision: a stage that is dropped first could still be committed.
     yield tuple(Ask(group, Abort(**named)) for group in dict.fromkeys(groups))
     return Ended(False, isinstance(outcome, Decided) and outcome.repeated, {})
@@ -198,7 +198,7 @@ def carry_out(
     """Have every participant publish what was decided, then let the name go on."""
     named = _named_in(name, decision)
     waiting = {RaftGroupId(group): stages for group, stages in decision.stages}
-    places: dict[RaftGroupId, Decided] = {}
+    offsets: dict[RaftGroupId, Decided] = {}
     # Each round clears one thing out of the way. The bound is there because other runs may put up
     # another one meanwhile.
     for _ in range(ROUNDS_MAX):
@@ -206,7 +206,7 @@ def carry_out(
         answers = yield asks
         for ask, answer in zip(asks, answers, strict=True):
             if isinstance(answer.outcome, Decided):
-                places[ask.group] = answer.outcome
+                offsets[ask.group] = answer.outcome
                 del waiting[ask.group]
             else:
                 # An earlier commit of the same name that this partition has not carried out comes
@@ -217,7 +217,7 @@ def carry_out(
                 # Only when every participant has carried it out: the list of stages is forgotten
                 # with this, and with it the way to see the commit through.
                 yield from finish(home, named)
-            return places
+            return offsets
     raise OutcomeUnknown(f"{name} is committed, but not every partition has carried it out yet")
 
 

@@ -67,26 +67,7 @@ class SimLending:
         """Counts the times it was set: only the last one rings."""
         self._seats: dict[tuple[str, int], LedSeat] = {}
         """By member and number of its attachment."""
-        self._visible: dict[RaftGroupId, None] = {}
-        self._stirred: dict[RaftGroupId, None] = {}
         node.later(TIDY, self._tidy)
-
-    # --- what happens in the node ---------------------------------------------------------------
-
-    def watch(self, replica: PartitionReplica) -> None:
-        """Have groups told what happens in a replica that has begun to work."""
-        group, partition = replica.group, replica.partition
-        partition.on_visible = lambda: self._visible.update({group: None})
-        partition.on_stir = lambda: self._stirred.update({group: None})
-
-    def look(self) -> None:
-        """Tell groups what has happened, once it is over."""
-        visible, self._visible = self._visible, {}
-        for group in visible:
-            self.host.records_came(group)
-        stirred, self._stirred = self._stirred, {}
-        for group in stirred:
-            self.host.happened(group)
 
     def _tidy(self) -> None:
         self._node.later(TIDY, self._tidy)
@@ -154,10 +135,10 @@ class SimLending:
         """Hear no more of an attachment."""
         self._seats.pop((client, number), None)
 
-    def change(self, place: RaftGroupId, change: Change, reply: Reply) -> None:
+    def change(self, raft_group: RaftGroupId, change: Change, reply: Reply) -> None:
         """Have a group changed by somebody who looks after it, as `service.groups.wishes` does."""
         try:
-            led = self.host.partition(TOPIC, place)
+            led = self.host.partition(TOPIC, raft_group)
         except AngariumError:
             reply(NotLeader())
             return
@@ -209,12 +190,12 @@ class SimLending:
     def carry_on(self) -> None:
         """Nothing to be done: what was proposed is carried out after every event."""
 
-    def place_of(self, topic: str, number: int) -> RaftGroupId:
+    def raft_group_of(self, topic: str, number: int) -> RaftGroupId:
         del topic
         return RaftGroupId(number)
 
-    def partition_of(self, place: RaftGroupId) -> tuple[str, int] | None:
-        return TOPIC, place
+    def partition_of(self, raft_group: RaftGroupId) -> tuple[str, int] | None:
+        return TOPIC, raft_group
 
     def lifetime(self, topic: str) -> int | None:
         del topic

@@ -18,6 +18,7 @@ from angarium.node.recollections import Recollections
 from angarium.raft.messages import Message
 from angarium.replica.damage import Fate
 from angarium.replica.host import Host
+from angarium.replica.listener import HostListener
 from angarium.testing.disk import SimulatedDisk
 from angarium.testing.sim.clock import MILLISECOND
 from angarium.testing.sim.service import SimService
@@ -64,6 +65,23 @@ class _Surviving:
         return error is not None and self._node.survive(error)
 
 
+class _Hearing(HostListener):
+    """What a host tells the simulator, in one life of its process."""
+
+    def __init__(self, node: SimNode) -> None:
+        super().__init__()
+        self._name = node.name
+        self._world = node.world
+
+    def started(self, replica: PartitionReplica) -> None:
+        self._world.watch.follow(self._name, replica)
+
+    def damaged(self, fate: Fate, raft_group: RaftGroupId, what: str) -> None:
+        if fate is Fate.LOST:
+            lost = "loses its replica of group"
+            self._world.note(self._name, lost, raft_group, "to damage:", what)
+
+
 class SimNode:
     """A machine of the cluster: it can crash, lose power, be paused, fill up, be wiped."""
 
@@ -89,6 +107,7 @@ class SimNode:
         """What it knows of the others' logs. It is on disk in a real node, and so outlives it."""
         self._met: dict[NodeId, int] = {}
         """The life of each other node with which it has exchanged greetings."""
+        self._hearing = _Hearing(self)
         self.service = SimService(self)
         """What it does for clients."""
         self.time = SimTimekeeping(self) if world.settings.retention else None
@@ -176,29 +195,17 @@ class SimNode:
             action(*arguments)
 
     def _open(self) -> Host:
+        self._hearing = _Hearing(self)
         host = Host(
             self.disk,
             node=self.id,
             incarnation=self.incarnation,
             config=self.world.settings.host,
             jitter=self.rng.randrange,
-            on_damage=self._hear_damage,
+            listener=self._hearing,
         )
-
-        def watch(group: RaftGroupId) -> None:
-            self.world.watch.follow(self.name, host.replicas[group])
-            if self.service.lending is not None:
-                self.service.lending.watch(host.replicas[group])
-
-        for group in host.replicas:
-            watch(group)
-        host.on_started = watch
         self.renewed = dict(host.identities.renewed)  # as it tells the catalog at every start
         return host
-
-    def _hear_damage(self, fate: Fate, group: RaftGroupId, what: str) -> None:
-        if fate is Fate.LOST:
-            self.world.note(self.name, "loses its replica of group", group, "to damage:", what)
 
     def _renew_lost(self) -> None:
         """Give up replicas that cannot go on as themselves, once the others have everything."""
@@ -422,10 +429,10 @@ class SimNode:
         sync = host.begin_sync()
         if sync is not None:
             with self.disk.deferring() as pending:
-                host.write(sync)
+                sync.write()
             self.world.scheduler.after(self._latency(), self._synced, self.life, sync, pending)
         if self.service.lending is not None:
-            self.service.lending.look()
+            self._hearing.tell((self.service.lending.host,))
         self._look(host)
 
     def _latency(self) -> int:

@@ -47,7 +47,7 @@ class WatchedDelivery(GroupDelivery):
         term = led.replica.raft.term
         super().__init__(group, led.records, seed=term, now=now, expected=expected)
         self._node = node
-        self._place = led.place
+        self._place = led.raft_group
         self._term = term
         self._tenure: Tenure | None = None
 

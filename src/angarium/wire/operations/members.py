@@ -18,8 +18,8 @@ it; on it, partitions go by numbers that the agent chooses and uses once on a st
       ◀── `Dropped(number, ...)`: the leader cannot go on, and why ───
 
 The agent reads whatever comes at once, so answers are never stuck behind deliveries; what it keeps
-is bounded by the window of each partition (`lending.limits`: WINDOW_BYTES). A stream that breaks
-is a node that is lost: its members stay for the session timeout.
+is bounded by the window of each partition (`lending.lending_limits`: WINDOW_BYTES). A stream that
+breaks is a node that is lost: its members stay for the session timeout.
 """
 
 from __future__ import annotations

@@ -245,7 +245,7 @@ class Story:
         if self.in_flight:
             group, model = self.in_flight[0]
             self.is_writing = True
-            self.wal.write(group)
+            group.write()
             self.wal.synced(group)
             self.is_writing = False
             self.published = model

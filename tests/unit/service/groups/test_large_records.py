@@ -17,7 +17,7 @@ from tests.unit.service.groups.consuming import (
 )
 
 from angarium.api import GroupConfig
-from angarium.lending.limits import LENT_BYTES_MAX
+from angarium.lending.lending_limits import LENT_BYTES_MAX
 from angarium.testing.cluster.waiting import eventually
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from angarium.batch.encoding import encode
 from angarium.batch.hashing import key_hash
 from angarium.batch.layout import NEVER
 from angarium.ids import Micros, Offset, Term
-from angarium.lending.limits import PARCEL_BYTES
-from angarium.lending.records import LogRecords
+from angarium.lending.lending_limits import PARCEL_BYTES
+from angarium.lending.log_records import LogRecords
 from angarium.log.memory_disk import MemoryDisk
 from angarium.log.segments import PartitionLog, SegmentConfig
 

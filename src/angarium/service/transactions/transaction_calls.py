@@ -50,17 +50,17 @@ if TYPE_CHECKING:
     from angarium.ids import Buffer, Epoch, RaftGroupId
     from angarium.machine.catalog import Partition
     from angarium.service.own_node import OwnNode
-    from angarium.service.topics import TopicDesk
+    from angarium.service.topics import Topics
     from angarium.service.transactions.procedure import Named, Procedure
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class TransactionDesk:
+class TransactionCalls:
     """Implements `api.transactions.TransactionBroker` on a node."""
 
-    def __init__(self, node: OwnNode, topics: TopicDesk) -> None:
+    def __init__(self, node: OwnNode, topics: Topics) -> None:
         self._node = node
         self._topics = topics
         self.homes = Homes(node, topics)
@@ -107,18 +107,18 @@ class TransactionDesk:
         """Put batches and acknowledgements aside for a transaction."""
         named = _named(request.transaction)
         await self._topics.find_or_make(request.topic)
-        place = self._place(request.topic, request.partition)
+        partition = self._partition(request.topic, request.partition)
         command = Stage(
             **named,
             home=await self.homes.of(named["name"]),
             stage=request.stage,
             part=request.part,
-            batches=self._joined(place, request.batches),
+            batches=self._joined(partition, request.batches),
             acks=await self._positions.staged_acks(
                 request.acks, topic=request.topic, partition=request.partition
             ),
         )
-        answer = await self._follow(procedure.stage(place.group, command))
+        answer = await self._follow(procedure.stage(partition.group, command))
         outcome = answer.outcome
         if isinstance(outcome, Refused):
             raise_refused(outcome)
@@ -132,8 +132,8 @@ class TransactionDesk:
     ) -> Committed:
         """Publish these stages and drop all others."""
         named = _named(transaction)
-        places = await self._places(stages)
-        by_group = tuple((place.group, of) for place, of in places.values())
+        by_partition = await self._by_partition(stages)
+        by_group = tuple((partition.group, of) for partition, of in by_partition.values())
         home = await self.homes.of(named["name"])
         ended = await self._follow(procedure.commit(home, named, by_group, content=content))
         if ended.unfinished is not None:
@@ -141,8 +141,8 @@ class TransactionDesk:
             self._finishing.add(task)
             task.add_done_callback(self._finishing.discard)
         published = []
-        for (topic, number), (place, _) in places.items():
-            where = ended.places.get(place.group)
+        for (topic, number), (partition, _) in by_partition.items():
+            where = ended.offsets.get(partition.group)
             base = None if where is None else where.base_offset
             past = None if where is None else where.next_offset
             published.append(PublishedIn(topic, number, base, past))
@@ -158,9 +158,9 @@ class TransactionDesk:
     async def abort(self, transaction: TransactionId, stages: tuple[StagedIn, ...]) -> Aborted:
         """Drop everything staged, unless it has been committed."""
         named = _named(transaction)
-        places = await self._places(stages)
+        by_partition = await self._by_partition(stages)
         home = await self.homes.of(named["name"])
-        groups = [place.group for place, _ in places.values()]
+        groups = [partition.group for partition, _ in by_partition.values()]
         ended = await self._follow(procedure.abort(home, named, groups))
         if not ended.committed:
             self.count("aborted")
@@ -173,16 +173,16 @@ class TransactionDesk:
         except AngariumError as error:
             _log.debug("%s is finished later: %s", named["name"], error)
 
-    async def _places(
+    async def _by_partition(
         self, stages: tuple[StagedIn, ...]
     ) -> dict[tuple[str, int], tuple[Partition, tuple[str, ...]]]:
-        places: dict[tuple[str, int], tuple[Partition, tuple[str, ...]]] = {}
+        found: dict[tuple[str, int], tuple[Partition, tuple[str, ...]]] = {}
         for one in stages:
             await self._topics.find(one.topic)
-            place = self._place(one.topic, one.partition)
-            _, before = places.get((one.topic, one.partition), (place, ()))
-            places[one.topic, one.partition] = (place, (*before, *one.stages))
-        return places
+            partition = self._partition(one.topic, one.partition)
+            _, before = found.get((one.topic, one.partition), (partition, ()))
+            found[one.topic, one.partition] = (partition, (*before, *one.stages))
+        return found
 
     # --- producers that count themselves ------------------------------------------------------
 
@@ -201,14 +201,14 @@ class TransactionDesk:
         if not request.batches:
             raise InvalidArgument("a publish carries at least one batch")
         await self._topics.find_or_make(request.topic)
-        place = self._place(request.topic, request.partition)
+        partition = self._partition(request.topic, request.partition)
         named: Named = {
             "name": _full_name(SEQUENCED, request.producer),
             "epoch": request.epoch,
             "sequence": inner(_checked_sequence(request.sequence)),
         }
-        batches = self._joined(place, request.batches)
-        decided = await self._follow(procedure.publish_sequenced(place.group, named, batches))
+        batches = self._joined(partition, request.batches)
+        decided = await self._follow(procedure.publish_sequenced(partition.group, named, batches))
         self.count("sequenced_duplicate" if decided.repeated else "sequenced")
         return Ack(
             mode=DeliveryMode.CONSISTENT,
@@ -224,8 +224,8 @@ class TransactionDesk:
     ) -> int | None:
         """Return the last sequence stored in a partition; older epochs can add none any more."""
         await self._topics.find(topic)
-        place = self._place(topic, partition)
-        steps = procedure.fence_partition(place.group, _full_name(SEQUENCED, producer), epoch)
+        found = self._partition(topic, partition)
+        steps = procedure.fence_partition(found.group, _full_name(SEQUENCED, producer), epoch)
         return outer(await self._follow(steps))
 
     # --- groups -------------------------------------------------------------------------------
@@ -236,15 +236,15 @@ class TransactionDesk:
 
     # --- inside -------------------------------------------------------------------------------
 
-    def _place(self, topic: str, partition: int) -> Partition:
+    def _partition(self, topic: str, number: int) -> Partition:
         check_writable(topic)
-        return self._node.catalog.partition(topic, partition)
+        return self._node.catalog.partition(topic, number)
 
-    def _joined(self, place: Partition, batches: tuple[Buffer, ...]) -> bytes:
+    def _joined(self, partition: Partition, batches: tuple[Buffer, ...]) -> bytes:
         size = sum(map(len, batches))
         if size > STAGE_BYTES_MAX:
             raise TooLarge("STAGE_BYTES_MAX", f"{size} bytes cannot be staged at once")
-        settings = self._node.catalog.topic_of(place).settings
+        settings = self._node.catalog.topic_of(partition).settings
         found = [checked(one, settings.batch_bytes_max) for one in batches]
         check_fit(found, settings, now=self._node.now())
         return b"".join(found)

@@ -15,7 +15,7 @@ from angarium.batch.deadlines import expired, joined, not_due
 from angarium.batch.layout import KEY_HASHES, OFFSET_DELTAS, fixed_columns
 from angarium.delivery.source import Stretch
 from angarium.ids import Micros, Offset
-from angarium.lending.limits import PARCEL_BYTES
+from angarium.lending.lending_limits import PARCEL_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from angarium.log.segments import PartitionLog
 
 WINDOWS_MAX: Final = 32
-"""Stretches of batches kept for those who read the same place next; then the oldest goes."""
+"""Stretches of batches kept for those who read the same records next; then the oldest goes."""
 
 _LOOK: Final = Struct("<8xq8xq12xIII48xqqqq").unpack_from
 """Base offset, append time, flags, count, span, and the bounds of expiry and of delivery times."""

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from angarium.machine.catalog import Partition
     from angarium.replica.partition_replica import PartitionReplica
     from angarium.service.own_node import OwnNode
-    from angarium.service.topics import TopicDesk
+    from angarium.service.topics import Topics
 
 
-class ReadDesk:
+class Fetching:
     """Reads partitions, and tells whoever waits when there is more to read."""
 
-    def __init__(self, node: OwnNode, topics: TopicDesk) -> None:
+    def __init__(self, node: OwnNode, topics: Topics) -> None:
         self._node = node
         self._topics = topics
         self._waiting: defaultdict[RaftGroupId, set[Callable[[], None]]] = defaultdict(set)
@@ -66,12 +66,12 @@ class ReadDesk:
                 f"a fetch has an offset from 0 on, a size from 1 and a wait from 0 on, not "
                 f"{request.offset}, {request.bytes_max} and {request.wait_ms}"
             )
-        place = await self._topics.partition(request.topic, request.partition)
-        replica = self._node.replicas.full(place.group)
+        partition = await self._topics.partition(request.topic, request.partition)
+        replica = self._node.replicas.full(partition.group)
         # Who asks for more than a follower has yet has heard of it elsewhere.
         is_behind = replica is not None and request.offset > replica.end_offset
         if replica is None or ((request.fresh or is_behind) and not replica.may_serve):
-            return await self._forward(request, place)
+            return await self._forward(request, partition)
         if request.fresh:
             await self._confirm(replica)
         if request.wait_ms and request.offset >= replica.end_offset:
@@ -118,10 +118,10 @@ class ReadDesk:
                 await woken.wait()
         self.stop_waiting(replica.group, woken.set)
 
-    async def _forward(self, request: FetchRequest, place: Partition) -> FetchResult:
+    async def _forward(self, request: FetchRequest, partition: Partition) -> FetchResult:
         node = self._node
         frame = await node.peers.request(
-            await self._topics.leader(place),
+            await self._topics.leader(partition),
             Operation.FETCH,
             FetchHeader(
                 request.topic,
@@ -141,13 +141,13 @@ class ReadDesk:
             expired=answer.expired,
         )
 
-    # --- places -----------------------------------------------------------------------------
+    # --- offsets ----------------------------------------------------------------------------
 
-    async def find_offset(self, topic: str, partition: int, start: Start) -> Offset:
+    async def find_offset(self, topic: str, number: int, start: Start) -> Offset:
         """Return the offset that `start` stands for."""
         check_start(start)
-        place = await self._topics.partition(topic, partition)
-        replica = self._node.replicas.full(place.group)
+        partition = await self._topics.partition(topic, number)
+        replica = self._node.replicas.full(partition.group)
         if replica is not None:
             log = replica.partition.log
             offset = offset_of(log, start)
@@ -157,9 +157,9 @@ class ReadDesk:
             if is_sure or offset < log.end_offset:
                 return offset
         frame = await self._node.peers.request(
-            await self._topics.leader(place),
+            await self._topics.leader(partition),
             Operation.FIND_OFFSET,
-            FindOffsetHeader(topic, partition, start),
+            FindOffsetHeader(topic, number, start),
             timeout_s=self._node.config.request_timeout_s,
         )
         return frame.read(FindOffsetAnswer).offset

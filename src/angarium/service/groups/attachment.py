@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 from angarium.api import Settled, Settlement, Verb
 from angarium.errors import GroupFenced, OutcomeUnknown
 from angarium.lending.flat import records_in, without
-from angarium.lending.limits import STAYS_PER_LEASE
+from angarium.lending.lending_limits import STAYS_PER_LEASE
 from angarium.lending.ports import Wanted
 from angarium.service.groups.holdings import Holdings
 
@@ -48,31 +48,31 @@ class _Ask(NamedTuple):
 
 
 class Keeper(Protocol):
-    """What a part tells its consumption, and asks of it."""
+    """What an attachment tells its consumption, and asks of it."""
 
     def now(self) -> float:
         """Return the event loop's time."""
 
-    def arrived(self, part: Part) -> None:
+    def arrived(self, attachment: Attachment) -> None:
         """Hear that records have come."""
 
-    def joined(self, part: Part, kind: GroupKind, config: GroupConfig) -> None:
-        """Hear that the part is attached."""
+    def joined(self, attachment: Attachment, kind: GroupKind, config: GroupConfig) -> None:
+        """Hear that the attachment is attached."""
 
-    def left(self, part: Part, error: AngariumError) -> None:
-        """Hear that the part's leader let go of it."""
+    def left(self, attachment: Attachment, error: AngariumError) -> None:
+        """Hear that the attachment's leader let go of it."""
 
     def freed(self) -> None:
         """Hear that fewer records are on loan."""
 
 
-class Part:
+class Attachment:
     """One partition of one consumer. Implements `Sink`."""
 
-    def __init__(self, keeper: Keeper, topic: str, partition: int, place: RaftGroupId) -> None:
+    def __init__(self, keeper: Keeper, topic: str, partition: int, raft_group: RaftGroupId) -> None:
         self.topic = topic
         self.partition = partition
-        self.place = place
+        self.raft_group = raft_group
         self.arrivals: deque[tuple[Lending, float]] = deque()
         """On loan, and not passed on to the consumer yet; and until when they may stay so."""
         self.waiting = 0
@@ -251,40 +251,40 @@ class Part:
 
 
 class _Hearing:
-    """A part, as long as it is attached for this turn; what a leader says later is not heard."""
+    """An attachment for one turn: what a leader says after it was left is not heard."""
 
-    __slots__ = ("_part", "_turn")
+    __slots__ = ("_attachment", "_turn")
 
-    def __init__(self, part: Part, turn: int) -> None:
-        self._part = part
+    def __init__(self, attachment: Attachment, turn: int) -> None:
+        self._attachment = attachment
         self._turn = turn
 
     @property
     def _is_on(self) -> bool:
-        return self._part._turn == self._turn
+        return self._attachment._turn == self._turn
 
     def attached(self, kind: GroupKind, config: GroupConfig) -> None:
         if self._is_on:
-            self._part.hear_attached(kind, config)
+            self._attachment.hear_attached(kind, config)
 
     def lent(self, lending: Lending) -> None:
         if self._is_on:
-            self._part.hear_lent(lending)
+            self._attachment.hear_lent(lending)
 
     def told(self, ask: int, settled: Sequence[Settled]) -> None:
         if self._is_on:
-            self._part.hear_told(ask, settled)
+            self._attachment.hear_told(ask, settled)
 
     def allowed(self, credit: int) -> None:
         """The leader keeps to it; nothing depends on when."""
 
     def withdrawn(self, ranges: tuple[int, ...]) -> None:
         if self._is_on:
-            self._part.hear_withdrawn(ranges)
+            self._attachment.hear_withdrawn(ranges)
 
     def dropped(self, error: AngariumError) -> None:
         if self._is_on:
-            self._part.hear_dropped(error)
+            self._attachment.hear_dropped(error)
 
 
 def _ignore(_: Sequence[Settled]) -> None:

@@ -15,7 +15,7 @@ from angarium.wire.operations import Operation
 if TYPE_CHECKING:
     from angarium.ids import Incarnation, NodeId
     from angarium.service.own_node import OwnNode
-    from angarium.service.partitions import PartitionDesk
+    from angarium.service.partitions import Partitions
 
 ANSWER_S_MAX: Final = 1.0
 
@@ -26,10 +26,10 @@ nobody counts as full for a moment."""
 LOOK_S: Final = 0.25
 
 
-class CopiesDesk:
+class CopyCheck:
     """Lets a disk be given up, or says which partition would lose too much by it."""
 
-    def __init__(self, node: OwnNode, partitions: PartitionDesk) -> None:
+    def __init__(self, node: OwnNode, partitions: Partitions) -> None:
         self._node = node
         self._partitions = partitions
 
@@ -69,9 +69,9 @@ class CopiesDesk:
     async def _copies_on(self, node: NodeId) -> list[Copies]:
         """Return everything that `node` is to hold a replica of, and the full ones of each."""
         known = self._node.catalog
-        places = [one for one in known.places() if node in one.replicas]
+        partitions = [one for one in known.partitions() if node in one.replicas]
         catalog, in_sync = await asyncio.gather(
-            self._catalog_in_sync(), self._partitions.in_sync(places)
+            self._catalog_in_sync(), self._partitions.in_sync(partitions)
         )
         voters = tuple(
             one.id
@@ -80,7 +80,7 @@ class CopiesDesk:
         copies = [Copies("the catalog", voters, frozenset(catalog))] if node in voters else []
         copies += [
             Copies(known.name_of(one.group), one.replicas, frozenset(in_sync.get(one.group, ())))
-            for one in places
+            for one in partitions
         ]
         return copies
 

@@ -23,9 +23,9 @@ from angarium.kinds import GroupKind
 from angarium.lending.configs import settings_of
 from angarium.lending.ports import Membership, Opening
 from angarium.machine.partition_limits import NAME_CHARACTERS_MAX
+from angarium.service.groups.consumer_limits import CONSUMERS_MAX, CREDIT_MAX, TOPICS_MAX
 from angarium.service.groups.consumption import LocalConsumption
 from angarium.service.groups.hosting import Hosting
-from angarium.service.groups.limits import CONSUMERS_MAX, CREDIT_MAX, TOPICS_MAX
 from angarium.service.groups.looking import Looking, joined
 from angarium.service.groups.wishes import Wishes
 from angarium.service.partitions import named_leader
@@ -48,18 +48,18 @@ if TYPE_CHECKING:
     from angarium.api import Checkpoint, ConsumeRequest, Settlement, Start
     from angarium.ids import NodeId
     from angarium.service.own_node import OwnNode
-    from angarium.service.publishing import PublishDesk
-    from angarium.service.topics import TopicDesk
+    from angarium.service.publishing import Publisher
+    from angarium.service.topics import Topics
     from angarium.wire.operations.members import GroupSeen, Wish
 
 RETRY_PAUSE_S = 0.05
 """How long a wish waits while a partition has no leader, again and again until its deadline."""
 
 
-class GroupDesk:
+class GroupCalls:
     """Implements `api.GroupBroker` on a node."""
 
-    def __init__(self, node: OwnNode, topics: TopicDesk, publishing: PublishDesk) -> None:
+    def __init__(self, node: OwnNode, topics: Topics, publishing: Publisher) -> None:
         self._hosting = Hosting(node, topics, publishing)
         self.host = self._hosting.host
         self.looking = Looking(node, self.host)
@@ -129,21 +129,21 @@ class GroupDesk:
         here = self._consumptions.get((group, member))
         if here is not None:
             return await here.settle(settlements)
-        by_place: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
-        for at, one in enumerate(settlements):
-            by_place[one.topic, one.partition].append(at)
+        by_partition: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+        for row, one in enumerate(settlements):
+            by_partition[one.topic, one.partition].append(row)
         answers: list[Settled] = [Settled()] * len(settlements)
 
-        async def one_place(place: tuple[str, int], at: list[int]) -> None:
-            wish = SettleFor(member, tuple(settlements[one] for one in at))
+        async def one_partition(topic: str, partition: int, rows: list[int]) -> None:
+            wish = SettleFor(member, tuple(settlements[row] for row in rows))
             try:
-                settled = (await self._wish(group, *place, wish)).settled
+                settled = (await self._wish(group, topic, partition, wish)).settled
             except AngariumError as error:
-                settled = (Settled(0, error.code, str(error)),) * len(at)
-            for index, answer in zip(at, settled, strict=True):
-                answers[index] = answer
+                settled = (Settled(0, error.code, str(error)),) * len(rows)
+            for row, answer in zip(rows, settled, strict=True):
+                answers[row] = answer
 
-        await asyncio.gather(*(one_place(place, at) for place, at in by_place.items()))
+        await asyncio.gather(*(one_partition(*one, rows) for one, rows in by_partition.items()))
         return tuple(answers)
 
     # --- looking after groups -------------------------------------------------------------------
@@ -228,15 +228,15 @@ class GroupDesk:
 
     async def _wish(self, group: str, topic: str, partition: int, wish: Wish) -> WishDone:
         """Have a wish granted by whoever leads, waiting for a leader if need be."""
-        place = await self._topics.partition(topic, partition)
+        found = await self._topics.partition(topic, partition)
         header = GroupWishHeader(group, topic, partition, wish)
         deadline = asyncio.get_running_loop().time() + self._node.config.request_timeout_s
         named: NodeId | None = None
         while True:
             try:
-                if self._node.replicas.leading(place.group) is not None:
+                if self._node.replicas.leading(found.group) is not None:
                     return await self.wishes.grant(header)
-                leader = await self._topics.leader(place, named=named)
+                leader = await self._topics.leader(found, named=named)
                 frame = await self._node.peers.request(
                     leader,
                     Operation.GROUP_WISH,
