@@ -214,6 +214,11 @@ class LedPartition:
 
     def stir(self, group: LedGroup) -> None:
         """Have a group step soon."""
+        # An alarm may ring for a group that was let go since because nobody needed it, or for a
+        # partition that another node leads by now. Nobody would take it off the list again: the
+        # node would step for ever, without anything to do (seed 60542).
+        if self.is_over or self.groups.get(group.group.name) is not group:
+            return
         self._stirred[group] = None
         if not self._is_called:
             self._is_called = True
