@@ -30,7 +30,7 @@ from angarium.app.parent import die_with
 from angarium.app.serving import SWITCH_INTERVAL_S
 from angarium.bench.cluster import HOST, BenchCluster, free_ports
 from angarium.client import Client
-from angarium.doors.compat.hermes.schema import SCHEMA
+from angarium_compat.hermes.schema import SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import angarium
+
+if TYPE_CHECKING:
+    import pytest
 
 EXTRAS: Final = ("pyarrow", "numpy", "pandas", "pyspark", "grpc_tools", "pytest", "hypothesis")
 """What a base install lacks: here each import of one fails, as it would there."""
@@ -63,12 +66,27 @@ import importlib, pkgutil, sys
 for extra in {EXTRAS!r}:
     sys.modules[extra] = None  # the import system's own way to say "not here"
 
-import angarium
+import angarium, angarium_compat
 
-for module in pkgutil.walk_packages(angarium.__path__, "angarium."):
-    if module.name not in {NEED_AN_EXTRA!r} and not module.name.endswith("__main__"):
-        importlib.import_module(module.name)
-        print(module.name)
+for package in (angarium, angarium_compat):
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        if module.name not in {NEED_AN_EXTRA!r} and not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+            print(module.name)
+"""
+
+
+COMPOSE_A_NODE: Final = """
+import asyncio, os, sys
+from angarium.app.composition import parts
+from angarium.app.serving import Signals
+from angarium.app.sources import load_settings
+
+async def compose():
+    assert parts(load_settings(environment=os.environ), Signals(on_debug=str))
+
+asyncio.run(compose())
+print(*(name for name in sys.modules if name.startswith("angarium_compat.")))
 """
 
 
@@ -81,7 +99,17 @@ def python(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_every_room_imports_without_the_extras() -> None:
     answer = python("-c", IMPORT_EVERYTHING)
     assert answer.returncode == 0, answer.stderr
-    assert "angarium.batch" in answer.stdout.split()
+    assert {"angarium.batch", "angarium_compat.profiles"} <= set(answer.stdout.split())
+
+
+def test_a_node_loads_listeners_for_earlier_brokers_only_when_one_has_a_port(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert python("-c", COMPOSE_A_NODE).stdout == "\n"
+    monkeypatch.setenv("ANGARIUM_COMPAT_BALE_GRPC_PORT", "8081")
+    loaded = python("-c", COMPOSE_A_NODE).stdout.split()
+    assert "angarium_compat.bale" in loaded
+    assert "angarium_compat.geo" not in loaded
 
 
 def test_the_command_tells_its_version() -> None:

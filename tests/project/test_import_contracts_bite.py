@@ -17,7 +17,8 @@ LINT = "import sys; from importlinter.cli import lint_imports_command as lint; s
 
 def lint_copy(folder: Path, *, module: str, line: str) -> subprocess.CompletedProcess[str]:
     """Check the contracts on a copy of the source with `line` added in front of `module`."""
-    shutil.copytree(ROOT / "src" / "angarium", folder / "angarium")
+    for package in ("angarium", "angarium_compat"):
+        shutil.copytree(ROOT / "src" / package, folder / package)
     shutil.copy(ROOT / ".importlinter", folder)
     victim = folder / "angarium" / module
     victim.write_text(f"{line}\n", encoding="utf-8")
@@ -54,6 +55,8 @@ def lint_copy(folder: Path, *, module: str, line: str) -> subprocess.CompletedPr
             "import angarium.replica",
             "Doors see no node, but for the wire's",
         ),
+        ("../angarium_compat/intruder.py", "import angarium.service", "see what doors see"),
+        ("doors/intruder.py", "import angarium_compat.bale", "listeners for earlier brokers"),
         ("log/intruder.py", "import time", "take time and chance from their caller"),
         ("raft/intruder.py", "import angarium.log.disk", "Rooms import downwards only"),
         ("raft/intruder.py", "import angarium.batch", "Rooms import downwards only"),

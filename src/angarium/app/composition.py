@@ -133,92 +133,23 @@ def hosts_of(settings: Settings) -> Hosts:
     return Hosts([*own, *settings.http.hosts])
 
 
-def compat_doors(settings: Settings, node: NodePart) -> list[Part]:
+def compat_doors(settings: Settings, node: NodePart) -> Sequence[Part]:
     """Return the listeners for clients of earlier brokers that have a port."""
-    return [*hermes_doors(settings, node), *bale_doors(settings, node), *geo_doors(settings, node)]
-
-
-def hermes_doors(settings: Settings, node: NodePart) -> list[Part]:
-    """Return the listeners of the profile hermes that have a port."""
-    chosen, host = settings.compat, settings.listen.host
-    found: list[Part] = []
-    if chosen.hermes_grpc_port is None and chosen.hermes_http_port is None:
-        return found
-    from angarium.doors.compat.hermes import (  # noqa: PLC0415  (as for gRPC)
-        HermesDoor,
-        HermesHttpDoor,
-        Joining,
-    )
-
-    service = node.service
-    joining = Joining(service, token=chosen.hermes_join_token)
-    if chosen.hermes_grpc_port is not None:
-        hint = partial(node.sole_leader_address, "hermes")
-        port = chosen.hermes_grpc_port
-        found.append(
-            HermesDoor(
-                service,
-                service,
-                host=host,
-                port=port,
-                leader_hint=hint,
-                joining=joining,
-                limits=grpc_limits(settings),
-            )
-        )
-    if chosen.hermes_http_port is not None:
-        facts = NodeFacts(node.node, service.meters)
-        port = chosen.hermes_http_port
-        found.append(
-            HermesHttpDoor(
-                service,
-                service,
-                host=host,
-                port=port,
-                facts=facts,
-                joining=joining,
-                admission=admission(settings),
-                leader_hint=partial(node.sole_leader_address, "hermes_http"),
-            )
-        )
-    return found
-
-
-def bale_doors(settings: Settings, node: NodePart) -> list[Part]:
-    """Return the listeners of the profile bale that have a port."""
-    chosen, host = settings.compat, settings.listen.host
-    if chosen.bale_grpc_port is None:
+    if not settings.compat.is_on:
         return []
-    from angarium.doors.compat.bale import (  # noqa: PLC0415  (as for gRPC)
-        BaleDoor,
-        BaleMetrics,
-        BaleMetricsDoor,
+    # Few nodes have any: without one the package is not loaded.
+    from angarium_compat.profiles import Surroundings, listeners  # noqa: PLC0415
+
+    around = Surroundings(
+        broker=node.service,
+        host=settings.listen.host,
+        users=Users(settings.users.hashes),
+        facts=NodeFacts(node.node, node.service.meters),
+        admission=admission(settings),
+        limits=grpc_limits(settings),
+        leader_address=node.sole_leader_address,
     )
-
-    metrics = BaleMetrics()
-    port = chosen.bale_grpc_port
-    limits = grpc_limits(settings)
-    found: list[Part] = [
-        BaleDoor(node.service, host=host, port=port, metrics=metrics, limits=limits)
-    ]
-    if chosen.bale_metrics_ports:
-        ports = chosen.bale_metrics_ports
-        found.append(
-            BaleMetricsDoor(metrics, host=host, ports=ports, admission=admission(settings))
-        )
-    return found
-
-
-def geo_doors(settings: Settings, node: NodePart) -> list[Part]:
-    """Return the listener of the profile geo, if it has a port."""
-    chosen, host = settings.compat, settings.listen.host
-    if chosen.geo_grpc_port is None:
-        return []
-    from angarium.doors.compat.geo import GeoDoor  # noqa: PLC0415  (as for gRPC)
-
-    users = Users(settings.users.hashes)
-    port, limits = chosen.geo_grpc_port, grpc_limits(settings)
-    return [GeoDoor(node.service, users, host=host, port=port, limits=limits)]
+    return listeners(settings.compat, around)
 
 
 class NodePart:

@@ -245,6 +245,11 @@ class CompatSettings:
             _check_hash("hermes_join_token", self.hermes_join_token)
 
     @property
+    def is_on(self) -> bool:
+        """Whether any profile has a listener; a port of 0 is one that the system chooses."""
+        return any(getattr(self, name) is not None for name in COMPAT_PORTS)
+
+    @property
     def ports(self) -> list[tuple[str, int]]:
         """Every port that was chosen, with the setting's name."""
         single = [(name, port) for name in COMPAT_PORTS if (port := getattr(self, name))]

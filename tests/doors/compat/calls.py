@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import grpc.aio
 
-from angarium.doors.compat.bale.schema import SCHEMA as BALE
-from angarium.doors.compat.geo.schema import SCHEMA as GEO
-from angarium.doors.compat.hermes.schema import SCHEMA as HERMES
+from angarium_compat.bale.schema import SCHEMA as BALE
+from angarium_compat.geo.schema import SCHEMA as GEO
+from angarium_compat.hermes.schema import SCHEMA as HERMES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from angarium.doors.compat.schemas import Schema
+    from angarium_compat.schemas import Schema
 
 CONSISTENT, EVENTUAL, PERFORMANCE = range(3)
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import grpc.aio
 from tests.doors.compat.profiles_on import PASSWORD, USER
 
-from angarium.doors.compat.bale.schema import SCHEMA as BALE
-from angarium.doors.compat.geo.schema import SCHEMA as GEO
-from angarium.doors.compat.hermes.schema import SCHEMA as HERMES
+from angarium_compat.bale.schema import SCHEMA as BALE
+from angarium_compat.geo.schema import SCHEMA as GEO
+from angarium_compat.hermes.schema import SCHEMA as HERMES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from tests.doors.compat.profiles_on import Listeners
 
-    from angarium.doors.compat.schemas import Schema
+    from angarium_compat.schemas import Schema
 
 PROOF = (("authorization", "basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()),)
 

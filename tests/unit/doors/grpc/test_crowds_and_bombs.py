@@ -18,12 +18,12 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from tests.unit.doors.grpc.memory_broker import MemoryBroker
 from tests.unit.doors.grpc.opened import LOCALHOST, opened, refused, run
 
-from angarium.doors.compat.bale import BaleDoor
-from angarium.doors.compat.bale.schema import SCHEMA
 from angarium.doors.grpc import GrpcLimits
 from angarium.doors.grpc.inflating import inflated
 from angarium.errors import InvalidArgument, TooLarge
 from angarium.proto.v1 import broker_pb2 as pb
+from angarium_compat.bale import BaleDoor
+from angarium_compat.bale.schema import SCHEMA
 
 GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"
 """How an HTTP/2 client begins: its preface, and settings that are none."""

@@ -7,11 +7,11 @@ import base64
 import pytest
 from tests.unit.doors.http.opened_http import Opened, opened, request_bytes, run
 
-from angarium.doors.compat.bale.metrics import BaleMetrics, BaleMetricsDoor
-from angarium.doors.compat.hermes import HermesHttpDoor
 from angarium.doors.http.admission import Admission
 from angarium.doors.http.hosts import Hosts
 from angarium.doors.http.origins import Origins
+from angarium_compat.bale.metrics import BaleMetrics, BaleMetricsDoor
+from angarium_compat.hermes import HermesHttpDoor
 
 CONSOLE = "https://console.example.org"
 EVIL = "evil.example"

@@ -4,8 +4,8 @@ Groups are of our kind *queue*; group "" is what comes from now on, "__REPLAY__"
 start. Message ids are places: topic, partition and offset in one word. docs/reference/compat.md.
 """
 
-from angarium.doors.compat.hermes.door import HermesDoor
-from angarium.doors.compat.hermes.joining import Joining
-from angarium.doors.compat.hermes.pages import HermesHttpDoor
+from angarium_compat.hermes.door import HermesDoor
+from angarium_compat.hermes.joining import Joining
+from angarium_compat.hermes.pages import HermesHttpDoor
 
 __all__ = ["HermesDoor", "HermesHttpDoor", "Joining"]

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from angarium.api import Broker
     from angarium.batch.deadlines import Ranges
-    from angarium.doors.compat.geo.message_ids import MessageIds
     from angarium.ids import Buffer
+    from angarium_compat.geo.message_ids import MessageIds
 
 PAGE_BYTES: Final = 256 << 10
 """About how much of one partition is read at a time."""

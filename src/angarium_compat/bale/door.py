@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from angarium.doors.compat.bale.metrics import BaleMetrics
-from angarium.doors.compat.bale.schema import SCHEMA
-from angarium.doors.compat.bale.subjects import Subjects
-from angarium.doors.compat.listening import Listener
-from angarium.doors.compat.pacing import paced
 from angarium.doors.feeds.feed import TopicFeed
 from angarium.doors.patience import patient
+from angarium_compat.bale.metrics import BaleMetrics
+from angarium_compat.bale.schema import SCHEMA
+from angarium_compat.bale.subjects import Subjects
+from angarium_compat.listening import Listener
+from angarium_compat.pacing import paced
 
 if TYPE_CHECKING:
     from angarium.api import Subscription
-    from angarium.doors.compat.bale.subjects import SubjectBroker
-    from angarium.doors.compat.listening import Context
     from angarium.doors.grpc.limits import GrpcLimits
+    from angarium_compat.bale.subjects import SubjectBroker
+    from angarium_compat.listening import Context
 
 _published = SCHEMA["PublishResponse"]
 _message = SCHEMA["MessageResponse"]

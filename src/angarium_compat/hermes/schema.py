@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from angarium.doors.compat.schemas import Method, Schema
+from angarium_compat.schemas import Method, Schema
 
 SCHEMA: Final = Schema(
     file="hermes/broker.proto",

@@ -8,12 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from angarium.closing import Closings
-from angarium.doors.compat.hermes.feeds import GROUP, begun, messages
-from angarium.doors.compat.hermes.joining import Joining
-from angarium.doors.compat.hermes.lenient_json import LenientDecoder
-from angarium.doors.compat.hermes.publishing import HermesPublishing
-from angarium.doors.compat.listening import Refused
-from angarium.doors.compat.pacing import paced
 from angarium.doors.feeds.beating import beating
 from angarium.doors.feeds.subscriptions import found, subscribed_live
 from angarium.doors.http.admission import Admission
@@ -31,17 +25,23 @@ from angarium.wire.error_codec import failure_of
 from angarium.wire.http import HttpLimits, HttpServer, Response
 from angarium.wire.http.messages import JSON
 from angarium.wire.http.stream import StreamCut
+from angarium_compat.hermes.feeds import GROUP, begun, messages
+from angarium_compat.hermes.joining import Joining
+from angarium_compat.hermes.lenient_json import LenientDecoder
+from angarium_compat.hermes.publishing import HermesPublishing
+from angarium_compat.listening import Refused
+from angarium_compat.pacing import paced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from angarium.api import Consumption, GroupBroker, Subscription
-    from angarium.doors.compat.hermes.feeds import Sent
     from angarium.doors.feeds.feed import Feed
     from angarium.doors.feeds.subscriptions import LiveBroker
     from angarium.doors.http.observing import Facts
     from angarium.wire.http import Request, Stream
     from angarium.wire.http.messages import Answer, Headers
+    from angarium_compat.hermes.feeds import Sent
 
 _encode: Final = msgspec.json.Encoder().encode
 _PLAIN: Final = b"text/plain; charset=utf-8"

@@ -10,13 +10,13 @@ from tests.unit.doors.grpc.memory_broker import MemoryBroker
 
 from angarium.api import FetchRequest, FetchResult, PublishRequest, TopicConfig
 from angarium.batch import encode
-from angarium.doors.compat.geo import history as page
-from angarium.doors.compat.geo.feeds import begun
-from angarium.doors.compat.geo.history import Sent, before, history
-from angarium.doors.compat.geo.message_ids import MessageIds
-from angarium.doors.compat.geo.publishing import GeoPublishing
 from angarium.errors import InvalidArgument
 from angarium.ids import Offset, TopicId
+from angarium_compat.geo import history as page
+from angarium_compat.geo.feeds import begun
+from angarium_compat.geo.history import Sent, before, history
+from angarium_compat.geo.message_ids import MessageIds
+from angarium_compat.geo.publishing import GeoPublishing
 
 
 async def published(broker: MemoryBroker, topic: str, partition: int, *values: bytes) -> None:

@@ -5,24 +5,24 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from angarium.doors.compat.hermes.feeds import acknowledge, begun, messages
-from angarium.doors.compat.hermes.joining import Joining
-from angarium.doors.compat.hermes.publishing import HermesPublishing
-from angarium.doors.compat.hermes.schema import SCHEMA
-from angarium.doors.compat.listening import Listener
-from angarium.doors.compat.pacing import paced
 from angarium.doors.patience import patient
 from angarium.errors import AngariumError, InvalidArgument
+from angarium_compat.hermes.feeds import acknowledge, begun, messages
+from angarium_compat.hermes.joining import Joining
+from angarium_compat.hermes.publishing import HermesPublishing
+from angarium_compat.hermes.schema import SCHEMA
+from angarium_compat.listening import Listener
+from angarium_compat.pacing import paced
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from angarium.api import GroupBroker
-    from angarium.doors.compat.listening import Context
     from angarium.doors.feeds.feed import Feed
     from angarium.doors.feeds.subscriptions import LiveBroker
     from angarium.doors.grpc.limits import GrpcLimits
     from angarium.doors.intake import Placed
+    from angarium_compat.listening import Context
 
 HINT_KEY: Final = "x-leader-hint"
 STREAM_WAITING_MAX: Final = 4_096

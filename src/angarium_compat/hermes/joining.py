@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from angarium.doors.compat.listening import Refused
 from angarium.doors.status import GrpcCode
 from angarium.security import Users
+from angarium_compat.listening import Refused
 
 if TYPE_CHECKING:
     from angarium.api import Broker

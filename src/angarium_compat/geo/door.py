@@ -7,20 +7,20 @@ import binascii
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
-from angarium.doors.compat.geo.feeds import begun
-from angarium.doors.compat.geo.publishing import GeoPublishing
-from angarium.doors.compat.geo.schema import SCHEMA
-from angarium.doors.compat.listening import Listener, Refused
-from angarium.doors.compat.pacing import paced
 from angarium.doors.patience import patient
 from angarium.doors.status import GrpcCode
+from angarium_compat.geo.feeds import begun
+from angarium_compat.geo.publishing import GeoPublishing
+from angarium_compat.geo.schema import SCHEMA
+from angarium_compat.listening import Listener, Refused
+from angarium_compat.pacing import paced
 
 if TYPE_CHECKING:
     from angarium.api import Broker
-    from angarium.doors.compat.geo.feeds import Feed
-    from angarium.doors.compat.listening import Context
     from angarium.doors.grpc.limits import GrpcLimits
     from angarium.security import Users
+    from angarium_compat.geo.feeds import Feed
+    from angarium_compat.listening import Context
 
 _KEY: Final = "authorization"
 _SCHEME: Final = "basic "

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 from angarium.api import FetchRequest, Place, Start
 from angarium.batch import NEVER
 from angarium.doors import timing
-from angarium.doors.compat.listening import Refused
 from angarium.doors.feeds.records import readable
 from angarium.doors.feeds.subscriptions import subscribed_live
 from angarium.doors.intake import Intake, LaneKey, Outgoing
@@ -21,6 +20,7 @@ from angarium.doors.status import GrpcCode
 from angarium.errors import InvalidArgument, NotFound, OffsetOutOfRange, PreconditionFailed
 from angarium.ids import Offset
 from angarium.modes import DeliveryMode
+from angarium_compat.listening import Refused
 
 if TYPE_CHECKING:
     from typing import Protocol

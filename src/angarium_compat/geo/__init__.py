@@ -4,6 +4,6 @@ A message's id is a UUID made of its place, its timestamp the time at which it w
 subscription names for each topic the last timestamp seen. docs/reference/compat.md.
 """
 
-from angarium.doors.compat.geo.door import GeoDoor
+from angarium_compat.geo.door import GeoDoor
 
 __all__ = ["GeoDoor"]

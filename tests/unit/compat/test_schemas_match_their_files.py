@@ -9,14 +9,14 @@ import pytest
 from google.protobuf import descriptor_pb2
 from grpc_tools import protoc
 
-from angarium.doors.compat.bale.schema import SCHEMA as BALE
-from angarium.doors.compat.geo.schema import SCHEMA as GEO
-from angarium.doors.compat.hermes.schema import SCHEMA as HERMES
+from angarium_compat.bale.schema import SCHEMA as BALE
+from angarium_compat.geo.schema import SCHEMA as GEO
+from angarium_compat.hermes.schema import SCHEMA as HERMES
 
 if TYPE_CHECKING:
-    from angarium.doors.compat.schemas import Schema
+    from angarium_compat.schemas import Schema
 
-FOLDER = Path(__file__).resolve().parents[4] / "proto" / "compat"
+FOLDER = Path(__file__).resolve().parents[3] / "proto" / "compat"
 
 
 @pytest.mark.parametrize(("name", "schema"), [("hermes", HERMES), ("bale", BALE), ("geo", GEO)])

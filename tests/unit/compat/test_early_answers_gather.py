@@ -8,8 +8,8 @@ import pytest
 
 from angarium.api import PublishRequest
 from angarium.batch import encode
-from angarium.doors.compat.pacing import ALONE_AFTER, PROBE_EVERY, Pacing
 from angarium.modes import DeliveryMode
+from angarium_compat.pacing import ALONE_AFTER, PROBE_EVERY, Pacing
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def pause(seconds: float) -> None:
         found.append(seconds)
 
-    monkeypatch.setattr("angarium.doors.compat.pacing.asyncio.sleep", pause)
+    monkeypatch.setattr("angarium_compat.pacing.asyncio.sleep", pause)
     return found
 
 

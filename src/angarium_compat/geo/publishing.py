@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from angarium.doors.compat.geo.message_ids import MessageIds
 from angarium.doors.intake import Identity, Intake, LaneKey, Outgoing
 from angarium.errors import InvalidArgument
 from angarium.modes import DeliveryMode
+from angarium_compat.geo.message_ids import MessageIds
 
 if TYPE_CHECKING:
     from angarium.api import Broker

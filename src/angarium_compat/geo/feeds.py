@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.api import Interest, Place, Start
 from angarium.doors import timing
-from angarium.doors.compat.geo.history import Source, before, history
 from angarium.doors.feeds.subscriptions import found
 from angarium.errors import InvalidArgument, LimitExceeded, NotFound
+from angarium_compat.geo.history import Source, before, history
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
     from angarium.api import Broker, Delivery, Subscription
-    from angarium.doors.compat.geo.history import Sent
-    from angarium.doors.compat.geo.publishing import GeoPublishing
+    from angarium_compat.geo.history import Sent
+    from angarium_compat.geo.publishing import GeoPublishing
 
 WINDOW_S: Final = 0.01
 """How long live messages of several partitions wait for earlier ones. A message waits for twice

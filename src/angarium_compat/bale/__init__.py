@@ -3,7 +3,7 @@
 A message's id is its offset, so a subject is a topic with one partition. docs/reference/compat.md.
 """
 
-from angarium.doors.compat.bale.door import BaleDoor
-from angarium.doors.compat.bale.metrics import BaleMetrics, BaleMetricsDoor
+from angarium_compat.bale.door import BaleDoor
+from angarium_compat.bale.metrics import BaleMetrics, BaleMetricsDoor
 
 __all__ = ["BaleDoor", "BaleMetrics", "BaleMetricsDoor"]

@@ -27,7 +27,7 @@ from angarium.wire.error_codec import failure_of
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
 
-    from angarium.doors.compat.schemas import Schema
+    from angarium_compat.schemas import Schema
 
 Context = Any
 """A grpc.aio context; messages are of classes that exist at run time only."""

@@ -1,6 +1,0 @@
-"""Doors for clients of the brokers that Angarium succeeds, unchanged, each on its own listener.
-
-A profile speaks its broker's protocol and means its broker's meanings; behind it are the same
-topics as behind every other door. All are off until a port is configured. Their schemas share
-names, so each has a descriptor pool of its own.
-"""
