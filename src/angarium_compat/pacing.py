@@ -27,7 +27,7 @@ ALONE_AFTER: Final = 8
 """So many single records in a row, although their answers were held back, come from one who
 publishes one after the other."""
 
-PLACES_MAX: Final = 10_000
+PARTITIONS_MAX: Final = 10_000
 """Partitions watched. At the bound all are forgotten, and found out anew."""
 
 
@@ -64,12 +64,12 @@ class Pacing:
         """Return when a publish that was taken is to be answered."""
         if request.mode is not DeliveryMode.EVENTUAL:
             return
-        place = (request.topic, request.partition)
-        if len(self._singles) >= PLACES_MAX:
+        partition = (request.topic, request.partition)
+        if len(self._singles) >= PARTITIONS_MAX:
             self._singles.clear()
         if len(request.batches) > 1 or len(Batch.trusted(request.batches[0])) > 1:
-            singles = self._singles[place] = 0
+            singles = self._singles[partition] = 0
         else:
-            singles = self._singles[place] = self._singles.get(place, ALONE_AFTER) + 1
+            singles = self._singles[partition] = self._singles.get(partition, ALONE_AFTER) + 1
         if singles <= ALONE_AFTER or (singles - ALONE_AFTER) % PROBE_EVERY == 0:
             await asyncio.sleep(PACE_S)

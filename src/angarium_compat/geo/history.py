@@ -81,13 +81,13 @@ class Source:
             if batch.append_time <= self._after_us:
                 continue  # this replica was behind the one where the client saw it
             found = list(records_of(batch, from_offset=from_offset, expired=expired))
-            for place, record in enumerate(found, 1):
+            for count, record in enumerate(found, 1):
                 time_us = record.append_time
                 yield Sent(
                     time_us=time_us,
                     source=number,
                     offset=record.offset,
-                    shown_us=time_us if place == len(found) else time_us - 1,
+                    shown_us=time_us if count == len(found) else time_us - 1,
                     id=ids.at(record.offset),
                     topic=topic,
                     body=record.value or b"",
