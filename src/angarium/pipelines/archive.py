@@ -31,7 +31,7 @@ before 4.2 has no such limit, and a commit brings whatever is there."""
 
 BATCHES_PER_JOINING: Final = 100
 """After so many micro-batches small files are joined, unless told otherwise. Plain Parquet is left
-alone, because old files leave their places there while somebody may be reading them."""
+alone, because old files leave their paths there while somebody may be reading them."""
 
 _log = logging.getLogger(__name__)
 

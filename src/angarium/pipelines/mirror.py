@@ -21,9 +21,9 @@ from angarium.errors import AlreadyExists, InvalidArgument, NotFound
 from angarium.pipelines.checkpoints import CheckpointFolder
 from angarium.pipelines.claims import Claim, claim
 from angarium.pipelines.headers import HEADERS, joined, same_for_each
-from angarium.pipelines.records import RECORD
+from angarium.pipelines.record_schema import RECORD
+from angarium.spark.locating import chosen
 from angarium.spark.options import read_options
-from angarium.spark.placing import chosen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ import pyarrow as pa
 from angarium.batch.arrow import SCHEMA
 from angarium.errors import InvalidArgument
 from angarium.spark.type_names import spark_name
-from angarium.spark.values.reading import ValueReader
+from angarium.spark.values.decoding import ValueReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

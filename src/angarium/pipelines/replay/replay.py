@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.client import SyncClient
 from angarium.errors import NotFound, PreconditionFailed
-from angarium.pipelines.records import RECORD
+from angarium.pipelines.record_schema import RECORD
 from angarium.pipelines.replay.lake import LakeCluster, lake_rows
 from angarium.pipelines.replay.ledger import Ledger
 from angarium.pipelines.replay.pace import Run
@@ -162,13 +162,13 @@ def _write(
     # By its key a record finds its partition as with every producer; without one it stays with
     # those it came with, so that their order stays.
     own = f"partition % {partitions}"
-    place = "partition" if keeps else f"CASE WHEN key IS NULL THEN {own} END"
+    target = "partition" if keeps else f"CASE WHEN key IS NULL THEN {own} END"
     written = rows.selectExpr(
         "key",
         "value",
         "headers",
         "coalesce(producer_timestamp, timestamp) AS timestamp",
-        f"int({place}) AS partition",
+        f"int({target}) AS partition",
     )
     written.write.format("angarium").options(
         servers=servers,

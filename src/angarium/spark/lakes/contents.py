@@ -82,13 +82,13 @@ def day_of(micros: int) -> str:
 
 def file_row(one: ArchivedFile) -> FileRow:
     """Return a file as listings have it."""
-    place = {"topic_id": one.stretch.topic_id, "partition": one.stretch.partition}
+    columns = {"topic_id": one.stretch.topic_id, "partition": one.stretch.partition}
     return {
         "path": one.path,
         "size_bytes": one.bytes,
         "num_records": one.records,
         "partition.topic": one.stretch.topic,
         "partition.date": date.fromisoformat(one.day),
-        **{f"min.{name}": value for name, value in {**place, "offset": one.first}.items()},
-        **{f"max.{name}": value for name, value in {**place, "offset": one.last}.items()},
+        **{f"min.{name}": value for name, value in {**columns, "offset": one.first}.items()},
+        **{f"max.{name}": value for name, value in {**columns, "offset": one.last}.items()},
     }

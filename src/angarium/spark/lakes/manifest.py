@@ -89,7 +89,7 @@ class State(msgspec.Struct):
         for path in entry.removed:
             self.files.pop(path, None)
         self.files.update({one.path: one for one in entry.added})
-        self.ends.update({Stretch(*place): end for *place, end in entry.ends})  # type: ignore[arg-type]
+        self.ends.update({Stretch(*stretch): end for *stretch, end in entry.ends})  # type: ignore[arg-type]
 
     def to_entry(self) -> Entry:
         """Return everything as one entry."""
