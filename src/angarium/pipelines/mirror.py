@@ -41,7 +41,7 @@ timestamp (when it was appended there, in µs since 1970)."""
 
 TAIL_RECORDS_MAX: Final = 10_000
 """How far back a mirror without a checkpoint looks for its last record in a partition. If there is
-none among so many records of others, it asks to be told where to begin."""
+none among this many records of others, it asks to be told where to begin."""
 
 MIRRORED: Final = (
     "topic string, partition int, key binary, value binary, headers map<string,binary>, "

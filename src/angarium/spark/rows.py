@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from angarium.spark.values.options import ValueOptions
 
 ROWS_PER_BATCH: Final = 10_000
-"""Broker batches are joined until there are so many rows, and cut where there are twice as many."""
+"""Batches of the broker are joined up to this many rows, and cut above twice as many."""
 
 BYTES_PER_BATCH: Final = 4 << 20
 """The same for the bytes of a batch: at 100 MB Spark works at half the speed."""

@@ -1,7 +1,7 @@
 """The plan of a replay: which offsets, in which portions. Made once, and then only followed.
 
-A portion is one transaction. Whoever follows the same plan makes the same portions, so a portion
-that was written before is recognised by its number.
+A portion is one transaction. The same plan gives the same portions, so a portion that was written
+before is recognised by its number.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 PORTION_RECORDS: Final = 500_000
 PORTION_BYTES: Final = 64 << 20
-"""At most so much in one transaction, by the size of the first records: a partition keeps no more
+"""The most in one transaction, by the size of the first records: a partition keeps no more
 than 256 MiB of what is not decided yet."""
 
 PACE_S: Final = 2.0
-"""With a rate, a portion is what may go in so many seconds: readers get it in even steps."""
+"""With a rate, a portion is what may go in this many seconds: readers get it in even steps."""
 
 
 class PlannedRange(msgspec.Struct, frozen=True, array_like=True):

@@ -1,7 +1,7 @@
 """Doing a replay: portion after portion, at its pace, until it is done or somebody stops it.
 
-Every portion is one write of the sink under the replay's name and the portion's number: whoever
-repeats it, and wherever a run was broken off, a record comes once. What is written keeps its key,
+Every portion is one write of the sink under the replay's name and the portion's number, so a record
+is written once, even if a run breaks off and is repeated. What is written keeps its key,
 value and headers, and its time: the producer's, or that of its arrival if the producer gave none.
 """
 

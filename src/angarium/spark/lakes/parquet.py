@@ -4,8 +4,8 @@
     _angarium/                                    the manifest, and files on their way
 
 Tasks write files aside. A commit writes the manifest's entry first, which decides, and then moves
-the files to their paths; whoever comes next finishes what a crash left undone. So whoever reads by
-file names may find the newest records a moment later, but never a record twice.
+the files to their paths; the next writer finishes what a crash left undone. A program that reads by
+file names may see the newest records a moment later, but never a record twice.
 """
 
 from __future__ import annotations
