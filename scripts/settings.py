@@ -2,8 +2,9 @@
 
     python scripts/settings.py [--check]
 
-That is the page docs/reference/settings.md, and in proto/ a field for every setting that has none
-yet. Fields that are there stay as they are: a number, once given away, means one thing for ever.
+That is the page docs/reference/settings.md, and in proto/ a field for every setting and a value for
+every kind of group that has none yet. Those that are there stay as they are: a number, once given
+away, means one thing for ever.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from angarium.api import GroupConfig, TopicConfig
 from angarium.api.settings import settings_of
 from angarium.cli.grammar.settings import flag_of, shown_setting
+from angarium.kinds import ABOUT_KINDS
 
 if TYPE_CHECKING:
     import msgspec
@@ -65,6 +67,7 @@ def made() -> dict[Path, str]:
     proto = _text(PROTO)
     for _, config in CONFIGS:
         proto = _with_fields(proto, config)
+    proto = _with_kinds(proto)
     return {PAGE: page(), PROTO: proto}
 
 
@@ -104,6 +107,17 @@ def _with_fields(proto: str, config: type[msgspec.Struct]) -> str:
             numbers[one.name] = str(len(numbers) + 1)
             fields += _field(one, numbers[one.name])
     return proto[: found.start(1)] + fields + proto[found.end(1) :]
+
+
+def _with_kinds(proto: str) -> str:
+    """Return the source with a value for every kind of group; 0 there means that none was named."""
+    for kind, sentence in ABOUT_KINDS.items():
+        value = f"  GROUP_KIND_{kind.name} = {kind + 1};\n"
+        if value not in proto:
+            start = proto.index("enum GroupKind {")
+            end = proto.index("}\n", start)
+            proto = f"{proto[:end]}  // {sentence}\n{value}{proto[end:]}"
+    return proto
 
 
 def _field(one: Setting, number: str) -> str:

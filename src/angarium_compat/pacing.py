@@ -1,9 +1,9 @@
 """Giving early answers a moment, so that what comes meanwhile travels together.
 
-An EVENTUAL publish is answered as soon as the leader has it, so nothing ever waits behind one, and
-records that come one by one would each be an entry of the log: all the work of a batch for every
-single one. Holding the answer back for a moment lets the next ones gather. Who publishes one after
-the other has nobody to wait for, and is held back once in a while only, to find out.
+An EVENTUAL publish is answered as soon as the leader has it, so nothing waits behind it, and
+records that come one by one would each be an entry of the log: the work of a batch for each record.
+Holding the answer back for a moment lets the next records gather. For a client that publishes one
+record after the other none ever gathers, so it is held back only now and then, to find out.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ PACE_S: Final = 0.003
 """How long an early answer is held back while others come."""
 
 PROBE_EVERY: Final = 32
-"""Of single records every so many-th answer is held back: do others come meanwhile?"""
+"""For such a client every 32nd answer is held back: do others come meanwhile?"""
 
 ALONE_AFTER: Final = 8
-"""So many single records in a row, although their answers were held back, come from one who
-publishes one after the other."""
+"""After this many single records in a row, although their answers were held back, the client is
+taken for one that publishes one record after the other."""
 
-PLACES_MAX: Final = 10_000
-"""Partitions watched. At the bound all are forgotten, and found out anew."""
+PARTITIONS_MAX: Final = 10_000
+"""Partitions watched. At the limit all are forgotten and observed again."""
 
 
 B = TypeVar("B", bound="Broker")
@@ -58,18 +58,18 @@ class Pacing:
 
     def __init__(self) -> None:
         self._singles: dict[tuple[str, int], int] = {}
-        """By partition, how many single records in a row; where nobody waits, there is none yet."""
+        """By partition, how many single records came in a row; absent: taken for alone."""
 
     async def answer(self, request: PublishRequest) -> None:
         """Return when a publish that was taken is to be answered."""
         if request.mode is not DeliveryMode.EVENTUAL:
             return
-        place = (request.topic, request.partition)
-        if len(self._singles) >= PLACES_MAX:
+        partition = (request.topic, request.partition)
+        if len(self._singles) >= PARTITIONS_MAX:
             self._singles.clear()
         if len(request.batches) > 1 or len(Batch.trusted(request.batches[0])) > 1:
-            singles = self._singles[place] = 0
+            singles = self._singles[partition] = 0
         else:
-            singles = self._singles[place] = self._singles.get(place, ALONE_AFTER) + 1
+            singles = self._singles[partition] = self._singles.get(partition, ALONE_AFTER) + 1
         if singles <= ALONE_AFTER or (singles - ALONE_AFTER) % PROBE_EVERY == 0:
             await asyncio.sleep(PACE_S)

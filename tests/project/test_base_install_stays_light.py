@@ -49,10 +49,10 @@ NEED_AN_EXTRA: Final = (
     "angarium.spark.type_names",
     "angarium.spark.values.avro_values",
     "angarium.spark.values.columns",
+    "angarium.spark.values.decoding",
     "angarium.spark.values.json_texts",
     "angarium.spark.values.json_values",
     "angarium.spark.values.protobuf_values",
-    "angarium.spark.values.reading",
     "angarium.spark.values.shapes",
     "angarium.spark.values.writing",
     "angarium.testing.pytest_plugin",
@@ -130,7 +130,7 @@ def test_help_needs_neither_a_client_nor_a_node() -> None:
     assert "usage: angarium pub" in answer.stdout
     imported = {line.rpartition("|")[2].strip() for line in answer.stderr.splitlines()}
     rooms = {name.split(".")[1] for name in imported if name.startswith("angarium.")}
-    assert rooms == {"cli", "durations"}
+    assert rooms == {"cli", "durations", "kinds"}
     assert not imported & {"msgspec", "asyncio", "grpc", "logging"}
 
 

@@ -13,7 +13,7 @@ INSIDE = re.compile(r"\bhost\.(replicas|catalog)\b|\bcatalog\.machine\b")
 """Import contracts cannot see these: whoever holds a `Node` could walk through it."""
 
 
-@pytest.mark.parametrize("room", ["service", "doors", "app", "cli", "bench"])
+@pytest.mark.parametrize("room", ["service", "doors", "app", "cli", "bench", "../angarium_compat"])
 def test_nobody_above_a_node_reaches_through_it(room: str) -> None:
     found = [
         f"{path.relative_to(SOURCE)}:{number}"

@@ -11,6 +11,7 @@ from angarium.app.addresses import Address
 from angarium.app.facts import NodeFacts
 from angarium.app.processes import is_new
 from angarium.app.seeds import Seeds
+from angarium.app.settings import DOOR_PORTS
 from angarium.client import Client
 from angarium.doors import timing
 from angarium.doors.patience import patient
@@ -244,9 +245,9 @@ def advertised(settings: Settings) -> dict[str, str]:
     """Return, by door, where others find this node. A port still to be chosen is left out."""
     listen, told = settings.listen, settings.advertise
     ports = {
-        "wire": listen.wire_port if told.wire_port is None else told.wire_port,
-        "grpc": listen.grpc_port if told.grpc_port is None else told.grpc_port,
-        "http": listen.http_port if told.http_port is None else told.http_port,
+        name.removesuffix("_port"): getattr(listen if getattr(told, name) is None else told, name)
+        for name in DOOR_PORTS
+    } | {
         "hermes": settings.compat.hermes_grpc_port,
         "hermes_http": settings.compat.hermes_http_port,
     }

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from angarium.app.addresses import Address
 from angarium.app.settings import (
     COMPAT_PORTS,
+    DOOR_PORTS,
     EVERYWHERE,
     PROCESS_PORT_STEP,
     InvalidSettings,
@@ -24,7 +25,7 @@ from angarium.log.folder_identity import NO_DATA
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from angarium.app.settings import CompatSettings, Settings
+    from angarium.app.settings import AdvertiseSettings, CompatSettings, ListenSettings, Settings
 
 _LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  (dialled, not listened on)
 _PREFIX: Final = "process-"
@@ -49,21 +50,15 @@ def processes_of(settings: Settings, *, machine: str) -> list[Settings]:
         if number > 1:
             # The first is asked first: it is there as soon as this machine belongs to a cluster.
             own = replace(own, form=False, join=(first, *node.join))
-        listen = replace(
-            settings.listen,
-            wire_port=settings.listen.wire_port + shift,
-            grpc_port=_higher(settings.listen.grpc_port, shift),
-            http_port=_higher(settings.listen.http_port, shift),
-        )
-        advertise = replace(
-            settings.advertise,
-            wire_port=_higher(settings.advertise.wire_port, shift),
-            grpc_port=_higher(settings.advertise.grpc_port, shift),
-            http_port=_higher(settings.advertise.http_port, shift),
-        )
+        listen = replace(settings.listen, **_higher_doors(settings.listen, shift))
+        advertise = replace(settings.advertise, **_higher_doors(settings.advertise, shift))
         compat = _higher_compat(settings.compat, shift)
         found.append(replace(settings, node=own, listen=listen, advertise=advertise, compat=compat))
     return found
+
+
+def _higher_doors(ports: ListenSettings | AdvertiseSettings, shift: int) -> dict[str, Any]:
+    return {name: _higher(getattr(ports, name), shift) for name in DOOR_PORTS}
 
 
 def _higher_compat(compat: CompatSettings, shift: int) -> CompatSettings:

@@ -371,10 +371,10 @@ def problems(settings: Settings) -> list[Problem]:
     listen = settings.listen
     if not listen.insecure and not Address(listen.host, 0).is_loopback:
         found.append(Problem("listen.host", _OPEN_DOOR.format(host=listen.host)))
-    if listen.wire_port == listen.grpc_port and listen.wire_port:
-        found.append(Problem("listen.grpc_port", "is the wire's own; each door needs a port"))
-    if listen.http_port and listen.http_port in (listen.wire_port, listen.grpc_port):
-        found.append(Problem("listen.http_port", "is another door's; each door needs a port"))
+    ports = [getattr(listen, name) for name in DOOR_PORTS]
+    for number, (name, port) in enumerate(zip(DOOR_PORTS, ports, strict=True)):
+        if port and port in ports[:number]:
+            found.append(Problem(f"listen.{name}", "is another door's; each needs its own"))
     found += _problems_of_compat(settings)
     if settings.node.form and settings.node.join:
         found.append(Problem("node.join", _FORM_OR_JOIN))
@@ -389,7 +389,7 @@ def _problems_of_compat(settings: Settings) -> list[Problem]:
     """Return what stands in the way of the listeners for clients of earlier brokers."""
     found = []
     listen, compat = settings.listen, settings.compat
-    taken = {listen.wire_port, listen.grpc_port, listen.http_port}
+    taken = {getattr(listen, name) for name in DOOR_PORTS}
     for name, port in compat.ports:
         if port in taken:
             found.append(Problem(f"compat.{name}", f"{port} is another door's; each needs its own"))

@@ -21,7 +21,7 @@ from angarium.kinds import GroupKind, Poison
 from angarium.machine import changes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from angarium.delivery.loans import Borrower, Loan
     from angarium.delivery.order import Order
@@ -30,6 +30,13 @@ if TYPE_CHECKING:
 
 EXPIRIES_MAX: Final = 2_048
 """Leases, in records, that end in one step; further ones end in the next."""
+
+ORDERS: Final[Mapping[GroupKind, type[Order]]] = {
+    GroupKind.STREAM: StreamOrder,
+    GroupKind.QUEUE: QueueOrder,
+    GroupKind.KEY: KeyOrder,
+}
+"""How each kind of group hands out records. A checkpoint group is handed none."""
 
 ENDED: Final = "the lease ended"
 GONE: Final = "its holder is gone"
@@ -45,7 +52,7 @@ class Ledger:
         self.group = group
         self.source = source
         self.proposals = Proposals()
-        self.is_stream = group.kind is GroupKind.STREAM
+        self.is_stream = group.kind.is_ordered
         self.answers: list[Answer] = []
         self.letters: list[DeadLetterDue] = []
         self._seed = seed
@@ -65,14 +72,9 @@ class Ledger:
         self.loans = Loans()
         self.vanishing = Marks()
         """Records that need no delivery, and whose acknowledgement is under way."""
-        self.order: Order
-        if group.kind is GroupKind.STREAM:
-            self.order = StreamOrder(group, self.source, self.loans, preferred=preferred)
-        elif group.kind is GroupKind.QUEUE:
-            self.order = QueueOrder(group, self.source, self.loans, now=now)
-        else:
-            assert group.kind is GroupKind.KEY, "a checkpoint group is handed nothing"
-            self.order = KeyOrder(group, self.source, self.loans, now=now)
+        self.order = ORDERS[group.kind](group, self.source, self.loans, now=now)
+        if self.stream is not None:
+            self.stream.preferred = preferred
         self._out: dict[tuple[str, int, int], dict[int, int]] = {}
         """What was lent in this step: by member, attempt and (in a stream) turn, blocks."""
         for offset, _ in sorted(group.intents.items(), key=lambda one: one[1].sequence):

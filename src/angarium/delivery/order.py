@@ -8,8 +8,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
-    from angarium.delivery.loans import Borrower
+    from angarium.delivery.loans import Borrower, Loans
+    from angarium.delivery.source import RecordSource
     from angarium.ids import Micros
+    from angarium.machine.cursors import Group
 
     Hand: TypeAlias = Callable[[Borrower, int, int, int], None]
     """Lends to a borrower, of a block, these bits, with this attempt."""
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 
 class Order(Protocol):
     """Which record goes to whom next. One for each kind of group that is handed records."""
+
+    def __init__(self, group: Group, source: RecordSource, loans: Loans, *, now: Micros) -> None:
+        """Begin with what the group's state says, and nothing else."""
 
     spent: list[int]
     """Records whose attempts are used up, to become dead letters. Whoever reads empties."""

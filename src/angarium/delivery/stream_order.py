@@ -28,11 +28,10 @@ if TYPE_CHECKING:
 class StreamOrder:
     """Hands records to one owner, upward."""
 
-    def __init__(
-        self, group: Group, source: RecordSource, loans: Loans, *, preferred: str = ""
-    ) -> None:
+    def __init__(self, group: Group, source: RecordSource, loans: Loans, *, now: Micros) -> None:
+        del now  # in a stream a delayed record waits for nothing but its turn
         self.spent: list[int] = []
-        self.preferred = preferred
+        self.preferred = ""
         """Who should have the partition, by the group's assignment; empty: nobody in particular."""
         self.owner: Borrower | None = None
         self.is_stopped = False

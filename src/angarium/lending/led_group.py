@@ -17,7 +17,6 @@ from angarium.api import Settled, Verb
 from angarium.delivery import GRACE_MICROS, Held
 from angarium.errors import AngariumError, GroupFenced, LimitExceeded, NotLeader, OffsetOutOfRange
 from angarium.ids import Micros
-from angarium.kinds import GroupKind
 from angarium.lending.configs import config_of
 from angarium.lending.flat import without
 from angarium.lending.lending_limits import LENT_BYTES_MAX, SESSION_S
@@ -180,7 +179,7 @@ class LedGroup:
 
     def assign(self) -> None:
         """Find out who should have the partition of a stream, and let it have it."""
-        if self.group.kind is GroupKind.STREAM and not self.is_over:
+        if self.group.kind.is_ordered and not self.is_over:
             members = {name: seat.membership.topics for name, seat in self.seats.items()}
             known = next(iter(members.values()), ())
             for name in self._missing:

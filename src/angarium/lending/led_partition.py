@@ -20,7 +20,6 @@ from angarium.errors import (
     rebuilt,
 )
 from angarium.ids import node_of
-from angarium.kinds import GroupKind
 from angarium.lending.changes import ChangeQueue
 from angarium.lending.configs import settings_of
 from angarium.lending.led_group import LedGroup
@@ -95,7 +94,7 @@ class LedPartition:
     def join(self, seat: LedSeat, wanted: Wanted) -> None:
         """Let a member take part in a group, which is opened on first use."""
         name = seat.membership.group
-        if wanted.opening.kind is GroupKind.CHECKPOINT:
+        if wanted.opening.kind.keeps_own_offsets:
             seat.drop(InvalidArgument("a checkpoint group keeps its own offsets; nothing is lent"))
             return
         group = self._known.get(name)

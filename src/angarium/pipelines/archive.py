@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 RECORDS_PER_BATCH: Final = 4_000_000
 """`maxOffsetsPerTrigger` unless given: what one commit of the table brings at the most. A PySpark
-before 4.2 has no such limit, and a commit brings whatever is there."""
+before 4.2 has no such limit, and a commit brings everything that is there."""
 
 BATCHES_PER_JOINING: Final = 100
-"""After so many micro-batches small files are joined, unless told otherwise. Plain Parquet is left
-alone, because old files leave their places there while somebody may be reading them."""
+"""Small files are joined every this many micro-batches, unless told otherwise. Plain Parquet is
+left alone: there old files leave their paths while somebody may be reading them."""
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ def archive(
     interval: str = "10 seconds",
     form: LakeForm | None = None,
 ) -> StreamingQuery:
-    """Start to archive topics into the table at `path`; whatever the log still has comes first.
+    """Start to archive topics into the table at `path`; what the log still has comes first.
 
     `options` are those of the source (`subscribe`, `servers`, …). `once` ends the query when
     everything that is there now has been archived. `form` is how a new table is kept, a Delta

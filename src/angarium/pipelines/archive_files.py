@@ -13,8 +13,8 @@ from angarium.spark.lake import PARTITIONED_BY, SCHEMA, ArchivedFile, Lake, Stre
 from angarium.spark.link import link_to
 from angarium.spark.losses import LossPolicy
 from angarium.spark.options import read_options
+from angarium.spark.range_batches import range_batches
 from angarium.spark.ranges import OffsetRange
-from angarium.spark.reading import range_batches
 from angarium.spark.rows import RowShape
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ class _Writing:
 
 
 def _report(one: OffsetRange, files: list[ArchivedFile]) -> pa.RecordBatch:
-    place = {
+    stretch = {
         "topic": one.topic,
         "topic_id": one.topic_id,
         "partition": one.partition,
@@ -193,6 +193,6 @@ def _report(one: OffsetRange, files: list[ArchivedFile]) -> pa.RecordBatch:
         "stop": one.stop,
     }
     nothing = {"path": "", "bytes": 0, "records": 0, "day": "", "first": 0, "last": 0}
-    rows = [{**place, **nothing}]
-    rows += [{**place, **{name: getattr(file, name) for name in nothing}} for file in files]
+    rows = [{**stretch, **nothing}]
+    rows += [{**stretch, **{name: getattr(file, name) for name in nothing}} for file in files]
     return pa.RecordBatch.from_pylist(rows, schema=_REPORT)

@@ -114,7 +114,7 @@ def causes(found: DataFrame, *, samples: int = SAMPLES) -> DataFrame:
         f.substring("value", 1, SAMPLE_BYTES).alias("value"),
     )
     return (
-        found.withColumn("_place", f.row_number().over(newest))
+        found.withColumn("_rank", f.row_number().over(newest))
         .groupBy(*cause)
         .agg(
             f.count(f.lit(1)).alias("letters"),
@@ -122,7 +122,7 @@ def causes(found: DataFrame, *, samples: int = SAMPLES) -> DataFrame:
             f.max("last_at").alias("last_seen"),
             f.max("attempts").alias("attempts"),
             # What is null is not collected: nothing but the samples is ever kept.
-            f.collect_list(f.when(f.col("_place") <= samples, sample)).alias("samples"),
+            f.collect_list(f.when(f.col("_rank") <= samples, sample)).alias("samples"),
         )
         .orderBy(f.desc("letters"), *cause)
     )

@@ -31,8 +31,8 @@ _ARCHIVES_OWN: Final = frozenset(
         "startingoffsetsbytimestampstrategy",
     }
 )
-"""Options of the source, in lower case, that are not for whoever wants an archive: everything is
-archived, from the beginning."""
+"""Options of the source, in lower case, that an archive does not take: everything is archived,
+from the beginning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

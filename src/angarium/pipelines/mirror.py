@@ -21,9 +21,9 @@ from angarium.errors import AlreadyExists, InvalidArgument, NotFound
 from angarium.pipelines.checkpoints import CheckpointFolder
 from angarium.pipelines.claims import Claim, claim
 from angarium.pipelines.headers import HEADERS, joined, same_for_each
-from angarium.pipelines.records import RECORD
+from angarium.pipelines.record_schema import RECORD
+from angarium.spark.locating import chosen
 from angarium.spark.options import read_options
-from angarium.spark.placing import chosen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,7 @@ timestamp (when it was appended there, in µs since 1970)."""
 
 TAIL_RECORDS_MAX: Final = 10_000
 """How far back a mirror without a checkpoint looks for its last record in a partition. If there is
-none among so many records of others, it asks to be told where to begin."""
+none among this many records of others, it asks to be told where to begin."""
 
 MIRRORED: Final = (
     "topic string, partition int, key binary, value binary, headers map<string,binary>, "

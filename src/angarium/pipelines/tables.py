@@ -1,4 +1,4 @@
-"""Small Delta tables that jobs write their results to: rows are added once, whoever repeats it.
+"""Small Delta tables for the results of jobs: rows are added once, even if a job is repeated.
 
 Needs the extra `angarium[lake]`.
 """

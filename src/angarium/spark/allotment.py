@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Place: TypeAlias = tuple[str, int]
+TopicPartition: TypeAlias = tuple[str, int]
 """A topic and one of its partitions."""
 
 
-def allotted(waiting: Mapping[Place, int], records_max: int) -> dict[Place, int]:
+def allotted(waiting: Mapping[TopicPartition, int], records_max: int) -> dict[TopicPartition, int]:
     """Return how many records to read of each partition: all, or exactly `records_max` together.
 
     Shares are proportional to what waits; what rounding leaves over goes to the largest remainders,
@@ -20,24 +20,24 @@ def allotted(waiting: Mapping[Place, int], records_max: int) -> dict[Place, int]
     total = sum(waiting.values())
     if total <= records_max:
         return dict(waiting)
-    shares = {place: count * records_max // total for place, count in waiting.items()}
+    shares = {one: count * records_max // total for one, count in waiting.items()}
     left = records_max - sum(shares.values())
-    by_remainder = sorted(
-        waiting, key=lambda place: (-(waiting[place] * records_max % total), place)
-    )
-    for place in by_remainder[:left]:
-        shares[place] += 1
+    by_remainder = sorted(waiting, key=lambda one: (-(waiting[one] * records_max % total), one))
+    for one in by_remainder[:left]:
+        shares[one] += 1
     return shares
 
 
 def allotted_bytes(
-    waiting: Mapping[Place, int], record_bytes: Mapping[Place, float], bytes_max: int
-) -> dict[Place, int]:
+    waiting: Mapping[TopicPartition, int],
+    record_bytes: Mapping[TopicPartition, float],
+    bytes_max: int,
+) -> dict[TopicPartition, int]:
     """Return how many records to read of each partition so that they are about `bytes_max`.
 
     `record_bytes` is the size of a record, as far as it is known. At least one record is read.
     """
-    total = sum(count * record_bytes[place] for place, count in waiting.items())
+    total = sum(count * record_bytes[one] for one, count in waiting.items())
     if total <= bytes_max:
         return dict(waiting)
     records = sum(waiting.values())

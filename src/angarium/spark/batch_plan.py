@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from angarium.errors import InvalidArgument
 from angarium.spark.boundaries import CommittedBy, EachOffset, Edge
+from angarium.spark.locating import chosen, located
 from angarium.spark.losses import LossPolicy
-from angarium.spark.placing import chosen, located
 from angarium.spark.ranges import OffsetRange
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def batch_ranges(options: ReadOptions, cluster: Cluster) -> list[OffsetRange]:
     first = located(cluster, meant, Edge.EARLIEST, is_start=True)
     past = located(cluster, meant, Edge.LATEST, is_start=False)
     ranges = []
-    for topic, partition in meant.places():
+    for topic, partition in meant.topic_partitions():
         start, stop = starts[topic][partition], ends[topic][partition]
         low, high = first[topic][partition], past[topic][partition]
         here = f"{topic} partition {partition}"

@@ -22,7 +22,7 @@ _TIMES: Final = '{"orders":{"0":1763190000000}}'
 
 
 class Edge(Enum):
-    """A place that every partition has."""
+    """An end of every partition."""
 
     EARLIEST = "earliest"
     LATEST = "latest"

@@ -1,13 +1,13 @@
 """What a commit of the sink was of, so that a repetition can be told from something else.
 
 A batch is recognised by its number. A checkpoint that was restored from a backup, or copied, makes
-other batches of the same numbers: to take these for repetitions would lose them. So each commit
-says what it is of, the broker remembers that for the newest commit of each query or `writeId`, and
-whoever comes again under the number is told.
+other batches with the same numbers; if they were taken for repetitions, their records would be
+lost. So each commit says what it contains, the broker remembers that for the newest commit of each
+query or `writeId`, and a second commit under the same number is compared with it.
 
-Two micro-batches are the same if they have read the same: Spark's own account in the checkpoint
-says so, whatever rows come of it, in whichever order and tasks. Where that cannot be read, and for
-writes by `writeId`, the rows have to be the same, however they are dealt out.
+Two micro-batches are the same if they read the same offsets, as Spark notes them in the checkpoint;
+rows, their order and the tasks may differ. Where those notes cannot be read, and for writes by
+`writeId`, the rows have to be the same, in any order and any tasks.
 """
 
 from __future__ import annotations

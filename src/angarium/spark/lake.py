@@ -1,11 +1,11 @@
 """An archive of topics: Parquet files, and something that says which of them count.
 
 It says as well, atomically with the files, up to which offset each partition is archived. So no
-record is in the archive twice, whatever is repeated by whomever, and a reader knows where the
-archive ends and the topic goes on.
+record is in the archive twice, even if a batch is repeated, and a reader knows where the archive
+ends and the topic goes on.
 
 `lakes` has its forms: Delta unless asked otherwise, plain Parquet, and Iceberg. An archive that
-exists has the form it has; whoever opens it need not know.
+exists keeps its form, and a reader need not know which one it is.
 """
 
 from __future__ import annotations

@@ -84,7 +84,10 @@ class Link:
 
     def report(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
         """Say how far a group of kind CHECKPOINT has come, in each topic and partition."""
-        told = [Checkpoint(*place, Offset(offset)) for place, offset in offsets.items()]
+        told = [
+            Checkpoint(topic, partition, Offset(offset))
+            for (topic, partition), offset in offsets.items()
+        ]
         self._thread.call(self._client.report_checkpoints(group, told))
 
     # --- reading ------------------------------------------------------------------------------

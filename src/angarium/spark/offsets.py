@@ -57,7 +57,7 @@ class StreamOffset:
 
 
 NOWHERE: Final = StreamOffset(offsets={}, topics={})
-"""Where a query stands of which nothing is known."""
+"""The position of a query about which nothing is known."""
 
 
 def stream_offset(json: Mapping[str, Any]) -> StreamOffset:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 RECORDS_PER_TASK_MIN: Final = 10_000
-"""Ranges share a task until it has about so many records, unless `minPartitions` is given."""
+"""Ranges share a task up to about this many records, unless `minPartitions` is given."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

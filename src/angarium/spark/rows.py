@@ -13,7 +13,7 @@ import pyarrow as pa
 from angarium.batch.arrow import SCHEMA
 from angarium.errors import InvalidArgument
 from angarium.spark.type_names import spark_name
-from angarium.spark.values.reading import ValueReader
+from angarium.spark.values.decoding import ValueReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from angarium.spark.values.options import ValueOptions
 
 ROWS_PER_BATCH: Final = 10_000
-"""Broker batches are joined until there are so many rows, and cut where there are twice as many."""
+"""Batches of the broker are joined up to this many rows, and cut above twice as many."""
 
 BYTES_PER_BATCH: Final = 4 << 20
 """The same for the bytes of a batch: at 100 MB Spark works at half the speed."""

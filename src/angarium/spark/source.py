@@ -30,8 +30,8 @@ from angarium.spark.history import ArchivedCluster, ArchivedRange, archived_rows
 from angarium.spark.link import link_to
 from angarium.spark.losses import LossPolicy
 from angarium.spark.options import Given, read_options
+from angarium.spark.range_batches import range_batches
 from angarium.spark.ranges import tasks
-from angarium.spark.reading import range_batches
 from angarium.spark.rows import RowShape, range_rows
 from angarium.spark.values.columns import structured
 from angarium.spark.values.options import READ_NAMES, value_options

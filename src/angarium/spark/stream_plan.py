@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 from angarium.errors import AngariumError
 from angarium.spark.allotment import allotted, allotted_bytes
 from angarium.spark.boundaries import Edge
+from angarium.spark.locating import Chosen, by_topic, chosen, located
 from angarium.spark.losses import LossPolicy
 from angarium.spark.offsets import NOWHERE, StreamOffset
 from angarium.spark.options import Assigned
-from angarium.spark.placing import Chosen, by_topic, chosen, located
 from angarium.spark.ranges import OffsetRange
 
 if TYPE_CHECKING:
@@ -85,14 +85,14 @@ class StreamPlan:
         meant = self._present(start)
         ends = located(self._cluster, meant, Edge.LATEST, is_start=False)
         floors: dict[tuple[str, int], int] = {}
-        for place in meant.places():
-            known = self._known(start, meant, place)
-            end = ends[place[0]][place[1]]
+        for topic, partition in meant.topic_partitions():
+            known = self._known(start, meant, topic, partition)
+            end = ends[topic][partition]
             if known is not None and end < known:
                 self._policy.meet(
-                    f"{_spoken(place)} ends at {end}, but the query stands at {known}"
+                    f"{_spoken(topic, partition)} ends at {end}, but the query stands at {known}"
                 )
-            floors[place] = max(end, known or 0)
+            floors[topic, partition] = max(end, known or 0)
         return StreamOffset(offsets=by_topic(floors), topics=meant.topics)
 
     def stop_at_newest(self) -> None:
@@ -142,7 +142,10 @@ class StreamPlan:
         share = waiting if limit.records_max is None else allotted(waiting, limit.records_max)
         if limit.bytes_max is not None:
             share = allotted_bytes(share, self._record_bytes(share, begin), limit.bytes_max)
-        offsets = {place: begin[place[0]][place[1]] + count for place, count in share.items()}
+        offsets = {
+            (topic, partition): begin[topic][partition] + count
+            for (topic, partition), count in share.items()
+        }
         return StreamOffset(
             offsets=by_topic(offsets),
             topics=newest.topics,
@@ -164,12 +167,12 @@ class StreamPlan:
                 begins = begin[topic][partition]
                 if topic not in first or partition not in first[topic]:
                     if begins < stop:
-                        self._policy.meet(f"{_spoken((topic, partition))} was deleted")
+                        self._policy.meet(f"{_spoken(topic, partition)} was deleted")
                     continue
                 low = first[topic][partition]
                 if begins < min(low, stop):
                     self._policy.meet(
-                        f"{_spoken((topic, partition))} begins at {low}, not at {begins}"
+                        f"{_spoken(topic, partition)} begins at {low}, not at {begins}"
                     )
                 ranges.append(
                     OffsetRange(topic, partition, max(begins, low), stop, end.topics[topic])
@@ -188,11 +191,10 @@ class StreamPlan:
             elif meant.topics[topic] != start.topics.get(topic):
                 self._policy.meet(f"the topic {topic} was deleted and made anew")
             elif gone := sorted(partitions.keys() - set(meant.partitions[topic])):
-                self._policy.meet(f"{_spoken((topic, gone[0]))} was deleted")
+                self._policy.meet(f"{_spoken(topic, gone[0])} was deleted")
         return meant
 
-    def _known(self, start: StreamOffset, meant: Chosen, place: tuple[str, int]) -> int | None:
-        topic, partition = place
+    def _known(self, start: StreamOffset, meant: Chosen, topic: str, partition: int) -> int | None:
         if start.topics.get(topic) != meant.topics[topic]:
             return None
         return start.offsets.get(topic, {}).get(partition)
@@ -261,5 +263,5 @@ class StreamPlan:
         return sizes
 
 
-def _spoken(place: tuple[str, int]) -> str:
-    return f"{place[0]} partition {place[1]}"
+def _spoken(topic: str, partition: int) -> str:
+    return f"{topic} partition {partition}"

@@ -180,7 +180,7 @@ def c8_streams_keep_their_order(history: History) -> Iterator[str]:
     """In a stream group all records before one that is lent are over, or with the same member."""
     logs = {log.group: log for log in history.final}
     for tenure in history.groups.tenures:
-        if tenure.kind is not GroupKind.STREAM:
+        if not tenure.kind.is_ordered:
             continue
         present = _present(logs.get(tenure.partition))
         books = _Books(tenure)

@@ -76,7 +76,7 @@ class BaleDoor:
         metrics = self._metrics
         metrics.subscribers += 1
         try:
-            # Whoever waits for the headers knows that nothing from here on is missed.
+            # A client that waits for the headers knows that it misses nothing from here on.
             await context.send_initial_metadata(())
             await self._listener.until_one_ends(_deliver(subscription, context))
         finally:

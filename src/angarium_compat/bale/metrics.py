@@ -33,10 +33,10 @@ RECENT_CALLS: Final = 1_024
 """Calls of one kind that the quantiles are about: the latest. Older ones count no more."""
 
 BOUNDS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
-"""Of the histogram's buckets: those that were there, and finer ones below them."""
+"""The histogram's buckets: the original broker's, and finer ones below them."""
 
 CONNECTIONS_MAX: Final = 64
-"""Of whoever scrapes. One more is answered 503."""
+"""Connections that scrape at a time. One more is answered 503."""
 
 _OUTCOMES: Final = ((True, "successful"), (False, "failed"))
 

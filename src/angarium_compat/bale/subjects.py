@@ -68,7 +68,7 @@ class Subjects:
         return self._id(subject, placed.ack.base_offset + placed.place, "this message is stored")
 
     async def broadcast(self, subject: str, body: bytes) -> None:
-        """Hand a message to whoever listens now, on whichever node; it is stored nowhere."""
+        """Hand a message to the subscribers of this moment, on every node; it is not stored."""
         await self._check(subject)
         await self._published(subject, Outgoing(body), DeliveryMode.PERFORMANCE)
 

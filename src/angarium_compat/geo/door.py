@@ -69,7 +69,7 @@ class GeoDoor:
 
     async def _subscribe(self, request: Any, context: Context) -> None:
         feed = await begun(self._broker, self._publishing, dict(request.topics))
-        # Whoever waits for the headers knows that nothing from here on is missed.
+        # A client that waits for the headers knows that it misses nothing from here on.
         await context.send_initial_metadata(())
         await self._listener.until_one_ends(_deliver(feed, context))
 

@@ -43,8 +43,8 @@ DELIVERIES_MAX: Final = 16
 taken some: a slow client slows down nobody but itself."""
 
 AHEAD_US_MAX: Final = 3_600 * 1_000_000
-"""How far ahead of this node's clock a timestamp may be that a message has. Whoever names a later
-one has seen no such message, and wants what comes from now on."""
+"""How far a message's timestamp may be ahead of this node's clock. A client that names a later one
+has seen no such message, and gets what comes from now on."""
 
 
 async def begun(broker: Broker, publishing: GeoPublishing, topics: Mapping[str, int]) -> Feed:
@@ -59,7 +59,7 @@ async def begun(broker: Broker, publishing: GeoPublishing, topics: Mapping[str, 
         if not topic:
             raise InvalidArgument("topic is required")
         info, is_new = await found(broker, topic)
-        # Of a new one nobody has seen anything, whatever they say.
+        # A topic that is new has no messages that the client could have seen.
         seen_us = 0 if is_new else max(after_us, 0)
         for one in info.partitions:
             source = Source(
@@ -80,7 +80,7 @@ class Feed:
     def __init__(self, broker: Broker, sources: list[Source]) -> None:
         self._broker = broker
         self._sources = sources
-        self._by_place = {(one.topic, one.partition): one for one in sources}
+        self._by_partition = {(one.topic, one.partition): one for one in sources}
 
     async def messages(self) -> AsyncGenerator[Sent, None]:
         """Yield everything after the times that were seen, and then what comes, without end."""
@@ -145,7 +145,7 @@ class Feed:
     def _read(self, delivery: Delivery) -> list[Sent]:
         if delivery.live:
             return []  # stored nowhere, so it has no time to resume after
-        source = self._by_place[delivery.topic, delivery.partition]
+        source = self._by_partition[delivery.topic, delivery.partition]
         return list(
             source.read(
                 delivery.batches, from_offset=delivery.from_offset, expired=delivery.expired

@@ -41,8 +41,8 @@ class Sent(NamedTuple):
     offset: int
     shown_us: int
     """The timestamp that the client is told: the last one of a batch tells the batch's time, those
-    before it a microsecond less. Whoever resumes after one of these gets the whole batch again, so
-    a subscription that broke off in the middle of a batch misses nothing."""
+    before it a microsecond less. A client that resumes after one of these gets the whole batch
+    again, so a subscription that broke off in the middle of a batch misses nothing."""
     id: str
     topic: str
     body: bytes
@@ -81,13 +81,13 @@ class Source:
             if batch.append_time <= self._after_us:
                 continue  # this replica was behind the one where the client saw it
             found = list(records_of(batch, from_offset=from_offset, expired=expired))
-            for place, record in enumerate(found, 1):
+            for count, record in enumerate(found, 1):
                 time_us = record.append_time
                 yield Sent(
                     time_us=time_us,
                     source=number,
                     offset=record.offset,
-                    shown_us=time_us if place == len(found) else time_us - 1,
+                    shown_us=time_us if count == len(found) else time_us - 1,
                     id=ids.at(record.offset),
                     topic=topic,
                     body=record.value or b"",
@@ -126,7 +126,7 @@ def before(one: Sent, following: Sent) -> Sent:
     """Return a message as it is told in front of another one.
 
     Two partitions of a topic may append in the same microsecond. Then the first of the two is told
-    as of one earlier, as inside a batch: whoever resumes after it gets the second.
+    as of one earlier, as inside a batch: a client that resumes after it gets the second.
     """
     if following.time_us == one.time_us and following.topic == one.topic:
         return one._replace(shown_us=one.time_us - 1)

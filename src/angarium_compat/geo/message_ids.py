@@ -1,4 +1,4 @@
-"""A message's id: a UUID made of its place, so that every node and every reading gives the same.
+"""A message's id: a UUID made of topic, partition and offset, so every node gives the same one.
 
 Version 8 of UUIDs leaves the bits to their maker: 60 are a hash of the cluster, the topic's number
 (which is never used again, unlike its name) and the partition, 62 are the offset itself. Two
@@ -23,8 +23,8 @@ class MessageIds:
     __slots__ = ("_head",)
 
     def __init__(self, *, cluster: str, topic: TopicId, partition: int) -> None:
-        place = f"{cluster}/{topic}/{partition}".encode()
-        digest = hashlib.sha256(place).hexdigest()
+        partition_name = f"{cluster}/{topic}/{partition}".encode()
+        digest = hashlib.sha256(partition_name).hexdigest()
         self._head = f"{digest[:8]}-{digest[8:12]}-{_VERSION}{digest[12:15]}-"
 
     def at(self, offset: int) -> str:

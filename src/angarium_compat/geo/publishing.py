@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from angarium.ids import TopicId
 
 IDS_MAX: Final = 10_000
-"""Partitions whose ids are made without a hash. At the bound all are forgotten, and made anew."""
+"""Partitions whose ids are made without a hash. At the limit all are forgotten and made again."""
 
 
 ALONE: Final = Identity()

@@ -48,8 +48,8 @@ class Spot(NamedTuple):
     offset: int
 
 
-def place_in(message_id: str) -> Spot | None:
-    """Return the place that an id stands for; None for one that was never given to anything."""
+def spot_in(message_id: str) -> Spot | None:
+    """Return where the record with an id is; None for one that was never given to anything."""
     topic, _, rest = message_id.partition("/")
     partition, _, offset = rest.partition("/")
     if not (topic and partition.isdecimal() and offset.isdecimal()):
@@ -79,13 +79,13 @@ async def begun(broker: LiveBroker, groups: GroupBroker, topic: str, group: str)
 
 async def acknowledge(feed: Feed, topic: str, message_id: str) -> None:
     """Settle a message; an id that nothing on loan has is no matter, as it was none there."""
-    spot = place_in(message_id)
+    spot = spot_in(message_id)
     if spot is not None and spot.topic == topic:
         await feed.acknowledge(topic, spot.partition, (spot.offset, spot.offset + 1))
 
 
 def messages(portion: Portion) -> Iterator[Sent]:
-    """Yield records as the profile shows them; the id of a stored one is its place."""
+    """Yield records as the profile shows them; the id of a stored one says where it is."""
     topic, number, records, is_live, *_ = portion
     for one in records:
         name = passing_id(topic, number) if is_live else f"{topic}/{number}/{one.offset}"

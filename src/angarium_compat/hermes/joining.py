@@ -1,8 +1,8 @@
-"""Join, as the profile's nodes ask for it: answered only to whoever has the token.
+"""Join, as the profile's nodes ask for it: answered only to callers with the token.
 
 A node of the earlier broker cannot take part in this cluster's Raft, and one of ours comes in with
 `angarium serve --join`. So what is answered is whether a node with that address is a member, which
-is what scripts that call Join again and again want to know; nobody becomes one by it.
+is what scripts that call Join again and again want to know; the call itself adds no member.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """JSON as the profile's broker read it, in Go: more is taken than our own doors take.
 
-Names fit in any case, and names that nobody knows are passed over; null leaves a field as it would
+Names match in any case, and unknown names are passed over; null leaves a field as it would
 be without it; of a name that comes twice the later one counts; what comes after the first value is
 not read; bytes that are no UTF-8 become U+FFFD. What is written as it should be costs nothing.
 """

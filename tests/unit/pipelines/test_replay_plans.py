@@ -12,12 +12,18 @@ from angarium.errors import InvalidArgument
 from angarium.pipelines.board import State, Status
 from angarium.pipelines.jobs import Replay, replay_in
 from angarium.pipelines.replay.pace import Run
-from angarium.pipelines.replay.plan import PORTION_BYTES, PORTION_RECORDS, Part, Plan, planned
+from angarium.pipelines.replay.plan import (
+    PORTION_BYTES,
+    PORTION_RECORDS,
+    Plan,
+    PlannedRange,
+    planned,
+)
 from angarium.spark.ranges import OffsetRange
 
 
-def plan(parts: tuple[Part, ...], portion: int) -> Plan:
-    return Plan(name="x", topic="t", topic_id=3, into="u", parts=parts, portion_records=portion)
+def plan(ranges: tuple[PlannedRange, ...], portion: int) -> Plan:
+    return Plan(name="x", topic="t", topic_id=3, into="u", ranges=ranges, portion_records=portion)
 
 
 @given(
@@ -27,7 +33,7 @@ def plan(parts: tuple[Part, ...], portion: int) -> Plan:
 def test_portions_have_every_offset_once_and_are_no_larger_than_agreed(
     lengths: list[int], portion: int
 ) -> None:
-    parts = tuple(Part(at, 10 * at, 10 * at + length) for at, length in enumerate(lengths))
+    parts = tuple(PlannedRange(at, 10 * at, 10 * at + length) for at, length in enumerate(lengths))
     seen: list[tuple[int, int]] = []
     for ranges in plan(parts, portion).portions():
         assert 0 < sum(one.records for one in ranges) <= portion
@@ -58,7 +64,7 @@ def test_portions_are_bounded_by_bytes_and_by_the_rate() -> None:
 def test_a_replay_waits_for_its_rate() -> None:
     now = [100.0]
     told: list[Status] = []
-    whole = plan((Part(0, 0, 1000),), 400)
+    whole = plan((PlannedRange(0, 0, 1000),), 400)
     run = Run(whole, rate=200, on_progress=told.append, clock=lambda: now[0])
     for portion in whole.portions():
         now[0] += run.ahead_s()

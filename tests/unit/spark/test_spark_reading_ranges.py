@@ -13,8 +13,8 @@ from angarium.client.records import received
 from angarium.errors import NotFound, OffsetOutOfRange
 from angarium.ids import Micros, Offset, Term
 from angarium.spark.losses import DataLoss, LossPolicy
+from angarium.spark.range_batches import range_batches
 from angarium.spark.ranges import OffsetRange
-from angarium.spark.reading import range_batches
 
 if TYPE_CHECKING:
     from angarium.spark.link import Link

@@ -16,8 +16,8 @@ from angarium.errors import InvalidArgument
 from angarium.spark.options import read_options
 from angarium.spark.rows import RowShape
 from angarium.spark.values.codec import Undecodable, codec_of
+from angarium.spark.values.decoding import ValueReader
 from angarium.spark.values.options import BadValues, ValueFormat, ValueOptions
-from angarium.spark.values.reading import ValueReader
 from angarium.spark.values.writing import check_structs, with_values
 from angarium.spark.write_options import write_options
 

@@ -14,7 +14,6 @@ from angarium.cli.grammar.quantities import shown_age, shown_duration
 from angarium.cli.output import print_json, print_table
 from angarium.cli.session import talk
 from angarium.cli.settings import changed
-from angarium.kinds import GroupKind
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -191,7 +190,7 @@ def _print_group(group: GroupInfo, chosen: Choices) -> None:
             "dead letters": config.dead_letter_topic,
             "when behind": config.behind.name.lower(),
         }
-    if group.kind is GroupKind.STREAM:
+    if group.kind.is_ordered:
         facts["poison"] = word_of(config.poison)
     for name, value in facts.items():
         print(f"{name:<13} {value}")
@@ -236,7 +235,7 @@ _KEPT = ("acked above", "on loan", "retrying")
 
 
 def _keeps_itself(group: GroupInfo) -> bool:
-    return group.kind is GroupKind.CHECKPOINT
+    return group.kind.keeps_own_offsets
 
 
 def _ask_whether_to_delete(what: str) -> None:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from angarium.cli.grammar.quantities import start
 from angarium.cli.grammar.settings import add_group_settings
 from angarium.cli.grammar.words import natural
+from angarium.kinds import LENT_KINDS
 
 if TYPE_CHECKING:
     from angarium.cli.grammar.words import Words
 
-KINDS = ("queue", "key", "stream")
+KINDS = tuple(one.name.lower() for one in LENT_KINDS)
 
 _SEEK = """\
 What the group's consumers hold at that moment is taken from them, and what it had acknowledged

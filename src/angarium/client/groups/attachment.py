@@ -22,7 +22,6 @@ from angarium.client.groups.handover import Handover, Parcel
 from angarium.client.groups.loans import Loan
 from angarium.client.groups.spans import count_in
 from angarium.errors import AngariumError, NotFound, OutcomeUnknown
-from angarium.kinds import GroupKind
 from angarium.retrying import Tries
 from angarium.wire import DeadlineExceeded, Unreachable
 from angarium.wire.error_codec import Failure, error_of
@@ -290,7 +289,7 @@ class Attachment:
             desk = self.desks[place] = Desk(
                 *place,
                 group=self.request.group,
-                is_ordered=self.group.kind is GroupKind.STREAM,
+                is_ordered=self.group.kind.is_ordered,
                 call=self.call,
                 now=self._loop.time,
             )

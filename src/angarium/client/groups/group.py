@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from angarium.api import ConsumeRequest
+from angarium.api.settings import word_of
 from angarium.client.groups.consumer import Consumer
 from angarium.client.reading.starts import start_in
 from angarium.errors import InvalidArgument
-from angarium.kinds import GroupKind
+from angarium.kinds import LENT_KINDS, GroupKind
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -27,11 +28,7 @@ KEEP_S: Final = 3_600.0
 """How long records in hand are renewed. Then their leases end: whoever works on one for longer
 says `extend`, and a handler that hangs does not hold its records for ever."""
 
-_KINDS: Final = {
-    "stream": GroupKind.STREAM,
-    "queue": GroupKind.QUEUE,
-    "key": GroupKind.KEY,
-}
+_KINDS: Final = {word_of(one): one for one in LENT_KINDS}
 
 
 class GroupChoices:

@@ -15,7 +15,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from angarium.errors import AlreadyExists, NotFound
-from angarium.kinds import GroupKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,7 +95,7 @@ class Running:
             threads = ThreadPoolExecutor(handler.concurrency, thread_name_prefix=handler.name)
         try:
             async with asyncio.TaskGroup() as workers:
-                if self.consumer.kind is GroupKind.STREAM:
+                if self.consumer.kind.is_ordered:
                     workers.create_task(self._spread())
                     for lane in self._lanes:
                         workers.create_task(self._work_off(lane, threads))

@@ -29,7 +29,7 @@ _ADVICE: Final = (
 def analyse(spark: SparkSession, wanted: Analytics, *, writer: str | None = None) -> pa.Table:
     """Return the figures of a range of topics, by topic and time, and write them where they go.
 
-    With a `writer` they are written once: whoever comes again under that name writes nothing.
+    With a `writer` they are written once: a second call under that name writes nothing.
     """
     servers = ",".join(read_options(wanted.options, is_stream=False).servers)
     rows = spark.read.format("angarium").options(**wanted.options).schema(ROW).load()

@@ -133,11 +133,11 @@ def _measured(batches: Iterator[pa.RecordBatch], *, is_live: bool) -> Iterator[p
         is_new = (np.diff(topics) != 0) | (np.diff(numbers) != 0)
         starts = [0, *(1 + np.flatnonzero(is_new)).tolist()]
         for start, stop in zip(starts, [*starts[1:], len(times)], strict=True):
-            place = (batch.column("topic")[start].as_py(), int(numbers[start]))
-            before = last.get(place)
+            topic_partition = (batch.column("topic")[start].as_py(), int(numbers[start]))
+            before = last.get(topic_partition)
             unknown[start] = before is None
             gaps[start] = 0 if before is None else int(times[start]) - before
-            last[place] = int(times[stop - 1])
+            last[topic_partition] = int(times[stop - 1])
         yield pa.RecordBatch.from_arrays(
             [
                 batch.column("topic"),

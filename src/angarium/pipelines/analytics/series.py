@@ -86,7 +86,7 @@ def _curves(topic: str, rows: list[Mapping[str, Any]]) -> TopicCurves:
     count = min(POINTS_MAX, max(1, round(span_s / window_s)))
     # To the nearest: a fraction of a second is not exact, and a window a hair early is not the one
     # before it.
-    places = [
+    points = [
         min(
             count - 1,
             round((row["starts_at"] - first["starts_at"]).total_seconds() / span_s * count),
@@ -96,8 +96,8 @@ def _curves(topic: str, rows: list[Mapping[str, Any]]) -> TopicCurves:
     curves = []
     for column, label, nothing in MEASURES:
         values: list[float | None] = [nothing] * count
-        for place, row in zip(places, rows, strict=True):
+        for point, row in zip(points, rows, strict=True):
             if (known := row.get(column)) is not None:
-                values[place] = max(float(known), values[place] or 0.0)
+                values[point] = max(float(known), values[point] or 0.0)
         curves.append(Curve(label, tuple(values)))
     return TopicCurves(topic, first["starts_at"], last["ends_at"], len(rows), tuple(curves))

@@ -18,7 +18,7 @@ from angarium.pipelines.claims import Claim, claim
 from angarium.pipelines.expectations import CORRUPT, FITS
 from angarium.pipelines.headers import with_headers
 from angarium.pipelines.quality.freshness import ages_s
-from angarium.pipelines.records import RECORD
+from angarium.pipelines.record_schema import RECORD
 from angarium.spark.options import Given
 from angarium.spark.values.codec import codec_of
 from angarium.spark.values.options import READ_NAMES, value_options

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from angarium.api import PartitionInfo, Place, Start, TopicConfig, TopicInfo
 from angarium.errors import InvalidArgument, NotFound
 from angarium.ids import Micros, TopicId
-from angarium.pipelines.records import RECORD
+from angarium.pipelines.record_schema import RECORD
 from angarium.spark.history import ArchivedRange, archived_rows
 from angarium.spark.lake import Lake
 from angarium.spark.ranges import OffsetRange

@@ -1,7 +1,7 @@
 """The plan of a replay: which offsets, in which portions. Made once, and then only followed.
 
-A portion is one transaction. Whoever follows the same plan makes the same portions, so a portion
-that was written before is recognised by its number.
+A portion is one transaction. The same plan gives the same portions, so a portion that was written
+before is recognised by its number.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 PORTION_RECORDS: Final = 500_000
 PORTION_BYTES: Final = 64 << 20
-"""At most so much in one transaction, by the size of the first records: a partition keeps no more
+"""The most in one transaction, by the size of the first records: a partition keeps no more
 than 256 MiB of what is not decided yet."""
 
 PACE_S: Final = 2.0
-"""With a rate, a portion is what may go in so many seconds: readers get it in even steps."""
+"""With a rate, a portion is what may go in this many seconds: readers get it in even steps."""
 
 
-class Part(msgspec.Struct, frozen=True, array_like=True):
+class PlannedRange(msgspec.Struct, frozen=True, array_like=True):
     """Offsets of one partition."""
 
     partition: int
@@ -43,7 +43,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     topic: str
     topic_id: int
     into: str
-    parts: tuple[Part, ...]
+    ranges: tuple[PlannedRange, ...] = msgspec.field(name="parts")
     portion_records: int
     cluster: str = ""
     """Where the topic is; empty for a lake."""
@@ -53,21 +53,22 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def records(self) -> int:
         """How many offsets there are."""
-        return sum(part.stop - part.start for part in self.parts)
+        return sum(one.stop - one.start for one in self.ranges)
 
     def portions(self) -> Iterator[list[OffsetRange]]:
         """Yield the ranges of each portion, in order; partitions go forward side by side."""
-        at = {(self.topic, part.partition): part.start for part in self.parts}
-        stops = {(self.topic, part.partition): part.stop for part in self.parts}
+        at = {one.partition: one.start for one in self.ranges}
+        stops = {one.partition: one.stop for one in self.ranges}
         while waiting := {
-            place: stops[place] - at[place] for place in at if stops[place] > at[place]
+            (self.topic, one): stops[one] - at[one] for one in at if stops[one] > at[one]
         }:
             portion = []
-            for place, count in sorted(allotted(waiting, self.portion_records).items()):
+            shares = allotted(waiting, self.portion_records)
+            for (topic, partition), count in sorted(shares.items()):
                 if count:
-                    start = at[place]
-                    at[place] = start + count
-                    portion.append(OffsetRange(*place, start, start + count, self.topic_id))
+                    start = at[partition]
+                    stop = at[partition] = start + count
+                    portion.append(OffsetRange(topic, partition, start, stop, self.topic_id))
             yield portion
 
 
@@ -88,7 +89,7 @@ def planned(
         topic=wanted.topic,
         topic_id=topic_id,
         into=wanted.into,
-        parts=tuple(Part(one.partition, one.start, one.stop) for one in sorted(ranges)),
+        ranges=tuple(PlannedRange(one.partition, one.start, one.stop) for one in sorted(ranges)),
         portion_records=portion,
         cluster=cluster,
         lake=wanted.lake,

@@ -1,7 +1,7 @@
 """Doing a replay: portion after portion, at its pace, until it is done or somebody stops it.
 
-Every portion is one write of the sink under the replay's name and the portion's number: whoever
-repeats it, and wherever a run was broken off, a record comes once. What is written keeps its key,
+Every portion is one write of the sink under the replay's name and the portion's number, so a record
+is written once, even if a run breaks off and is repeated. What is written keeps its key,
 value and headers, and its time: the producer's, or that of its arrival if the producer gave none.
 """
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.client import SyncClient
 from angarium.errors import NotFound, PreconditionFailed
-from angarium.pipelines.records import RECORD
+from angarium.pipelines.record_schema import RECORD
 from angarium.pipelines.replay.lake import LakeCluster, lake_rows
 from angarium.pipelines.replay.ledger import Ledger
 from angarium.pipelines.replay.pace import Run
@@ -162,13 +162,13 @@ def _write(
     # By its key a record finds its partition as with every producer; without one it stays with
     # those it came with, so that their order stays.
     own = f"partition % {partitions}"
-    place = "partition" if keeps else f"CASE WHEN key IS NULL THEN {own} END"
+    target = "partition" if keeps else f"CASE WHEN key IS NULL THEN {own} END"
     written = rows.selectExpr(
         "key",
         "value",
         "headers",
         "coalesce(producer_timestamp, timestamp) AS timestamp",
-        f"int({place}) AS partition",
+        f"int({target}) AS partition",
     )
     written.write.format("angarium").options(
         servers=servers,

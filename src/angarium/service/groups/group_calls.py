@@ -260,7 +260,7 @@ def _check(request: ConsumeRequest) -> None:
         raise InvalidArgument(f"a consumer has 1 to {TOPICS_MAX} topics")
     if not 0 < request.credit <= CREDIT_MAX:
         raise InvalidArgument(f"a credit is from 1 to {CREDIT_MAX}, not {request.credit}")
-    if request.kind is GroupKind.CHECKPOINT:
+    if request.kind is not None and request.kind.keeps_own_offsets:
         raise InvalidArgument("a checkpoint group keeps its own offsets; nothing is handed out")
     check_start(request.start)
     if request.config is not None:

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from angarium.api import GroupInfo, GroupMember, GroupPosition
 from angarium.errors import AngariumError
 from angarium.ids import NodeId, Offset
-from angarium.kinds import GroupKind
 from angarium.lending.configs import config_of
 from angarium.wire.operations import Operation
 from angarium.wire.operations.members import (
@@ -78,7 +77,7 @@ class Looking:
                     name,
                     seat.membership.node,
                     held.get(name, 0),
-                    group.kind is not GroupKind.STREAM or name == owner,
+                    not group.kind.is_ordered or name == owner,
                 )
                 for name, seat in sorted(active.seats.items())
             )

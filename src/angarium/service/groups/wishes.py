@@ -87,7 +87,7 @@ class Wishes:
 
     async def _report(self, led: LedPartition, name: str, wish: Report) -> None:
         group = led.replica.partition.machine.groups.by_name.get(name)
-        if group is not None and group.kind is not GroupKind.CHECKPOINT:
+        if group is not None and not group.kind.keeps_own_offsets:
             raise AlreadyExists(f"the group {name} is of the kind {group.kind.name.lower()}")
         if group is None:
             opening = Opening(GroupKind.CHECKPOINT, GroupConfig(), Start(Place.OFFSET, wish.offset))

@@ -30,7 +30,7 @@ SCHEMA: Final = pa.schema(
 PARTITIONED_BY: Final = ("topic", "date")
 
 BOUNDED: Final = ("topic_id", "partition", "offset")
-"""The columns of which every listing has each file's lowest and highest value."""
+"""The columns whose lowest and highest value in each file every listing has."""
 
 FileRow: TypeAlias = dict[str, Any]
 """A file in a listing: `path`, `size_bytes`, `num_records`, `partition.topic`, `partition.date`,
@@ -39,7 +39,7 @@ and `min.…` and `max.…` of the columns in `BOUNDED`."""
 
 @dataclass(frozen=True, slots=True, order=True)
 class Stretch:
-    """Which partition of which topic; one made anew under its name has another id."""
+    """A partition of a topic. A topic that was deleted and created again has another id."""
 
     topic: str
     topic_id: int
@@ -82,13 +82,13 @@ def day_of(micros: int) -> str:
 
 def file_row(one: ArchivedFile) -> FileRow:
     """Return a file as listings have it."""
-    place = {"topic_id": one.stretch.topic_id, "partition": one.stretch.partition}
+    columns = {"topic_id": one.stretch.topic_id, "partition": one.stretch.partition}
     return {
         "path": one.path,
         "size_bytes": one.bytes,
         "num_records": one.records,
         "partition.topic": one.stretch.topic,
         "partition.date": date.fromisoformat(one.day),
-        **{f"min.{name}": value for name, value in {**place, "offset": one.first}.items()},
-        **{f"max.{name}": value for name, value in {**place, "offset": one.last}.items()},
+        **{f"min.{name}": value for name, value in {**columns, "offset": one.first}.items()},
+        **{f"max.{name}": value for name, value in {**columns, "offset": one.last}.items()},
     }

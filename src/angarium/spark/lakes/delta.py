@@ -114,12 +114,12 @@ class DeltaTable:
 
 
 def _stats(one: ArchivedFile) -> str:
-    place = {"partition": one.stretch.partition, "topic_id": one.stretch.topic_id}
+    columns = {"partition": one.stretch.partition, "topic_id": one.stretch.topic_id}
     return json.dumps(
         {
             "numRecords": one.records,
-            "minValues": {**place, "offset": one.first},
-            "maxValues": {**place, "offset": one.last},
+            "minValues": {**columns, "offset": one.first},
+            "maxValues": {**columns, "offset": one.last},
             "nullCount": {"partition": 0, "topic_id": 0, "offset": 0},
         }
     )

@@ -1,8 +1,8 @@
 """An archive as an Iceberg table, its catalog a small database file in the same folder.
 
-Files are added and the table's properties say up to which offset each partition is archived, in one
-commit of the catalog, of which two at once never both succeed. Written through pyiceberg, without
-Spark's help and without a jar. Needs the extra `angarium[iceberg]`.
+One commit of the catalog adds files and notes in the table's properties up to which offset each
+partition is archived. Of two commits at the same time at most one succeeds. Written
+through pyiceberg, without Spark and without a jar. Needs the extra `angarium[iceberg]`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The manifest of a plain Parquet archive: which files count, and up to which offsets they go.
 
-It is a folder of numbered entries, each of which adds files, removes some, and says how far
-partitions are archived. An entry is there as a whole or not at all, and nobody can write one of a
-number that is taken: so two writers never both succeed. Every hundredth entry is written out as a
+It is a folder of numbered entries. Each adds files, removes some, and says how far partitions are
+archived. An entry is there as a whole or not at all, and a number that is taken cannot be written
+again, so of two writers one fails. Every hundredth entry is written out as a
 whole state, from which reading begins.
 """
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from angarium.spark.lakes.contents import FileRow
 
 ENTRIES_PER_WHOLE: Final = 100
-"""After so many entries the whole state is written; entries older than the one before are removed,
-so that a manifest has never more than about two hundred files."""
+"""The whole state is written every this many entries. Entries older than the one before are
+removed, so that a manifest never has more than about two hundred files."""
 
 _DIGITS: Final = 20
 
@@ -89,7 +89,7 @@ class State(msgspec.Struct):
         for path in entry.removed:
             self.files.pop(path, None)
         self.files.update({one.path: one for one in entry.added})
-        self.ends.update({Stretch(*place): end for *place, end in entry.ends})  # type: ignore[arg-type]
+        self.ends.update({Stretch(*stretch): end for *stretch, end in entry.ends})  # type: ignore[arg-type]
 
     def to_entry(self) -> Entry:
         """Return everything as one entry."""

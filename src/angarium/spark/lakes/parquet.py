@@ -4,8 +4,8 @@
     _angarium/                                    the manifest, and files on their way
 
 Tasks write files aside. A commit writes the manifest's entry first, which decides, and then moves
-the files to their places; whoever comes next finishes what a crash left undone. So whoever reads by
-file names may find the newest records a moment later, but never a record twice.
+the files to their paths; the next writer finishes what a crash left undone. A program that reads by
+file names may see the newest records a moment later, but never a record twice.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class ParquetTable:
     def compact(self, *, file_bytes: int | None) -> dict[str, Any]:
         """Join small files into larger ones.
 
-        The old ones leave their places, so nobody should be reading by file names meanwhile; they
+        The old ones leave their paths, so nobody should be reading by file names meanwhile; they
         are kept aside until the next time.
         """
         state = self._manifest.state()
@@ -95,7 +95,7 @@ class ParquetTable:
         return rows
 
     def _settle(self, state: State) -> None:
-        """Do what the entries say: files that count have their places, others leave them."""
+        """Do what the entries say: files that count are at their paths, others leave them."""
         for entry in state.recent:
             for path in entry.removed:
                 self._move(path, OLD + path)

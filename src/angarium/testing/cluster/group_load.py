@@ -22,7 +22,6 @@ import msgspec
 from angarium.api import GroupConfig
 from angarium.client import Client
 from angarium.errors import AngariumError, NotFound
-from angarium.kinds import GroupKind
 from angarium.testing.cluster.group_member import Event, MemberSettings
 from angarium.testing.cluster.waiting import eventually
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     import random
     from pathlib import Path
 
+    from angarium.kinds import GroupKind
     from angarium.testing.cluster.cluster import ProcessCluster
 
 PIECE: Final = 1_000
@@ -237,7 +237,7 @@ class GroupLoad:
         wrong += _judge_values(stored, took)
         wrong += _judge_ends(stored, letters, events)
         wrong += _judge_letters(letters, took, self._config, self._poison_every, stored)
-        if self._kind is GroupKind.STREAM:
+        if self._kind.is_ordered:
             wrong += _judge_order(took)
         return verdict
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from angarium.kinds import GroupKind
+from angarium.kinds import LENT_KINDS, GroupKind
 from angarium.testing.group_history import FinalGroup
 from angarium.testing.sim.clock import MILLISECOND
 from angarium.testing.sim.member import SimMember
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from angarium.ids import RaftGroupId
     from angarium.testing.history import Publish
     from angarium.testing.sim.world import World
-
-KINDS = (GroupKind.STREAM, GroupKind.QUEUE, GroupKind.KEY)
 
 KEYS = 5
 """Different keys in a partition: few, so that records of one key meet."""
@@ -34,7 +32,7 @@ class Consumers:
         rng = random.Random(seed)
         self.groups: list[tuple[RaftGroupId, str, GroupKind]] = [
             (world.groups[number % len(world.groups)], f"{kind.name.lower()}-{number}", kind)
-            for number, kind in enumerate(KINDS)
+            for number, kind in enumerate(LENT_KINDS)
             if members
         ]
         self.members = [

@@ -10,6 +10,7 @@ from graphql.language import IntValueNode
 
 from angarium.api import GroupConfig, TopicConfig
 from angarium.doors.http.graphql.settings import settings_sdl
+from angarium.kinds import GroupKind
 
 _WRITTEN: Final = '''
 "A whole number of 64 bits."
@@ -24,8 +25,6 @@ enum DeliveryMode {
   "Handed to the subscribers connected now; stored nowhere."
   PERFORMANCE
 }
-
-enum GroupKind { STREAM QUEUE KEY CHECKPOINT }
 
 enum SeekTarget { EARLIEST LATEST OFFSET TIME }
 
@@ -213,6 +212,7 @@ type Node {
 SDL: Final = "\n".join(
     (
         _WRITTEN,
+        f"enum GroupKind {{ {' '.join(one.name for one in GroupKind)} }}",
         settings_sdl("TopicConfig", TopicConfig, known=_WRITTEN),
         settings_sdl("GroupConfig", GroupConfig, known=_WRITTEN),
     )

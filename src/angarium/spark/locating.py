@@ -45,7 +45,7 @@ class Chosen:
     topics: Mapping[str, int]
     """The topics' ids."""
 
-    def places(self) -> list[tuple[str, int]]:
+    def topic_partitions(self) -> list[tuple[str, int]]:
         """Return each topic and partition, in order."""
         return [(topic, one) for topic, numbers in self.partitions.items() for one in numbers]
 
@@ -110,28 +110,28 @@ def located(
     A start by time where no record is that young is refused, or lies at the end; an end by time
     then lies at the end.
     """
-    places = chosen.places()
+    pairs = chosen.topic_partitions()
     option = _option(boundary, is_start=is_start)
     match boundary:
         case Edge():
-            starts = [_EDGES[boundary] for _ in places]
+            starts = [_EDGES[boundary] for _ in pairs]
         case EachOffset(numbers):
-            values = _each(numbers, places, option)
+            values = _each(numbers, pairs, option)
             starts = [_NUMBERS.get(one, Start(Place.OFFSET, one)) for one in values]
         case Since(micros):
-            starts = [Start(Place.TIMESTAMP, micros) for _ in places]
+            starts = [Start(Place.TIMESTAMP, micros) for _ in pairs]
         case SinceEach(times):
-            starts = [Start(Place.TIMESTAMP, one) for one in _each(times, places, option)]
+            starts = [Start(Place.TIMESTAMP, one) for one in _each(times, pairs, option)]
         case CommittedBy(group):
             floors = cluster.group_floors(group)
             starts = [
-                Start(Place.OFFSET, floors[place]) if place in floors else Start(Place.EARLIEST)
-                for place in places
+                Start(Place.OFFSET, floors[pair]) if pair in floors else Start(Place.EARLIEST)
+                for pair in pairs
             ]
         case _:
             assert_never(boundary)
-    found = cluster.offsets([(*place, start) for place, start in zip(places, starts, strict=True)])
-    offsets = dict(zip(places, found, strict=True))
+    found = cluster.offsets([(*pair, start) for pair, start in zip(pairs, starts, strict=True)])
+    offsets = dict(zip(pairs, found, strict=True))
     if is_start and must_match_time and isinstance(boundary, Since | SinceEach):
         _refuse_unmatched(cluster, offsets, option)
     return by_topic(offsets)
@@ -156,21 +156,21 @@ def _option(boundary: Boundary, *, is_start: bool) -> str:
     return f"{side}Offsets"
 
 
-def _each(numbers: ByPartition, places: list[tuple[str, int]], option: str) -> list[int]:
+def _each(numbers: ByPartition, pairs: list[tuple[str, int]], option: str) -> list[int]:
     named = {(topic, one) for topic, partitions in numbers.items() for one in partitions}
-    if missing := sorted(set(places) - named):
+    if missing := sorted(set(pairs) - named):
         raise InvalidArgument(f"option {option} says nothing about {_spoken(missing)}")
-    if unknown := sorted(named - set(places)):
+    if unknown := sorted(named - set(pairs)):
         raise InvalidArgument(f"option {option} speaks of {_spoken(unknown)}, which is not read")
-    return [numbers[topic][partition] for topic, partition in places]
+    return [numbers[topic][partition] for topic, partition in pairs]
 
 
 def _refuse_unmatched(
     cluster: Cluster, offsets: Mapping[tuple[str, int], int], option: str
 ) -> None:
     # Ends asked for after the offsets: whatever lies below its end was found, not missed.
-    ends = cluster.offsets([(*place, Start(Place.LATEST)) for place in offsets])
-    late = [place for place, end in zip(offsets, ends, strict=True) if offsets[place] >= end]
+    ends = cluster.offsets([(*pair, Start(Place.LATEST)) for pair in offsets])
+    late = [pair for pair, end in zip(offsets, ends, strict=True) if offsets[pair] >= end]
     if late:
         raise InvalidArgument(
             f"option {option}: {_spoken(late)} has no record that is so young; "
@@ -178,5 +178,5 @@ def _refuse_unmatched(
         )
 
 
-def _spoken(places: Iterable[tuple[str, int]]) -> str:
-    return ", ".join(f"{topic} partition {partition}" for topic, partition in places)
+def _spoken(pairs: Iterable[tuple[str, int]]) -> str:
+    return ", ".join(f"{topic} partition {partition}" for topic, partition in pairs)

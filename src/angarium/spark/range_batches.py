@@ -68,7 +68,7 @@ def _behind_the_trimmed(
 ) -> int:
     """Return where to go on: behind what was trimmed away, but never beyond the range."""
     if offset >= outside.start:
-        return offset  # too far ahead for whoever answered
+        return offset  # ahead of the replica that answered
     here = f"{wanted.topic} partition {wanted.partition}"
     policy.meet(f"{here} begins at {outside.start} by now, and {offset} was to be read")
     return min(outside.start, wanted.stop)
