@@ -92,7 +92,7 @@ def split(buffer: Buffer) -> list[memoryview]:
 def batch_length(buffer: Buffer, start: int = 0) -> int:
     """Return the length declared by the batch at `start`; its header must be there whole.
 
-    It is at least a header and a multiple of 8; whether so many bytes are there is not checked.
+    It is at least a header and a multiple of 8; whether that many bytes are there is not checked.
     """
     if len(buffer) - start < HEADER_BYTES:
         raise InvalidBatch(

@@ -267,13 +267,13 @@ class Ledger:
     # --- telling -------------------------------------------------------------------------------
 
     def ticket(self, waits_for: int) -> int:
-        """Return a name for a settlement that waits for so many changes."""
+        """Return a ticket for a settlement that waits for `waits_for` changes."""
         self._ticket += 1
         self._waiting[self._ticket] = waits_for
         return self._ticket
 
     def next_ticket(self) -> int:
-        """Return the name that the next ticket will have."""
+        """Return the number of the next ticket."""
         return self._ticket + 1
 
     def answer(self, ticket: int, code: str = "", message: str = "") -> None:

@@ -156,7 +156,7 @@ def broadcast_heartbeat(core: Core) -> None:
 
 
 def _send_snapshot(core: Core, to: ReplicaId, progress: Progress) -> bool:
-    # A snapshot is dear; who was not heard of lately would hardly receive it.
+    # A snapshot is expensive, and a member that is silent would hardly receive it.
     if not progress.recently_active:
         return False
     try:

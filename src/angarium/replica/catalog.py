@@ -107,4 +107,4 @@ def empty_catalog() -> bytes:
 
 
 def _ignore(_: CatalogApplied | None) -> None:
-    """Nobody wants to know."""
+    """The default: nobody listens."""

@@ -42,4 +42,4 @@ class DamageBook:
 
 
 def _ignore(_: Fate, __: RaftGroupId, ___: str) -> None:
-    """Nobody wants to know."""
+    """The default: nobody listens."""

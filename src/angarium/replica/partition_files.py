@@ -267,7 +267,7 @@ class PartitionFiles:
 
     @property
     def are_stages_due(self) -> bool:
-        """Whether so much is staged in memory that it had better be written."""
+        """Whether so much is staged in memory that it should be written."""
         return self.stages.waiting_bytes > self._step_bytes
 
     def maintain(self, *, may_compact: bool = True) -> Generator[Work, None, bool]:
@@ -374,4 +374,4 @@ def folders_in(folder: str) -> tuple[str, str]:
 
 
 def _ignore(_: SegmentDamage) -> None:
-    """Nobody wants to know."""
+    """The default: nobody listens."""

@@ -47,7 +47,7 @@ class Objection(StrEnum):
     STRANGER = "stranger"
     """It greeted as no node that this cluster knows."""
     SENDER = "sender"
-    """It speaks for somebody else than who greeted, or to somebody else than us."""
+    """It does not come from the node that greeted, or is not for us."""
     KIND = "kind"
     """Nodes do not say such a thing to each other."""
     TERM = "term"
@@ -63,7 +63,7 @@ class Objection(StrEnum):
 
 
 class Refusals:
-    """What was not believed, counted; whoever keeps a log is told."""
+    """What was not believed, counted; `on_refused` is told."""
 
     __slots__ = ("counts", "on_refused")
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from angarium.replica.peers import PartReply
 
 PART_BYTES_MAX: Final = 64 << 20
-"""No part is larger, because an entry brought it. Whoever says otherwise is not believed."""
+"""No part is larger, because an entry brought it. A larger one is refused."""
 
 
 class StageCopy:

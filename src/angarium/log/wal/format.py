@@ -374,7 +374,7 @@ def parse_table(payload: bytes) -> list[Row]:
 
 
 def count_zero_sectors(content: bytes, start: int, end: int) -> int:
-    """Count the sectors of which the part within `start` and `end` is all zeros."""
+    """Count the sectors that are all zeros, as far as they lie within `start` and `end`."""
     count = 0
     while start < end:
         stop = min(end, start - start % SECTOR_BYTES + SECTOR_BYTES)
