@@ -106,7 +106,7 @@ class RaftNode:
     # --- what happens to it ---------------------------------------------------------------
 
     def tick(self) -> None:
-        """Let one tick pass."""
+        """Count one tick of the driver's clock; heartbeats and elections become due by these."""
         stepping.tick(self._core)
 
     def step(self, message: Message) -> None:

@@ -39,7 +39,6 @@ def step(core: Core, m: Message) -> None:
 
 
 def tick(core: Core) -> None:
-    """Let one tick pass."""
     if core.role is LEADER:
         leading.tick(core)
     else:

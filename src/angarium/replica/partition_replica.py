@@ -47,7 +47,7 @@ little longer."""
 
 
 class PartitionReplica(Replica):
-    """One partition on one node."""
+    """A replica whose state is a partition: it also copies, mends and serves segments."""
 
     def __init__(self, parts: Parts, partition: Partition, *, disk: Disk, folder: str) -> None:
         """Join `partition`, whose files lie in `folder`, to its Raft group."""

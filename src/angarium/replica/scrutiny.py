@@ -72,7 +72,6 @@ class Refusals:
         self.on_refused: Callable[[Objection, str], None] = _ignore
 
     def note(self, objection: Objection, what: str) -> None:
-        """Count one."""
         self.counts[objection] += 1
         self.on_refused(objection, what)
 

@@ -69,8 +69,6 @@ class FrameKind(IntEnum):
 
 
 class FrameFlag(IntFlag):
-    """Properties of a frame."""
-
     REPAIR = 1
     """An entry that fills a hole left by damage and leaves what follows it alone."""
     DISCARD = 2
@@ -364,7 +362,7 @@ def next_round(content: bytes, position: int, *, end: int, seed: int) -> int | N
 
 
 def parse_directory(payload: bytes) -> list[Contents]:
-    """Return what a directory says."""
+    """Return, for each Raft group, which frames a sync round has of it."""
     return [Contents(*fields) for fields in CONTENTS.iter_unpack(payload)]
 
 
