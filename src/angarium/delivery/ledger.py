@@ -175,9 +175,9 @@ class Ledger:
         for loan, bits in self.loans.overdue(now, limit=limit):
             self.take_back(loan, bits)
             reason = GONE if loan.borrower.is_gone else ENDED
-            # A transaction may have acknowledged records while they were on loan.
-            # Counting an attempt for these would make a retry, and later a dead letter, of a
-            # record that was handled.
+            # A transaction may have acknowledged records while they were on loan. Counting an
+            # attempt for these would make a retry, and later a dead letter, of a record that was
+            # handled.
             done = bits & self.group.acked.bits(loan.block)
             if done:
                 self.order.ended(loan.block, done)

@@ -107,7 +107,6 @@ class QueueOrder:
                 break
             block, bits = piece
             # While they waited, a transaction or a trim may have settled them.
-            # Lending them would have somebody handle a record that is settled.
             done = bits & self._group.acked.bits(block)
             self._sweep.busy.remove(block, done)
             bits &= ~done

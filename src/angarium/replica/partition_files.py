@@ -100,8 +100,8 @@ class PartitionFiles:
             start_offset=self._machine.start_offset,
             durable_until=self._machine.next_offset,
         )
-        # What the segments hold beyond the state may be half of a commit.
-        # Planted as half-of-a-commit-is-shown-after-a-crash.
+        # What the segments hold beyond the state may be half of a commit. Planted as
+        # half-of-a-commit-is-shown-after-a-crash.
         log.show_until(self._machine.next_offset)
         self._has_looked_for_delays = False
         log.on_damage = self._note_damage
