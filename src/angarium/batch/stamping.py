@@ -46,6 +46,7 @@ def stamp(
     assert 0 < term <= INT64_MAX
     assert 0 < append_time <= INT64_MAX
     STAMP.pack_into(buffer, STAMP_START, base_offset, term, append_time)
+    # A checksum of its own for the stamp, so that the body need not be hashed again for 28 bytes.
     LENGTH.pack_into(buffer, STAMP_CRC, crc32c_of_bytes(bytes(buffer[:STAMP_CRC])))
 
 

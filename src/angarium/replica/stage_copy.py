@@ -58,6 +58,7 @@ class StageCopy:
         self._piece += reply.data
         if size == reply.size:
             whole, self._piece = bytes(self._piece), bytearray()
+            # Compared as a whole: the leader's checksum is over the part as it was staged.
             if crc32c(whole) != reply.crc:
                 return False  # asked for again from its beginning
             self._stages.append(reply.slot, reply.part, whole)
