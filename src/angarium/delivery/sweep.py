@@ -69,7 +69,7 @@ class Sweep:
         acked, busy = self._group.acked, self.busy
         # Scattered acknowledgements cost the machine containers. Lending on would come to the
         # limit at which it refuses acknowledgements, and a group whose acknowledgements are
-        # refused stands still for ever.
+        # refused cannot go on.
         if acked.containers > SPREAD_CONTAINERS_MAX:
             return None
         for _ in range(STEPS_MAX):

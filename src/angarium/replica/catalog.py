@@ -108,4 +108,4 @@ def empty_catalog() -> bytes:
 
 
 def _ignore(_: CatalogApplied | None) -> None:
-    """The default: nobody listens."""
+    """Nobody wants to know."""

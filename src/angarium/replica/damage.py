@@ -42,4 +42,4 @@ class DamageBook:
 
 
 def _ignore(_: Fate, __: RaftGroupId, ___: str) -> None:
-    """The default: nobody listens."""
+    """Nobody wants to know."""

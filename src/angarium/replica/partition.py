@@ -385,4 +385,4 @@ def _records(outcomes: Sequence[Outcome]) -> int:
 
 
 def _ignore() -> None:
-    """The default: nobody listens."""
+    """Nobody wants to know."""

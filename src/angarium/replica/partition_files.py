@@ -374,4 +374,4 @@ def folders_in(folder: str) -> tuple[str, str]:
 
 
 def _ignore(_: SegmentDamage) -> None:
-    """The default: nobody listens."""
+    """Nobody wants to know."""

@@ -415,4 +415,4 @@ class Roster:
 
 
 def _ignore(_: RaftGroupId) -> None:
-    """The default: nobody listens."""
+    """Nobody wants to know."""
