@@ -360,9 +360,7 @@ class BatchSlice:
         return self.batch.records(self.start, self.stop)
 
     def values(self) -> list[bytes | None]:
-        """Return the values."""
         return self.batch.values(self.start, self.stop)
 
     def offsets(self) -> SequenceOf[Offset]:
-        """Return the offsets."""
         return self.batch.offsets(self.start, self.stop)

@@ -46,6 +46,7 @@ def stamp(
     assert 0 < term <= INT64_MAX
     assert 0 < append_time <= INT64_MAX
     STAMP.pack_into(buffer, STAMP_START, base_offset, term, append_time)
+    # A checksum of its own for the stamp, so that the body need not be hashed again for 28 bytes.
     LENGTH.pack_into(buffer, STAMP_CRC, crc32c_of_bytes(bytes(buffer[:STAMP_CRC])))
 
 
@@ -92,7 +93,7 @@ def split(buffer: Buffer) -> list[memoryview]:
 def batch_length(buffer: Buffer, start: int = 0) -> int:
     """Return the length declared by the batch at `start`; its header must be there whole.
 
-    It is at least a header and a multiple of 8; whether so many bytes are there is not checked.
+    It is at least a header and a multiple of 8; whether that many bytes are there is not checked.
     """
     if len(buffer) - start < HEADER_BYTES:
         raise InvalidBatch(

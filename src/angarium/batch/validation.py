@@ -48,6 +48,8 @@ def checked_header(view: memoryview, *, limits: BatchLimits, compacted: bool) ->
     length = batch_length(view)
     if length != len(view):
         raise InvalidBatch(f"a batch of {length} bytes is declared in a buffer of {len(view)}")
+    # Each bound is checked before anything is allocated or unpacked by it: the numbers come from a
+    # stranger.
     if length > limits.bytes_max:
         raise InvalidBatch(f"a batch of {length} bytes exceeds the limit of {limits.bytes_max}")
     header = unpacked_header(view)
@@ -105,6 +107,7 @@ def _check_kind(header: Header) -> None:
     if header.codec > Codec.ZSTD:
         raise InvalidBatch(f"codec {header.codec} is unknown")
     flags = header.flags
+    # Refused and not ignored, so that a later release may give these bits a meaning.
     if flags & ~KNOWN_FLAGS or header.reserved or header.reserved_byte:
         raise InvalidBatch("the header uses bits that have no meaning yet")
     if (flags & KEY_NULLS and not flags & KEYS) or (flags & HEADER_NULLS and not flags & HEADERS):
@@ -124,6 +127,7 @@ def _check_counts(header: Header, *, limits: BatchLimits, compacted: bool) -> No
         raise InvalidBatch(f"{count} records, not compacted, cannot span {span} offsets")
     if header.producer_id < 0 or not 0 <= header.sequence <= INT64_MAX - span:
         raise InvalidBatch("the producer's id or sequence is out of range")
+    # Before decompression: a few kilobytes may claim to become gigabytes.
     if header.section_bytes > limits.section_bytes_max:
         raise InvalidBatch(
             f"a section of {header.section_bytes} bytes exceeds {limits.section_bytes_max}"

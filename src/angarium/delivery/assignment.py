@@ -48,6 +48,8 @@ def assignment(
     chosen: dict[tuple[str, int], str] = {}
     for one in order:
         member = before.get(one) if before else None
+        # What a member has stays with it within its share: moving a partition makes its records
+        # wait until the leases of the old owner have ended.
         if member in hashes and room.take(member):
             chosen[one] = member
     wishes = sorted(

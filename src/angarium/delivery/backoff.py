@@ -28,7 +28,7 @@ def mixed(*numbers: int) -> int:
 
 
 def backoff(settings: GroupSettings, *, attempts: int, offset: int, seed: int) -> int:
-    """Return the microseconds to wait after so many attempts: half fixed, half by chance."""
+    """Return the microseconds to wait after `attempts` attempts: half fixed, half by chance."""
     doublings = min(attempts - 1, _DOUBLINGS_MAX)
     full = min(settings.backoff_min_micros << doublings, settings.backoff_max_micros)
     return full // 2 + mixed(seed, offset, attempts) % (full - full // 2 + 1)

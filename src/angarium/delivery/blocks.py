@@ -142,7 +142,7 @@ class Marks:
 
 
 class Pool(Marks):
-    """A set of offsets of which the lowest are taken out first."""
+    """A set of offsets; the lowest are taken out first."""
 
     __slots__ = ("_order",)
 

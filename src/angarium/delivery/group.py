@@ -309,7 +309,8 @@ class GroupDelivery:
         if stream is not None and (
             stream.owner is not None or stream.preferred in self._ledger.loans.borrowers
         ):
-            return False  # whoever claimed what comes next was the owner; or the rightful one came
+            # The member that claimed what comes next was the owner, or the preferred one has come.
+            return False
         return self._grace_until > 0
 
     def _look_behind(self) -> list[str]:

@@ -271,7 +271,7 @@ class KeyOrder(QueueOrder):
         chain.is_queued = False
 
     def claim(self, borrower: Borrower, block: int, bits: int, attempt: int) -> int:
-        """Return those of which nobody else holds the key, and that come first in it."""
+        """Return those that come first in their key and whose key nobody else holds."""
         keyless = granted = 0
         for offset in offsets(block, bits):
             key = self._key_of.get(offset) or self._hash_of(offset)

@@ -177,9 +177,9 @@ class Ledger:
         for loan, bits in self.loans.overdue(now, limit=limit):
             self.take_back(loan, bits)
             reason = GONE if loan.borrower.is_gone else ENDED
-            # A transaction may have acknowledged records while they were on loan.
-            # Counting an attempt for these would make a retry, and later a dead letter, of a
-            # record that was handled.
+            # A transaction may have acknowledged records while they were on loan. Counting an
+            # attempt for these would make a retry, and later a dead letter, of a record that was
+            # handled.
             done = bits & self.group.acked.bits(loan.block)
             if done:
                 self.order.ended(loan.block, done)
@@ -269,13 +269,13 @@ class Ledger:
     # --- telling -------------------------------------------------------------------------------
 
     def ticket(self, waits_for: int) -> int:
-        """Return a name for a settlement that waits for so many changes."""
+        """Return a ticket for a settlement that waits for `waits_for` changes."""
         self._ticket += 1
         self._waiting[self._ticket] = waits_for
         return self._ticket
 
     def next_ticket(self) -> int:
-        """Return the name that the next ticket will have."""
+        """Return the number of the next ticket."""
         return self._ticket + 1
 
     def answer(self, ticket: int, code: str = "", message: str = "") -> None:

@@ -5,7 +5,7 @@ records costs one object, settling one of them costs one bit. Ends of leases are
 so that there is neither a timer nor an entry in a heap for each record; a lease may last up to one
 tick longer than was said, and never shorter.
 
-An offset is on loan to one member at most: whoever lends takes care that it is free.
+An offset is on loan to one member at most: the caller of `lend` makes sure that it is free.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Loans:
         self.borrowers: dict[str, Borrower] = {}
         """Attached members, in the order in which they came."""
         self.hungry: dict[str, Borrower] = {}
-        """Those that have room for a portion; whoever was served last stands last."""
+        """Members that have room for a portion; the one served last stands last."""
         self.on_loan = 0
         self._by_block: dict[int, dict[Borrower, Loan]] = {}
         self._ticks: list[int] = []

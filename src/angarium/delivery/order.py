@@ -24,11 +24,11 @@ class Order(Protocol):
         """Begin with what the group's state says, and nothing else."""
 
     spent: list[int]
-    """Records whose attempts are used up, to become dead letters. Whoever reads empties."""
+    """Records whose attempts are used up, to become dead letters. The reader empties it."""
 
     @property
     def absent(self) -> list[tuple[int, int]]:
-        """Blocks with records that need no delivery: gaps, expired ones. Whoever reads empties."""
+        """Blocks with records that need no delivery: gaps, expired ones. The reader empties it."""
 
     def pick(self, now: Micros, hand: Hand) -> None:
         """Lend what can be lent."""

@@ -126,7 +126,7 @@ class Proposals:
                 pieces = acking.pieces[start : start + ACKED_BLOCKS_MAX]
                 is_last = start + ACKED_BLOCKS_MAX >= len(acking.pieces)
                 ranges = runs(_by_block(pieces))
-                # Whoever waits, waits for the last part: they are committed in order.
+                # Callers wait for the last change: all of them are committed in order.
                 tickets = acking.tickets if is_last else []
                 out.append(self._send(Ack(group, generation, ranges), Acking(pieces, tickets)))
         while self._queue and len(out) < CHANGES_MAX:

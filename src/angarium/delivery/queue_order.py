@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from angarium.machine.cursors import Group
 
 SHARE_MIN: Final = 16
-"""Records in a share, at least, if so many are there: fewer would make deliveries too small."""
+"""Records in a share, at least, if there are that many: deliveries would become too small."""
 
 
 class QueueOrder:
-    """Hands records to whoever has credit."""
+    """Hands records to any member that has credit."""
 
     def __init__(self, group: Group, source: RecordSource, loans: Loans, *, now: Micros) -> None:
         self.spent: list[int] = []
@@ -107,7 +107,6 @@ class QueueOrder:
                 break
             block, bits = piece
             # While they waited, a transaction or a trim may have settled them.
-            # Lending them would have somebody handle a record that is settled.
             done = bits & self._group.acked.bits(block)
             self._sweep.busy.remove(block, done)
             bits &= ~done

@@ -155,7 +155,7 @@ class StreamOrder:
     def claim(self, borrower: Borrower, block: int, bits: int, attempt: int) -> int:
         """Return those that follow on what the owner holds, without a gap.
 
-        Whoever claims first, and holds what comes next, was the owner and is it again.
+        The member that claims first, and holds what comes next, was the owner and is it again.
         """
         if self.owner not in (None, borrower):
             return 0

@@ -67,10 +67,15 @@ class Sweep:
         if stop is not None and stop < end:
             end = stop
         acked, busy = self._group.acked, self.busy
+        # Scattered acknowledgements cost the machine containers. Lending on would come to the
+        # limit at which it refuses acknowledgements, and a group whose acknowledgements are
+        # refused cannot go on.
         if acked.containers > SPREAD_CONTAINERS_MAX:
             return None
         for _ in range(STEPS_MAX):
             position = self.position
+            # Acknowledged by other means, a transaction or a jump: there is nothing to look at
+            # below the floor.
             if position < acked.floor:
                 position = self.position = acked.floor
             if position >= end:
@@ -84,6 +89,7 @@ class Sweep:
             taken = lowest(free, count)
             if taken != free:
                 until = (block << SHIFT) + taken.bit_length()
+                # Absent records behind the last one taken are met again: the position stops there.
                 gone &= (1 << taken.bit_length()) - 1
             self.position = until
             if gone:
@@ -95,6 +101,7 @@ class Sweep:
 
     def is_absent(self, block: int, bits: int, now: Micros) -> int:
         """Return which of these records have expired, or are gone, by now."""
+        # The usual case, and it costs nothing: no record of this group was ever given an expiry.
         if not self.may_expire:
             return 0
         base = block << SHIFT
@@ -120,9 +127,11 @@ class Sweep:
             self._due = (now, LAST)
             self._is_due_stale = True
         else:
+            # By time and offset, so that the next step goes on behind exactly this record.
             self._due = found[-1]
             self.is_unfinished = True
         for _, offset in found:
+            # Above the position the sweep itself will meet it. Planted as delay-forgotten.
             if offset < self.position and offset not in busy and offset not in acked:
                 yield offset
 

@@ -47,7 +47,7 @@ class FolderIdentity:
 
 
 def draw_incarnation(random_bits: Callable[[int], int]) -> Incarnation:
-    """Return a new incarnation; `random_bits` returns a number of so many random bits."""
+    """Return a new incarnation; `random_bits(n)` returns n random bits as a number."""
     return Incarnation(random_bits(_INCARNATION_BITS))
 
 

@@ -1,8 +1,8 @@
 """One process per data folder, for as long as it lives.
 
 Two nodes on one folder would both write its log, and each would acknowledge what the other then
-overwrites. So whoever opens a folder locks it first. The kernel keeps the lock, not the file: it
-goes with its process, however that ends, and a file that is left behind locks nothing. It holds
+overwrites. So a process locks a folder before it opens it. The kernel keeps the lock, not the file:
+it goes with its process, however that ends, and a file that is left behind locks nothing. It holds
 between containers too, as long as one kernel has the folder.
 """
 
@@ -100,7 +100,7 @@ def _is_at(descriptor: int, path: Path) -> bool:
 
 
 def _introduce(descriptor: int) -> None:
-    """Write down who we are, for whoever comes second; only a courtesy, so not synced."""
+    """Write down who we are, for a second process that finds the lock; not synced."""
     told = f"process {os.getpid()} on {os.uname().nodename}\n".encode()
     try:
         os.ftruncate(descriptor, 0)

@@ -1,4 +1,4 @@
-"""A disk in dictionaries: for tests, and for whoever wants a broker that keeps nothing.
+"""A disk in dictionaries: for tests, and for brokers that keep nothing.
 
 It never loses a byte while the process lives. Its pieces are also what the simulated disk of
 `angarium.testing` is made of.
@@ -162,7 +162,7 @@ class MemoryDisk:
             raise DiskFull(f"{growth} bytes more do not fit")
 
     def has_room(self, growth: int) -> bool:
-        """Tell whether the files may grow by so many bytes; cheap while nobody set a limit."""
+        """Tell whether the files may grow by this many bytes; cheap while there is no limit."""
         return self.capacity_bytes >= ROOMY or growth <= self.free_bytes()
 
     def _used(self) -> int:

@@ -1,4 +1,4 @@
-"""Replicas that are somebody else than the rest of their node.
+"""Replicas that have another identity than the rest of their node.
 
 A replica whose files no longer tell what it promised must not go on as itself. It comes back
 empty, under an incarnation of its own, while its neighbours on the disk stay who they are. That
@@ -41,7 +41,7 @@ def save(disk: Disk, group: RaftGroupId, incarnation: Incarnation) -> None:
 
 
 def load_lost(disk: Disk) -> set[RaftGroupId]:
-    """Return the groups of which `save_lost` has said that their replica is nobody any more."""
+    """Return the groups whose replica `save_lost` has declared lost."""
     names = (name.removesuffix(_LOST) for name in disk.list(FOLDER) if name.endswith(_LOST))
     return {RaftGroupId(int(name)) for name in names if name.isdecimal()}
 

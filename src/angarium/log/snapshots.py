@@ -2,7 +2,7 @@
 
 A snapshot is written under another name and renamed when every byte of it is durable; the one
 before is removed only after that. Every byte is under a checksum. A snapshot that cannot be read
-is an error, never an absence: whoever took an empty state for the truth would throw a log away.
+is an error, never an absence: an empty state taken for the truth would throw a log away.
 
 Saving may be done in slices (`begin`), so that a large state never holds up a loop for long.
 """

@@ -11,7 +11,7 @@ gives up a part of the write-ahead log only after a `sync` that followed it.
 
 A stage may be far larger than memory: it is read, verified and copied to peers part by part. Its
 number is never used again and its parts come in the order of the log, so that the same stage on
-another replica has the same parts, or the first of them: whoever lacks some asks for the rest.
+another replica has the same parts, or the first of them: a replica that lacks some asks for them.
 """
 
 from __future__ import annotations

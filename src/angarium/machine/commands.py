@@ -58,7 +58,7 @@ APPEND: Final = int(Kind.APPEND)
 
 class _Command(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     time: Micros = Micros(0)
-    """The leader's clock in µs. Whoever submits a command leaves it; the projection fills it."""
+    """The leader's clock in µs. The submitter leaves it at 0; the projection fills it."""
 
 
 class _OfTransaction(_Command, frozen=True, kw_only=True, array_like=True):

@@ -3,7 +3,7 @@
 Fields are only ever added at the end, with a default. A kind or version that is not known here is
 refused rather than guessed at: the cluster's feature level keeps leaders from writing what some
 replica does not understand yet. Should one be met in a log all the same, a newer release wrote it
-and gives it a meaning, so whoever applies entries stops before it (`knows`).
+and gives it a meaning, so a replica stops before applying it (`knows`).
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ NAME_CHARACTERS_MAX: Final = 256
 """Length of a transaction's, stage's, group's or member's name. Longer ones are refused."""
 
 CONTENT_CHARACTERS_MAX: Final = 1_024
-"""Length of what a commit says it is of, kept for whoever repeats it. A longer text is refused."""
+"""Length of what a commit says it is of, kept for a repeated commit. A longer text is refused."""
 
 REASON_CHARACTERS_MAX: Final = 512
 """Length of the reason kept with a retry or a dead letter. The rest is cut off."""

@@ -13,6 +13,7 @@ from angarium.machine.group_frames import continue_group, group_frames, restore_
 from angarium.machine.keys import Key
 from angarium.machine.partition_limits import PartitionLimits
 from angarium.machine.producers import Producer
+from angarium.machine.series import OpenStage, Series, StageKey
 from angarium.machine.snapshots import (
     FORMAT,
     Part,
@@ -22,7 +23,6 @@ from angarium.machine.snapshots import (
     frames,
     table_frames,
 )
-from angarium.machine.transactions import OpenStage, Series, StageKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

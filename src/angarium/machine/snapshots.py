@@ -59,7 +59,7 @@ class Part(IntEnum):
 
 
 def frame(part: Part, content: object) -> bytes:
-    """Return one frame."""
+    """Return a part's kind, the length of its payload, and the payload."""
     payload = _encode(content)
     return _FRAME.pack(part, len(payload)) + payload
 

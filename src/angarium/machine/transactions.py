@@ -18,7 +18,7 @@ in the order of their sequences.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -47,6 +47,7 @@ from angarium.machine.outcomes import (
 )
 from angarium.machine.overlay import Overlay, Recency, RecencyOverlay
 from angarium.machine.partition_limits import NAME_CHARACTERS_MAX
+from angarium.machine.series import Attempt, OpenStage, Series
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,48 +56,7 @@ if TYPE_CHECKING:
     from angarium.machine.commands import Abort, Commit, SeriesDelete, Stage
     from angarium.machine.overlay import RecencyTable, Table
     from angarium.machine.partition_limits import PartitionLimits
-
-NOTHING_COMMITTED: Final = -1
-
-StageKey: TypeAlias = tuple[str, int, int, str]
-"""Name, epoch, sequence, stage."""
-
-
-class OpenStage(msgspec.Struct, frozen=True, array_like=True):
-    """What waits in one stage. The batches themselves lie in the log's side file `slot`."""
-
-    slot: int
-    parts: int = 0
-    batches: int = 0
-    span: int = 0
-    size: int = 0
-    acks: tuple[StagedAck, ...] = ()
-
-
-class Attempt(msgspec.Struct, frozen=True, array_like=True):
-    """A transaction that is not decided here yet."""
-
-    epoch: int
-    sequence: int
-    home: int | None
-    opened_at: int
-    stages: tuple[str, ...] = ()
-
-
-class Series(msgspec.Struct, frozen=True, array_like=True):
-    """All that is known of one name."""
-
-    epoch: int = 0
-    committed: int = NOTHING_COMMITTED
-    """The sequence of the newest commit, and where it put its batches."""
-    base_offset: int = 0
-    next_offset: int = 0
-    closed: tuple[int, int] = (-1, -1)
-    """The highest (epoch, sequence) that has ended. Nothing at or below it is opened again."""
-    attempts: tuple[Attempt, ...] = ()
-    ended_at: int = 0
-    """When the last one ended here, if the name's home remembers what was committed, or nothing
-    was; 0: this partition has decided, and nobody else would know."""
+    from angarium.machine.series import StageKey
 
 
 class Publication(msgspec.Struct, frozen=True):
@@ -143,14 +103,14 @@ class Transactions:
         verdict = self._judge_stage(command, known, limits, is_new=series is None)
         if verdict is not None:
             return verdict, None, ()
-        attempt = _find(known, *here) or Attempt(*here, command.home, command.time)
+        attempt = known.attempt(*here) or Attempt(*here, command.home, command.time)
         grown = self._grown(command, attempt, limits)
         if not isinstance(grown, OpenStage):
             return grown, None, ()
 
-        # A newer run gives up what this partition alone would have decided for an older one.
-        # Only without a home. A transaction with a home may have been committed there already, and
-        # must not be dropped here before the home has been asked.
+        # A newer run gives up what this partition alone would have decided for an older one. Only
+        # without a home. A transaction with a home may have been committed there already, and must
+        # not be dropped here before the home has been asked.
         left = [one for one in known.attempts if one.home is None and one.epoch < command.epoch]
         drops = tuple(slot for one in left for slot in self._drop(name, one))
         kept = [one for one in known.attempts if one not in left and one != attempt]
@@ -179,7 +139,7 @@ class Transactions:
     ) -> Refused | Decided | None:
         """Say why nothing can be staged for this transaction, if so."""
         name, here = command.name, (command.epoch, command.sequence)
-        attempt = _find(known, *here)
+        attempt = known.attempt(*here)
         verdict: Refused | Decided | None = None
         if is_new:
             verdict = self._judge_new_name(name, command.time, limits)
@@ -190,11 +150,11 @@ class Transactions:
         elif command.sequence <= known.committed:
             # The answer to a commit was lost, and its owner starts over. It is told that all is
             # done.
-            verdict = _already(known, command.sequence)
+            verdict = known.answer_again(command.sequence)
         elif attempt is not None:
             if attempt.home != command.home:
                 verdict = refused(InvalidArgument, f"{name} is decided by {attempt.home}")
-            elif _is_overdue(attempt, command.time, limits):
+            elif attempt.is_overdue(command.time, limits):
                 verdict = refused(TransactionAborted, f"{name} has been open for too long")
         elif here <= known.closed:
             verdict = refused(TransactionAborted, f"{name} {here} has been aborted")
@@ -296,7 +256,7 @@ class Transactions:
         if verdict is not None:
             return verdict, Publication(), ()
 
-        attempt = _find(known, command.epoch, command.sequence)
+        attempt = known.attempt(command.epoch, command.sequence)
         stages: list[PublishedStage] = []
         acks: list[StagedAck] = []
         # Offsets and times are fixed by the machine, in the order in which the commit names its
@@ -330,7 +290,7 @@ class Transactions:
             next_offset=offset,
             closed=max((known.closed, here, *((one.epoch, one.sequence) for one in ended))),
             attempts=tuple(one for one in known.attempts if one not in ended),
-            ended_at=_ended_at(known, attempt, command.time, commits=True),
+            ended_at=known.ended_since(attempt, command.time, commits=True),
         )
         decided = Decided(True, Offset(next_offset), Offset(offset))
         return decided, Publication(tuple(stages), tuple(acks)), drops
@@ -339,12 +299,12 @@ class Transactions:
         self, command: Commit, known: Series, limits: PartitionLimits, *, is_new: bool
     ) -> Refused | Decided | None:
         name, here = command.name, (command.epoch, command.sequence)
-        attempt = _find(known, *here)
+        attempt = known.attempt(*here)
         verdict: Refused | Decided | None = None
         # First of all, whatever the epoch is: a commit that was carried out is answered with yes,
         # also to a run that has been fenced since.
         if command.sequence <= known.committed:
-            verdict = _already(known, command.sequence)
+            verdict = known.answer_again(command.sequence)
         elif is_new and (full := self._judge_new_name(name, command.time, limits)) is not None:
             verdict = full
         elif attempt is None and here <= known.closed:
@@ -355,7 +315,7 @@ class Transactions:
         elif (
             attempt is not None
             and attempt.home is None
-            and (_is_overdue(attempt, command.time, limits))
+            and (attempt.is_overdue(command.time, limits))
         ):
             verdict = refused(TransactionAborted, f"{name} has been open for too long")
         elif any(
@@ -383,10 +343,10 @@ class Transactions:
             if verdict is not None:
                 return verdict, ()
         known = series or Series()
-        attempt = _find(known, *here)
+        attempt = known.attempt(*here)
         if attempt is None:
             if command.sequence <= known.committed:
-                return _already(known, command.sequence), ()
+                return known.answer_again(command.sequence), ()
             if here <= known.closed:
                 return Decided(False, repeated=True), ()
         if series is None:
@@ -399,7 +359,7 @@ class Transactions:
             # again later.
             closed=max(known.closed, here),
             attempts=tuple(one for one in known.attempts if one is not attempt),
-            ended_at=_ended_at(known, attempt, command.time, commits=False),
+            ended_at=known.ended_since(attempt, command.time, commits=False),
         )
         return Decided(False), drops
 
@@ -427,7 +387,7 @@ class Transactions:
         assert isinstance(self.series, dict)
         for name, series in self.series.items():
             for attempt in series.attempts:
-                if _is_overdue(attempt, now, limits):
+                if attempt.is_overdue(now, limits):
                     yield name, attempt
 
     def acknowledging(self) -> Iterator[tuple[str, Attempt, tuple[StagedAck, ...]]]:
@@ -439,7 +399,7 @@ class Transactions:
         for (name, epoch, sequence, _), held in self.stages.items():
             if held.acks:
                 series = self.series.get(name)
-                attempt = _find(series or Series(), epoch, sequence)
+                attempt = (series or Series()).attempt(epoch, sequence)
                 assert attempt is not None, "a stage belongs to an attempt"
                 yield name, attempt, held.acks
 
@@ -454,27 +414,3 @@ class Transactions:
             slots.append(held.slot)
             del self.stages[key]
         return tuple(slots)
-
-
-def _find(series: Series, epoch: int, sequence: int) -> Attempt | None:
-    for attempt in series.attempts:
-        if attempt.epoch == epoch and attempt.sequence == sequence:
-            return attempt
-    return None
-
-
-def _is_overdue(attempt: Attempt, now: int, limits: PartitionLimits) -> bool:
-    return now - attempt.opened_at > limits.transaction_micros_max
-
-
-def _ended_at(known: Series, attempt: Attempt | None, now: int, *, commits: bool) -> int:
-    """Return since when a name may be forgotten: 0 if it has commits that only we know of."""
-    is_decided_here = attempt is not None and attempt.home is None
-    has_own_commits = known.committed != NOTHING_COMMITTED and not known.ended_at
-    return 0 if has_own_commits or (commits and is_decided_here) else now
-
-
-def _already(series: Series, sequence: int) -> Decided:
-    if sequence < series.committed:
-        return Decided(True, repeated=True)
-    return Decided(True, Offset(series.base_offset), Offset(series.next_offset), repeated=True)

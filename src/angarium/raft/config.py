@@ -39,7 +39,7 @@ class Config:
     campaigns. Also how long a lease, a leadership transfer and a check of the quorum take."""
 
     heartbeat_ticks: int = 1
-    """A leader sends a heartbeat every so many ticks."""
+    """Ticks between two heartbeats of a leader."""
 
     applied: Index = NOTHING_APPLIED
     """The last index the machine has applied before this start; nothing at or below it is handed

@@ -111,7 +111,7 @@ class Core:
         self.election_timeout = 0
         """`election_ticks` and this term's jitter."""
         self.patience = 1
-        """After so many election timeouts without a leader we campaign."""
+        """How many election timeouts without a leader pass before we campaign."""
 
         # What only a leader uses; `_reset` clears it.
         self.transferee = NO_REPLICA

@@ -56,7 +56,7 @@ def on_vote_request(core: Core, m: Message) -> None:
     """Grant or refuse a vote, or a pre-vote.
 
     A learner votes as well: it may have been promoted without knowing it yet, and its vote may
-    be the one that is needed. Who asks it believes it to be a voter.
+    be the one that is needed. The candidate that asks believes it to be a voter.
     """
     is_pre_vote = m.kind is MessageKind.PRE_VOTE
     may_vote = (

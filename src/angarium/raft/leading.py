@@ -146,7 +146,7 @@ def on_snapshot_status(core: Core, m: Message) -> None:
         return
     if m.reject:
         # Otherwise `become_probe` would begin behind a snapshot that never arrived.
-        progress.pending_snapshot = Index(0)  # so that we do not probe behind it
+        progress.pending_snapshot = Index(0)
     progress.become_probe()
     # Delivered: its answer comes first. Failed: do not try again before the next heartbeat.
     progress.flow_paused = True

@@ -244,7 +244,7 @@ class RaftLog:
     ) -> None:
         """Raise `LogContradiction` if a leader has other entries where ours are committed.
 
-        Whoever leads has everything that is committed (paper, section 5.4.3). If this one has not,
+        A leader has everything that is committed (paper, section 5.4.3). If this one has not,
         a disk has gone back in time: its own, this replica's, or one whose vote elected it.
         """
         if prev_index > self.committed:

@@ -189,8 +189,8 @@ class _Draft:
         if replica in self.learners:
             return
         self._remove(replica)
-        # Who still votes in the old half cannot be a learner at the same time; it becomes one
-        # when the joint configuration is left.
+        # A voter of the old half cannot be a learner at the same time; it becomes one when the
+        # joint configuration is left.
         if replica in self.outgoing:
             self.learners_next.add(replica)
         else:

@@ -14,10 +14,10 @@ import msgspec
 from angarium.ids import Buffer, Index, ReplicaId, Term
 
 APPEND_THREAD: Final = ReplicaId(-1)
-"""Where `STORAGE_APPEND` goes: whoever writes this replica's log to disk."""
+"""Where `STORAGE_APPEND` goes: the thread that writes this replica's log to disk."""
 
 APPLY_THREAD: Final = ReplicaId(-2)
-"""Where `STORAGE_APPLY` goes: whoever feeds committed entries to the machine."""
+"""Where `STORAGE_APPLY` goes: the thread that applies committed entries to the machine."""
 
 
 class EntryKind(IntEnum):
@@ -131,7 +131,7 @@ FORWARDED: Final = frozenset(
 
 
 def by_number(kinds: frozenset[MessageKind]) -> tuple[bool, ...]:
-    """Return the same by number: asking a set would hash the enum's member, which is dear."""
+    """Return the same by number: asking a set would hash the enum's member, which is slow."""
     return tuple(kind in kinds for kind in sorted(MessageKind))
 
 

@@ -106,7 +106,7 @@ class RaftNode:
     # --- what happens to it ---------------------------------------------------------------
 
     def tick(self) -> None:
-        """Let one tick pass."""
+        """Count one tick of the driver's clock; heartbeats and elections become due by these."""
         stepping.tick(self._core)
 
     def step(self, message: Message) -> None:
@@ -133,7 +133,7 @@ class RaftNode:
         stepping.step(self._core, Message(kind=MessageKind.HUP))
 
     def be_patient(self, timeouts: int) -> None:
-        """Campaign only after so many election timeouts: somebody else had better lead."""
+        """Campaign only after this many election timeouts: another replica should lead."""
         self._core.patience = timeouts
 
     def propose(self, data: Sequence[Buffer]) -> None:
@@ -235,7 +235,7 @@ class RaftNode:
         )
 
     def ready(self) -> Ready:
-        """Return what to do, all of which must then be done. Never the same thing twice."""
+        """Return what to do. The driver must do all of it; nothing is returned twice."""
         assert self._on_advance is None, "the last Ready has not been advanced over"
         core, log = self._core, self._core.log
         entries = log.next_unstable()

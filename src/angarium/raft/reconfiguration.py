@@ -69,7 +69,7 @@ def switch_to(core: Core, membership: Membership) -> None:
     own = core.tracker.progress.get(core.id)
     if own is None or own.is_learner:
         # Removed or demoted. It could go on committing without a vote of its own (thesis,
-        # section 4.2.2); usually it had better let the others elect one of themselves.
+        # section 4.2.2); by default it lets the others elect one of themselves.
         if core.config.step_down_on_removal:
             core.become_follower(core.term, NO_REPLICA)
         return

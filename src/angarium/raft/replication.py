@@ -42,10 +42,10 @@ def append(core: Core, entries: Sequence[Entry]) -> None:
     core.uncommitted_bytes = total
     # Append-only (Raft §5.3): a leader never replaces or removes entries of its own log.
     core.log.append(entries)
-    # Our own acknowledgement counts like everybody's: once the entries are on disk.
-    # The leader writes while the followers do (thesis §10.2.1) and may commit before its own disk
-    # is done. Counting itself at once would acknowledge what only a minority has on disk. Planted
-    # as leader-counts-itself-before-its-fsync.
+    # Our own acknowledgement counts like everybody's: once the entries are on disk. The leader
+    # writes while the followers do (thesis §10.2.1) and may commit before its own disk is done.
+    # Counting itself at once would acknowledge what only a minority has on disk. Planted as
+    # leader-counts-itself-before-its-fsync.
     core.after_append.append(
         Message(
             kind=_APPEND_RESPONSE,
@@ -99,8 +99,8 @@ def send_append(
 
     entries: tuple[Entry, ...] = ()
     size = 0
-    # With a full window only empty appends go out. If all that fills it was lost, one of these
-    # is what makes the follower say so.
+    # With a full window only empty appends go out. If all that fills it was lost, one of these is
+    # what makes the follower say so.
     if log.last_index > prev_index and not (
         progress.state is REPLICATE and progress.window.is_full
     ):
@@ -137,8 +137,8 @@ def broadcast_heartbeat(core: Core) -> None:
     for replica, progress in core.tracker.progress.items():
         if replica == core.id:
             continue
-        # A follower must not commit what it may not have: never beyond what is known to match.
-        # A heartbeat has no entry to compare, so the follower cannot check whether its log is ours
+        # A follower must not commit what it may not have: never beyond what is known to match. A
+        # heartbeat has no entry to compare, so the follower cannot check whether its log is ours
         # up to the commit index. It might commit entries of a deposed leader. Planted on the other
         # side as commit-above-the-log-believed.
         commit = min(progress.match, committed)
@@ -156,7 +156,7 @@ def broadcast_heartbeat(core: Core) -> None:
 
 
 def _send_snapshot(core: Core, to: ReplicaId, progress: Progress) -> bool:
-    # A snapshot is dear; who was not heard of lately would hardly receive it.
+    # A snapshot is expensive, and a member that is silent would hardly receive it.
     if not progress.recently_active:
         return False
     try:

@@ -32,7 +32,7 @@ class ProgressView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """One replica."""
+    """What a replica knows of itself and, while it leads, of the others."""
 
     id: ReplicaId
     term: Term

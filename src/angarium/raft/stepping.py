@@ -39,7 +39,6 @@ def step(core: Core, m: Message) -> None:
 
 
 def tick(core: Core) -> None:
-    """Let one tick pass."""
     if core.role is LEADER:
         leading.tick(core)
     else:
@@ -51,10 +50,10 @@ def _enter_newer_term(core: Core, m: Message) -> bool:
     kind = m.kind
     if kind in (MessageKind.VOTE, MessageKind.PRE_VOTE):
         # Within an election timeout of hearing from a leader, candidates are not listened to
-        # (paper, section 6), unless that leader itself has sent them.
-        # Without this a replica that was removed and does not know it, or one behind a one-way
-        # link, deposes a working leader again and again (thesis §4.2.3). Leases rest on it too:
-        # while a majority is in this state nobody else can be elected (thesis §6.4.1).
+        # (paper, section 6), unless that leader itself has sent them. Without this a replica that
+        # was removed and does not know it, or one behind a one-way link, deposes a working leader
+        # again and again (thesis §4.2.3). Leases rest on it too: while a majority is in this state
+        # nobody else can be elected (thesis §6.4.1).
         in_lease = (
             core.config.check_quorum
             and core.leader != NO_REPLICA
@@ -80,17 +79,17 @@ def _answer_older_term(core: Core, m: Message) -> None:
     if kind in (MessageKind.HEARTBEAT, MessageKind.APPEND):
         if core.config.check_quorum or core.config.pre_vote:
             # We advanced our term in vain, and now neither win nor hear the leader, while the
-            # others ignore our candidacy. Our newer term makes it step down and frees us.
-            # Through `after_append`, like every answer that carries our term: the term is on
-            # stable storage before others hear of it (Raft, figure 2).
+            # others ignore our candidacy. Our newer term makes it step down and frees us. Through
+            # `after_append`, like every answer that carries our term: the term is on stable
+            # storage before others hear of it (Raft, figure 2).
             core.after_append.append(
                 Message(
                     kind=MessageKind.APPEND_RESPONSE, to=m.sender, sender=core.id, term=core.term
                 )
             )
     elif kind is MessageKind.PRE_VOTE:
-        # A candidate behind our term must hear of it, or with a shorter log in a newer term on
-        # the other side the two could refuse each other for ever.
+        # A candidate behind our term must hear of it, or with a shorter log in a newer term on the
+        # other side the two could refuse each other for ever.
         core.after_append.append(
             Message(
                 kind=MessageKind.PRE_VOTE_RESPONSE,
@@ -101,8 +100,8 @@ def _answer_older_term(core: Core, m: Message) -> None:
             )
         )
     elif kind is MessageKind.STORAGE_APPEND_RESPONSE and m.snapshot is not None:
-        # Entries written in an older term may have been replaced since, with the replacing
-        # write still under way, so we do not believe they are stable. Snapshots always are.
+        # Entries written in an older term may have been replaced since, with the replacing write
+        # still under way, so we do not believe they are stable. Snapshots always are.
         persistence.snapshot_installed(core, m.snapshot)
 
 

@@ -131,7 +131,7 @@ class Acks:
             self.eventual_lost += self._early.popleft().records
 
     def abandon(self) -> None:
-        """Leadership is gone: whoever waits cannot be told what will become of it."""
+        """Leadership is gone: tell those who wait that the outcome is unknown."""
         waiting, self._waiting = self._waiting, deque()
         self._oldest.clear()
         for one in waiting:

@@ -84,6 +84,7 @@ class Catalog:
         waiting = self._waiting.pop(entry.index, None)
         if waiting is not None:
             term, reply = waiting
+            # The same index under another term is another leader's command.
             ours = term == entry.term and applied.outcomes
             reply(applied.outcomes[0] if ours else NotLeader("another leader's entry came first"))
 

@@ -29,7 +29,7 @@ class CatalogReplica(Replica):
         catalog.attach(self)
 
     def tick(self) -> None:
-        """Let one tick pass; a snapshot of which nothing was heard for long is sent again."""
+        """Let one tick pass; send a snapshot again that was not answered for long."""
         super().tick()
         waiting = self.raft.snapshot_receivers() if self.raft.is_leader else ()
         self._waited = {peer: self._waited.get(peer, 0) + 1 for peer in waiting}

@@ -129,7 +129,7 @@ class Fullness:
     def is_seated(self, *, is_resting: bool) -> bool:
         """Tell whether it votes and everybody has heard so, which is when a group may rest.
 
-        Until then whoever it takes the place of is needed for a majority.
+        Until then the replica that it replaces is needed for a majority.
         """
         return self._seated >= CONF_HEARD_TICKS or (is_resting and self._seated > 0)
 

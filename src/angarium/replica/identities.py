@@ -47,11 +47,15 @@ class Identities:
 
     def save(self, group: RaftGroupId, incarnation: Incarnation) -> None:
         """Make durable who this node will be in `group`. Blocks; may run in a thread."""
+        # First the new name, then the note that the old one is lost goes: a crash in between
+        # leaves a replica that is nobody, which is safe, and never one that is its old self.
         renewals.save(self._disk, group, incarnation)
         renewals.forget_lost(self._disk, group)
 
     def disown(self, group: RaftGroupId) -> None:
         """Be nobody in `group` until it is renewed, however often the node restarts. Blocks."""
+        # Durable, since the next start would find neither log nor files and begin as the voter it
+        # was. Planted as lost-replica-begins-anew-as-itself.
         if group not in self.disowned:
             renewals.save_lost(self._disk, group)
             self.disowned.add(group)

@@ -125,7 +125,7 @@ class Partition:
 
     @property
     def log(self) -> PartitionLog:
-        """The committed batches, for whoever reads. Another one after a snapshot was installed."""
+        """The committed batches, for readers. Another object after a snapshot was installed."""
         return self.files.log
 
     # --- leading ----------------------------------------------------------------------------
@@ -366,7 +366,7 @@ class Partition:
 
 
 def _joined(slices: Iterator[bytes]) -> Generator[Work, None, bytes]:
-    """Join the slices of a state; whoever does the work lets others have a turn in between."""
+    """Join the slices of a state; yields in between, so that others get a turn."""
     parts: list[bytes] = []
     size = 0
     for part in slices:

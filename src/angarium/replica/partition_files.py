@@ -102,8 +102,8 @@ class PartitionFiles:
             durable_until=self._machine.next_offset,
             on_damage=self._note_damage,
         )
-        # What the segments hold beyond the state may be half of a commit.
-        # Planted as half-of-a-commit-is-shown-after-a-crash.
+        # What the segments hold beyond the state may be half of a commit. Planted as
+        # half-of-a-commit-is-shown-after-a-crash.
         log.show_until(self._machine.next_offset)
         self._has_looked_for_delays = False
         for damage in log.damage:
@@ -265,7 +265,7 @@ class PartitionFiles:
 
     @property
     def are_stages_due(self) -> bool:
-        """Whether so much is staged in memory that it had better be written."""
+        """Whether so much is staged in memory that it should be written."""
         return self.stages.waiting_bytes > self._step_bytes
 
     def maintain(self, *, may_compact: bool = True) -> Generator[Work, None, bool]:

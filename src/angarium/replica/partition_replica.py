@@ -45,7 +45,7 @@ little longer."""
 
 
 class PartitionReplica(Replica):
-    """One partition on one node."""
+    """A replica whose state is a partition: it also copies, mends and serves segments."""
 
     def __init__(self, parts: Parts, partition: Partition, *, disk: Disk, folder: str) -> None:
         """Join `partition`, whose files lie in `folder`, to its Raft group."""
@@ -78,6 +78,8 @@ class PartitionReplica(Replica):
         """
         if words := self.shortfall():
             return words
+        # The disk of the replica that it replaces must not go yet: until everybody has heard of
+        # the change, that one is needed for a majority. Planted as next-disk-given-up-too-early.
         if not self._fullness.is_seated(is_resting=self.is_resting):
             return "has everything, and has not taken its place among the voters yet"
         return ""
@@ -92,10 +94,14 @@ class PartitionReplica(Replica):
     @property
     def has_room(self) -> bool:
         """Tell whether more entries may come: on disk, and in memory before the segments."""
+        # Backpressure for a follower: an append is dropped as if it had been lost, and the
+        # leader's window fills.
         return super().has_room and not self.partition.is_congested and not self.is_applying
 
     def publish(self, requests: Sequence[Publishing], *, now: Micros) -> None:
         """Store batches and answer as each request asks; see `Partition.publish`."""
+        # Refused before anything is numbered. Small commands still come through on the reserve
+        # (`propose`).
         if self._wal.is_full:
             for request in requests:
                 request.reply(DiskFull("the leader's disk is full"))
@@ -126,6 +132,9 @@ class PartitionReplica(Replica):
         """Take a Raft message; a snapshot waits until its segments have been copied."""
         if message.kind is MessageKind.SNAPSHOT and message.snapshot is not None:
             self._fullness.hear(message, self.raft)
+            # Kept from the core until the files it lists are here: an installed state without its
+            # segments would answer readers with nothing. Planted as
+            # state-installed-without-its-segments.
             self._catching_up.consider(message, message.snapshot)
         else:
             super().receive(message)
@@ -156,6 +165,7 @@ class PartitionReplica(Replica):
 
     def _go_on_applying(self) -> None:
         self._outbox.touched.add(self.group)
+        # Raised here and not in the chore, where nobody could stop the replica for it.
         if self._spoiled is not None:
             raise self._spoiled
         if self.is_busy:
@@ -200,6 +210,8 @@ class PartitionReplica(Replica):
 
     def shorten_log(self, *, is_patient: bool) -> Generator[Work, None, None]:
         """Do as any replica does, but not while segments are being mended."""
+        # A snapshot lists segments as they are. One that is taken while some are damaged would
+        # offer the damage to peers, and the log, which still has the entries, would forget them.
         if not self.is_mending:
             yield from super().shorten_log(is_patient=is_patient)
 
@@ -218,6 +230,8 @@ class PartitionReplica(Replica):
             finally:
                 self.is_busy = False
             if segments_went:
+                # The newest snapshot lists segments that are gone. A peer must be offered another
+                # one (seed 1543).
                 self._storage.outdate()
             is_wanted = self.wants_snapshot() or files.waits_for_snapshot
             if is_wanted and not self.is_mending:

@@ -125,7 +125,7 @@ class Rest(_Told, frozen=True, tag=True):
 
 
 class Vouch(msgspec.Struct, frozen=True, tag=True):
-    """Whoever rests under the sender may go on resting: it is alive."""
+    """The sender is alive: groups that rest under it may go on resting."""
 
     sender: ReplicaId
     to: ReplicaId

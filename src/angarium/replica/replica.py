@@ -568,7 +568,7 @@ class Replica:
         self.applied, self._applied_term = snapshot.index, snapshot.term
 
     def close(self) -> None:
-        """Let go of everything: whoever still waits is told that nothing more is known."""
+        """Let go of everything; callers that still wait are told that the outcome is unknown."""
         self.is_closed = True
         with suppress(StorageError):  # a log that is dead takes no hints
             # Not needed for safety: a commit index that is known saves the next start some asking
@@ -583,7 +583,7 @@ class Replica:
         return self.wants_snapshot()
 
     def is_care_urgent(self) -> bool:
-        """Tell whether that had better be done soon."""
+        """Tell whether `maintain` should run soon."""
         return self.wants_snapshot()
 
     def maintain(self) -> Generator[Work, None, None]:

@@ -46,8 +46,8 @@ ORIGIN: Final = Index(1)
 _ORIGIN_TERM: Final = Term(1)
 
 RELUCTANT_TIMEOUTS: Final = 3
-"""After so many election timeouts without a leader a replica campaigns on a node that had better
-not lead: whoever else can has done so by then."""
+"""How many election timeouts without a leader pass before a replica campaigns on a node that should
+not lead: any other that can has done so by then."""
 
 
 class Roster:
@@ -116,7 +116,7 @@ class Roster:
     def form_group(self, group: RaftGroupId, voters: Sequence[ReplicaId]) -> None:
         """Create a replica of a new group whose first members are `voters`.
 
-        Every first member forms the group alike, once; whoever comes later joins.
+        Every first member forms the group alike, once; later members join.
         """
         self.save_origin(group, voters)
         self.start_formed(group)
@@ -190,7 +190,7 @@ class Roster:
         return group in self.lost and not isinstance(self.lost[group], LogContradiction)
 
     def renew(self, group: RaftGroupId, incarnation: Incarnation) -> None:
-        """Give up what is left of a lost replica; whoever joins next is somebody else.
+        """Give up what is left of a lost replica; the next one to join is another replica.
 
         `identities.save` has made that durable. As with `remove_group`, it may have to be asked
         again, and the files go first.

@@ -48,7 +48,7 @@ class Objection(StrEnum):
     STRANGER = "stranger"
     """It greeted as no node that this cluster knows."""
     SENDER = "sender"
-    """It speaks for somebody else than who greeted, or to somebody else than us."""
+    """It does not come from the node that greeted, or is not for us."""
     KIND = "kind"
     """Nodes do not say such a thing to each other."""
     TERM = "term"
@@ -64,7 +64,7 @@ class Objection(StrEnum):
 
 
 class Refusals:
-    """What was not believed, counted; whoever keeps a log is told."""
+    """What was not believed, counted; `on_refused` is told."""
 
     __slots__ = ("_listener", "counts")
 
@@ -73,7 +73,6 @@ class Refusals:
         self._listener = listener
 
     def note(self, objection: Objection, what: str) -> None:
-        """Count one."""
         self.counts[objection] += 1
         self._listener.refused(objection, what)
 
@@ -85,9 +84,8 @@ def objection_to(message: Message, raft: RaftNode) -> Objection | None:
     # nothing-objected-to.
     if not _TAKEN[kind]:
         return Objection.KIND
-    # Term 0 speaks for no term, and would be judged by none.
-    # The entry before an append is of the leader's term or an earlier one: terms never fall along
-    # a log.
+    # Term 0 speaks for no term, and would be judged by none. And the entry before an append is of
+    # the leader's term or an earlier one: terms never fall along a log.
     if message.log_term > term or (term != own and not _is_reachable(term, raft)):
         return Objection.TERM
     # At most one leader per term (Raft §5.2). A second one means that somebody voted twice or
@@ -106,10 +104,10 @@ def objection_to(message: Message, raft: RaftNode) -> Objection | None:
 def _objection_to_indexes(message: Message, raft: RaftNode) -> Objection | None:
     # Whether an answer acknowledges more than its leader has is for the leader's core to see:
     # that is no lie as a rule, but a disk that went back in time, and has to be said as such.
-    # The core would halt this replica for good over it (`LogContradiction`): one forged heartbeat
-    # per group would stop a cluster. Planted as commit-above-the-log-believed.
     if message.kind is MessageKind.HEARTBEAT and message.commit > raft.last_index:
-        # An append may bring what it commits; a heartbeat speaks of what we acknowledged.
+        # An append may bring what it commits; a heartbeat speaks of what we acknowledged. The core
+        # would halt this replica for good (`LogContradiction`), so one forged heartbeat would be
+        # enough to stop it. Planted as commit-above-the-log-believed.
         return Objection.COMMIT
     if max(message.index, message.commit, message.reject_hint) > INDEX_MAX:
         return Objection.INDEX

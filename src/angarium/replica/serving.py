@@ -34,6 +34,9 @@ class SegmentServer:
         self._served[request.sender] = 0
         log = self._files.log
         if request.doubt:
+            # The peer got bytes that do not fit the manifest. Only reading the segment from end to
+            # end tells whether it is this disk that is wrong. Planted as
+            # damaged-segment-sent-for-ever.
             log.verify_segment(request.segment)
         if any(damage.segment == request.segment for damage in log.damage):
             return  # it is being mended; the peer asks again
@@ -72,6 +75,8 @@ class SegmentServer:
         # One that the newest snapshot lists is here until the next snapshot does without it.
         gone = request.part >= stages.parts(request.slot)
         if not gone:
+            # None of them is dropped while a peer copies, or the copy would have to begin again
+            # with every commit.
             self._files.are_stages_lent = True
             try:
                 whole = stages.part(request.slot, request.part)
@@ -107,6 +112,7 @@ class SegmentServer:
             most = min(request.bytes_max, self._parts.config.message_bytes_max)
             frames = log.read(request.offset, most, gaps=True)
         except OffsetOutOfRange as out:
+            # Trimmed here. Behind the end means only that this replica has not got so far.
             gone = out.offset < out.start
         except AngariumError:
             return
@@ -137,4 +143,6 @@ class SegmentServer:
             quiet = self._served.setdefault(peer, 0)
             if quiet > 2 * self._parts.config.transfer_patience_ticks:
                 del self._served[peer]
+                # Otherwise the core would wait in the snapshot state for a peer that has given up
+                # (docs/reference/raft.md).
                 raft.report_snapshot(peer, ok=False)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from angarium.replica.peers import PartReply
 
 PART_BYTES_MAX: Final = 64 << 20
-"""No part is larger, because an entry brought it. Whoever says otherwise is not believed."""
+"""No part is larger, because an entry brought it. A larger one is refused."""
 
 
 class StageCopy:
@@ -58,6 +58,7 @@ class StageCopy:
         self._piece += reply.data
         if size == reply.size:
             whole, self._piece = bytes(self._piece), bytearray()
+            # Compared as a whole: the leader's checksum is over the part as it was staged.
             if crc32c(whole) != reply.crc:
                 return False  # asked for again from its beginning
             self._stages.append(reply.slot, reply.part, whole)

@@ -115,6 +115,8 @@ class SegmentCopy:
             self._importing.write(reply.segment, reply.position, reply.data)
             self._doubt = False
         except CorruptData:
+            # The source verifies its own copy before it sends the segment again: sending the same
+            # damaged bytes would never end.
             self._doubt = True
             raise
         finally:

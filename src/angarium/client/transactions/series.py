@@ -34,7 +34,7 @@ waited for."""
 
 
 class OpenSeries:
-    """One series in one client."""
+    """A series that this client writes: its epoch, and the number of the next transaction."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -2,8 +2,8 @@
 
 A record takes 16 bytes here, in arrays, whatever else it holds. Times come a whole column at a time
 from the batches; only one whose records are in part not delayed is looked at record by record.
-Every so many records a piece is sorted and never touched again (a *run*), so that no sort, and no
-question, takes long however large the segment is.
+After every `RUN_RECORDS` records a piece is sorted and never touched again (a *run*). No sort, and
+no question, takes long however large the segment is.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class DelayRuns:
     def in_order(self) -> Iterator[tuple[array[int], array[int]]]:
         """Yield times and distances of all records in the order of delivery, some at a time.
 
-        For whoever writes them down, in a thread: each step holds up others only for a moment.
+        For writing them in a thread: each step holds up others only for a moment.
         """
         runs = self._runs if not self._times else [*self._runs, self._sorted_newest()]
         done = [0] * len(runs)

@@ -6,7 +6,7 @@ it is read when somebody asks for an offset in that segment. Both have a checksu
 lost or damaged footer is rebuilt from the segment.
 
 The head leaves room for later side files: it has the latest `deliver_at` of the segment, so that
-whoever looks for delayed records knows which segments hold any.
+a search for delayed records knows which segments hold any.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The sparse index of one segment: every so many bytes, which offset and time begin there.
+"""The sparse index of one segment: at intervals, which offset and time begin at a position.
 
 A point also has the checksum of everything before it. The bytes between two points are therefore
 verified by one run over them, whatever the size of the batches inside: that is what keeps a

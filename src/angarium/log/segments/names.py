@@ -48,6 +48,6 @@ def file_name(folder: str, base_offset: Offset, suffix: str) -> str:
 
 
 def offsets_named(disk: Disk, folder: str, suffix: str) -> list[Offset]:
-    """Return the segments of which `folder` has a file with `suffix`, in order."""
+    """Return the base offsets that have a file with `suffix` in `folder`, in order."""
     stems = (name.removesuffix(suffix) for name in disk.list(folder) if name.endswith(suffix))
     return [Offset(int(stem)) for stem in stems if len(stem) == _DIGITS and stem.isdecimal()]

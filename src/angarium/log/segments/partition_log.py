@@ -267,7 +267,7 @@ class PartitionLog:
 
     @property
     def _held_from(self) -> Offset:
-        """The first offset of which there still is a file."""
+        """The first offset that still has a file."""
         return next((segment.base_offset for segment in self.segments), self._start)
 
     def _check_range(self, offset: Offset) -> None:
@@ -465,4 +465,4 @@ class PartitionLog:
 
 
 def _ignore(_: SegmentDamage) -> None:
-    """Nobody wants to know."""
+    """The default: nobody listens."""

@@ -291,9 +291,9 @@ class SegmentReader:
                 break
             row += 1
         if is_complete:
-            # Every frame is whole and yet the bytes are not those written: distrust them all.
-            # A frame can be whole and still be the wrong one, from an earlier life of the sectors
-            # or of another file.
+            # Every frame is whole and yet the bytes are not those written: distrust them all. A
+            # frame can be whole and still be the wrong one, from an earlier life of the sectors or
+            # of another file.
             good, offset = 0, index.offset(row)
         # A file that ends too early has nothing to offer behind, either.
         is_last = end == segment.written or len(stretch) < end.position - start.position

@@ -40,7 +40,7 @@ class SegmentList:
         del self._bases[:count]
 
     def replace(self, old: Sequence[Segment], new: Segment) -> None:
-        """Put `new` where neighbouring segments were, the first of which begins where it does."""
+        """Replace neighbouring segments by `new`, which begins where the first of them does."""
         at = self._segments.index(old[0])
         assert self._segments[at : at + len(old)] == list(old)
         self._segments[at : at + len(old)] = [new]

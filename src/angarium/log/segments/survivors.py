@@ -84,7 +84,7 @@ class Survivors:
 
 
 def rewritten(batch: Batch, kept: list[int]) -> tuple[Frame, bytes]:
-    """Return the frame of a batch of which only some records stay.
+    """Return the frame of a batch that keeps only some of its records.
 
     It is not compressed: what a library makes of the same bytes may differ between its versions,
     and replicas have to come to the same.

@@ -1,4 +1,4 @@
-"""Walking along a segment file from its beginning, for whoever makes something of all of it.
+"""Walking along a whole segment file from its beginning.
 
 It opens nothing and keeps nothing, so it may run in a thread beside the readers of the same file.
 """

@@ -20,7 +20,7 @@ class EntryCache:
     def add(self, synced: Touch) -> None:
         """Note what has become durable."""
         log = synced.log
-        # Entries that were taken back since have successors of which this sync knows nothing.
+        # If entries were taken back since, this sync says nothing about their successors.
         # This is what keeps an unsynced entry in memory: Raft may ask for it again before its own
         # sync.
         if synced.rewinds == log.rewinds:

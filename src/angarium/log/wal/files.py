@@ -37,8 +37,8 @@ _SPARE: Final = ".spare"
 _RESERVE: Final = ".reserve"
 
 EXHAUSTED_SHARE: Final = 4
-"""The log of a full disk counts as exhausted when less than one part in so many of the reserve is
-left: enough for whatever is under way."""
+"""A log on a full disk counts as exhausted when less than this share (a quarter) of the reserve is
+left: enough for what is under way."""
 
 SMOOTHED_ROUND_BYTES_MAX: Final = 128 << 10
 """A sync round longer than this brings no zeros: it would only be written twice."""

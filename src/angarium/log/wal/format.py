@@ -69,8 +69,6 @@ class FrameKind(IntEnum):
 
 
 class FrameFlag(IntFlag):
-    """Properties of a frame."""
-
     REPAIR = 1
     """An entry that fills a hole left by damage and leaves what follows it alone."""
     DISCARD = 2
@@ -364,7 +362,7 @@ def next_round(content: bytes, position: int, *, end: int, seed: int) -> int | N
 
 
 def parse_directory(payload: bytes) -> list[Contents]:
-    """Return what a directory says."""
+    """Return, for each Raft group, which frames a sync round has of it."""
     return [Contents(*fields) for fields in CONTENTS.iter_unpack(payload)]
 
 
@@ -374,7 +372,7 @@ def parse_table(payload: bytes) -> list[Row]:
 
 
 def count_zero_sectors(content: bytes, start: int, end: int) -> int:
-    """Count the sectors of which the part within `start` and `end` is all zeros."""
+    """Count the sectors that are all zeros, as far as they lie within `start` and `end`."""
     count = 0
     while start < end:
         stop = min(end, start - start % SECTOR_BYTES + SECTOR_BYTES)

@@ -266,7 +266,7 @@ class EntryIndex:
             self.is_patchy = False
 
     def spoil(self, index: int) -> None:
-        """Turn one entry, the term of which is still known, into a hole."""
+        """Turn one entry into a hole; its term stays known."""
         self.addresses[index - self.base] = HOLE
         self.is_patchy = True
 

@@ -187,10 +187,9 @@ def _continue_after(files: WalFiles, last: _Found, scan: FileScan | None) -> Non
     """Decide where the next sync round goes: after the last one, if only zeros follow it."""
     assert scan is not None
     # What an earlier process wrote may still be on its way to the disk. From here on it counts as
-    # synced, so it has to be.
-    # The page cache of a process that was killed is intact, so these bytes can be read although no
-    # sync ever covered them. Building on them without a sync would acknowledge what a power cut
-    # takes away.
+    # synced, so it has to be. The page cache of a process that was killed is intact, so these
+    # bytes can be read although no sync ever covered them. Building on them without a sync would
+    # acknowledge what a power cut takes away.
     last.file.datasync()
     files.last_sequence, files.last_end = last.sequence, scan.end
     # Behind a torn round lie bytes that are not zero. Appending over them could leave a mixture

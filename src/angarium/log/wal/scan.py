@@ -157,7 +157,7 @@ class FileScan:
         # A whole round has at least its end mark after the header.
         if end >= self.written_end:
             return True
-        # A header may lie across two sectors, of which one is missing.
+        # A header may lie across two sectors, and one of them may be missing.
         second = end - end % SECTOR_BYTES
         return start < second < end and (
             is_zero(self.content, start, second)

@@ -247,5 +247,5 @@ def table_frame(seed: int, rows: Iterable[bytes]) -> bytes:
 
 
 def table_bytes(groups: int) -> int:
-    """Return how long the two copies of a table of so many groups are."""
+    """Return how many bytes the two copies of a table of `groups` groups take."""
     return 2 * (FRAME_HEADER_BYTES + ROW_BYTES * groups)

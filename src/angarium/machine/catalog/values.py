@@ -154,7 +154,7 @@ class Moving(msgspec.Struct, frozen=True, array_like=True, tag=4):
 
 
 class ProducersIssued(msgspec.Struct, frozen=True, array_like=True, tag=5):
-    """The ids `[first, past)` belong to whoever asked."""
+    """The ids `[first, past)` belong to the caller."""
 
     first: ProducerId
     past: ProducerId

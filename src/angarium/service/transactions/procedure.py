@@ -25,7 +25,7 @@ from angarium.ids import Epoch, RaftGroupId, Sequence
 from angarium.machine.commands import Abort, Begin, Commit, Decide, Finish, Stage, Transacting
 from angarium.machine.decisions import Phase
 from angarium.machine.outcomes import Decided, Refused
-from angarium.machine.transactions import NOTHING_COMMITTED
+from angarium.machine.series import NOTHING_COMMITTED
 from angarium.wire.error_codec import Failure, error_of
 from angarium.wire.operations.transactions import Told
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from angarium.machine.decisions import Decision
     from angarium.machine.outcomes import Outcome
     from angarium.machine.partition import PartitionMachine
-    from angarium.machine.transactions import Attempt
+    from angarium.machine.series import Attempt
 
 ROUNDS_MAX: Final = 16
 """How often a procedure clears something out of its way before it gives up, retriably."""
@@ -128,9 +128,9 @@ def commit(
     offsets: dict[RaftGroupId, Decided] = {}
     unfinished: Named | None = None
     if decision is not None and decision.phase is Phase.COMMITTED:
-        # Nobody waits for the home to hear that it is done: the next question tells it, too.
-        # The decision is durable. From here on everybody who comes by may carry it out, in any
-        # order and as often as it takes: participants recognise a commit that they have.
+        # Nobody waits for the home to hear that it is done: the next question tells it, too. The
+        # decision is durable. From here on everybody who comes by may carry it out, in any order
+        # and as often as it takes: participants recognise a commit that they have.
         offsets = yield from carry_out(home, named["name"], decision, finishes=False)
         unfinished = _named_in(named["name"], decision)
     repeated = not isinstance(outcome, Decided) or outcome.repeated
@@ -240,8 +240,8 @@ def _clear_way(
             if attempt.sequence < named["sequence"]:
                 yield from resolve(group, named["name"], attempt)
     elif outcome.code == NotFound.code:
-        # The partition is gone, or the commit names a stage that nobody has filled: what there
-        # is has to come to light all the same, because the decision stands.
+        # The partition is gone, or the commit names a stage that nobody has filled: what there is
+        # has to come to light all the same, because the decision stands.
         mine = [
             one
             for one in answer.attempts

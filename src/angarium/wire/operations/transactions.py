@@ -8,7 +8,7 @@ from angarium.api.transactions import GroupAck, StagedIn, TransactionId
 from angarium.ids import Epoch, RaftGroupId
 from angarium.machine.decisions import Decision
 from angarium.machine.outcomes import Outcome
-from angarium.machine.transactions import NOTHING_COMMITTED, Attempt
+from angarium.machine.series import NOTHING_COMMITTED, Attempt
 
 
 class OpenSeriesHeader(msgspec.Struct, frozen=True, array_like=True):
