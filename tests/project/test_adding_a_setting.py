@@ -12,7 +12,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from scripts import settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -99,7 +98,6 @@ print("everywhere")
 """
 
 
-@pytest.mark.timeout(240)
 def test_a_new_setting_is_two_edits(tmp_path: Path) -> None:
     for name in ("src", "proto", "scripts"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))

@@ -211,7 +211,9 @@ class ProcessCluster:
         await self.settled(topics=[name])
         return await (await self.someone()).describe(name)
 
-    async def leader(self, topic: str, partition: int = 0, *, within_s: float = 10.0) -> NodeId:
+    async def leader(
+        self, topic: str, partition: int = 0, *, within_s: float = READY_SECONDS_MAX
+    ) -> NodeId:
         """Return who leads a partition and says so itself."""
         info = await eventually(
             lambda: self._led(topic, partition), within_s=within_s, what=f"{topic} has a leader"
