@@ -16,8 +16,9 @@ from angarium.ids import Incarnation
 from angarium.node.joining import cluster_name
 from angarium.testing.cluster import Load, eventually
 from angarium.testing.cluster.forgery import forge, greet, greet_as, who_is
-from angarium.testing.cluster.processes import HOST, NodeProcess
+from angarium.testing.cluster.processes import NodeProcess
 from angarium.testing.cluster.waiting import now_micros
+from angarium.testing.reserved_port import HOST
 from angarium.wire import HandshakeRefused, Hello, Role, Unreachable, dial
 from angarium.wire.errors import NodeIsAlive, NotRegistered
 from angarium.wire.operations import JoinHeader, Operation

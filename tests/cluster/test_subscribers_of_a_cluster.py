@@ -12,10 +12,10 @@ from angarium.batch import Batch, encode, split
 from angarium.ids import RaftGroupId
 from angarium.modes import DeliveryMode
 from angarium.testing.cluster import Contact, Load, eventually
-from angarium.testing.cluster.processes import HOST
 from angarium.testing.cluster.subscribers import Subscriber
 from angarium.testing.cluster.waiting import now_micros
 from angarium.testing.history import History
+from angarium.testing.reserved_port import HOST
 from angarium.wire.operations import Delivered, Operation, Told, Want, Wants
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final, Self
 from angarium.errors import AngariumError
 from angarium.testing.cluster.contact import Contact
 from angarium.testing.cluster.network import Network
-from angarium.testing.cluster.processes import ANGARIUM, HOST, NodeProcess
+from angarium.testing.cluster.processes import ANGARIUM, NodeProcess
 from angarium.testing.cluster.waiting import eventually
+from angarium.testing.reserved_port import HOST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
