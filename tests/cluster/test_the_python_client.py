@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.unit.wire.running import eventually
+from tests.on_a_loop import eventually
 
 from angarium import Client, ClientSettings, DeliveryMode, Loss, TopicConfig
 from angarium.errors import NotFound

@@ -12,8 +12,8 @@ from functools import wraps
 from itertools import count
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
+from tests.component.client.fake_broker import fake_cluster
 from tests.contract.wire_transactions import WireTransactions
-from tests.unit.client.fake_broker import fake_cluster
 from tests.unit.doors.grpc.memory_broker import MemoryBroker
 
 from angarium.api import TopicConfig

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, cast
 
 import pytest
-from tests.unit.doors.http.opened_http import eventually, run
+from tests.on_a_loop import eventually, run
 
 from angarium.api import Settled
 from angarium.doors.feeds.acknowledging import WAITING_MAX, Acknowledgements
