@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +10,7 @@ from tests.component.wire.running import LOCALHOST, NODE, listening
 from tests.on_a_loop import eventually
 
 from angarium.retrying import Backoff
+from angarium.testing.reserved_port import ReservedPort
 from angarium.wire import (
     Connection,
     Frame,
@@ -40,14 +40,6 @@ def link_to(
     )
 
 
-def free_port() -> int:
-    with socket.socket() as unused:
-        unused.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        unused.bind((LOCALHOST, 0))
-        port: int = unused.getsockname()[1]
-        return port
-
-
 async def serve(port: int, handlers: Handlers) -> Server:
     return await Server.listen(
         host=LOCALHOST, port=port, greeting=lambda: NODE, welcome=lambda _: handlers
@@ -66,7 +58,8 @@ def test_a_link_comes_up_by_itself_and_comes_back(run: Runner) -> None:
             request.answer(request.frame.header)
 
         handlers = Handlers(messages={1: take}, requests={2: echo})
-        port = free_port()
+        reserved = ReservedPort()  # nobody else is given it while nobody listens
+        port = reserved.number
         link = link_to(port, on_change=lambda changed: changes.append(changed.is_up))
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(link.run())
@@ -87,6 +80,7 @@ def test_a_link_comes_up_by_itself_and_comes_back(run: Runner) -> None:
             assert heard == [b"turn 0", b"turn 1", b"turn 2"]
             assert changes == [True, False] * 3
             await link.stop()
+        reserved.release()
 
     run(main())
 
