@@ -74,7 +74,7 @@ for module in pkgutil.walk_packages(angarium.__path__, "angarium."):
 
 def python(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, *arguments], capture_output=True, text=True, timeout=240, check=False
     )
 
 
