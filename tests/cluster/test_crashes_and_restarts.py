@@ -12,7 +12,7 @@ import pytest
 from tests.busy_machine import slowness
 
 from angarium.modes import DeliveryMode
-from angarium.testing.cluster import Load
+from angarium.testing.cluster import Load, eventually
 from angarium.testing.cluster.faults import (
     Recovery,
     kill_leader,
@@ -111,8 +111,12 @@ def test_performance_mode_without_a_fault_reaches_every_subscriber(
             async with LiveLoad(cluster, topic="ticks") as load:
                 await asyncio.sleep(1.0)
                 await load.stop()
+
+                async def all_have_all() -> bool:
+                    return set(load.delivered.values()) == {load.acknowledged}
+
+                await eventually(all_have_all, what="every subscriber has every record")
             assert load.incidents == []
-            assert set(load.delivered.values()) == {load.acknowledged}
 
     run(scenario())
 
