@@ -23,7 +23,16 @@ from typing import IO, Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 LOGS: Final = ROOT / ".angarium" / "test"
 
-ORDER: Final = ("check", "project", "unit", "contract", "conformance", "fuzz", "simulation")
+ORDER: Final = (
+    "check",
+    "project",
+    "unit",
+    "component",
+    "contract",
+    "conformance",
+    "fuzz",
+    "simulation",
+)
 """Cheap and telling first. Folders not named here follow by name."""
 
 JOBS_MAX: Final = 4

@@ -29,4 +29,4 @@ if [ ! -e "$VENV/.installed" ]; then
 fi
 
 say "== PySpark $("$VENV/bin/python" -c 'import pyspark; print(pyspark.__version__)')"
-exec "$VENV/bin/python" -m pytest -q tests/spark tests/unit/spark "$@"
+exec "$VENV/bin/python" -m pytest -q tests/spark tests/unit/spark tests/component/spark "$@"

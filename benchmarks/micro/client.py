@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
 import uvloop
-from tests.unit.client.fake_broker import fake_cluster
+from tests.component.client.fake_broker import fake_cluster
 
 from angarium.batch import encode
 from angarium.client import Client

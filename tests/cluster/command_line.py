@@ -13,7 +13,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Self
 
-from angarium.cli.local.ports import is_free
+from angarium.bench.cluster import reserve_ports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,7 +41,7 @@ def angarium(
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert "Traceback" not in done.stderr, done.stderr
@@ -49,7 +49,7 @@ def angarium(
     return done
 
 
-def eventually(what: Callable[[], Any], *, seconds: float = 20.0) -> None:
+def eventually(what: Callable[[], Any], *, seconds: float = 60.0) -> None:
     """Wait until `what` returns something true."""
     deadline = time.monotonic() + seconds
     while not what():
@@ -58,10 +58,10 @@ def eventually(what: Callable[[], Any], *, seconds: float = 20.0) -> None:
 
 
 def free_port_base() -> int:
-    """Return a port from which on three nodes have room."""
+    """Return a port from which on three nodes have room, and no other test is given it."""
     while True:
         base = random.randrange(20_000, 32_000, 10)  # below what the kernel hands out itself
-        if all(is_free(base + 10 * node + door) for node in range(3) for door in range(10)):
+        if reserve_ports(range(base, base + 30)):
             return base
 
 
@@ -145,7 +145,7 @@ class Running:
 
     def wait(self) -> int:
         """Wait for its end, reading on: a full pipe must not hold it up."""
-        eventually(lambda: (self.said(), self.process.poll() is not None)[1], seconds=40)
+        eventually(lambda: (self.said(), self.process.poll() is not None)[1], seconds=120)
         return int(self.process.wait())
 
     def interrupt(self) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from tests.busy_machine import slowness
+
 from angarium.batch import encode
 from angarium.errors import NotLeader
 from angarium.testing.cluster import eventually
@@ -41,7 +43,8 @@ def test_a_node_whose_folder_is_an_older_copy_ends_and_comes_back_empty(
             process = cluster.nodes[forgetful]
             put_back = await roll_back(cluster, forgetful)
             await publish(cluster, 50)
-            await asyncio.sleep(HEARD_S)  # the others ask every second how far its log is
+            # The others ask every second how far its log is.
+            await asyncio.sleep(HEARD_S * slowness())
             process.kill()
             put_back()
             cluster.restart(forgetful)
@@ -67,7 +70,7 @@ def test_a_whole_cluster_that_restarts_takes_nobody_for_an_older_copy(
         async with cluster_of(3) as cluster:
             await cluster.create_topic("orders")
             await publish(cluster, 20)
-            await asyncio.sleep(HEARD_S)
+            await asyncio.sleep(HEARD_S * slowness())
             for _ in range(2):
                 for node in cluster.ids:
                     cluster.nodes[node].kill()
@@ -91,7 +94,7 @@ def test_an_older_copy_is_noticed_after_all_nodes_were_stopped_in_an_orderly_way
             forgetful = next(node for node in cluster.ids if node != leader)
             put_back = await roll_back(cluster, forgetful)
             await publish(cluster, 50)
-            await asyncio.sleep(HEARD_S)
+            await asyncio.sleep(HEARD_S * slowness())
             # Less than ten seconds after they heard it: the others write it down as they stop.
             for node in cluster.ids:
                 cluster.nodes[node].terminate()

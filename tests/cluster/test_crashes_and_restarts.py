@@ -9,9 +9,10 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.busy_machine import slowness
 
 from angarium.modes import DeliveryMode
-from angarium.testing.cluster import Load
+from angarium.testing.cluster import Load, eventually
 from angarium.testing.cluster.faults import (
     Recovery,
     kill_leader,
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
     from tests.cluster.running import ClusterOf, Run
 
 FAILOVER_SECONDS_MAX = 2.0
-"""From a leader's death to the first CONSISTENT ack."""
+"""From a leader's death to the first CONSISTENT ack, on a machine with nothing else to do."""
 
 LOST_AGE_MICROS_MAX = 300_000
 """How long before the end of its leader an EVENTUAL answer may have been given that is lost: the
-bound of 100 ms, and the time that a busy machine may take to deliver an answer."""
+bound of 100 ms, and the time that a machine may take to deliver an answer."""
 
 ROLLING_AVAILABILITY_MIN = 0.5
 """The share of 100 ms windows with an ack through a rolling restart. On a machine with nothing else
@@ -71,8 +72,8 @@ def test_a_leader_killed_under_load_costs_two_seconds_and_no_record(
                     await kill_leader(cluster, load, recovery)
                 verdict = await load.conclude()
             assert verdict.violations == []
-            assert verdict.lost_age_micros <= LOST_AGE_MICROS_MAX
-            assert recovery.longest_s <= FAILOVER_SECONDS_MAX
+            assert verdict.lost_age_micros <= LOST_AGE_MICROS_MAX * slowness()
+            assert recovery.longest_s <= FAILOVER_SECONDS_MAX * slowness()
 
     run(scenario())
 
@@ -90,7 +91,7 @@ def test_performance_mode_goes_on_within_two_seconds_and_repeats_nothing(
                     moment = now_micros()
                     cluster.nodes[leader].kill()
                     answered = await load.acknowledged_after(moment)
-                    assert answered - moment <= FAILOVER_SECONDS_MAX * 1_000_000
+                    assert answered - moment <= FAILOVER_SECONDS_MAX * slowness() * 1_000_000
                     cluster.restart(leader)
                     await cluster.back(leader)
                     await cluster.settled(topics=["ticks"])
@@ -110,8 +111,12 @@ def test_performance_mode_without_a_fault_reaches_every_subscriber(
             async with LiveLoad(cluster, topic="ticks") as load:
                 await asyncio.sleep(1.0)
                 await load.stop()
+
+                async def all_have_all() -> bool:
+                    return set(load.delivered.values()) == {load.acknowledged}
+
+                await eventually(all_have_all, what="every subscriber has every record")
             assert load.incidents == []
-            assert set(load.delivered.values()) == {load.acknowledged}
 
     run(scenario())
 
@@ -128,7 +133,7 @@ def test_a_paused_leader_is_replaced_and_comes_back_as_a_follower(
                     await pause_leader(cluster, load, recovery)
                 verdict = await load.conclude()
             assert verdict.violations == []
-            assert recovery.longest_s <= FAILOVER_SECONDS_MAX
+            assert recovery.longest_s <= FAILOVER_SECONDS_MAX * slowness()
 
     run(scenario())
 
@@ -167,6 +172,7 @@ def test_a_rolling_restart_is_hardly_noticed(run: Run, cluster_of: ClusterOf) ->
                     await restart_gracefully(cluster, load, recovery, node)
                 verdict = await load.conclude()
             assert verdict.violations == []
-            assert min(recovery.available) >= ROLLING_AVAILABILITY_MIN, recovery
+            enough = ROLLING_AVAILABILITY_MIN / slowness()
+            assert min(recovery.available) >= enough, recovery
 
     run(scenario())

@@ -7,6 +7,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.busy_machine import slowness
 
 from angarium.api import TopicConfig
 from angarium.batch import encode
@@ -109,7 +110,8 @@ def test_a_node_whose_log_was_lost_is_taken_for_no_older_copy_at_its_next_start(
             leader = cluster.contact(await cluster.leader("orders"))
             for _ in range(200):  # its next log will hardly come so far
                 await leader.publish("orders", 0, [encode([b"x"])])
-            await asyncio.sleep(HEARD_S)  # the others ask every second how far its log is
+            # The others ask every second how far its log is.
+            await asyncio.sleep(HEARD_S * slowness())
             for damage in (the_whole_log, lambda _: None):
                 cluster.nodes[hurt].kill()
                 damage(cluster.nodes[hurt].data)

@@ -57,7 +57,7 @@ def test_a_node_without_its_data_waits_outside_while_others_lack_records(
                 said = cluster.nodes[wiped].last_words()
                 return "partition 0 of orders has" in said and f"without node {wiped}" in said
 
-            await eventually(says_why, within_s=30.0, what="the refusal is in the log")
+            await eventually(says_why, within_s=60.0, what="the refusal is in the log")
             with pytest.raises(TooFewReplicas, match="partition 0 of orders has"):
                 await cluster.contact(kept).drain(kept)
             # The one that was only down comes back with its data: now two of three have all.

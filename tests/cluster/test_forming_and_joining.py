@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from angarium.batch import Batch, encode
 from angarium.ids import Offset
 from angarium.testing.cluster import Contact, eventually
-from angarium.testing.cluster.processes import HOST
+from angarium.testing.reserved_port import HOST
 
 if TYPE_CHECKING:
     from tests.cluster.running import ClusterOf, Run

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.busy_machine import slowness
 
 from angarium.batch import encode
 from angarium.testing.cluster import Load, eventually
@@ -66,10 +67,10 @@ async def publish_heavily(cluster: ProcessCluster, *, megabytes: int) -> None:
 
         async def is_stored(number: int = number) -> bool:
             node = cluster.ids[number % len(cluster.ids)]
-            await cluster.contact(node).publish("heavy", 0, [batch])
+            await cluster.contact(node).publish("heavy", 0, [batch], timeout_s=5.0)
             return True
 
-        await eventually(is_stored, within_s=20.0, what="a heavy batch is stored")
+        await eventually(is_stored, within_s=60.0, what="a heavy batch is stored")
 
 
 def test_a_full_disk_stops_one_node_and_nobody_else(
@@ -94,12 +95,12 @@ def test_a_full_disk_stops_one_node_and_nobody_else(
                 ]
                 assert (ends[0] or 0) < (ends[1] or 0), "it was not full"
                 moment = now_micros()
-                await load.acknowledged_after(moment, within_s=10.0)
+                await load.acknowledged_after(moment, within_s=60.0)
                 await asyncio.sleep(2.0)
-                assert load.availability(moment, now_micros(), partition=0) >= 0.5
+                assert load.availability(moment, now_micros(), partition=0) >= 0.5 / slowness()
                 assert cluster.nodes[full].is_running, "a full disk is no reason to end"
                 ballast.unlink()
-                await cluster.settled(topics=["orders"], within_s=30.0)
+                await cluster.settled(topics=["orders"], within_s=60.0)
                 verdict = await load.conclude()
             assert verdict.violations == []
 

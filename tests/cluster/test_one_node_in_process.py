@@ -30,7 +30,7 @@ async def started(folder: Path) -> tuple[Node, MeteredService]:
     service = MeteredService(node)
     node.welcome = WireDoor(node, service, service.dispatcher).welcome
     await node.start()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not node.catalog.machine.nodes.by_id:  # noqa: ASYNC110 - nobody is told
             await asyncio.sleep(0.01)
     return node, service
@@ -58,7 +58,7 @@ def test_whoever_comes_before_the_founder_is_known_waits_and_is_not_called_like_
         node.welcome = door.welcome
         await node.start()
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while not node.host.catalog.may_serve:  # type: ignore[union-attr]  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
                 join = (f"127.0.0.1:{node.wire_port}",)
@@ -129,7 +129,7 @@ def test_a_subscription_to_a_deleted_topic_ends_with_not_found(tmp_path: Path) -
             await asyncio.sleep(0)
             await service.delete_topic("gone")
             with pytest.raises(NotFound):
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(60):
                     await reading
         finally:
             await node.stop()

@@ -16,8 +16,9 @@ from angarium.ids import Incarnation
 from angarium.node.joining import cluster_name
 from angarium.testing.cluster import Load, eventually
 from angarium.testing.cluster.forgery import forge, greet, greet_as, who_is
-from angarium.testing.cluster.processes import HOST, NodeProcess
+from angarium.testing.cluster.processes import NodeProcess
 from angarium.testing.cluster.waiting import now_micros
+from angarium.testing.reserved_port import HOST
 from angarium.wire import HandshakeRefused, Hello, Role, Unreachable, dial
 from angarium.wire.errors import NodeIsAlive, NotRegistered
 from angarium.wire.operations import JoinHeader, Operation
@@ -52,7 +53,7 @@ def test_nobody_becomes_a_peer_by_saying_so(run: Run, cluster_of: ClusterOf) -> 
                     await greet_as(cluster.nodes[first], known)
                 return isinstance(refused.value, NodeIsAlive)
 
-            await eventually(is_found_out, within_s=20.0, what="the copy is found out")
+            await eventually(is_found_out, within_s=60.0, what="the copy is found out")
             await cluster.settled()
 
     run(scenario())
@@ -74,7 +75,7 @@ def test_forged_frames_end_neither_processes_nor_terms(run: Run, cluster_of: Clu
                     async def greets(there: NodeProcess = there) -> Connection:
                         return await greet_as(there, forged)
 
-                    stranger = await eventually(greets, within_s=20.0, what="it is let in")
+                    stranger = await eventually(greets, within_s=60.0, what="it is let in")
                     forge(stranger, there, forged, load.groups.values())
                     await stranger.close()
                 await load.acknowledged_after(now_micros())
@@ -104,7 +105,7 @@ def test_joining_under_a_living_nodes_id_is_refused(run: Run, cluster_of: Cluste
                         taken, Incarnation(12_345), (("wire", "127.0.0.1:1"),), "", "", "", 1, 99
                     )
                     with pytest.raises(NodeIsAlive) as refused:
-                        await client.request(Operation.JOIN, join, timeout_s=10.0)
+                        await client.request(Operation.JOIN, join, timeout_s=30.0)
                     assert "stop it first" in str(refused.value)
                     await client.close()
             await cluster.settled()
@@ -151,7 +152,7 @@ def test_a_node_that_was_down_is_not_ended_by_who_spoke_in_its_name(
                 async def greets(there: NodeProcess = there) -> Connection:
                     return await greet_as(there, forged)
 
-                strangers.append(await eventually(greets, within_s=20.0, what="it is let in"))
+                strangers.append(await eventually(greets, within_s=60.0, what="it is let in"))
             if comes_back == "elsewhere":
                 # Nobody can tell the two apart: the node waits, and says so.
                 cluster.move(third)
@@ -216,7 +217,7 @@ def test_a_node_that_is_removed_while_it_runs_hears_of_it_and_ends(
                 await helper.remove(gone)
                 return len((await helper.status()).nodes) == 3
 
-            await eventually(is_removed, within_s=20.0, what="the node is removed")
+            await eventually(is_removed, within_s=60.0, what="the node is removed")
             process = cluster.nodes[gone]
             assert await asyncio.to_thread(lambda: process.wait(within_s=60.0)) == Exit.REMOVED
             sentence = process.last_words().splitlines()[-1]

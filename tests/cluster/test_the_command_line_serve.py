@@ -42,7 +42,7 @@ def test_a_node_serves_switches_its_log_level_and_stops_on_sigterm(tmp_path: Pat
             node.send_signal(signal.SIGUSR2)
             eventually(lambda: '"level":"DEBUG"' in log.read_text())
             node.terminate()
-            assert node.wait(timeout=30) == 0
+            assert node.wait(timeout=120) == 0
         finally:
             node.kill()
     lines = [json.loads(line) for line in log.read_text().splitlines()]
@@ -87,7 +87,7 @@ def test_a_node_that_comes_back_at_another_address_is_found_again(tmp_path: Path
         for node in nodes:
             node.terminate()
         for node in nodes:
-            node.wait(timeout=30)
+            node.wait(timeout=120)
 
 
 def test_an_open_listener_is_refused_because_there_is_no_authentication(tmp_path: Path) -> None:

@@ -76,10 +76,7 @@ def machine(folder: Path, name: str, port: int, *entry: str) -> Iterator[Machine
 
 def two_bases() -> tuple[int, int]:
     """Return ports from which on two machines of two processes have room."""
-    first = free_port_base()
-    while abs((second := free_port_base()) - first) < 30:
-        pass
-    return first, second
+    return free_port_base(), free_port_base()
 
 
 def test_no_two_replicas_share_a_machine_and_a_stop_leaves_nobody(tmp_path: Path) -> None:
@@ -104,11 +101,11 @@ def test_no_two_replicas_share_a_machine_and_a_stop_leaves_nobody(tmp_path: Path
 
             angarium(tmp_path, "pub", "wide", "x", "--partition", "7", *servers)
             b.process.terminate()
-            assert b.process.wait(timeout=40) == 0
+            assert b.process.wait(timeout=120) == 0
             assert len(b.pids) == 2
             assert not any(map(is_alive, b.pids))
         a.process.send_signal(signal.SIGINT)
-        assert a.process.wait(timeout=40) == 0
+        assert a.process.wait(timeout=120) == 0
         assert not any(map(is_alive, a.pids))
 
 
@@ -118,7 +115,7 @@ def test_a_process_that_dies_ends_its_machine_which_then_comes_back_whole(tmp_pa
         a.wait_until_it_runs()
         angarium(tmp_path, "pub", "kept", "x", "--servers", a.servers)
         subprocess.run(["kill", "-9", str(a.pids[1])], check=True)
-        assert a.process.wait(timeout=40) == 1
+        assert a.process.wait(timeout=120) == 1
         assert not any(map(is_alive, a.pids))
     with machine(tmp_path, "a", port, "--form") as a:
         a.wait_until_it_runs()

@@ -87,6 +87,7 @@ def test_killing_the_supervisor_leaves_no_process(tmp_path: Path) -> None:
 def test_a_taken_port_is_named_before_anything_starts(tmp_path: Path) -> None:
     base = free_port_base()
     with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         other.bind(("127.0.0.1", base + 11))
         other.listen()
         refused = angarium(tmp_path, "up", "--port-base", str(base), status=2)

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.unit.wire.running import eventually
+from tests.on_a_loop import eventually
 
 from angarium import Client, ClientSettings, DeliveryMode, Loss, TopicConfig
 from angarium.errors import NotFound
@@ -96,7 +96,7 @@ def test_what_is_published_is_read_back_in_every_way(run: Run, tmp_path: Path) -
                     "t", [b"%d" % number for number in range(50, 2_000)], partition=1
                 )
                 got: list[Record] = []
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(60):
                     async for record in records:
                         got.append(record)
                         if len(got) == 2_100:
@@ -134,7 +134,7 @@ def test_performance_records_reach_subscribers_at_other_nodes(run: Run, tmp_path
                 assert receipt.offset is None
                 assert receipt.ack.subscribers == 1
             seen = set()
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 async for record in records:
                     assert record.offset is None
                     seen.add((record.partition, record.value))

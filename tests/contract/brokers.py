@@ -12,8 +12,8 @@ from functools import wraps
 from itertools import count
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
+from tests.component.client.fake_broker import fake_cluster
 from tests.contract.wire_transactions import WireTransactions
-from tests.unit.client.fake_broker import fake_cluster
 from tests.unit.doors.grpc.memory_broker import MemoryBroker
 
 from angarium.api import TopicConfig
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 P = ParamSpec("P")
 
-SOON_S = 20.0
+SOON_S = 30.0
 """How long anything may take that happens soon, on a busy machine."""
 
-TEST_S = 60.0
+TEST_S = 120.0
 
 TICK_MS = 200
 """Nodes of one process share a loop. On a busy machine it is late, and with the tick of a real node

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from angarium.ids import NodeId
     from angarium.wire import Frame, Stream
 
-GOES_ON_S = 30.0
+GOES_ON_S = 60.0
 """How long a group may take to go on, on a busy machine; a second or two on a quiet one."""
 
 

@@ -49,14 +49,14 @@ async def joined(stub: Any, *, credit: int = 100, **choices: Any) -> tuple[Any, 
     membership = pb.Membership(group="kitchen", topics=["orders"], config=QUICK, **choices)
     opening = pb.SubscribeRequest.Open(group=membership, credit=credit)
     await call.write(pb.SubscribeRequest(open=opening))
-    async with asyncio.timeout(8):
+    async with asyncio.timeout(60):
         return call, (await call.read()).joined
 
 
 async def handed(call: Any, records: int) -> list[Any]:
     """Deliveries until so many records have come."""
     found: list[Any] = []
-    async with asyncio.timeout(8):
+    async with asyncio.timeout(60):
         while sum(len(one.records) for one in found) < records:
             found.append(await call.read())
     return found
@@ -68,7 +68,7 @@ def settle(number: int, verb: Any, *ranges: int, **fields: Any) -> pb.SubscribeR
 
 
 async def answer(call: Any) -> Any:
-    async with asyncio.timeout(8):
+    async with asyncio.timeout(60):
         while not (response := await call.read()).HasField("answered"):
             assert response.records
         return response.answered

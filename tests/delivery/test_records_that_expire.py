@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from angarium import Record
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 
 
 @asynccontextmanager

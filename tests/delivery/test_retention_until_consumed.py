@@ -12,7 +12,7 @@ from angarium.testing.broker import InProcessBroker, in_process_broker
 if TYPE_CHECKING:
     from pathlib import Path
 
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 
 
 async def settle(client: Client, group: str, records: int) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from angarium.replica.partition import Partition
 
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 COMPACT = TopicConfig(cleanup="compact", tombstone_ms=0, dirty_percent=1)
 
 

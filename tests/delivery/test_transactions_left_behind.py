@@ -74,14 +74,14 @@ async def test_a_commit_whose_coordinator_died_is_carried_out_by_the_homes_leade
         async def is_there() -> bool:
             return [record.value async for record in client.read("t")] == [b"seen", b"seen"]
 
-        await eventually(is_there, within_s=15.0, what="it is carried out")
+        await eventually(is_there, within_s=60.0, what="it is carried out")
         home = home_of(node, "t:query").partition.machine.numbering.decisions
 
         async def is_finished() -> bool:
             found = home.records.get("t:query")
             return found is not None and found.phase is Phase.FINISHED
 
-        await eventually(is_finished, within_s=15.0, what="its home has heard of it")
+        await eventually(is_finished, within_s=60.0, what="its home has heard of it")
         assert (await write.commit([stage.ticket])).repeated
 
 
@@ -103,7 +103,7 @@ async def test_what_was_open_for_too_long_is_aborted_at_its_home(broker: InProce
             return not list(machine.numbering.transactions.overdue(Micros(1 << 62), impatient))
 
         assert not await is_dropped()
-        await eventually(is_dropped, within_s=15.0, what="it is dropped")
+        await eventually(is_dropped, within_s=60.0, what="it is dropped")
         with pytest.raises(TransactionAborted):
             await write.commit([stage.ticket])
         assert [record async for record in client.read("t")] == []

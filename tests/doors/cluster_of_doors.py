@@ -34,7 +34,7 @@ class Doors:
 
     async def followers(self, topic: str) -> list[BenchNode]:
         """Return the nodes that do not lead the topic's first partition, once one does."""
-        async with asyncio.timeout(20), Client(*self.servers) as client:
+        async with asyncio.timeout(60), Client(*self.servers) as client:
             while True:
                 info = await client.describe_topic(topic)
                 leader = info.partitions[0].leader
@@ -43,7 +43,7 @@ class Doors:
                 await asyncio.sleep(0.05)
 
 
-def run(work: Coroutine[Any, Any, T], *, within_s: float = 60.0) -> T:
+def run(work: Coroutine[Any, Any, T], *, within_s: float = 120.0) -> T:
     async def in_time() -> T:
         async with asyncio.timeout(within_s):
             return await work

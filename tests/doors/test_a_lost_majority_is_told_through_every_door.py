@@ -106,7 +106,7 @@ async def refusal(work: Awaitable[object]) -> str:
 def wire(ask: Callable[[Client], Awaitable[object]]) -> Ask:
     async def asked(last: Last) -> str:
         # A timeout of its own for whoever has not learned of the loss yet.
-        settings = ClientSettings(publish_timeout_s=8, request_timeout_s=8)
+        settings = ClientSettings(publish_timeout_s=20, request_timeout_s=20)
         async with Client(last.node.wire, settings=settings) as client:
             return await refusal(ask(client))
 
@@ -300,7 +300,7 @@ def test_what_a_client_waits_for_is_told_while_it_waits(last: Last) -> None:
             on_wait=lambda why: told.append((time.monotonic() - began, str(why))),
         ) as client:
             publishing = asyncio.ensure_future(client.publish(TOPIC, b"x", partition=0))
-            async with asyncio.timeout(15):
+            async with asyncio.timeout(19):
                 while not told:  # noqa: ASYNC110
                     await asyncio.sleep(0.05)
             assert not publishing.done(), "the nodes may be back any moment"

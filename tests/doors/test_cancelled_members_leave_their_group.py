@@ -28,7 +28,7 @@ AFTER_S_MAX = 0.12
 """By when a member is cancelled: before it is in, while it is lent something, as it says so."""
 
 RECORDS = 200
-WITHIN_S = 60.0
+WITHIN_S = 120.0
 """On a machine that does much else; it takes a second or two on one that does not."""
 
 Member: TypeAlias = "Callable[[int], Awaitable[None]]"
@@ -92,7 +92,7 @@ def test_members_of_the_profiles(profiles: Profiles, listener: str) -> None:
     def member(number: int) -> Awaitable[None]:
         return take_part(listeners[number % len(listeners)], topic, "cut")
 
-    run(nobody_stays(profiles.servers, topic, "cut", member), within_s=300)
+    run(nobody_stays(profiles.servers, topic, "cut", member), within_s=280)
 
 
 @pytest.mark.parametrize("door", OF_DOORS)
@@ -102,7 +102,7 @@ def test_members_of_our_own_doors(doors: Doors, door: str) -> None:
     def member(number: int) -> Awaitable[None]:
         return OF_DOORS[door](doors.nodes[number % len(doors.nodes)], topic, f"cut-{door}")
 
-    run(nobody_stays(doors.servers, topic, f"cut-{door}", member, partitions=3), within_s=300)
+    run(nobody_stays(doors.servers, topic, f"cut-{door}", member, partitions=3), within_s=280)
 
 
 def test_consumers_of_a_client_that_lives_on(doors: Doors) -> None:
@@ -116,7 +116,7 @@ def test_consumers_of_a_client_that_lives_on(doors: Doors) -> None:
 
             await nobody_stays(doors.servers, topic, "cut-client", member)
 
-    run(story(), within_s=300)
+    run(story(), within_s=280)
 
 
 @pytest.mark.parametrize("door", ["events", "websocket", "graphql"])
@@ -130,4 +130,4 @@ def test_members_behind_a_gateway(doors: Doors, door: str) -> None:
                 doors.servers, topic, group, lambda _: OF_DOORS[door](node, topic, group)
             )
 
-    run(story(), within_s=300)
+    run(story(), within_s=280)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
 from tests.doors.cluster_of_doors import run
 from tests.doors.compat.generated_client import told
 from tests.doors.compat.profiles_on import PASSWORD, USER
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.doors.compat.profiles_on import Profiles
-
-pytestmark = pytest.mark.timeout(180)
 
 
 def test_a_client_generated_from_its_schema_works_unchanged(

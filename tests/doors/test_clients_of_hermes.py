@@ -262,7 +262,7 @@ def test_a_subscription_over_graphql_makes_the_topic(
             payload = {"query": wish, "variables": {"t": topic, "g": group}}
             await ws.send(json.dumps({"type": "subscribe", "id": "1", "payload": payload}))
             receiving = asyncio.create_task(ws.recv())
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while not receiving.done():
                     # What comes before the subscription has begun is nobody's.
                     await http(hermes.http, "POST", "/publish", {"topic": topic, "payload": "x"})

@@ -38,7 +38,7 @@ def run_k6(script: str, folder: Path, **environment: str) -> subprocess.Complete
         env={"PATH": os.defpath, "HOME": str(folder)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
     )
 

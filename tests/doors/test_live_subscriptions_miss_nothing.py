@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 TIMES = 12
 RECORDS = 20
-WITHIN_S = 20.0
+WITHIN_S = 60.0
 MODES = {"consistent": CONSISTENT, "eventual": EVENTUAL, "performance": PERFORMANCE}
 
 

@@ -61,7 +61,7 @@ def test_what_is_rejected_is_a_dead_letter_at_once(doors: Doors) -> None:
                     await ways.pop(0)(record)
                     if not ways:
                         break
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while (await group.describe()).lag:  # noqa: ASYNC110
                     await asyncio.sleep(0.05)
             letters = [
@@ -87,7 +87,7 @@ def test_a_member_on_a_websocket_rejects_what_it_was_handed(doors: Doors) -> Non
             async with connect(f"ws://{node.http}/v1/socket", proxy=None) as ws:
 
                 async def heard(kind: str) -> Any:
-                    async with asyncio.timeout(30):
+                    async with asyncio.timeout(60):
                         while True:
                             said = json.loads(await ws.recv())
                             assert said["type"] != "error", said
@@ -108,7 +108,7 @@ def test_a_member_on_a_websocket_rejects_what_it_was_handed(doors: Doors) -> Non
                 assert found == ["bad", "good"]
                 await settle("reject", 0)
                 await settle("ack", 1)
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(60):
                     while (await group.describe()).lag:  # noqa: ASYNC110
                         await asyncio.sleep(0.05)
             (letter,) = [one async for one in client.read("rejected-on-sockets")]

@@ -50,7 +50,7 @@ def test_the_python_of_a_profile_works(profiles: Profiles, profile: str, tmp_pat
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -66,7 +66,7 @@ def test_the_commands_of_a_profile_work(profiles: Profiles, profile: str, tmp_pa
         env={**os.environ, "NO_PROXY": "*"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -101,7 +101,7 @@ def command(example: Example, folder: Path) -> list[str]:
 
 def ran(given: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        given, cwd=folder, capture_output=True, text=True, timeout=120, check=False
+        given, cwd=folder, capture_output=True, text=True, timeout=240, check=False
     )
 
 

@@ -33,7 +33,6 @@ def single(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         cluster.stop()
 
 
-@pytest.mark.timeout(240)
 def test_every_answer_is_one_that_the_document_tells_of(single: str) -> None:
     api = schemathesis.openapi.from_url(f"{single}/v1/openapi.json")
     tried = 0
@@ -59,7 +58,7 @@ def _try_out(operation: Any) -> None:
     def every_answer(case: Any) -> None:
         if "wait_ms" in (case.query or {}):
             case.query["wait_ms"] = 0  # nobody will publish meanwhile
-        response = case.call(timeout=30)
+        response = case.call(timeout=60)
         case.validate_response(response, checks=_document_checks())
 
     every_answer()
@@ -77,7 +76,7 @@ def _document_checks() -> list[Any]:
 
 
 def test_the_document_is_valid_and_lists_every_request(single: str) -> None:
-    with urllib.request.urlopen(f"{single}/v1/openapi.json", timeout=10) as answer:
+    with urllib.request.urlopen(f"{single}/v1/openapi.json", timeout=60) as answer:
         document = json.load(answer)
     assert document["openapi"].startswith("3.1")
     operations = [

@@ -27,7 +27,7 @@ def run(
         env=env | variables,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
 

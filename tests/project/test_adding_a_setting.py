@@ -12,7 +12,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from scripts import settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -99,7 +98,6 @@ print("everywhere")
 """
 
 
-@pytest.mark.timeout(240)
 def test_a_new_setting_is_two_edits(tmp_path: Path) -> None:
     for name in ("src", "proto", "scripts"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -132,7 +130,7 @@ def run(folder: Path, *arguments: str) -> str:
         env={**os.environ, "PYTHONPATH": str(folder / "src")},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
     )
     assert done.returncode == 0, done.stderr

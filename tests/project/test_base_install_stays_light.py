@@ -92,7 +92,7 @@ print(*(name for name in sys.modules if name.startswith("angarium_compat.")))
 
 def python(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, *arguments], capture_output=True, text=True, timeout=240, check=False
     )
 
 

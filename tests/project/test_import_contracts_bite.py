@@ -29,7 +29,7 @@ def lint_copy(folder: Path, *, module: str, line: str) -> subprocess.CompletedPr
         env={**os.environ, "PYTHONPATH": str(folder), "COLUMNS": "120"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
 

@@ -69,7 +69,7 @@ def test_a_seed_is_the_same_run_in_another_process_with_other_hashes() -> None:
             capture_output=True,
             text=True,
             check=True,
-            timeout=60,
+            timeout=240,
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
         )
         assert done.stdout.strip() == here.digest

@@ -15,7 +15,7 @@ from tests.spark.kubernetes_api import KubernetesApi, environment
 pytest.importorskip("pyspark", reason="the extra angarium[spark] is not installed")
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "spark.md"
-PATIENCE_S = 120.0
+PATIENCE_S = 500.0
 
 DRIVER = """
 import sys

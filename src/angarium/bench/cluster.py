@@ -13,7 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -34,6 +34,9 @@ QUIET_PORTS: Final = (20_000, 32_000)
 
 START_SECONDS_MAX: Final = 60.0
 """A cluster that is not whole by then is given up, with the end of its nodes' logs."""
+
+_RESERVED: Final[list[ExitStack]] = []
+"""The sockets that keep reserved ports, until this process ends."""
 
 STOP_SECONDS_MAX: Final = 10.0
 """Nodes that have not stopped by then are killed."""
@@ -170,20 +173,37 @@ class BenchCluster:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return so many ports of this machine that nobody listens on now.
+    """Return so many ports of this machine that no other caller is given while this process lives.
 
     They lie below those that the kernel gives to outgoing connections: one of those would be taken
     again by whoever connects somewhere before a node has come to listen there.
     """
-    with ExitStack() as held:
-        ports: list[int] = []
-        while len(ports) < count:
-            port = random.randrange(*QUIET_PORTS)
-            probe = held.enter_context(socket.socket())
-            with suppress(OSError):
-                probe.bind((HOST, port))
-                ports.append(port)
-        return ports
+    ports: list[int] = []
+    while len(ports) < count:
+        port = random.randrange(*QUIET_PORTS)
+        if reserve_ports([port]):
+            ports.append(port)
+    return ports
+
+
+def reserve_ports(ports: Sequence[int]) -> bool:
+    """Keep all of `ports` from other callers while this process lives; tell whether they were free.
+
+    Each is bound by a socket that does not listen. That refuses the port to everybody who asks for
+    it alone, here and in other processes, and leaves it to a listener that shares its address, as
+    every listener of a node does. A port that is only looked at could be given away twice before
+    the first node listens on it.
+    """
+    with ExitStack() as giving_up:
+        for port in ports:
+            held = giving_up.enter_context(socket.socket())
+            try:
+                held.bind((HOST, port))
+            except OSError:
+                return False
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        _RESERVED.append(giving_up.pop_all())
+    return True
 
 
 async def status_of(wire: str, *, timeout_s: float = 2.0) -> ClusterStatus:

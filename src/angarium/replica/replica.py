@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from angarium.raft.messages import ConfState, Entry, Message
     from angarium.replica.parts import Parts, State
     from angarium.replica.peers import PeerMessage
+    from angarium.replica.storage import ReplicaStorage
     from angarium.replica.work import Work
 
 _APPEND = MessageKind.APPEND
@@ -113,6 +114,11 @@ class Replica:
     def id(self) -> ReplicaId:
         """Who this replica is among the voters."""
         return self.raft.id
+
+    @property
+    def storage(self) -> ReplicaStorage:
+        """What the core reads: the log, and the snapshot that a newcomer would be given."""
+        return self._storage
 
     @property
     def snapshot_index(self) -> Index:

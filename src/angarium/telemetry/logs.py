@@ -33,12 +33,19 @@ _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asc
 class Logs:
     """The logs of this process, from `start` until `stop`."""
 
-    def __init__(self, *, level: str, stream: IO[str], style: LogFormat = "auto") -> None:
+    def __init__(
+        self,
+        *,
+        level: str,
+        stream: IO[str],
+        style: LogFormat = "auto",
+        lines_waiting_max: int = LINES_WAITING_MAX,
+    ) -> None:
         self._level = level
         is_human = style == "human" or (style == "auto" and stream.isatty())
         self._writer = logging.StreamHandler(stream)
         self._writer.setFormatter(HumanLines() if is_human else JsonLines())
-        self._waiting = _Waiting(Queue(LINES_WAITING_MAX))
+        self._waiting = _Waiting(Queue(lines_waiting_max))
         self._thread = logging.handlers.QueueListener(self._waiting.queue, self._writer)
 
     def start(self) -> None:

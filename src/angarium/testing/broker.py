@@ -24,11 +24,12 @@ from angarium.ids import CATALOG_GROUP
 from angarium.node.config import NodeConfig
 from angarium.node.node import Node
 from angarium.service.metering import MeteredService
+from angarium.testing.reserved_port import ReservedPort
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-READY_SECONDS_MAX: Final = 10.0
+READY_SECONDS_MAX: Final = 60.0
 """How long a node may take until it is a member, on a busy machine. Then `TimeoutError`."""
 
 MEMORY_FOLDER: Final = Path("/dev/shm")
@@ -50,7 +51,7 @@ class InProcessBroker:
         """In the order in which they joined; None for one that was stopped."""
         self.services: list[MeteredService | None] = []
         """What each of them serves: the contract, in this process."""
-        self._ports: list[int] = []
+        self._ports: list[ReservedPort] = []
         self._folder = folder
         self._count = nodes
         self._tick_ms = tick_ms
@@ -66,13 +67,15 @@ class InProcessBroker:
             for at in range(self._count):
                 self.nodes.append(None)
                 self.services.append(None)
-                self._ports.append(0)
+                self._ports.append(ReservedPort())
                 await self._start(at)
 
     async def stop(self) -> None:
         """Stop all nodes."""
         for at in reversed(range(len(self.nodes))):
             await self.stop_node(at)
+        for port in self._ports:
+            port.release()
 
     async def stop_node(self, at: int) -> None:
         """Stop one node in good order; what it keeps stays in its folder."""
@@ -89,7 +92,7 @@ class InProcessBroker:
         others = tuple(self.addresses)
         config = NodeConfig(
             data_directory=self._folder / f"node-{at + 1}",
-            wire_port=self._ports[at],
+            wire_port=self._ports[at].number,
             tick_ms=self._tick_ms,
             form=not others,
             join=others,
@@ -109,7 +112,6 @@ class InProcessBroker:
                 continue
             break
         self.nodes[at], self.services[at] = node, service
-        self._ports[at] = node.wire_port
         while not _is_member(node):
             if node.failure is not None:
                 raise node.failure

@@ -26,7 +26,7 @@ def generated(folder: Path, schema: str) -> None:
         ],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert made.returncode == 0, made.stderr
@@ -41,7 +41,7 @@ def told(folder: Path, *, schema: str, story: str, arguments: Sequence[str]) -> 
         env={"PYTHONPATH": str(folder), "PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=280,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

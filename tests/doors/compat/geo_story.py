@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
 import sys
 import time
 import uuid
@@ -80,7 +81,9 @@ async def cheap(stubs) -> None:
     began = time.monotonic()
     for _ in range(20):
         await publish(stubs[1], "cheap", b"x")
-    assert time.monotonic() - began < 20 * 0.15
+    # Where several want each processor, everything takes so many times as long.
+    slowness = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    assert time.monotonic() - began < 20 * 0.15 * slowness
 
 
 async def ids(stubs) -> None:

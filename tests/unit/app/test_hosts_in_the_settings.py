@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from angarium.app.composition import hosts_of
 from angarium.app.settings import InvalidSettings
 from angarium.app.sources import load_settings, variable
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_node_answers_to_where_it_listens_and_is_found() -> None:
@@ -29,12 +24,6 @@ def test_a_node_answers_to_where_it_listens_and_is_found() -> None:
     assert all(hosts.has(one) for one in ours)
     assert not hosts.has("evil.example")
     assert not hosts_of(load_settings()).has("node-1.example.org")
-
-
-def test_the_file_names_hosts_in_a_list(tmp_path: Path) -> None:
-    file = tmp_path / "node.toml"
-    file.write_text('[http]\nhosts = ["broker.example", "10.0.0.1", "::1"]\n', encoding="utf-8")
-    assert load_settings(file=file).http.hosts == ("broker.example", "10.0.0.1", "::1")
 
 
 @pytest.mark.parametrize(

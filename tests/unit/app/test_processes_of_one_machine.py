@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
-
 import pytest
 
 from angarium.app.addresses import Address
-from angarium.app.processes import check_folder, processes_of, reached_at
+from angarium.app.processes import processes_of, reached_at
 from angarium.app.settings import InvalidSettings, Settings, problems
 from angarium.app.sources import Given, environment_of, load_settings
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def settings_of(**variables: str) -> Settings:
     return load_settings(environment={f"ANGARIUM_{key}": one for key, one in variables.items()})
-
-
-def used(data: Path, *numbers: int) -> None:
-    for number in numbers:
-        (data / f"process-{number}").mkdir()
-        (data / f"process-{number}" / "identity").touch()
 
 
 def test_each_process_has_its_folder_and_ports_and_all_share_the_host() -> None:
@@ -97,38 +85,6 @@ def test_what_several_processes_cannot_share_is_refused(
 
 def test_a_port_that_only_many_processes_would_reach_is_fine_for_few() -> None:
     assert settings_of(NODE_PROCESSES="2", LISTEN_GRPC_PORT="7420").listen.grpc_port == 7420
-
-
-@pytest.mark.parametrize(
-    ("there", "processes", "form", "said"),
-    [
-        ((), 2, True, ""),
-        ((1, 2), 2, True, ""),
-        ((1,), 2, True, ""),
-        ((2,), 2, False, ""),
-        ((1, 2), 1, False, "--processes 2"),
-        ((1, 2, 3), 2, False, "--processes 3"),
-        ((2,), 2, True, "second cluster"),
-    ],
-)
-def test_a_folder_is_refused_where_a_node_would_go_missing_or_a_second_cluster_begin(
-    tmp_path: Path, there: tuple[int, ...], processes: int, form: bool, said: str
-) -> None:
-    used(tmp_path, *there)
-    base = settings_of(NODE_DATA=str(tmp_path), NODE_PROCESSES=str(processes))
-    settings = replace(base, node=replace(base.node, form=form))
-    if said:
-        with pytest.raises(InvalidSettings, match=said):
-            check_folder(settings)
-    else:
-        check_folder(settings)
-
-
-def test_the_folder_of_a_single_node_is_not_taken_for_several(tmp_path: Path) -> None:
-    (tmp_path / "identity").touch()
-    check_folder(settings_of(NODE_DATA=str(tmp_path)))
-    with pytest.raises(InvalidSettings, match="ran as one process"):
-        check_folder(settings_of(NODE_DATA=str(tmp_path), NODE_PROCESSES="2"))
 
 
 def test_settings_written_as_variables_are_read_as_the_same_settings() -> None:

@@ -46,7 +46,7 @@ def run(*parts: DiaryPart, then: Callable[[Signals], None] | None = None) -> Sig
         signals = Signals(on_debug=lambda: "DEBUG")
         if then is not None:
             asyncio.get_running_loop().call_later(0.01, then, signals)
-        await asyncio.wait_for(run_until_stopped(lambda _: parts, signals), timeout=10)
+        await asyncio.wait_for(run_until_stopped(lambda _: parts, signals), timeout=60)
         return signals
 
     return asyncio.run(life())

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import io
 import os
-import sys
-from typing import TYPE_CHECKING
 
 import pytest
 
 from angarium.cli.output import coloured, has_colour, readable, table_lines, text_or_base64
-from angarium.cli.own_name import own_name
 from angarium.cli.progress import Progress
 from angarium.cli.screen import Line, Screen
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Terminal(io.StringIO):
@@ -103,19 +97,3 @@ def test_without_a_terminal_there_is_no_progress(monkeypatch: pytest.MonkeyPatch
     progress.add(5, 50)
     progress.close()
     assert stream.getvalue() == ""
-
-
-def test_advice_names_the_command_as_it_can_be_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program = tmp_path / ".venv" / "bin" / "angarium"
-    program.parent.mkdir(parents=True)
-    program.touch(mode=0o755)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", [str(program)])
-    monkeypatch.setenv("PATH", "/nowhere")
-    assert own_name() == ".venv/bin/angarium"
-    monkeypatch.setenv("PATH", str(program.parent))
-    assert own_name() == "angarium"
-    monkeypatch.setattr(sys, "argv", ["/somewhere/angarium/__main__.py"])
-    assert own_name().endswith(" -m angarium")

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from tests.unit.doors.grpc.opened import run
+from tests.on_a_loop import run
 
 from angarium.api import Delivery, Handed, Settled
 from angarium.batch import encode, stamp

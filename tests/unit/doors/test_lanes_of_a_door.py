@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, cast
 
-from tests.unit.doors.grpc.opened import eventually, run
+from tests.on_a_loop import eventually, run
 
 from angarium.api import Ack
 from angarium.batch import Batch, encode

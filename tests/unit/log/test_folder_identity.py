@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,21 +11,9 @@ from angarium.ids import Incarnation, NodeId
 from angarium.log import folder_identity
 from angarium.log.folder_identity import FolderIdentity, draw_incarnation
 from angarium.log.memory_disk import MemoryDisk
-from angarium.log.os_disk import OsDisk
 from angarium.testing.disk import SimulatedDisk
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 OURS = FolderIdentity(cluster_id=7 << 100, node_id=NodeId(3), incarnation=Incarnation(0xABC))
-
-
-def test_an_identity_is_read_back(tmp_path: Path) -> None:
-    for disk in (OsDisk(tmp_path), MemoryDisk()):
-        assert folder_identity.load(disk) is None
-        folder_identity.create(disk, OURS)
-        assert folder_identity.load(disk) == OURS
-        folder_identity.check(disk, OURS)
 
 
 def test_an_operator_can_read_it() -> None:

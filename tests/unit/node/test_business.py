@@ -2,38 +2,62 @@
 
 from __future__ import annotations
 
-import time
-from contextlib import closing
 from typing import TYPE_CHECKING
 
-from angarium.node.business import RELAXED, Business, pressure
+import pytest
+
+from angarium.node.business import RELAXED, Business, ThreadTime, pressure
 
 if TYPE_CHECKING:
-    import pytest
+    from collections.abc import Callable
 
 
-def test_a_thread_that_works_is_busy_and_one_that_sleeps_is_not() -> None:
-    with closing(Business()) as business:
-        end = time.monotonic() + 0.2
-        while time.monotonic() < end:
-            pass
-        worked = business.share()
-        time.sleep(0.2)
-        slept = business.share()
-    # Where the machine is shared with others, a moment may be missing here or too much there.
-    assert slept < 0.5 < worked <= 1.0
+class Told(ThreadTime):
+    """As much time at work as a test says."""
+
+    def __init__(self) -> None:
+        self.worked = 5.0
+
+    def seconds(self) -> float:
+        return self.worked
+
+    def close(self) -> None:
+        self.worked = -1.0
 
 
-def test_without_the_kernels_figures_the_time_that_it_ran_has_to_do(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def refuse(*_: object) -> int:
-        raise FileNotFoundError
+def clock(*moments: float) -> Callable[[], float]:
+    return iter(moments).__next__
 
-    monkeypatch.setattr("angarium.node.business.os.open", refuse)
-    with closing(Business()) as business:
-        sum(range(1_000_000))
-        assert 0.0 < business.share() <= 1.0
+
+def test_a_share_is_of_the_time_since_the_last_one() -> None:
+    told = Told()
+    business = Business(told, now=clock(100.0, 100.2, 100.4, 104.4))
+    told.worked += 0.19
+    assert business.share() == pytest.approx(0.95)
+    assert business.share() == 0.0
+    told.worked += 1.0
+    assert business.share() == pytest.approx(0.25)
+
+
+def test_a_share_is_never_above_one_however_clocks_disagree() -> None:
+    told = Told()
+    business = Business(told, now=clock(1.0, 1.0))
+    told.worked += 0.001
+    assert business.share() == 1.0
+
+
+def test_what_is_measured_is_given_back() -> None:
+    told = Told()
+    Business(told, now=clock(0.0)).close()
+    assert told.worked == -1.0
+
+
+def test_without_the_kernels_figures_the_time_that_it_ran_has_to_do() -> None:
+    ran = ThreadTime("/proc/there is no such file")
+    before = ran.seconds()
+    sum(range(1_000_000))
+    assert 0.0 < before < ran.seconds()
+    ran.close()
 
 
 def test_pressure_begins_where_a_loop_no_longer_keeps_up() -> None:

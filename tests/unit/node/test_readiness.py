@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from angarium.node.joining import Asking
 from angarium.node.lacking import Lack, told
 from angarium.node.readiness import LOOK_S, REASONS_MAX, Readiness
-from angarium.testing.broker import InProcessBroker
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pytest
 
 
@@ -63,41 +59,6 @@ def test_sources_are_asked_once_however_many_want_to_know(monkeypatch: pytest.Mo
     assert readiness.reasons() == ("asked 2 times",)
     node.failure = OSError("no room")
     assert readiness.reasons() == ("failed: no room",), "that is told at once"
-
-
-def test_nodes_hear_of_each_others_reasons(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def story() -> None:
-        cluster = InProcessBroker(tmp_path, nodes=2)
-        await cluster.start()
-        try:
-            one, two = cluster.nodes
-            service = cluster.services[0]
-            assert one is not None
-            assert two is not None
-            assert service is not None
-            reasons = ["its disk rots"]
-            two.readiness.sources.append(lambda: reasons)
-            async with asyncio.timeout(30):
-                while "not ready: its disk rots" not in caplog.text:  # noqa: ASYNC110
-                    await asyncio.sleep(0.01)
-                while one.readiness.of(two.id) != ("its disk rots",):  # noqa: ASYNC110
-                    await asyncio.sleep(0.01)
-            status = await service.cluster_status()
-            assert {node.id: node.unready for node in status.nodes} == {
-                one.id: (),
-                two.id: ("its disk rots",),
-            }
-            reasons.clear()
-            async with asyncio.timeout(30):
-                while one.readiness.of(two.id) or "ready again" not in caplog.text:  # noqa: ASYNC110
-                    await asyncio.sleep(0.01)
-        finally:
-            await cluster.stop()
-
-    with caplog.at_level("INFO"):
-        asyncio.run(story())
 
 
 def test_partitions_with_the_same_trouble_share_a_sentence() -> None:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import tomllib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from angarium.errors import InvalidArgument
-from angarium.pipelines.definition import definition, read_definition
+from angarium.pipelines.definition import definition
 from angarium.pipelines.sql import tables_in
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WHOLE = """
 checkpoint = "c"
@@ -64,17 +61,6 @@ def test_an_archive() -> None:
 def test_a_job_takes_records_as_they_are(job: str, refusal: str) -> None:
     with pytest.raises(InvalidArgument, match=refusal):
         parsed(f'checkpoint = "c"\n{job}\nsubscribe = "orders"')
-
-
-def test_a_file_is_named_by_its_own_name(tmp_path: Path) -> None:
-    path = tmp_path / "loud-orders.toml"
-    path.write_text(WHOLE, encoding="utf-8")
-    assert read_definition(path).name == "loud-orders"
-    path.write_text("name =", encoding="utf-8")
-    with pytest.raises(InvalidArgument, match="is no TOML"):
-        read_definition(path)
-    with pytest.raises(InvalidArgument, match="cannot be read"):
-        read_definition(tmp_path / "nothing")
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ class SeveralHosts:
 
     def settle(self) -> None:
         """Carry messages, sync and keep house until nothing happens any more."""
-        while self._carry():
+        while self.carry():
             continue
         for host in self.hosts.values():
             do_now(host.maintain())
@@ -76,7 +76,8 @@ class SeveralHosts:
             jitter=lambda ticks: int(node) * 3 % ticks,
         )
 
-    def _carry(self) -> bool:
+    def carry(self) -> bool:
+        """Sync, and carry what there is once; tell whether there was anything."""
         carried = False
         for host in self.hosts.values():
             while (sync := host.begin_sync()) is not None:

@@ -53,12 +53,12 @@ def test_a_snapshot_taken_before_a_change_of_membership_is_no_good_for_the_newco
     leader.propose(b"")
     leader.process()
     two.is_lost = lambda _: True
-    two._carry()
+    two.carry()
     taking = leader.take_snapshot()
     work = next(taking)
     # While it is being written somebody joins.
     add_second(two, group)
-    two._carry()
+    two.carry()
     for _ in range(TICKS_MAX):
         work()
         try:
@@ -66,7 +66,7 @@ def test_a_snapshot_taken_before_a_change_of_membership_is_no_good_for_the_newco
         except StopIteration:
             break
     with pytest.raises(SnapshotTemporarilyUnavailable):
-        leader._storage.snapshot()
+        leader.storage.snapshot()
     assert leader.wants_snapshot()
 
 
@@ -100,11 +100,11 @@ def test_a_snapshot_that_is_no_good_any_more_is_taken_anew_even_if_nothing_was_a
         for work in leader.take_snapshot():
             work()
         assert leader.snapshot_index == leader.applied
-        assert leader._storage.snapshot().index == leader.applied
+        assert leader.storage.snapshot().index == leader.applied
         # Segments that it lists are removed, and nobody publishes from now on.
-        leader._storage.outdate()
+        leader.storage.outdate()
         with pytest.raises(SnapshotTemporarilyUnavailable):
-            leader._storage.snapshot()
+            leader.storage.snapshot()
 
 
 @pytest.mark.parametrize("position", [1_000_000, 0], ids=["shorter", "removed"])
@@ -113,7 +113,7 @@ def test_a_snapshot_that_lists_what_is_not_there_is_no_good_any_more(position: i
     two = a_leader_and_a_newcomer(group)
     leader = two.replica(FIRST, group)
     publish_one(two, group)
-    assert leader._storage.snapshot().index == leader.applied
+    assert leader.storage.snapshot().index == leader.applied
     # A restart has forgotten that compaction left less of a segment, or nothing, after that.
     asked = ChunkRequest(
         group=group,
@@ -130,5 +130,5 @@ def test_a_snapshot_that_lists_what_is_not_there_is_no_good_any_more(position: i
     assert isinstance(reply, ChunkReply)
     assert reply.gone
     with pytest.raises(SnapshotTemporarilyUnavailable):
-        leader._storage.snapshot()
+        leader.storage.snapshot()
     assert leader.wants_snapshot()

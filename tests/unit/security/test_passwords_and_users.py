@@ -62,7 +62,7 @@ def test_a_second_look_costs_no_hash() -> None:
             assert await users.knows("alice", "right")
             assert not await users.knows("alice", "wrong")
         # Two thousand hashes would be minutes.
-        assert time.perf_counter() - began < 5
+        assert time.perf_counter() - began < 30
 
     asyncio.run(story())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -90,21 +91,37 @@ def test_an_exception_comes_with_its_trace_indented_below() -> None:
     assert "ValueError: why" in json.loads(JsonLines().format(record))["exception"]
 
 
-def test_lines_beyond_the_limit_are_dropped_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "LINES_WAITING_MAX", 2)
-    stream = io.StringIO()
-    started = Logs(level="INFO", stream=stream, style="json")
-    logging.getLogger().handlers = [started._waiting]
-    logs.set_level("INFO")
-    for number in range(5):  # nobody writes yet
+class PausedTerminal(io.StringIO):
+    """Takes a line only when it is let go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_asked = threading.Event()
+        self.goes_on = threading.Event()
+        self.lines = threading.Semaphore(0)
+
+    def write(self, text: str) -> int:
+        self.is_asked.set()
+        self.goes_on.wait(60)
+        count = super().write(text)
+        self.lines.release()
+        return count
+
+
+def test_lines_beyond_the_limit_are_dropped_and_counted() -> None:
+    terminal = PausedTerminal()
+    started = Logs(level="INFO", stream=terminal, style="json", lines_waiting_max=2)
+    started.start()
+    log.info("line 0")
+    assert terminal.is_asked.wait(60)
+    for number in range(1, 6):  # two wait behind the one that is being written
         log.info("line %d", number)
-    started._thread.start()
-    while not started._waiting.queue.empty():
-        pass
+    terminal.goes_on.set()
+    assert all(terminal.lines.acquire(timeout=60) for _ in range(3))
     log.info("later")
     started.stop()
-    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
-    assert [line["message"] for line in lines] == ["line 0", "line 1", "later"]
+    lines = [json.loads(line) for line in terminal.getvalue().splitlines()]
+    assert [line["message"] for line in lines] == ["line 0", "line 1", "line 2", "later"]
     assert lines[-1]["dropped_before"] == 3
 
 

@@ -10,36 +10,22 @@ from contextlib import suppress
 from typing import Final
 
 import angarium
-from angarium.api import TopicConfig
 from angarium.app.stopping import done_before
-from angarium.cli.complaints import Refusal
 from angarium.cli.dashboard import Dashboard
 from angarium.cli.local.compat import GEO_PASSWORD, Compat
 from angarium.cli.local.demo_pipeline import DemoPipeline, spark_is_installed
 from angarium.cli.local.folder import HOST, Folder, LocalNode, State
 from angarium.cli.local.node_file import is_edited
 from angarium.cli.local.processes import Child, stop_all
-from angarium.cli.output import readable
+from angarium.cli.local.starting import DEMO, Starting
 from angarium.cli.overview import Overview, Seen, overview
 from angarium.cli.own_name import own_name
 from angarium.cli.probe import Probe
 from angarium.cli.profiles import LOCAL_FOLDER
-from angarium.doors.status import Exit
-from angarium.errors import AlreadyExists, AngariumError
 from angarium.security import PasswordHash
 
-DEMO: Final = "demo"
-DEMO_PARTITIONS: Final = 3
-
-START_SECONDS_MAX: Final = 60.0
-"""A cluster that is not ready by then is stopped, with the reason as far as it is known."""
-
-PATIENCE_SECONDS: Final = 5.0
-"""A start that takes longer says what it waits for, and again after as long."""
-
 REFRESH_SECONDS: Final = 0.5
-EAGER_SECONDS: Final = 0.05
-"""How often the nodes are asked: while they run, and while they start."""
+"""How often the nodes are asked while they run."""
 
 
 class LocalCluster:
@@ -73,8 +59,6 @@ class LocalCluster:
         self._stop = asyncio.Event()
         self._dashboard = Dashboard(title=f"Angarium {angarium.__version__}")
         self._last: Overview | None = None
-        self._hindrance = ""
-        """What the start waits for: a node that does not answer, or does not do as asked."""
 
     async def run(self) -> int:
         """Start everything, show it, and stop everything."""
@@ -109,99 +93,18 @@ class LocalCluster:
         self._dashboard.say(f"starting {len(self._nodes)} nodes in {self._folder.path}")
         for path in self._edited:
             self._dashboard.say(f"{path.name} was edited and is kept; delete it for a new one")
-        told = asyncio.create_task(self._tell_what_is_waited_for())
-        try:
-            async with asyncio.timeout(START_SECONDS_MAX):
-                await self._start_nodes()
-                await self._create_demo()
-                while not self._is_ready(await self._look()):
-                    self._check_children()
-                    await asyncio.sleep(EAGER_SECONDS)
-        except TimeoutError:
-            raise Refusal(
-                f"the cluster was not ready after {START_SECONDS_MAX:.0f} s:"
-                f" {self._waited_for()}. The logs are in {self._folder.path}/node-*.log."
-            ) from None
-        finally:
-            told.cancel()
+        await Starting(
+            folder=self._folder,
+            nodes=self._nodes,
+            children=self._children,
+            probes=self._probes,
+            look=self._look,
+            write_state=self._write_state,
+            say=self._dashboard.say,
+        ).run()
         self._write_state()
         self._dashboard.say(f"ready after {time.monotonic() - began:.1f} s")
         self._dashboard.footer = self._footer()
-
-    async def _start_nodes(self) -> None:
-        new = [number for number in self._children if self._folder.is_new(number)]
-        # Those that are members first: it takes a majority of them to let a new one in.
-        for number, child in self._children.items():
-            if number not in new:
-                child.start()
-        for number in new:
-            # One after the other, so that they are numbered in this order.
-            self._children[number].start()
-            await self._answer_of(number)
-        self._write_state()
-        for number in self._children:
-            await self._answer_of(number)
-
-    async def _answer_of(self, number: int) -> None:
-        self._hindrance = f"node {number} does not answer at {self._nodes[number].wire} yet"
-        while await self._probes[number].view() is None:
-            self._check_children()
-            await asyncio.sleep(EAGER_SECONDS)
-        self._hindrance = ""
-
-    async def _create_demo(self) -> None:
-        """Create the topic; a cluster that is just being formed may refuse at first."""
-        while True:
-            try:
-                await self._probes[1].create_topic(
-                    DEMO, partitions=DEMO_PARTITIONS, config=TopicConfig()
-                )
-            except AlreadyExists:
-                return
-            except AngariumError as error:
-                self._hindrance = f"the topic {DEMO} cannot be created: {error}"
-                self._check_children()
-                await asyncio.sleep(EAGER_SECONDS)
-            else:
-                self._hindrance = ""
-                return
-
-    def _is_ready(self, now: Overview) -> bool:
-        demo = next((topic for topic in now.topics if topic.name == DEMO), None)
-        has_leaders = demo is not None and None not in demo.leaders
-        return now.alive == len(self._nodes) and has_leaders
-
-    def _check_children(self) -> None:
-        for number, child in self._children.items():
-            if child.ending:
-                lines = child.last_lines(5)
-                if child.status == Exit.REMOVED:
-                    # Without its folder it would ask to come back under the id that is gone.
-                    wire_port = self._nodes[number].wire_port
-                    self._nodes[number] = LocalNode(number=number, wire_port=wire_port)
-                    self._write_state()
-                    raise Refusal(
-                        f"node {number} was removed from this cluster, and its folder is still"
-                        f" there. `rm -r {self._folder.data(number)}` and start again: it comes in"
-                        " as a new node."
-                    )
-                said = "\n".join(f"    {readable(line.encode())}" for line in lines)
-                raise Refusal(
-                    f"node {number} {child.ending} while the cluster was starting; the end of"
-                    f" {self._folder.log(number)}:\n{said}"
-                )
-
-    async def _tell_what_is_waited_for(self) -> None:
-        while True:
-            await asyncio.sleep(PATIENCE_SECONDS)
-            self._dashboard.say(f"still starting: {self._waited_for()}")
-
-    def _waited_for(self) -> str:
-        if self._hindrance:
-            return self._hindrance
-        nodes = self._last.nodes if self._last else ()
-        silent = ", ".join(str(node.address) for node in nodes if not node.is_alive)
-        return f"no answer from {silent}" if silent else "not every partition has a leader"
 
     # --- running ----------------------------------------------------------------------------
 

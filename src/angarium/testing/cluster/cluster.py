@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final, Self
 from angarium.errors import AngariumError
 from angarium.testing.cluster.contact import Contact
 from angarium.testing.cluster.network import Network
-from angarium.testing.cluster.processes import ANGARIUM, HOST, NodeProcess
+from angarium.testing.cluster.processes import ANGARIUM, NodeProcess
 from angarium.testing.cluster.waiting import eventually
+from angarium.testing.reserved_port import HOST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -211,7 +212,9 @@ class ProcessCluster:
         await self.settled(topics=[name])
         return await (await self.someone()).describe(name)
 
-    async def leader(self, topic: str, partition: int = 0, *, within_s: float = 10.0) -> NodeId:
+    async def leader(
+        self, topic: str, partition: int = 0, *, within_s: float = READY_SECONDS_MAX
+    ) -> NodeId:
         """Return who leads a partition and says so itself."""
         info = await eventually(
             lambda: self._led(topic, partition), within_s=within_s, what=f"{topic} has a leader"

@@ -39,7 +39,11 @@ if TYPE_CHECKING:
     from angarium.wire import Connection, Frame, Header
 
 ANSWER_SECONDS_MAX: Final = 2.0
-"""How long an answer may take, unless the caller knows better."""
+"""How long an answer from memory may take: a node that is paused gives none, and who only wants to
+look asks another."""
+
+WORK_SECONDS_MAX: Final = 30.0
+"""How long an answer may take that waits for other nodes and disks, on a busy machine."""
 
 
 class Contact:
@@ -106,16 +110,18 @@ class Contact:
     ) -> TopicInfo:
         """Make a topic through the node."""
         header = CreateTopicHeader(name, partitions, config or TopicConfig())
-        frame = await self.ask(Operation.CREATE_TOPIC, header, timeout_s=10.0)
+        frame = await self.ask(Operation.CREATE_TOPIC, header, timeout_s=WORK_SECONDS_MAX)
         return frame.read_large(TopicInfo)
 
     async def delete_topic(self, name: str) -> None:
         """Remove a topic through the node."""
-        await self.ask(Operation.DELETE_TOPIC, TopicHeader(name))
+        await self.ask(Operation.DELETE_TOPIC, TopicHeader(name), timeout_s=WORK_SECONDS_MAX)
 
     async def open_producer(self) -> Producer:
         """Return a new producer's identity."""
-        frame = await self.ask(Operation.OPEN_PRODUCER, OpenProducerHeader())
+        frame = await self.ask(
+            Operation.OPEN_PRODUCER, OpenProducerHeader(), timeout_s=WORK_SECONDS_MAX
+        )
         return frame.read(Producer)
 
     async def publish(
@@ -125,7 +131,7 @@ class Contact:
         batches: Sequence[Buffer],
         *,
         mode: DeliveryMode | None = None,
-        timeout_s: float = ANSWER_SECONDS_MAX,
+        timeout_s: float = WORK_SECONDS_MAX,
     ) -> tuple[Ack, ...]:
         """Publish through the node."""
         header = PublishHeader(topic, partition, mode)
@@ -143,7 +149,7 @@ class Contact:
     ) -> FetchResult:
         """Read through the node: from its own replica, unless `fresh` or it has none."""
         header = FetchHeader(topic, partition, offset, bytes_max, 0, fresh)
-        frame = await self.ask(Operation.FETCH, header, timeout_s=5.0)
+        frame = await self.ask(Operation.FETCH, header, timeout_s=WORK_SECONDS_MAX)
         answer = frame.read(FetchAnswer)
         return FetchResult(
             start_offset=answer.start_offset,
@@ -153,17 +159,22 @@ class Contact:
 
     async def drain(self, node: NodeId, *, draining: bool = True) -> None:
         """Have everything moved away from a node."""
-        await self.ask(Operation.DRAIN_NODE, DrainNodeHeader(node, draining), timeout_s=5.0)
+        await self.ask(
+            Operation.DRAIN_NODE, DrainNodeHeader(node, draining), timeout_s=WORK_SECONDS_MAX
+        )
 
     async def remove(self, node: NodeId) -> None:
         """Have the cluster forget a node."""
-        await self.ask(Operation.REMOVE_NODE, RemoveNodeHeader(node), timeout_s=5.0)
+        await self.ask(Operation.REMOVE_NODE, RemoveNodeHeader(node), timeout_s=WORK_SECONDS_MAX)
 
     async def transfer(self, topic: str, partition: int, to: NodeId) -> None:
         """Have a partition led by `to`."""
-        await self.ask(Operation.TRANSFER_LEADER, TransferLeaderHeader(topic, partition, to))
+        header = TransferLeaderHeader(topic, partition, to)
+        await self.ask(Operation.TRANSFER_LEADER, header, timeout_s=WORK_SECONDS_MAX)
 
     async def raise_level(self, level: int | None = None) -> int:
         """Have the cluster work at a higher feature level; return the one it works at."""
-        frame = await self.ask(Operation.RAISE_LEVEL, RaiseLevelHeader(level), timeout_s=5.0)
+        frame = await self.ask(
+            Operation.RAISE_LEVEL, RaiseLevelHeader(level), timeout_s=WORK_SECONDS_MAX
+        )
         return frame.read(LevelAnswer).level

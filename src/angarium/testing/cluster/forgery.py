@@ -10,7 +10,7 @@ from angarium.log.os_disk import OsDisk
 from angarium.node.joining import cluster_name
 from angarium.node.release import FEATURE
 from angarium.raft.messages import Message, MessageKind
-from angarium.testing.cluster.processes import HOST
+from angarium.testing.reserved_port import HOST
 from angarium.wire import Hello, Role, dial
 from angarium.wire.operations import Operation
 from angarium.wire.raft_codec import RAFT_OPERATION, packed_messages

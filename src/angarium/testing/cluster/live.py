@@ -65,7 +65,7 @@ class LiveLoad:
         """How many records were acknowledged."""
         return len(self.answers)
 
-    async def acknowledged_after(self, moment: int, *, within_s: float = 15.0) -> int:
+    async def acknowledged_after(self, moment: int, *, within_s: float = 60.0) -> int:
         """Wait for a publish begun after `moment` to be acknowledged; return when it was."""
 
         async def answered() -> int:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 WINDOW_MICROS: Final = 100_000
 """Availability is the share of such windows in which at least one publish was acknowledged."""
 
-SETTLE_SECONDS_MAX: Final = 30.0
+SETTLE_SECONDS_MAX: Final = 60.0
 """How long after the last fault everything may take to agree again."""
 
 
@@ -109,7 +109,7 @@ class Load:
         *,
         partition: int | None = None,
         above_term: int = 0,
-        within_s: float = 15.0,
+        within_s: float = 60.0,
     ) -> int:
         """Wait for a publish begun after `moment` to be acknowledged; return when it was.
 
@@ -197,7 +197,7 @@ class Load:
         terms = {}
         for partition, group in self.groups.items():
             prober = self._producer(1_000 + partition, partition, DeliveryMode.CONSISTENT, 0.0)
-            async with asyncio.timeout(5.0):
+            async with asyncio.timeout(SETTLE_SECONDS_MAX):
                 terms[group] = (await prober.publish()).term
         return terms
 

@@ -14,7 +14,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from angarium.testing.cluster.processes import HOST
+from angarium.testing.reserved_port import HOST
 from angarium.wire.decoder import FrameDecoder
 from angarium.wire.frames import PREFIX, PREFIX_BYTES
 from angarium.wire.handshake import greeting_in

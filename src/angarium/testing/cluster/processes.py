@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from contextlib import suppress
@@ -18,13 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from angarium.app.processes import is_new
+from angarium.testing.reserved_port import HOST, ReservedPort
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from angarium.ids import NodeId
-
-HOST: Final = "127.0.0.1"
 
 ANGARIUM: Final = (sys.executable, "-m", "angarium", "serve")
 """The program of a node, as users start it."""
@@ -32,28 +30,10 @@ ANGARIUM: Final = (sys.executable, "-m", "angarium", "serve")
 SMALL: Final = (sys.executable, "-m", "angarium.testing.cluster.small_node")
 """The same node with small files and frequent snapshots, so that a short test meets them."""
 
-STOP_SECONDS_MAX: Final = 25.0
-"""How long a graceful stop may take; the node itself gives up after 20 s."""
+STOP_SECONDS_MAX: Final = 60.0
+"""How long a graceful stop may take on a busy machine; the node itself gives up after 20 s."""
 
 LOG_BYTES_SHOWN: Final = 6_000
-
-
-class ReservedPort:
-    """A free port that nobody else is given while a node is down.
-
-    The socket is bound but does not listen, so the node may listen on the port, while the kernel
-    gives it to no other program: not as a port to listen on, nor as an outgoing connection's own.
-    """
-
-    def __init__(self) -> None:
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._socket.bind((HOST, 0))
-        self.number: int = self._socket.getsockname()[1]
-
-    def release(self) -> None:
-        """Let somebody else have it."""
-        self._socket.close()
 
 
 class NodeProcess:

@@ -22,7 +22,7 @@ def now_micros() -> int:
 
 
 async def eventually(
-    look: Callable[[], Awaitable[T]], *, within_s: float = 10.0, what: str = ""
+    look: Callable[[], Awaitable[T]], *, within_s: float = 60.0, what: str = ""
 ) -> T:
     """Return the first true answer of `look`; it may also fail with our own errors meanwhile.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from angarium.bench.cluster import free_ports
 from angarium.errors import PreconditionFailed
-from angarium.testing.cluster.processes import HOST
+from angarium.testing.reserved_port import HOST
 from angarium.testing.spark.standalone import (
     QUICK_JAVA,
     READY_SECONDS_MAX,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from angarium.bench.cluster import free_ports
 from angarium.errors import PreconditionFailed
-from angarium.testing.cluster.processes import HOST
+from angarium.testing.reserved_port import HOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable

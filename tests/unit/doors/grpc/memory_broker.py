@@ -102,6 +102,11 @@ class MemorySubscription:
         self._positions.update(found)
         self.changed.set()
 
+    @property
+    def partitions(self) -> set[tuple[str, int]]:
+        """What it is subscribed to."""
+        return set(self._positions)
+
     async def drop(self, topic: str, partition: int) -> None:
         self._positions.pop((topic, partition), None)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from tests.on_a_loop import run
 from tests.unit.doors.grpc.memory_broker import MemoryBroker
-from tests.unit.doors.grpc.opened import run
 
 from angarium.api import GroupConfig, GroupInfo, TopicConfig
 from angarium.api.settings import settings_of

@@ -6,7 +6,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
-from tests.unit.service.groups.consuming import WAIT_S, on_a_loop
+from tests.on_a_loop import SOON_S, on_a_loop
 
 from angarium.service.groups.assigning import PAIRS_MAX, Assigning
 
@@ -48,6 +48,6 @@ async def test_a_large_assignment_is_computed_aside_and_told_when_it_is_there() 
         f"m{number}": ("a",) for number in range(PAIRS_MAX // 100 + 1)
     }
     assert assigning.preferred(members, "a", 0, topics) == ""
-    async with asyncio.timeout(WAIT_S):
+    async with asyncio.timeout(SOON_S):
         await news.wait()
     assert assigning.preferred(members, "a", 0, topics) in members
