@@ -111,12 +111,12 @@ class Pipeline:
             raise type(self.failure)(*self.failure.args) from self.failure.__cause__
 
     def die(self, error: BaseException) -> None:
-        """Take nothing more: a write has failed."""
+        """Take nothing more: a write has failed, and nobody knows what the disk has."""
         self.failure = SyncFailed(f"the write-ahead log is dead, restart the node: {error!s}")
         self.failure.__cause__ = error
 
     def seal(self, buffer: FrameBuffer, table: Callable[[], bytes]) -> SyncRound:
-        """Give what is buffered its place in a file."""
+        """Give what is buffered its position in a file."""
         file = self.files.current
         header = b""
         if file is not None and file.has_room(buffer.group_bytes(0, 0)):
@@ -133,7 +133,7 @@ class Pipeline:
         )
         if header:
             buffers.insert(0, header)
-        round_ = SyncRound(
+        sync_round = SyncRound(
             self,
             file=file,
             position=write_position,
@@ -142,9 +142,9 @@ class Pipeline:
             previous=self._last_sealed,
         )
         self._bare_mark = None
-        self._last_sealed = round_
-        self._in_flight.append(round_)
-        return round_
+        self._last_sealed = sync_round
+        self._in_flight.append(sync_round)
+        return sync_round
 
     def _synced_end(self) -> int:
         """Return where the newest file ends, for the header of the next one."""
@@ -152,13 +152,13 @@ class Pipeline:
             return self._bare_mark
         return self.files.last_end if self.files.current is None else self.files.current.end
 
-    def publish(self, round_: SyncRound) -> None:
-        """Take note that `round_` is durable."""
-        assert round_.is_written, "publish comes after write"
-        assert round_ is self._in_flight[0], "sync rounds are published in order"
+    def publish(self, sync_round: SyncRound) -> None:
+        """Take note that `sync_round` is durable."""
+        assert sync_round.is_written, "publish comes after write"
+        assert sync_round is self._in_flight[0], "sync rounds are published in order"
         self._in_flight.popleft()
-        self.durable_sequence = round_.file.sequence
-        self.durable_end = place(round_.file.sequence, round_.position + round_.size)
+        self.durable_sequence = sync_round.file.sequence
+        self.durable_end = place(sync_round.file.sequence, sync_round.position + sync_round.size)
         self._has_unmarked = True
 
     def mark(self) -> bool:

@@ -296,26 +296,26 @@ class Wal:
             if self._files.is_full:
                 self._files.prepare()
             return None
-        round_ = self._pipeline.seal(buffer, self._table)
+        sync_round = self._pipeline.seal(buffer, self._table)
         self._buffer = FrameBuffer(self._seed)
         self._granted = 0
-        return round_
+        return sync_round
 
-    def synced(self, round_: SyncRound) -> None:
+    def synced(self, sync_round: SyncRound) -> None:
         """Publish a sync round that was written: it counts as durable from here on."""
         self._check_alive()
-        self._pipeline.publish(round_)
-        for touch in round_.touches:
+        self._pipeline.publish(sync_round)
+        for touch in sync_round.touches:
             self._pins.move(touch.log.group, touch.oldest)
             self._cache.add(touch)
         self._cache.shrink()
 
     def sync(self) -> None:
         """Make everything that was buffered durable, here and now."""
-        round_ = self.seal()
-        if round_ is not None:
-            round_.write()
-            self.synced(round_)
+        sync_round = self.seal()
+        if sync_round is not None:
+            sync_round.write()
+            self.synced(sync_round)
 
     def mark(self) -> bool:
         """Record that everything so far is synced, without a sync; False if there is no need.
