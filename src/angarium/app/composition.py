@@ -60,7 +60,7 @@ def parts(settings: Settings, signals: Signals) -> Sequence[Part]:
 
 
 class ListeningPart:
-    """A node that can be asked how it is, and serves nobody yet; whoever starts it stops it."""
+    """A node that can be asked how it is, and serves nobody yet; who starts it stops it."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -201,7 +201,7 @@ class NodePart:
     def sole_leader_address(self, door: str, topic: str) -> str | None:
         """Return the same for a topic with one partition; None for one with several.
 
-        Their leaders are on several nodes: whoever followed the hint of each record would go from
+        Their leaders are on several nodes: a client that followed each record's hint would go from
         node to node with every record.
         """
         known = self.node.catalog.find(topic)

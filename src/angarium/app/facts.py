@@ -1,4 +1,4 @@
-"""What a node knows of itself, for whoever watches it through the HTTP door."""
+"""What a node knows of itself, for those who watch it through the HTTP door."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The HTTP door as a process of its own, in front of a cluster that it reaches as a client.
 
-The door is open from the start, whoever comes up first: /healthz answers, and /readyz says whether
-the cluster does.
+The door is open from the start, even if the nodes come up later: /healthz answers, and /readyz says
+whether the cluster does.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ PATIENT_ROUNDS: Final = 4
 tells whom it finds where it is, which is an entry in the catalog."""
 
 ANSWER_SECONDS_MAX: Final = 2.0
-"""Whoever takes longer is asked again in the next round."""
+"""A node that takes longer is asked again in the next round."""
 
 _log = logging.getLogger(__name__)
 

@@ -44,7 +44,7 @@ class ChangeQueue:
 
     @property
     def is_full(self) -> bool:
-        """True when whoever may be refused has to be."""
+        """True when changes that may be refused have to be."""
         return len(self._waiting) >= CHANGES_WAITING_MAX
 
     def submit(self, change: Change, fate: Fate) -> None:
@@ -81,7 +81,7 @@ class ChangeQueue:
 
     def _applied(self, fates: list[Fate], answer: Published | AngariumError) -> None:
         # Called from the midst of applying: what follows waits until that is done. While the node
-        # stops it is called from a thread, and whoever waited has been told by then.
+        # stops it is called from a thread, and those who waited have been told by then.
         if self._under_way is fates:
             self._around.soon(self._tell, fates, answer)
 

@@ -82,7 +82,7 @@ class GroupHost:
         try:
             led = self.partition(wanted.topic, wanted.partition)
         except AngariumError as error:
-            # Not at once: whoever attaches does not have its seat yet.
+            # Not at once: the caller does not have its seat yet.
             self.around.soon(seat.drop, error)
         else:
             self.around.soon(self._join, led, seat, wanted)

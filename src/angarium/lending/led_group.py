@@ -155,7 +155,7 @@ class LedGroup:
         """Follow what records are like: everybody is lent as many as its bytes allow."""
         records = self.led.records
         if not records.record_bytes:
-            with suppress(AngariumError):  # whoever sends them meets that again
+            with suppress(AngariumError):  # sending them meets that again
                 records.measure(self.group.floor)
         size, known = records.record_bytes, self._record_bytes
         if size == known or (known and known // 2 <= size <= 2 * known):

@@ -17,7 +17,7 @@ there last. A consumer whose credit is worth more is lent fewer records; one at 
 
 STAYS_PER_LEASE: Final = 3
 """Records may wait a third of their lease for a consumer that takes nothing: at its own node, and
-at the leader. Then they go back untried, to whoever does."""
+at the leader. Then they go back untried, for another one."""
 
 CHANGES_MAX: Final = 4_096
 """Changes of groups in one entry of a partition's log. The rest goes into the next."""

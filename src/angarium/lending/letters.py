@@ -1,7 +1,7 @@
 """Dead letters: records whose attempts are used up, stored in another topic, each exactly once.
 
 The partition's log has promised the letter under a sequence. It is published as a producer that
-belongs to the group in this partition and keeps its epoch from leader to leader, so whoever leads
+belongs to the group in this partition and keeps its epoch from leader to leader, so every leader
 may publish it again: the dead-letter topic knows what it has. Then the partition's log notes that
 it is stored, and the record counts as acknowledged.
 

@@ -197,7 +197,7 @@ class LogRecords:
     # --- reading ------------------------------------------------------------------------------
 
     def _window(self, offset: int) -> _Window:
-        """Return batches read from the log, of which the first ends above `offset`."""
+        """Return batches read from the log; the first one ends above `offset`."""
         windows = self._windows
         for start in reversed(windows):
             window = windows[start]

@@ -111,7 +111,7 @@ class Admission:
         replica = self._node.host.catalog
         known = machine.nodes.by_id.get(NodeId(hello.node))
         if known is not None and replica is not None and replica.may_serve:
-            # Whoever leads the catalog knows of every incarnation there has been.
+            # The catalog's leader knows of every incarnation there has been.
             raise NodeRemoved(
                 f"node {hello.node} has come back with an empty data folder, and these are its "
                 "data from before; start it with an empty folder if it is to be a node again"
@@ -161,7 +161,7 @@ class Admission:
     async def _look_for_double(self, others: list[Connection], hello: Hello) -> None:
         """Find out which of two processes is the node, by who is where the catalog has it.
 
-        Whoever was here first may have spoken in its name while it was down.
+        The one that was here first may have spoken in its name while it was down.
         """
         is_at_home = await self._process_at_home(NodeId(hello.node)) == hello.process
         for one in others:

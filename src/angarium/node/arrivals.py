@@ -1,6 +1,6 @@
 """When the records of a partition came, as one replica has seen it by a clock that nobody sets.
 
-An append time may lie too far back: whoever stamped it had a wrong clock, and had not yet compared
+An append time may lie too far back: its leader had a wrong clock, and had not yet compared
 it with enough others. Such a record looks old, and would be trimmed at once. So a replica notes
 now and then how far its partition reaches, and what it saw coming lately is not old, whatever its
 append time says. What came before the process began is judged by its append time alone, and so is

@@ -264,7 +264,7 @@ class NodeCatalog(CatalogView):
         self._node.run_beside(self.run)
 
     async def _tell_peers(self) -> None:
-        """Register through whoever leads the catalog, while this node's copy of it is lost.
+        """Register through the catalog's leader, while this node's copy of it is lost.
 
         Only when the leader knows as whom this node has come back will it send it a new copy.
         """

@@ -1,4 +1,4 @@
-"""The catalog, for whoever is outside the node: every question, and how to have it changed.
+"""The catalog, for those outside the node: every question, and how to have it changed.
 
 Rooms above the node ask here by name and never hold the machine itself, so how the catalog keeps
 what it knows can change without them.

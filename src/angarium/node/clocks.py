@@ -16,7 +16,7 @@ and has nobody else to ask. The node follows, because a machine that was paused 
 and a record stamped too early would be trimmed too early. But for a while it doubts: nothing is
 trimmed that is not too old by both times.
 
-Nothing here reads a clock: whoever calls says what the clocks say. All times are in µs.
+Nothing here reads a clock: the caller says what the clocks say. All times are in µs.
 """
 
 from __future__ import annotations
@@ -223,8 +223,8 @@ class Clocks:
         spans = [own, *self._spans.values()]
         majority = members // 2 + 1
         if len(spans) < majority:
-            # What a majority believed goes on to be believed. If none was ever heard, whoever was
-            # is asked to a man: no time is given that is too late for one of them.
+            # What a majority believed goes on to be believed. If none was ever heard, all that
+            # were heard count: no time is given that is too late for one of them.
             if self._is_heard:
                 return Standing.UNKNOWN
             self._bound(spans, len(spans))
@@ -235,7 +235,7 @@ class Clocks:
         assert self._high is not None
         if sum(map(self._fits, spans)) < majority:
             if self._believed is not None:
-                # Whoever was right before has not become wrong because somebody else is: what is
+                # A node that was right before is not wrong because another one is: what is
                 # stamped meanwhile by an earlier time would be trimmed as soon as all agree again.
                 self._low, self._high = self._believed - self._half, self._believed + self._half
             return Standing.SPLIT

@@ -35,7 +35,7 @@ HOUSEKEEPING_S = 0.1
 """How often segments are written behind and snapshots are considered."""
 
 THOROUGH_EVERY = 5
-"""In every so many-th round of housekeeping even a little is written; in the others only much."""
+"""Rounds of housekeeping between two that write even a little; the others write only much."""
 
 COMMIT_NEWS_S = 0.002
 """How long a leader waits for an append that tells its followers what is committed, before it says
@@ -50,9 +50,12 @@ are saved for every entry that comes in time."""
 class Driver:
     """Brings a host's inputs to it and carries out what follows, until it is told to stop."""
 
+    _host: Host
+    _loop: asyncio.AbstractEventLoop
+    _syncer: Syncer
+
     def __init__(
         self,
-        host: Host,
         peers: Peers,
         *,
         config: NodeConfig,
@@ -61,20 +64,18 @@ class Driver:
         hearing: Hearing,
         fail: Callable[[BaseException], None],
     ) -> None:
-        """Drive `host`, whose listener is `hearing`. `fail` ends the node, and calls `halt`."""
-        self._host = host
+        """Prepare to drive a host whose listener is `hearing`; `fail` ends the node."""
         self._peers = peers
         self._config = config
         self._lag = lag
         self._now = now
-        self._tell_partitions = hearing.tell_partitions
+        self._hearing = hearing
         self._fail = fail
-        self._loop = asyncio.get_running_loop()
-        self._syncer = Syncer(self._loop, done=self._synced)
         self._chores: set[asyncio.Task[None]] = set()
         self._gathering = Gathering(bytes_max=config.gather_bytes_max)
         self._is_patient = False
         """Whether a timer is set that ends the patience of what is gathered."""
+        self._is_started = False
         self._is_awake = False
         self._has_news = False
         self._news_wait_s = COMMIT_NEWS_S
@@ -84,9 +85,13 @@ class Driver:
 
     # --- life -------------------------------------------------------------------------------
 
-    def start(self) -> None:
-        """Begin to write what is to be synced."""
+    def start(self, host: Host) -> None:
+        """Begin to drive `host`. Nobody may ask for anything before."""
+        self._host = host
+        self._loop = asyncio.get_running_loop()
+        self._syncer = Syncer(self._loop, done=self._synced)
         self._syncer.start()
+        self._is_started = True
 
     def halt(self) -> None:
         """Do nothing more: the node has failed."""
@@ -99,7 +104,8 @@ class Driver:
     async def stop(self) -> None:
         """Write what was asked for and end; nobody may be left to ask for more."""
         self._is_closing = True
-        await asyncio.to_thread(self._syncer.stop)
+        if self._is_started:
+            await asyncio.to_thread(self._syncer.stop)
 
     # --- inputs -----------------------------------------------------------------------------
 
@@ -145,7 +151,8 @@ class Driver:
             self._send_and_sync(host)
         except Exception as failure:
             self._fail(failure)
-        self._tell_partitions()
+        if self._hearing.has_news:
+            self._hearing.tell(self._hearing.listeners)
 
     def _propose_gathered(self, host: Host) -> None:
         due = self._gathering.take(

@@ -93,8 +93,8 @@ class Gathering:
 
     @property
     def patient_until(self) -> float:
-        """When to look again at whoever waits longest; there has to be somebody."""
-        # Whoever came first is in front: what comes later for the same partition joins it there.
+        """When to look again at what waits longest; something has to wait."""
+        # What came first is in front: what comes later for the same partition joins it there.
         first = next(iter(self._of.values()))
         if self._is_pressed:
             return min(first.latest + PRESSED_GAP_S, first.since + self._patience_s)

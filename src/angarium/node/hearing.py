@@ -30,19 +30,16 @@ class Hearing(HostListener):
         super().__init__()
         self._node = node
         self._refusals = RefusalLog(time.monotonic)
-        self._listeners: list[NodeListener] = []
+        self.listeners: list[NodeListener] = []
+        """Told by the driver what happened in partitions, at the end of each turn of the loop."""
 
     def subscribe(self, listener: NodeListener) -> None:
         """Tell `listener` what happens from now on."""
-        self._listeners.append(listener)
-
-    def tell_partitions(self) -> None:
-        """Tell in which partitions something has happened, at the end of a turn of the loop."""
-        self.tell(self._listeners)
+        self.listeners.append(listener)
 
     def link_changed(self, node: NodeId) -> None:
         """Tell that a link went up or down."""
-        for listener in self._listeners:
+        for listener in self.listeners:
             listener.link_changed(node)
 
     def catalog_changed(self, applied: CatalogApplied | None) -> None:

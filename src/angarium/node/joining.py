@@ -28,7 +28,7 @@ PAUSES = Backoff(first_s=0.2, longest_s=2.0)
 
 NOBODY_S = 10.0
 """How long every node that is asked may be without data itself before that is called what it is:
-whoever forms the cluster may only just be starting."""
+the node that forms the cluster may only just be starting."""
 
 REMIND_S = 30.0
 """How often the log says again that an address says the same as before."""
@@ -51,7 +51,7 @@ def cluster_name(identity: FolderIdentity) -> str:
 class Asking:
     """What a node without data has been told by those it asks to let it in.
 
-    The log has each reason once, and again after a while; `sentence` is for whoever asks this node.
+    The log has each reason once, and again after a while; `sentence` is for callers of this node.
     """
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class Asking:
         self._hear(address, str(refusal))
 
     def waits_too(self, address: str) -> None:
-        """Hear that whoever answers there has no data either, and waits itself."""
+        """Hear that the node there has no data either, and waits itself."""
         self._waiting.add(address)
         self._hear(address, "that node has no data either, and waits itself to be let in")
 
@@ -122,7 +122,7 @@ async def ask_to_join(
 ) -> tuple[FolderIdentity, JoinAnswer]:
     """Ask the nodes named in the configuration, one after the other, to be let in.
 
-    They are asked again for as long as it takes: whoever starts all machines at once starts this
+    They are asked again for as long as it takes: who starts all machines at once starts this
     one before the first has formed its cluster, and a cluster that lives may be electing a leader,
     not least because this node, before its data were lost, was it. Only a refusal that will not
     change ends it. Asking twice does no harm, for the incarnation is the same. Returns who this

@@ -16,7 +16,7 @@ ALIKE_MAX: Final = 3
 
 
 class Lack(NamedTuple):
-    """A partition of which this node has less than it should."""
+    """A partition whose replica here lacks something."""
 
     partition: str
     words: str

@@ -2,8 +2,8 @@
 
 Taking a node out, or letting one in that comes back without its data, is harmless while the others
 have everything, and the end of records when they do not: two disks replaced in a row, before the
-first was filled again, are two of three copies gone. So whoever asks for the next step while a
-partition has too few full replicas is refused, and told which partition that is.
+first was filled again, are two of three copies gone. So a request for the next step while a
+partition has too few full replicas is refused, with the name of that partition.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class Node:
     def __init__(self, config: NodeConfig) -> None:
         self.config = config
         self.welcome: Welcome | None = None
-        """Decides what whoever connects to the wire port may do; set before `start`."""
+        """Decides what a connection to the wire port may do; set before `start`."""
         self.process = secrets.randbits(48)
         """Tells this process from any other that says it is this node."""
         self.peers = Peers(
@@ -89,7 +89,7 @@ class Node:
         """Why this node should not be relied on, if there is a reason."""
         self.readiness.sources.append(lambda: told(lacks(self)))
         self.hearing = Hearing(self)
-        """What happens in its replicas, for whoever subscribes."""
+        """What happens in its replicas, for subscribers."""
         self.background: list[Callable[[], Coroutine[None, None, None]]] = []
         """What else runs as long as the node does; set before `start`."""
         self.failure: BaseException | None = None
@@ -111,7 +111,6 @@ class Node:
         self._identity: folder_identity.FolderIdentity | None = None
         self._host: Host | None = None
         self._server: Server | None = None
-        self._driver: Driver | None = None
         self.time = Timekeeping(self)
         self.readiness.sources.append(self.time.reasons)
         self._placement = Placement(self)
@@ -120,6 +119,15 @@ class Node:
         self._scrubbing = Scrubbing(bytes_per_s=config.scrub_bytes_per_s)
         election_ticks = config.host_config.replica.election_ticks
         self.lag = LoopLag(election_timeout_s=election_ticks * config.tick_ms / 1_000)
+        self.driver = Driver(
+            self.peers,
+            config=config,
+            lag=self.lag,
+            now=self.now,
+            hearing=self.hearing,
+            fail=self.fail,
+        )
+        """Takes publishes and messages, once the data are open."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     # --- what is known ----------------------------------------------------------------------
@@ -157,13 +165,6 @@ class Node:
         """Whether the catalog, as far as it is known here, has this node in it."""
         catalog = self.host.catalog
         return catalog is not None and self.id in catalog.catalog.machine.nodes.by_id
-
-    @property
-    def driver(self) -> Driver:
-        """What drives the replicas; raises `Unreachable` while the node is coming up."""
-        if self._driver is None:
-            raise Unreachable(self.asking.sentence)
-        return self._driver
 
     @property
     def wire_port(self) -> int:
@@ -286,17 +287,15 @@ class Node:
         """Hand leadership over, finish what is under way, and close everything."""
         if self._host is not None and self.failure is None:
             await self._placement.hand_over()
-        tasks = list(self._tasks)  # whoever ends leaves it
+        tasks = list(self._tasks)  # a task that ends leaves the set
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._driver is not None:
-            await self._driver.finish_chores()
+        await self.driver.finish_chores()
         if self._server is not None:
             await self._server.drain(timeout_s=2.0)
         await self.peers.stop()
-        if self._driver is not None:
-            await self._driver.stop()
+        await self.driver.stop()
         if self._host is not None and self.failure is None:
             await self.marks.save()
             await asyncio.to_thread(self._host.close)
@@ -330,8 +329,7 @@ class Node:
             # What the others say needs no traceback, and no mistake of ours is in it.
             trace = None if isinstance(failure, _FINAL) else failure
             _log.critical("the node stops: %s", failure, exc_info=trace)
-            if self._driver is not None:
-                self._driver.halt()
+            self.driver.halt()
             for task in list(self._tasks):
                 task.cancel()
             self.stopped.set()
@@ -380,16 +378,7 @@ class Node:
             listener=self.hearing,
             name_of=self.catalog.name_of,
         )
-        self._driver = Driver(
-            self._host,
-            self.peers,
-            config=self.config,
-            lag=self.lag,
-            now=self.now,
-            hearing=self.hearing,
-            fail=self.fail,
-        )
-        self._driver.start()
+        self.driver.start(self._host)
 
     def campaign(self, group: RaftGroupId) -> None:
         """Do not wait for a timeout when nobody else can lead yet."""

@@ -152,14 +152,14 @@ class Peers:
     def _keep(self, node: NodeId, address: str) -> None:
         known = self._peers.get(node)
         if known is not None:
-            # Whoever answers was checked to be `node`: where it is beats where it is said to be.
+            # What answers was checked to be `node`: where it is beats where it is said to be.
             if known.address == address or known.control.is_up:
                 return
             self._drop(node)
         self._peers[node] = _Peer(address, self._greeting, node, self._on_change, self._on_refused)
 
     def look_at_home(self, node: NodeId) -> None:
-        """Keep the link to `node` where the catalog says it is, whoever answers elsewhere."""
+        """Keep the link to `node` where the catalog says it is, whatever answers elsewhere."""
         self._met.pop(node, None)
         told = self._told.get(node)
         if told is not None and self.address_of(node) not in ("", told):

@@ -1,9 +1,9 @@
 """Making true what the catalog says: which replicas this node has, and who votes where.
 
 Every node looks after two things. It has a replica of each partition the catalog gives it, and of
-no other. And in each group it leads, it steers the membership towards the catalog's: a newcomer
-listens until it has caught up, then takes its place in the same joint change in which whoever it
-replaces leaves. A node whose data were wiped has another incarnation and is a newcomer, too.
+no other. In each Raft group it leads, it steers the membership towards the catalog's: a newcomer
+listens until it has caught up, then votes from the same joint change on in which the replica that
+it replaces leaves. A node whose data were wiped has another incarnation and is a newcomer, too.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FULL_ROUNDS = 8
 """Every so many rounds everything is looked at, even if the catalog has not changed."""
 
 NEAR_ENTRIES = 64
-"""Whoever lacks no more than so many entries may be handed a leadership: it takes no time."""
+"""A replica that lacks no more entries than this may be handed a leadership: it takes no time."""
 
 LEAD_ROUNDS_MIN = 8
 """Rounds a leader keeps a partition before it hands it to the preferred one."""
@@ -196,7 +196,7 @@ class Placement:
 
     def _remove(self, group: RaftGroupId) -> None:
         self._node.host.remove_group(group)
-        # Whoever waits for records here learns that none will come.
+        # Those who wait for records here learn that none will come.
         self._node.hearing.records_visible(group)
         self._node.wake()
 

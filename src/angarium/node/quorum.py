@@ -1,7 +1,7 @@
 """Why a partition has no leader: an election, or a majority that is gone.
 
 An election passes within a second or two, and is called one. Where fewer than a majority of the
-replicas can be reached for longer than that, no election will help, and whoever asks is told how
+replicas can be reached for longer than that, no election will help, and the caller is told how
 many there are, of which partition, and which nodes are missing.
 """
 
@@ -55,7 +55,7 @@ class Quorum:
             self._down_since.setdefault(node, time.monotonic())
 
     def no_leader(self, group: RaftGroupId) -> AngariumError:
-        """Return the error for whoever needs a leader of a partition that has none."""
+        """Return the error for a caller that needs a leader of a partition that has none."""
         damage = self._node.healing.only_replica_lost(group)
         if damage:
             return CorruptData(damage)

@@ -1,6 +1,6 @@
 """Whether this node should be relied on, and if not, why: one place for every reason.
 
-Whoever knows one (damage, a replica that lags, a clock that is off, a majority that is gone) adds a
+What knows one (damage, a replica that lags, a clock that is off, a majority that is gone) adds a
 source; ready is who has no reason not to be. Every reason is a whole sentence for people: it names
 topics and partitions, never groups of Raft, and ends with what to do where somebody has to do
 something. `/readyz` prints them, `cluster status` lists them for every node, the log says when they

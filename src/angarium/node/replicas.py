@@ -1,4 +1,4 @@
-"""This node's replicas of partitions, for whoever serves from them."""
+"""This node's replicas of partitions, for those that serve from them."""
 
 from __future__ import annotations
 

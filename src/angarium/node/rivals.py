@@ -1,9 +1,9 @@
 """Another process that says it is this node: one on a copy of its folder, or a liar.
 
-The other nodes refuse whoever comes second, and cannot tell which of the two is the node. So their
+The other nodes refuse the second one, and cannot tell which of the two is the node. So their
 word alone ends nobody: this node asks where the other one is said to be. A process on a copy of the
 folder can show that it is one, for it knows the folder's secret, which is told to nobody; then one
-of the two has to end, and it is this one, as the one that is refused. Whoever cannot show it has
+of the two has to end, and it is this one, as the one that is refused. One that cannot show it has
 only spoken in this node's name: this one stays, says so, is not ready, and asks again.
 """
 

@@ -58,7 +58,7 @@ class Scrubbing:
         try:
             damage = current.step()
         except StorageError as error:
-            # A disk that cannot be read; whoever needs these bytes will be told the same.
+            # A disk that cannot be read; readers of these bytes will be told the same.
             _log.warning("cannot verify a partition", extra={"group": group, "why": str(error)})
             self._current = None
             return True

@@ -108,7 +108,7 @@ def next_change(
 ) -> ConfChange | None:
     """Return what to propose next so that `voters` vote and `learners` listen, or None.
 
-    Newcomers listen first. Nobody stops voting before whoever takes the place has caught up with
+    Newcomers listen first. Nobody stops voting before its successor has caught up with
     what was committed when the leader last set a mark, at `settled_index`.
     """
     if state.voters_outgoing:
@@ -125,7 +125,7 @@ def next_change(
     leaving = [one for one in sorted(present) if one not in voters and one not in learners]
     missing = len(voters) - len([one for one in state.voters if one in voters]) - len(promoted)
     if missing > 0:
-        # Whoever votes now is needed until the newcomers have caught up.
+        # Every present voter is needed until the newcomers have caught up.
         demoted = []
         leaving = [one for one in leaving if one in state.learners]
     changes = (

@@ -111,7 +111,7 @@ class Timekeeping:
             self.look()  # do not wait for those who may not answer at all
 
     def look(self) -> None:
-        """Judge anew, and tell whoever has to know."""
+        """Judge anew, and tell those who have to know."""
         node = self._node
         self.clocks.look(_others(node), wall=wall_clock(), steady=steady_clock())
         node.host.is_reluctant = self.clocks.is_reluctant
@@ -182,7 +182,7 @@ def _others(node: Node) -> set[NodeId] | None:
         return None  # it was lost to damage
     members = set(node.catalog.machine.nodes.by_id)
     if node.id not in members:
-        # Whoever comes back has not heard yet how far the catalog is committed.
+        # A node that comes back has not heard yet how far the catalog is committed.
         state = catalog.raft.conf_state
         members = {node_of(one) for one in (*state.voters, *state.learners)}
     return members - {node.id} if node.id in members else None

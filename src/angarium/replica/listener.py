@@ -39,6 +39,8 @@ class HostListener:
     """
 
     def __init__(self) -> None:
+        self.has_news = False
+        """Whether something happened in a partition since it was last told."""
         # Ordered, so that the simulator's runs repeat.
         self._visible: dict[RaftGroupId, None] = {}
         self._changed: dict[RaftGroupId, None] = {}
@@ -46,23 +48,24 @@ class HostListener:
     def records_visible(self, raft_group: RaftGroupId) -> None:
         """Note that a partition has new records to read."""
         self._visible[raft_group] = None
+        self.has_news = True
 
     def partition_changed(self, raft_group: RaftGroupId) -> None:
         """Note that a replica began or ceased to lead, or applied something but an append."""
         self._changed[raft_group] = None
+        self.has_news = True
 
     def tell(self, listeners: Iterable[PartitionListener]) -> None:
-        """Tell what was noted since the last time."""
-        if self._visible:
-            visible, self._visible = self._visible, {}
-            for listener in listeners:
-                for raft_group in visible:
-                    listener.records_visible(raft_group)
-        if self._changed:
-            changed, self._changed = self._changed, {}
-            for listener in listeners:
-                for raft_group in changed:
-                    listener.partition_changed(raft_group)
+        """Tell what was noted since the last time: first of new records, then of all else."""
+        self.has_news = False
+        visible, self._visible = self._visible, {}
+        for listener in listeners:
+            for raft_group in visible:
+                listener.records_visible(raft_group)
+        changed, self._changed = self._changed, {}
+        for listener in listeners:
+            for raft_group in changed:
+                listener.partition_changed(raft_group)
 
     def started(self, replica: PartitionReplica) -> None:
         """Hear that a replica begins to work: at once, or after a repair."""

@@ -15,7 +15,7 @@ from angarium.errors import InvalidArgument
 from angarium.machine.catalog.values import Cleanup
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from angarium.ids import Buffer, Micros
     from angarium.machine.catalog import TopicSettings
@@ -37,7 +37,9 @@ def check_writable(topic: str) -> None:
         )
 
 
-def check_fit(batches: Iterable[Buffer], settings: TopicSettings, *, now: Micros) -> None:
+def check_fit(
+    batches: Iterable[Buffer], settings: TopicSettings, *, now: Callable[[], Micros]
+) -> None:
     """Raise `InvalidArgument` unless a topic can do with these batches what they ask for.
 
     A delivery time beyond the retention, or the expiry, of the topic could never be kept. A record
@@ -47,7 +49,7 @@ def check_fit(batches: Iterable[Buffer], settings: TopicSettings, *, now: Micros
     for batch in batches:
         flags, deliver_at = _LOOK(batch)
         if deliver_at:
-            _check_delay(deliver_at, settings, now)
+            _check_delay(deliver_at, settings, now())
         if is_compacted and flags & (KEYS | KEY_NULLS) != KEYS:
             raise InvalidArgument(
                 "a topic that is compacted keeps the latest record of each key: every record "

@@ -1,4 +1,4 @@
-"""The contract on a node: serve what this node can, ask whoever can for the rest.
+"""The contract on a node: serve what this node can, ask the node that can for the rest.
 
 Every rule about requests is enforced here, once, whichever door they come through.
 """
@@ -79,7 +79,7 @@ class Service:
     # --- what its node tells ----------------------------------------------------------------
 
     def records_visible(self, raft_group: RaftGroupId) -> None:
-        """Wake whoever waits for records of a partition."""
+        """Wake those who wait for records of a partition."""
         self.fetching.announce(raft_group)
         self.groups.host.records_visible(raft_group)
 

@@ -106,7 +106,7 @@ class Cluster:
         if not catalog.has_been(node):
             raise NotFound(f"there is no node {node}, and never was")
         if [one.id for one in catalog.members()] == [node]:
-            # It would end, as whoever is removed does, and nobody could let it in again.
+            # It would end, as a removed node does, and nobody could let it in again.
             raise PreconditionFailed(
                 f"node {node} is the only one: without it there is no cluster; to give up all it "
                 "has, stop it and delete its data folder"

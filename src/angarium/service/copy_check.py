@@ -36,7 +36,7 @@ class CopyCheck:
     async def check_replacement(self, node: NodeId, incarnation: Incarnation) -> None:
         """Raise `TooFewReplicas` if `node` must not come back now without what it had.
 
-        Its records are gone from this disk already. Whoever replaces one after the other waits for
+        Its records are gone from this disk already. Who replaces one after the other waits for
         this one to be let in, and does not wipe the next as long as it is not.
         """
         await self._node.catalog.catch_up()

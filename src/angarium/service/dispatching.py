@@ -69,7 +69,7 @@ class Dispatcher:
         """Records that this node handed on as the leader of a partition, since it was started."""
         self._is_telling = False
         self._round: asyncio.Task[None] | None = None
-        """Telling all nodes, about to begin: whoever wants to know waits for the same one."""
+        """Telling all nodes, about to begin: all who want to know wait for the same one."""
         self._last_round: asyncio.Task[None] | None = None
 
     # --- who listens ------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class Dispatcher:
         )
 
     async def _tell_and_hear(self) -> None:
-        self._round = None  # whoever listens from here on is told in the next one
+        self._round = None  # those who listen from here on are in the next one
         self._tell()
         peers = self._node.peers
         await asyncio.gather(*(self._hear(one) for one in peers.ids if peers.is_up(one)))

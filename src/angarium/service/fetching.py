@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Fetching:
-    """Reads partitions, and tells whoever waits when there is more to read."""
+    """Reads partitions, and tells waiting readers when there is more to read."""
 
     def __init__(self, node: OwnNode, topics: Topics) -> None:
         self._node = node
@@ -168,8 +168,8 @@ class Fetching:
 def page_of(replica: PartitionReplica, offset: Offset, *, bytes_max: int) -> list[memoryview]:
     """Return batches from `offset` on that fill at least half of `bytes_max`, if there are so many.
 
-    A read of the log also ends where a segment does, and where what is written to files does. To
-    whoever asks for a page neither is an end.
+    A read of the log also ends where a segment does, and where what is written to files does. For
+    a page neither is an end.
     """
     batches = replica.fetch(offset, bytes_max=bytes_max)
     room = bytes_max - sum(map(len, batches))
@@ -180,7 +180,7 @@ def page_of(replica: PartitionReplica, offset: Offset, *, bytes_max: int) -> lis
         try:
             more = replica.fetch(after, bytes_max=room)
         except CorruptData:
-            break  # whoever asks for it next is told
+            break  # the next caller is told
         if not more or len(more[0]) > room:
             break
         batches += more

@@ -30,7 +30,7 @@ class MeteredService(Counting, Service):
         self.transactions.count = self.meters.decided
 
     async def subscribe_passing(self, topic: str, partitions: Sequence[int]) -> Subscription:
-        """Deliver what passes, and count it; whoever asks for it is counted elsewhere already."""
+        """Deliver what passes, and count it; its caller is counted elsewhere already."""
         inner = await super().subscribe_passing(topic, partitions)
         return CountedSubscription(inner, self.meters, set())
 

@@ -102,6 +102,6 @@ class ServedNode(MemberNode, Protocol):
 
     @property
     def hearing(self) -> Hearing:
-        """What happens in the node, for whoever subscribes."""
+        """What happens in the node, for subscribers."""
 
     background: list[Callable[[], Coroutine[None, None, None]]]

@@ -84,7 +84,7 @@ class Publisher:
         settings = topic.settings
         mode = settings.mode if request.mode is None else request.mode
         batches = [checked(one, settings.batch_bytes_max) for one in request.batches]
-        check_fit(batches, settings, now=self._node.now())
+        check_fit(batches, settings, now=self._node.now)
         if mode is DeliveryMode.PERFORMANCE:
             answer(tuple(self._dispatcher.publish(group, request, batches, replica.raft.term)))
             return True

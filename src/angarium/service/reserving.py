@@ -63,7 +63,7 @@ class Reserving:
 
         def settle(answer: Published | AngariumError) -> None:
             if future.done():
-                return  # whoever asked has gone; the gap stays
+                return  # the caller has gone; the gap stays
             if isinstance(answer, AngariumError):
                 future.set_exception(answer)
             else:

@@ -1,6 +1,6 @@
 """Subscriptions behind the contract: deliveries are read when they are asked for.
 
-A subscription holds a cursor per partition and nothing else. Whoever reads slowly is simply asked
+A subscription holds a cursor per partition and nothing else. One that is read slowly is asked
 less often, so a slow subscriber costs neither memory nor anybody else's time. A partition without
 a replica here is read through a node that has one.
 """
@@ -106,7 +106,7 @@ class LocalSubscription:
         self._live_bytes = 0
         self._cursors: dict[tuple[str, int], _Cursor] = {}
         self._listening: list[tuple[str, int]] = []
-        """Partitions of which only what passes is wanted."""
+        """Partitions whose stored records are not wanted, only what passes."""
         self._ready: deque[_Cursor] = deque()
         self._arrived: deque[Delivery] = deque()
         self._something = asyncio.Event()

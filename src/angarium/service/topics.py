@@ -27,7 +27,7 @@ REPLICATION = 3
 """Replicas of a topic whose maker did not say how many, if there are hosts enough."""
 
 SETTLE_S_MAX = 2.0
-"""How long whoever makes a topic waits for it to be ready. Then the topic is there all the same."""
+"""How long the maker of a topic waits for it to be ready. Then the topic exists all the same."""
 
 SETTLE_POLL_S = 0.005
 """How often to look whether a new topic is ready."""
@@ -134,7 +134,7 @@ class Topics:
     async def _settle(self, topic: Topic) -> None:
         """Give the partitions of a new topic a moment to elect leaders that may serve.
 
-        A leader known by name would still send whoever comes at once away. Where this node has no
+        A leader known by name would still send early callers away. Where this node has no
         replica, the leaders themselves say so.
         """
         node, loop = self._node, asyncio.get_running_loop()
@@ -162,7 +162,7 @@ class Topics:
         return described
 
     async def _described(self, topics: Sequence[Topic]) -> tuple[TopicInfo, ...]:
-        """Return topics, by name; whoever else has to be asked is asked once for all of them."""
+        """Return topics, by name; other nodes are asked once for all of them."""
         partitions = [one for topic in topics for one in self._node.catalog.partitions_of(topic)]
         infos = await self.partitions.describe(partitions)
         known = {one.group: info for one, info in zip(partitions, infos, strict=True)}

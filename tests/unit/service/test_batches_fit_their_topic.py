@@ -18,7 +18,7 @@ NOW = Micros(1_000 * SECOND)
 
 
 def check(settings: TopicSettings, **columns: Any) -> None:
-    check_fit([encode([b"a", b"b"], **columns)], settings, now=NOW)
+    check_fit([encode([b"a", b"b"], **columns)], settings, now=lambda: NOW)
 
 
 def test_a_delivery_within_the_retention_is_taken() -> None:

@@ -1,7 +1,7 @@
 """Who should have which partition of a stream group, remembered and computed off the loop if large.
 
 All groups with the same members and topics share an answer. A large one takes a while; it is
-computed in a thread, and until it is there nobody is preferred: whoever has a partition keeps it.
+computed in a thread, and until it is there nobody is preferred: who has a partition keeps it.
 """
 
 from __future__ import annotations

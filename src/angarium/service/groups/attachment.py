@@ -1,4 +1,4 @@
-"""One partition of a consumer, as its agent keeps it: attached to whoever leads.
+"""One partition of a consumer, as its agent keeps it: attached to its leader.
 
 What the consumer has on loan is known here too, so that a new leader can be told. Settlements that
 wait when a leader goes away are said again to the next one if they acknowledge, which is harmless
@@ -122,7 +122,7 @@ class Attachment:
         self._seat = post.attach(wanted, _Hearing(self, self._turn))
 
     def detach(self, *, lost: bool) -> None:
-        """Leave. Whoever waits for an answer is told that it is not known."""
+        """Leave. Callers that wait for an answer are told that it is not known."""
         self._turn += 1
         self.is_attached = False
         self.node = None

@@ -93,7 +93,7 @@ class LocalConsumption:
         self._due: dict[Attachment, float] = {}
         """Parts that are not attached, and when to try again."""
         self._joins: dict[Attachment, asyncio.Future[None]] = {}
-        """Whoever waits for an attachment to be attached for the first time."""
+        """Those who wait for an attachment's first leader."""
         self._joining: asyncio.Timeout | None = None
         """Until when they wait."""
         self._refusal: AngariumError | None = None
@@ -177,7 +177,7 @@ class LocalConsumption:
         return new
 
     def _attach(self, attachment: Attachment) -> None:
-        """Attach an attachment to whoever leads, or try again later."""
+        """Attach to the leader of a partition, or try again later."""
         if attachment.is_seated or self._is_over:
             return
         self._due.pop(attachment, None)

@@ -1,4 +1,4 @@
-"""Groups behind the contract: checks what is asked, and finds whoever can do it."""
+"""Groups behind the contract: checks what is asked, and finds the node that can do it."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ class GroupCalls:
         )
 
     async def _wish(self, group: str, topic: str, partition: int, wish: Wish) -> WishDone:
-        """Have a wish granted by whoever leads, waiting for a leader if need be."""
+        """Have a wish granted by the leader, waiting for a leader if need be."""
         found = await self._topics.partition(topic, partition)
         header = GroupWishHeader(group, topic, partition, wish)
         deadline = asyncio.get_running_loop().time() + self._node.config.request_timeout_s

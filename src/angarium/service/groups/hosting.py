@@ -81,7 +81,7 @@ class Hosting:
     def partition_of(self, raft_group: RaftGroupId) -> tuple[str, int] | None:
         catalog = self._node.catalog
         if not catalog.is_here:
-            return None  # lost to damage; whoever leads then looks again
+            return None  # lost to damage; the next leader looks again
         known = catalog.partition_in(raft_group)
         return None if known is None else (catalog.topic_of(known).name, known.number)
 

@@ -137,7 +137,7 @@ class Looking:
         for seen in (self.seen_here(header), *answers):
             for one in seen:
                 known = best.get((one.name, one.place))
-                # Whoever leads knows; of others, whoever has seen more.
+                # The leader knows; of the others, the one that has seen more.
                 if known is None or (one.leads, _floor(one)) > (known.leads, _floor(known)):
                     best[one.name, one.place] = one
         return [best[key] for key in sorted(best)]

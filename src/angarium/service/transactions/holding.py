@@ -3,7 +3,7 @@
 A transaction that acknowledges what another one acknowledges, too, would do the work twice. The
 partition's leader looks before it takes a stage with acknowledgements: records that are settled,
 or belong to a position that was moved since, are refused; records that another open transaction
-wants to settle have been delivered again since, so that one has lost them: whoever asks is told,
+wants to settle have been delivered again since, so that one has lost them: the caller is told,
 and has it ended first, as its home says (`procedure.stage`). What is looked at is the committed
 state, so this holds across leaders.
 """

@@ -1,7 +1,7 @@
 """Where transactions are decided: the partitions of an internal topic, by name.
 
 The topic is made when the first series is used. Its number of partitions is for ever, because a
-name must find its home again; whoever wants to alter or delete it is refused (`service.topics`).
+name must find its home again; a request to alter or delete it is refused (`service.topics`).
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ class Participants:
         *,
         leader: NodeId | None,
     ) -> tuple[Told, ...]:
-        """Ask whoever leads: as this node knows, or else as the one asked last has said."""
+        """Ask the leader: as this node knows it, or else as the node asked last has named it."""
         node = self._node
         if node.replicas.leading(group) is not None:
             return await self.serve(group, commands)
@@ -199,7 +199,7 @@ class Participants:
                 command: Transacting = command,
             ) -> None:
                 if future.done():
-                    return  # whoever asked has gone
+                    return  # the caller has gone
                 if isinstance(answer, AngariumError):
                     future.set_exception(answer)
                 else:

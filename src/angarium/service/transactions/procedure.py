@@ -3,7 +3,7 @@
 Procedures are generators without I/O. They yield questions, which may be asked side by side, and
 are sent the answers; the service asks over the network, the simulator in its own time, both of
 them until there is an answer. Every command can be put again: the machines recognise it. So a
-procedure that breaks off half-way is simply begun anew, by whoever comes next.
+procedure that breaks off half-way is simply begun anew, by the next caller.
 
 Sequences are doubled on the way in. A user's n is 2n + 1 in the machines, and the even number
 before it is free for fencing: to open a series is to begin and abort a transaction there, in the

@@ -1,4 +1,4 @@
-"""Seeing transactions through that whoever began them has left behind.
+"""Finishing transactions that their coordinators have left behind.
 
 Each node looks after the groups it leads. As a home: a commit that was decided and not carried out
 is carried out. As a participant: what has been open for too long is asked about at its home, which
@@ -73,7 +73,7 @@ class Tending:
             del self._unfinished[key]
         self._unfinished |= unfinished
         for key, at in unfinished.items():
-            # Seen twice: whoever decided it is not just about to carry it out.
+            # Seen twice: its coordinator is not just about to carry it out.
             decision = decisions.records.get(key[1])
             # Taking it up at once would compete with the coordinator that decided it a moment ago.
             if before.get(key) == at and decision is not None and self._has_room():

@@ -1,6 +1,6 @@
 """The contract's part about transactions, on a node: it coordinates whatever it is asked for.
 
-A coordinator remembers nothing. It may stop at any point, and whoever is asked next, or the home's
+A coordinator remembers nothing. It may stop at any point, and the node asked next, or the home's
 leader by itself (`tending`), takes it from there.
 """
 
@@ -68,7 +68,7 @@ class TransactionCalls:
         self._positions = Positions(node, topics)
         self._finishing: set[asyncio.Task[None]] = set()
         self.count: Callable[[str], None] = _uncounted
-        """Told of everything that was decided, for whoever counts."""
+        """Told of everything that was decided, for the metrics."""
 
     # --- series -------------------------------------------------------------------------------
 
@@ -246,7 +246,7 @@ class TransactionCalls:
             raise TooLarge("STAGE_BYTES_MAX", f"{size} bytes cannot be staged at once")
         settings = self._node.catalog.topic_of(partition).settings
         found = [checked(one, settings.batch_bytes_max) for one in batches]
-        check_fit(found, settings, now=self._node.now())
+        check_fit(found, settings, now=self._node.now)
         return b"".join(found)
 
     async def _follow(self, steps: Procedure[T]) -> T:
