@@ -42,8 +42,9 @@ class SecondCluster:
         A node that is not alone is needed where it is, whatever a stranger says.
         """
         hello = self._hello
-        is_alone = list(self._node.catalog.machine.nodes.by_id) == [self._node.id]
-        if hello is None or not is_alone or time.monotonic() - self._heard_at >= HEARD_S:
+        if hello is None or time.monotonic() - self._heard_at >= HEARD_S:
+            return
+        if list(self._node.catalog.machine.nodes.by_id) != [self._node.id]:
             return
         where = f" ({hello.address})" if isinstance(hello.address, str) else ""
         yield (
