@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from types import SimpleNamespace
-from typing import cast
-
-import pytest
+from typing import TYPE_CHECKING, cast
 
 from angarium.ids import NodeId
 from angarium.node.node import Node
 from angarium.node.second_cluster import HEARD_S, SecondCluster
 from angarium.wire import Hello, Role
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def node_among(*members: int) -> Node:
