@@ -100,6 +100,29 @@ def test_a_node_with_a_damaged_replica_gets_it_back_from_the_others(
     run(scenario())
 
 
+@pytest.mark.parametrize("lost", ["snapshots", "wal"])
+def test_a_node_that_has_lost_its_catalog_is_found_by_the_others(
+    run: Run, cluster_of: ClusterOf, lost: str
+) -> None:
+    async def scenario() -> None:
+        async with cluster_of(3) as cluster:
+            await cluster.create_topic("orders")
+            hurt = cluster.ids[2]
+            process = cluster.nodes[hurt]
+            await asyncio.sleep(HEARD_S)
+            process.terminate()
+            await asyncio.to_thread(process.wait)
+            shutil.rmtree(process.data / lost)
+            # Restarted as it was: nobody says where the others are, and with the catalog it has
+            # lost what it knew of them.
+            process.start()
+            await cluster.back(hurt, within_s=PATIENCE_S)
+            await cluster.ready(hurt, within_s=PATIENCE_S)
+            await cluster.settled(topics=["orders"], within_s=PATIENCE_S)
+
+    run(scenario())
+
+
 def test_a_node_whose_log_was_lost_is_taken_for_no_older_copy_at_its_next_start(
     run: Run, cluster_of: ClusterOf
 ) -> None:

@@ -124,3 +124,27 @@ def test_whoever_had_the_only_replica_says_that_its_records_are_gone(
             await eventually(is_unready, within_s=60.0, what="the node is not ready for it")
 
     run(scenario())
+
+
+def test_a_node_that_forms_a_second_cluster_on_its_new_disk_is_not_ready(
+    run: Run, cluster_of: ClusterOf
+) -> None:
+    async def scenario() -> None:
+        async with cluster_of(2) as cluster:
+            founder, other = cluster.ids
+            process = cluster.nodes[founder]
+            process.kill()
+            process.wipe()
+            process.start(form=True)  # as it was started the first time
+
+            async def says_so() -> bool:
+                status = await cluster.contact(founder).status()
+                return any(
+                    f"node {other} " in reason and "formed a cluster by itself" in reason
+                    for mine in status.nodes
+                    for reason in mine.unready
+                )
+
+            await eventually(says_so, within_s=60.0, what="it says that there is another cluster")
+
+    run(scenario())

@@ -9,8 +9,9 @@ import pytest
 
 from angarium.api import Interest, PublishRequest, Start, TopicConfig
 from angarium.batch import encode
+from angarium.doors.intake.once import Once
 from angarium.doors.wire.door import WireDoor
-from angarium.errors import NotFound, PreconditionFailed
+from angarium.errors import InvalidArgument, NotFound, PreconditionFailed
 from angarium.ids import NodeId
 from angarium.machine.catalog.commands import Form
 from angarium.modes import DeliveryMode
@@ -153,3 +154,23 @@ def test_what_is_handed_on_without_being_stored_is_counted(tmp_path: Path) -> No
             await node.stop()
 
     asyncio.run(scene())
+
+
+def test_a_key_is_refused_where_the_topic_itself_stores_nothing(tmp_path: Path) -> None:
+    async def story() -> None:
+        node, service = await started(tmp_path)
+        try:
+            config = TopicConfig(replication=1, mode=DeliveryMode.PERFORMANCE)
+            await service.create_topic("passing", partitions=1, config=config)
+            producer, epoch, sequence = Once(b"key", b"content").at()
+            batch = encode([b"x"], producer_id=producer, epoch=epoch, sequence=sequence)
+            keyed = PublishRequest(topic="passing", partition=0, batches=(batch,))
+            with pytest.raises(InvalidArgument, match="nobody could tell that a key came before"):
+                await service.publish(keyed)
+            plain = PublishRequest(topic="passing", partition=0, batches=(encode([b"x"]),))
+            (ack,) = await service.publish(plain)
+            assert ack.mode is DeliveryMode.PERFORMANCE
+        finally:
+            await node.stop()
+
+    asyncio.run(story())

@@ -23,8 +23,10 @@ LOCK_NAME: Final = "lock"
 
 _HOLDER_BYTES_MAX: Final = 512
 _TAKEN: Final = frozenset({errno.EWOULDBLOCK, errno.EACCES})
-_NO_LOCKS: Final = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL})
-"""What file systems say that have no locks."""
+_NO_LOCKS: Final = frozenset(
+    {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.EBADF}
+)
+"""What file systems say that have no locks, or none on folders."""
 
 
 class FolderInUse(StorageError):
@@ -37,46 +39,60 @@ class FolderInUse(StorageError):
 class FolderLock:
     """A folder that this process has to itself; `release` it, or end."""
 
-    __slots__ = ("_descriptor", "is_kept")
+    __slots__ = ("_descriptors", "is_kept")
 
-    def __init__(self, descriptor: int, *, is_kept: bool) -> None:
-        self._descriptor = descriptor
+    def __init__(self, *descriptors: int, is_kept: bool) -> None:
+        self._descriptors = descriptors
         self.is_kept = is_kept
         """False on a file system without locks: nobody is kept out then."""
 
     def release(self) -> None:
         """Let others have the folder."""
-        if self._descriptor >= 0:
+        for descriptor in self._descriptors:
             # Closing alone would leave it to a child that is between its fork and its exec.
             with suppress(OSError):  # a file system without locks
-                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
-            os.close(self._descriptor)
-            self._descriptor = -1
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
+            os.close(descriptor)
+        self._descriptors = ()
 
 
 def lock_folder(folder: Path) -> FolderLock:
-    """Take `folder` for this process; raises `FolderInUse`, which names the process that has it."""
-    path = folder / LOCK_NAME
+    """Take `folder` for this process; raises `FolderInUse`, which names the process that has it.
+
+    The folder itself is locked as well as a file in it: whoever takes that file for a left-over
+    removes it, and so does whoever empties the folder of a process that lives. The file is what
+    works on file systems that lock files alone.
+    """
+    directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        file, is_kept = _locked_file(folder / LOCK_NAME, directory)
+    except BlockingIOError:
+        os.close(directory)
+        raise FolderInUse(
+            f"{folder} is in use by {_holder(folder / LOCK_NAME)}; two nodes on one folder would "
+            "destroy each other's data: end that process, or choose another folder"
+        ) from None
+    except OSError:
+        os.close(directory)
+        raise
+    _introduce(file)
+    return FolderLock(file, directory, is_kept=is_kept)
+
+
+def _locked_file(path: Path, directory: int) -> tuple[int, bool]:
+    """Lock the folder and the file; return the file's descriptor, and whether it is locked."""
+    is_folder_kept = _locked(directory)
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             is_kept = _locked(descriptor)
-            if is_kept and not _is_at(descriptor, path):
-                # Somebody emptied the folder in between: what we locked is not what is there.
-                os.close(descriptor)
-                continue
-        except BlockingIOError:
-            holder = _holder(descriptor)
-            os.close(descriptor)
-            raise FolderInUse(
-                f"{folder} is in use by {holder}; two nodes on one folder would destroy each "
-                "other's data: end that process, or choose another folder"
-            ) from None
+            if not is_kept or _is_at(descriptor, path):
+                return descriptor, is_kept or is_folder_kept
         except OSError:
             os.close(descriptor)
             raise
-        _introduce(descriptor)
-        return FolderLock(descriptor, is_kept=is_kept)
+        # Somebody emptied the folder in between: what we locked is not what is there.
+        os.close(descriptor)
 
 
 def _locked(descriptor: int) -> bool:
@@ -109,7 +125,11 @@ def _introduce(descriptor: int) -> None:
         return  # a full disk keeps nobody from starting
 
 
-def _holder(descriptor: int) -> str:
-    told = os.pread(descriptor, _HOLDER_BYTES_MAX, 0).decode("utf-8", "replace")
+def _holder(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            told = file.read(_HOLDER_BYTES_MAX).decode("utf-8", "replace")
+    except FileNotFoundError:  # somebody removed it
+        told = ""
     line = told.partition("\n")[0]
     return line if line.isprintable() and line else "another process"

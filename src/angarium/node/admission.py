@@ -71,10 +71,14 @@ class Admission:
     def _find(self, hello: Hello) -> None:
         """Look for a member where it says it is, if it is nowhere else.
 
-        When all addresses have changed at once, it is enough that one of two finds the other.
+        When all addresses have changed at once, it is enough that one of two finds the other. A
+        node that has lost its catalog knows no address at all: it believes whom it has met before.
         """
         peers, node = self._node.peers, NodeId(hello.node)
-        if hello.address is msgspec.UNSET or not self.is_member(hello) or node == self._node.id:
+        is_known = self.is_member(hello) or (
+            not self._has_catalog and self._node.marks.remembers(hello)
+        )
+        if hello.address is msgspec.UNSET or not is_known or node == self._node.id:
             return
         host, _, port = hello.address.rpartition(":")
         is_place = bool(host) and port.isdecimal() and 0 < int(port) < 1 << 16
@@ -103,7 +107,7 @@ class Admission:
                 "a peer says which node of which cluster it is; clients connect as clients"
             )
         machine = self._machine
-        if machine is None or not machine.cluster:
+        if machine is None or not self._has_catalog:
             return
         check_not_removed(machine, NodeId(hello.node))
         if self.is_member(hello):
@@ -129,6 +133,12 @@ class Admission:
     def _machine(self) -> CatalogMachine | None:
         replica = self._node.host.catalog  # None while it is being repaired
         return None if replica is None else replica.catalog.machine
+
+    @property
+    def _has_catalog(self) -> bool:
+        """Whether this node knows of any member: its catalog may be lost, or not copied yet."""
+        machine = self._machine
+        return machine is not None and bool(machine.cluster)
 
     @property
     def _hears_leader(self) -> bool:

@@ -40,6 +40,11 @@ ANSWER_S_MAX: Final = 1.0
 
 _BACKUP: Final = "put the data folder of this node back from a backup"
 
+_NOBODY_KNOWN: Final = (
+    "; with the catalog it has lost their addresses: if none of them finds it, start it with "
+    "--join and where they are"
+)
+
 _log = logging.getLogger(__name__)
 
 
@@ -110,9 +115,10 @@ class Healing:
                 f"served here until you {_BACKUP}"
             )
         if group == CATALOG_GROUP:
+            lost = "" if self._node.peers.ids else _NOBODY_KNOWN
             return (
                 f"{where}: nothing can be served until it is copied from the other nodes, as soon "
-                f"as a majority of them can be reached. If this is the only node, {_BACKUP}"
+                f"as a majority of them can be reached{lost}. If this is the only node, {_BACKUP}"
             )
         if self._is_alone(group):
             return (

@@ -20,6 +20,7 @@ from angarium.node.recollections import Recollections
 from angarium.wire.errors import RolledBack
 
 if TYPE_CHECKING:
+    from angarium.ids import ReplicaId
     from angarium.log.disk import Disk
     from angarium.node.node import Node
     from angarium.wire import Hello
@@ -56,12 +57,18 @@ class Marks:
             replica = self._node.admission.voice(connection)
             self._is_news |= self._recollections.note(replica, end)
 
+    def remembers(self, hello: Hello) -> bool:
+        """Tell whether this very node was met before, with the disk it has now.
+
+        No client is told the incarnation, so nobody else can name it.
+        """
+        return _replica(hello) in self._recollections.ends
+
     def check(self, hello: Hello) -> None:
         """Raise `RolledBack` for a node whose log ends before where it was durable."""
         if not hello.node or not isinstance(hello.log_end, int):
             return
-        replica = replica_id(NodeId(hello.node), Incarnation(hello.incarnation))
-        reason = self._recollections.objection(replica, hello.log_end)
+        reason = self._recollections.objection(_replica(hello), hello.log_end)
         if reason is not None:
             _log.error("%s", reason)
             raise RolledBack(reason)
@@ -86,3 +93,7 @@ class Marks:
             ends = dict(self._recollections.ends)
             with suppress(DiskFull):
                 await asyncio.to_thread(peer_ends.save, self._disk, ends)
+
+
+def _replica(hello: Hello) -> ReplicaId:
+    return replica_id(NodeId(hello.node), Incarnation(hello.incarnation))

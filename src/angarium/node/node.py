@@ -40,6 +40,7 @@ from angarium.node.replicas import Replicas
 from angarium.node.retention import Retention
 from angarium.node.rivals import Rivals
 from angarium.node.scrubbing import Scrubbing
+from angarium.node.second_cluster import SecondCluster
 from angarium.node.steering import in_sync
 from angarium.node.timekeeping import Timekeeping
 from angarium.replica.host import Host
@@ -107,7 +108,8 @@ class Node:
         self.levels = Levels(config.release, self._disk)
         self.marks = Marks(self, self._disk)
         self.rivals = Rivals(self, self._disk)
-        self.readiness.sources.append(self.rivals.reasons)
+        self._second = SecondCluster(self)
+        self.readiness.sources += [self.rivals.reasons, self._second.reasons]
         self._identity: folder_identity.FolderIdentity | None = None
         self._host: Host | None = None
         self._server: Server | None = None
@@ -231,6 +233,7 @@ class Node:
                 port=config.wire_port,
                 greeting=self._hello,
                 welcome=self.welcome,
+                on_foreign=self._second.hear,
             ),
             patience_s=0.0 if self._identity is None else PATIENCE_S,
         )

@@ -13,6 +13,7 @@ from angarium.api.transactions import HOMES_TOPIC
 from angarium.batch.layout import KEY_NULLS, KEYS
 from angarium.errors import InvalidArgument
 from angarium.machine.catalog.values import Cleanup
+from angarium.machine.keys import KEYED_FROM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 _LOOK: Final = Struct("<44xI80xq").unpack_from
 """A batch's flags, and the latest time of delivery that it asks for."""
+
+_PRODUCER: Final = Struct("<56xq").unpack_from
+"""Whose a batch is."""
 
 _SECOND_MICROS: Final = 1_000_000
 
@@ -54,6 +58,18 @@ def check_fit(
             raise InvalidArgument(
                 "a topic that is compacted keeps the latest record of each key: every record "
                 "published to it has one"
+            )
+
+
+def check_passing(batches: Iterable[Buffer]) -> None:
+    """Raise `InvalidArgument` for a batch under an idempotency key that nobody would remember.
+
+    Whoever sends it may have left the mode to the topic, and would take every repetition for new.
+    """
+    for batch in batches:
+        if _PRODUCER(batch)[0] >= KEYED_FROM:
+            raise InvalidArgument(
+                "mode performance stores nothing, so nobody could tell that a key came before"
             )
 
 

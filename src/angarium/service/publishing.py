@@ -17,7 +17,7 @@ from angarium.errors import (
 from angarium.machine.outcomes import Appended, Duplicate, Refused
 from angarium.modes import DeliveryMode
 from angarium.replica.acks import Publishing
-from angarium.service.admission import check_fit, check_writable
+from angarium.service.admission import check_fit, check_passing, check_writable
 from angarium.wire.operations import Operation, PublishAnswer, PublishHeader
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ class Publisher:
         batches = [checked(one, settings.batch_bytes_max) for one in request.batches]
         check_fit(batches, settings, now=self._node.now)
         if mode is DeliveryMode.PERFORMANCE:
+            check_passing(batches)
             answer(tuple(self._dispatcher.publish(group, request, batches, replica.raft.term)))
             return True
 

@@ -27,6 +27,7 @@ from angarium.wire.errors import (
     Unreachable,
     UnsupportedOperation,
     WireError,
+    WrongCluster,
 )
 from angarium.wire.frames import Frame, FrameKind
 from angarium.wire.handlers import Handlers
@@ -73,7 +74,9 @@ class Connection(Channel):
         limits: WireLimits,
         is_dialled: bool,
         on_gone: Callable[[Connection], None] | None = None,
+        on_foreign: Callable[[Hello], None] | None = None,
     ) -> None:
+        """`on_foreign` hears who greeted as one of another cluster, and is refused."""
         super().__init__(limits=limits, is_dialled=is_dialled)
         self.handlers = Handlers()
         """What the other side may ask of us; nothing before the handshake is done."""
@@ -82,6 +85,7 @@ class Connection(Channel):
         self._hello = completed(hello, limits)
         self._welcome = welcome
         self._on_gone = on_gone
+        self._on_foreign = on_foreign
         self._state = _State.GREETING
         self._peer: Peer | None = None
         # Ids of the two sides never meet: the dialling side takes the odd ones.
@@ -254,7 +258,13 @@ class Connection(Channel):
         if frame.kind == FrameKind.GOODBYE and self.is_dialled:
             self._take_goodbye(frame)
             return
-        self._peer = negotiated(self._hello, greeting_in(frame))
+        theirs = greeting_in(frame)
+        try:
+            self._peer = negotiated(self._hello, theirs)
+        except WrongCluster:
+            if self._on_foreign is not None:
+                self._on_foreign(theirs)
+            raise
         self.handlers = self._welcome(self)
         self._peer_frame_bytes_max = self._peer.hello.frame_bytes_max
         self._peer_header_bytes_max = self._peer.hello.header_bytes_max

@@ -21,7 +21,12 @@ class Server:
     """One listening address and the connections accepted on it."""
 
     def __init__(
-        self, *, greeting: Callable[[], Hello], welcome: Welcome, limits: WireLimits
+        self,
+        *,
+        greeting: Callable[[], Hello],
+        welcome: Welcome,
+        limits: WireLimits,
+        on_foreign: Callable[[Hello], None] | None = None,
     ) -> None:
         self.connections: set[Connection] = set()
         """Everybody who is connected, those still in the handshake included."""
@@ -29,6 +34,7 @@ class Server:
         """Newcomers turned away: `connections_max` was reached, or the server is draining."""
         self._greeting = greeting
         self._welcome = welcome
+        self._on_foreign = on_foreign
         self._limits = limits
         self._listener: asyncio.Server | None = None
         self._is_draining = False
@@ -41,15 +47,22 @@ class Server:
         port: int,
         greeting: Callable[[], Hello],
         welcome: Welcome,
+        on_foreign: Callable[[Hello], None] | None = None,
         limits: WireLimits | None = None,
         ssl: tls.SSLContext | None = None,
     ) -> Server:
         """Listen on `host` and `port`; port 0 takes a free one.
 
         `greeting` is asked for each newcomer, because a node learns its cluster's id while it
-        runs. `welcome` says what a newcomer may do, or refuses it.
+        runs. `welcome` says what a newcomer may do, or refuses it; `on_foreign` hears who belongs
+        to another cluster.
         """
-        server = cls(greeting=greeting, welcome=welcome, limits=limits or WireLimits())
+        server = cls(
+            greeting=greeting,
+            welcome=welcome,
+            limits=limits or WireLimits(),
+            on_foreign=on_foreign,
+        )
         loop = asyncio.get_running_loop()
         server._listener = await loop.create_server(server._accept, host, port, ssl=ssl)
         return server
@@ -81,6 +94,7 @@ class Server:
             limits=self._limits,
             is_dialled=False,
             on_gone=self.connections.discard,
+            on_foreign=self._on_foreign,
         )
         self.connections.add(connection)
         return connection

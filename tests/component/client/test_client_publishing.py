@@ -7,11 +7,13 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.component.client.harness import talking
+from tests.component.client.fake_broker import fake_cluster
+from tests.component.client.harness import settings, talking
 from tests.on_a_loop import eventually
 
 from angarium.api import TopicConfig
 from angarium.batch import Batch, Codec, key_hash
+from angarium.client import Client
 from angarium.errors import InvalidArgument, LimitExceeded, NotFound, TooLarge
 from angarium.modes import DeliveryMode
 from angarium.wire.operations import Operation
@@ -114,6 +116,19 @@ def test_a_key_always_takes_its_partition_and_others_take_turns(run: Runner) -> 
             assert partitions[2].values()[-1] == b"here"
             with pytest.raises(NotFound, match="partitions 0 to 3"):
                 await client.publish("t", b"", partition=4)
+
+    run(main())
+
+
+def test_programs_that_publish_one_record_each_do_not_meet_in_one_partition(run: Runner) -> None:
+    async def main() -> None:
+        async with fake_cluster() as cluster:
+            cluster.add_topic("t", partitions=8)
+            chosen = set()
+            for _ in range(12):
+                async with Client(*cluster.addresses, settings=settings()) as client:
+                    chosen.add((await client.publish("t", b"")).partition)
+            assert len(chosen) > 1
 
     run(main())
 

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import signal
+import stat
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -93,6 +94,34 @@ def test_a_child_does_not_inherit_the_lock(tmp_path: Path) -> None:
     ):
         lock.release()
         lock_folder(tmp_path).release()
+
+
+def test_removing_the_lock_file_of_a_living_process_unlocks_nothing(tmp_path: Path) -> None:
+    with holder_of(tmp_path) as process:
+        (tmp_path / LOCK_NAME).unlink()
+        with pytest.raises(FolderInUse, match="in use by another process"):
+            lock_folder(tmp_path)
+        process.kill()
+    lock_folder(tmp_path).release()
+
+
+def test_a_file_system_that_locks_no_folders_locks_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flock = fcntl.flock
+
+    def refuse_folders(descriptor: int, operation: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EBADF, "as NFS does where it was opened for reading only")
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", refuse_folders)
+    lock = lock_folder(tmp_path)
+    assert lock.is_kept
+    with pytest.raises(FolderInUse, match=f"process {os.getpid()}"):
+        lock_folder(tmp_path)
+    lock.release()
+    lock_folder(tmp_path).release()
 
 
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
