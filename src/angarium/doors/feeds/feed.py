@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from angarium.doors.feeds.acknowledging import Acknowledgements
-from angarium.doors.feeds.records import delivered, lent, portions
+from angarium.doors.feeds.batch_records import delivered, lent, portions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator

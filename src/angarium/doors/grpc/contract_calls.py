@@ -1,103 +1,95 @@
-"""Producers, topics and the cluster: one call of the contract each."""
+"""The calls that are a method of the contract each: request fields in, its result out."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import inspect
+from typing import TYPE_CHECKING, Any
 
-from angarium.api import TopicConfig
-from angarium.doors.grpc.values import config_of, message_of, partition_of
-from angarium.ids import NodeId
+from angarium.api import GroupConfig, TopicConfig
+from angarium.doors.grpc.from_messages import readers
+from angarium.doors.grpc.to_messages import responder
 from angarium.proto.v1 import broker_pb2 as pb
 
 if TYPE_CHECKING:
-    from angarium.api import Broker
-    from angarium.doors.grpc.calls import Context
+    from collections.abc import Awaitable, Callable
+
+    import grpc
+    from google.protobuf.message import Message
+
+    from angarium.api import Broker, TopicInfo
+    from angarium.doors.grpc.calls import Calls, Context
     from angarium.doors.intake.partitions import TopicShapes
 
 
-class Administration:
-    """The unary calls that neither publish nor read."""
+def contract_calls(
+    calls: Calls, broker: Broker, shapes: TopicShapes
+) -> dict[str, grpc.RpcMethodHandler[bytes, bytes]]:
+    """Return the handlers, by the name of the call.
 
-    def __init__(self, broker: Broker, shapes: TopicShapes) -> None:
-        self._broker = broker
-        self._shapes = shapes
+    A request's fields are the arguments of the method, by name. Where protobuf says something
+    another way, a function of its own makes up for it.
+    """
+    # A topic that is another one from now on is asked for again before the next publish.
 
-    async def open_producer(
-        self, request: pb.OpenProducerRequest, _: Context
-    ) -> pb.OpenProducerResponse:
-        """Issue a producer's identity."""
-        name = request.name if request.HasField("name") else None
-        producer = await self._broker.open_producer(name)
+    async def create_topic(name: str, partitions: int, config: TopicConfig | None) -> TopicInfo:
+        topic = await broker.create_topic(
+            name, partitions=partitions or 1, config=config or TopicConfig()
+        )
+        shapes.forget(name)
+        return topic
+
+    async def alter_topic(
+        name: str, partitions: int | None, config: TopicConfig | None
+    ) -> TopicInfo:
+        topic = await broker.alter_topic(name, partitions=partitions, config=config)
+        shapes.forget(name)
+        return topic
+
+    async def delete_topic(name: str) -> None:
+        await broker.delete_topic(name)
+        shapes.forget(name)
+
+    async def open_producer(request: pb.OpenProducerRequest, _: Context) -> Message:
+        producer = await broker.open_producer(request.name if request.HasField("name") else None)
         return pb.OpenProducerResponse(producer_id=producer.id, epoch=producer.epoch)
 
-    async def create_topic(
-        self, request: pb.CreateTopicRequest, _: Context
-    ) -> pb.CreateTopicResponse:
-        """Make a topic."""
-        topic = await self._broker.create_topic(
-            request.name,
-            partitions=request.partitions or 1,
-            config=config_of(TopicConfig, request.config),
-        )
-        self._shapes.forget(request.name)
-        return pb.CreateTopicResponse(topic=message_of(pb.TopicInfo, topic))
+    methods: dict[str, Callable[..., Awaitable[Any]]] = {
+        "FindOffset": broker.find_offset,
+        "Settle": broker.settle,
+        "ListGroups": broker.list_groups,
+        "DescribeGroup": broker.describe_group,
+        "AlterGroup": lambda group, config: broker.alter_group(group, config or GroupConfig()),
+        "SeekGroup": broker.seek_group,
+        "PauseGroup": lambda group, undo: broker.pause_group(group, paused=not undo),
+        "DeleteGroup": broker.delete_group,
+        "ReportCheckpoints": broker.report_checkpoints,
+        "CreateTopic": create_topic,
+        "AlterTopic": alter_topic,
+        "DeleteTopic": delete_topic,
+        "ListTopics": broker.list_topics,
+        "DescribeTopic": broker.describe_topic,
+        "GetClusterStatus": broker.cluster_status,
+        "DrainNode": lambda node, undo: broker.drain_node(node, draining=not undo),
+        "RemoveNode": broker.remove_node,
+        "TransferLeader": broker.transfer_leader,
+        "RaiseLevel": broker.raise_level,
+    }
+    return {
+        "OpenProducer": calls.unary(pb.OpenProducerRequest, open_producer),
+        **{name: _handler(calls, name, method) for name, method in methods.items()},
+    }
 
-    async def alter_topic(self, request: pb.AlterTopicRequest, _: Context) -> pb.AlterTopicResponse:
-        """Give a topic more partitions or other settings."""
-        topic = await self._broker.alter_topic(
-            request.name,
-            partitions=request.partitions if request.HasField("partitions") else None,
-            config=config_of(TopicConfig, request.config) if request.HasField("config") else None,
-        )
-        self._shapes.forget(request.name)
-        return pb.AlterTopicResponse(topic=message_of(pb.TopicInfo, topic))
 
-    async def delete_topic(
-        self, request: pb.DeleteTopicRequest, _: Context
-    ) -> pb.DeleteTopicResponse:
-        """Remove a topic."""
-        await self._broker.delete_topic(request.name)
-        self._shapes.forget(request.name)
-        return pb.DeleteTopicResponse()
+def _handler(
+    calls: Calls, name: str, method: Callable[..., Awaitable[Any]]
+) -> grpc.RpcMethodHandler[bytes, bytes]:
+    request_class: type[Message] = getattr(pb, f"{name}Request")
+    response_class: type[Message] = getattr(pb, f"{name}Response")
+    reading, response_of = readers(request_class), responder(response_class)
+    # The contract and the proto are declared apart. Where they differ, no door opens.
+    inspect.signature(method).bind(**dict.fromkeys(reading))
 
-    async def list_topics(self, _: pb.ListTopicsRequest, __: Context) -> pb.ListTopicsResponse:
-        """Return all topics."""
-        topics = await self._broker.list_topics()
-        return pb.ListTopicsResponse(topics=[message_of(pb.TopicInfo, topic) for topic in topics])
+    async def handle(request: Message, _: Context) -> Message:
+        return response_of(await method(**{name: read(request) for name, read in reading.items()}))
 
-    async def describe_topic(
-        self, request: pb.DescribeTopicRequest, _: Context
-    ) -> pb.DescribeTopicResponse:
-        """Return one topic."""
-        topic = await self._broker.describe_topic(request.name)
-        return pb.DescribeTopicResponse(topic=message_of(pb.TopicInfo, topic))
-
-    async def get_cluster_status(
-        self, _: pb.GetClusterStatusRequest, __: Context
-    ) -> pb.GetClusterStatusResponse:
-        """Return the cluster."""
-        return message_of(pb.GetClusterStatusResponse, await self._broker.cluster_status())
-
-    async def drain_node(self, request: pb.DrainNodeRequest, _: Context) -> pb.DrainNodeResponse:
-        """Move everything away from a node, or call that off."""
-        await self._broker.drain_node(NodeId(request.node), draining=not request.undo)
-        return pb.DrainNodeResponse()
-
-    async def remove_node(self, request: pb.RemoveNodeRequest, _: Context) -> pb.RemoveNodeResponse:
-        """Forget a node."""
-        await self._broker.remove_node(NodeId(request.node))
-        return pb.RemoveNodeResponse()
-
-    async def transfer_leader(
-        self, request: pb.TransferLeaderRequest, _: Context
-    ) -> pb.TransferLeaderResponse:
-        """Ask a leader to hand over."""
-        await self._broker.transfer_leader(
-            request.topic, partition_of(request.partition), NodeId(request.to)
-        )
-        return pb.TransferLeaderResponse()
-
-    async def raise_level(self, request: pb.RaiseLevelRequest, _: Context) -> pb.RaiseLevelResponse:
-        """Let the cluster work at a higher feature level."""
-        level = request.level if request.HasField("level") else None
-        return pb.RaiseLevelResponse(level=await self._broker.raise_level(level))
+    return calls.unary(request_class, handle)

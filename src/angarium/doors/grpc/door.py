@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from angarium.doors.grpc.administration import Administration
 from angarium.doors.grpc.calls import Calls
-from angarium.doors.grpc.groups import Groups
-from angarium.doors.grpc.limits import GrpcLimits
+from angarium.doors.grpc.contract_calls import contract_calls
+from angarium.doors.grpc.fetching import Fetching
 from angarium.doors.grpc.publish_stream import PublishStreaming
 from angarium.doors.grpc.publishing import Publishing
-from angarium.doors.grpc.reading import Reading
 from angarium.doors.grpc.refusals import Refusals
+from angarium.doors.grpc.server_limits import GrpcLimits
 from angarium.doors.grpc.serving import GrpcServer
 from angarium.doors.grpc.subscribing import Subscribing
 from angarium.doors.intake import Intake
@@ -86,37 +85,13 @@ class GrpcDoor:
         publishing = Publishing(intake, refusals, self._leader_hint)
         stream = PublishStreaming(intake, limits, self._server.stopping)
         subscribing = Subscribing(broker, limits, self._server.stopping, self._server.closings)
-        reading = Reading(broker, limits)
-        admin = Administration(broker, intake.shapes)
-        groups = Groups(broker)
         return {
             "Publish": calls.unary(pb.PublishRequest, publishing.publish),
             "PublishBatch": calls.unary(pb.PublishBatchRequest, publishing.publish_batch),
             "PublishStream": calls.streaming(stream.publish_stream),
             "Subscribe": calls.streaming(subscribing.subscribe),
-            "Fetch": calls.unary(pb.FetchRequest, reading.fetch),
-            "FindOffset": calls.unary(pb.FindOffsetRequest, reading.find_offset),
-            "OpenProducer": calls.unary(pb.OpenProducerRequest, admin.open_producer),
-            "Settle": calls.unary(pb.SettleRequest, groups.settle),
-            "ListGroups": calls.unary(pb.ListGroupsRequest, groups.list_groups),
-            "DescribeGroup": calls.unary(pb.DescribeGroupRequest, groups.describe_group),
-            "AlterGroup": calls.unary(pb.AlterGroupRequest, groups.alter_group),
-            "SeekGroup": calls.unary(pb.SeekGroupRequest, groups.seek_group),
-            "PauseGroup": calls.unary(pb.PauseGroupRequest, groups.pause_group),
-            "DeleteGroup": calls.unary(pb.DeleteGroupRequest, groups.delete_group),
-            "ReportCheckpoints": calls.unary(
-                pb.ReportCheckpointsRequest, groups.report_checkpoints
-            ),
-            "CreateTopic": calls.unary(pb.CreateTopicRequest, admin.create_topic),
-            "AlterTopic": calls.unary(pb.AlterTopicRequest, admin.alter_topic),
-            "DeleteTopic": calls.unary(pb.DeleteTopicRequest, admin.delete_topic),
-            "ListTopics": calls.unary(pb.ListTopicsRequest, admin.list_topics),
-            "DescribeTopic": calls.unary(pb.DescribeTopicRequest, admin.describe_topic),
-            "GetClusterStatus": calls.unary(pb.GetClusterStatusRequest, admin.get_cluster_status),
-            "DrainNode": calls.unary(pb.DrainNodeRequest, admin.drain_node),
-            "RemoveNode": calls.unary(pb.RemoveNodeRequest, admin.remove_node),
-            "TransferLeader": calls.unary(pb.TransferLeaderRequest, admin.transfer_leader),
-            "RaiseLevel": calls.unary(pb.RaiseLevelRequest, admin.raise_level),
+            "Fetch": calls.unary(pb.FetchRequest, Fetching(broker, limits).fetch),
+            **contract_calls(calls, broker, intake.shapes),
         }
 
     async def _address_of(self, node: NodeId) -> str | None:

@@ -1,4 +1,4 @@
-"""Fetch and FindOffset."""
+"""Fetch: committed records, or whole batches, from an offset on."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.api import FETCH_BYTES_MAX, FETCH_WAIT_MS_MAX, FetchRequest, FetchResult
 from angarium.batch import Batch
-from angarium.doors.feeds.records import parts_of, readable
-from angarium.doors.grpc.records import add_records
-from angarium.doors.grpc.values import partition_of, start_of, wants_batches
+from angarium.doors.feeds.batch_records import parts_of, readable
+from angarium.doors.grpc.from_messages import partition_of, wants_batches
+from angarium.doors.grpc.record_messages import add_records
 from angarium.errors import InvalidArgument
 from angarium.ids import Offset
 from angarium.proto.v1 import broker_pb2 as pb
@@ -16,7 +16,7 @@ from angarium.proto.v1 import broker_pb2 as pb
 if TYPE_CHECKING:
     from angarium.api import Broker
     from angarium.doors.grpc.calls import Context
-    from angarium.doors.grpc.limits import GrpcLimits
+    from angarium.doors.grpc.server_limits import GrpcLimits
 
 BYTES_DEFAULT: Final = 1 << 20
 """What a fetch returns if it does not say how much it wants."""
@@ -25,8 +25,8 @@ ANSWER_MS: Final = 50
 """Kept of a call's deadline for the way back: a fetch that waits answers before it is too late."""
 
 
-class Reading:
-    """The unary calls that read."""
+class Fetching:
+    """The call that fetches."""
 
     def __init__(self, broker: Broker, limits: GrpcLimits) -> None:
         self._broker = broker
@@ -49,16 +49,18 @@ class Reading:
                 fresh=request.fresh,
             )
         )
-        if batches:
-            return _batches_response(result, asked=request.offset)
-        return _records_response(result, request, bytes_max=bytes_max)
-
-    async def find_offset(self, request: pb.FindOffsetRequest, _: Context) -> pb.FindOffsetResponse:
-        """Return the offset that a place stands for."""
-        offset = await self._broker.find_offset(
-            request.topic, partition_of(request.partition), start_of(request.start)
+        response = pb.FetchResponse(
+            start_offset=result.start_offset,
+            end_offset=result.end_offset,
+            next_offset=request.offset,
+            expired=result.expired,
         )
-        return pb.FindOffsetResponse(offset=offset)
+        if not batches:
+            _add_records(response, result, request, bytes_max=bytes_max)
+        elif result.batches:
+            response.batches = b"".join(result.batches)
+            response.next_offset = Batch.trusted(result.batches[-1]).next_offset
+        return response
 
 
 def _wait_ms(wanted: int, seconds_left: float | None) -> int:
@@ -67,38 +69,20 @@ def _wait_ms(wanted: int, seconds_left: float | None) -> int:
     return max(0, min(wanted, FETCH_WAIT_MS_MAX))
 
 
-def _batches_response(result: FetchResult, *, asked: int) -> pb.FetchResponse:
-    after = Batch.trusted(result.batches[-1]).next_offset if result.batches else asked
-    return pb.FetchResponse(
-        start_offset=result.start_offset,
-        end_offset=result.end_offset,
-        next_offset=after,
-        batches=b"".join(result.batches),
-        expired=result.expired,
-    )
-
-
-def _records_response(
-    result: FetchResult, request: pb.FetchRequest, *, bytes_max: int
-) -> pb.FetchResponse:
+def _add_records(
+    response: pb.FetchResponse, result: FetchResult, request: pb.FetchRequest, *, bytes_max: int
+) -> None:
     """Open the batches as far as `bytes_max` goes: compressed ones hold more than it seems."""
-    response = pb.FetchResponse(
-        start_offset=result.start_offset,
-        end_offset=result.end_offset,
-        next_offset=request.offset,
-        expired=result.expired,
-    )
     for buffer in result.batches:
         batch = readable(buffer, topic=request.topic, partition=request.partition)
         for start, stop in parts_of(batch, result.expired, from_offset=Offset(request.offset)):
             room = bytes_max - response.ByteSize()
             if response.records and room <= 0:
                 response.next_offset = batch.offsets(start, start + 1)[0]
-                return response
+                return
             count = add_records(response, batch, start, stop, live=False, bytes_max=max(1, room))
             if start + count < stop:
                 response.next_offset = batch.offsets(start + count, start + count + 1)[0]
-                return response
+                return
         # A compacted batch covers offsets beyond its last record, too.
         response.next_offset = batch.next_offset
-    return response

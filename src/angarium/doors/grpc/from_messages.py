@@ -1,57 +1,68 @@
-"""The contract's values, to and from protobuf."""
+"""What callers say in protobuf, as values of the contract."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-import msgspec
-from google.protobuf.message_factory import GetMessageClass
-
-from angarium.api import Place, Start
+from angarium.api import (
+    Checkpoint,
+    ConsumeRequest,
+    GroupConfig,
+    Held,
+    Place,
+    Settlement,
+    Start,
+    TopicConfig,
+    Verb,
+)
 from angarium.api.settings import settings_of
-from angarium.doors.grpc.refusals import error_message
-from angarium.doors.intake import NOBODY, Identity
-from angarium.doors.intake.acks import error_of_ack, span
+from angarium.doors.intake import NOBODY, ProducerIdentity
 from angarium.errors import InvalidArgument
-from angarium.ids import Epoch, ProducerId, Sequence
+from angarium.ids import Epoch, Index, Offset, ProducerId, Sequence
+from angarium.kinds import GroupKind
 from angarium.modes import DeliveryMode
 from angarium.proto.v1 import broker_pb2 as pb
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
+    from enum import IntEnum
 
     from google.protobuf.message import Message
 
-    from angarium.api import Ack
+    Reader: TypeAlias = Callable[[Any], Any]
+    """Reads one field of a request."""
 
-C = TypeVar("C", bound=msgspec.Struct)
-M = TypeVar("M", bound="Message")
-Shown: TypeAlias = "Callable[[Any], Any]"
+C = TypeVar("C", TopicConfig, GroupConfig)
+E = TypeVar("E", bound="IntEnum")
 
-_OTHER_NAMES: Final = {"retention_groups": "until_consumed", "cleanup": "compact"}
+OTHER_NAMES: Final = {"retention_groups": "until_consumed", "cleanup": "compact"}
 """Settings that protobuf calls otherwise."""
 
-_MODES: Final[tuple[DeliveryMode | None, ...]] = (None, *DeliveryMode)
-"""By number in protobuf, where 0 means that none was named."""
+CREDIT_DEFAULT: Final = 1_000
+"""Records on loan at a time, where a consumer does not say."""
 
 
-# --- inwards ---------------------------------------------------------------------------------
+# --- single values --------------------------------------------------------------------------
+
+
+def choice_of(kind: type[E], number: int, *, what: str) -> E | None:
+    """Return a choice, or None where none was made: protobuf has 0 for that, and counts from 1."""
+    if not 0 <= number <= len(kind):
+        raise InvalidArgument(f"there is no {what} {number}")
+    return kind(number - 1) if number else None
 
 
 def mode_of(number: int) -> DeliveryMode | None:
     """Return the delivery mode, or None where none was named."""
-    if not 0 <= number < len(_MODES):
-        raise InvalidArgument(f"there is no delivery mode {number}")
-    return _MODES[number]
+    return choice_of(DeliveryMode, number, what="delivery mode") if number else None
 
 
 def wants_batches(format_number: int) -> bool:
     """Return whether whole batches are wanted rather than records."""
-    if format_number == pb.FORMAT_BATCHES:
-        return True
-    if format_number not in (pb.FORMAT_UNSPECIFIED, pb.FORMAT_RECORDS):
+    if format_number not in pb.Format.values():
         raise InvalidArgument(f"there is no format {format_number}")
-    return False
+    return format_number == pb.FORMAT_BATCHES
 
 
 def partition_of(number: int) -> int:
@@ -62,7 +73,7 @@ def partition_of(number: int) -> int:
 
 
 def start_of(start: pb.Start) -> Start:
-    """Return where to begin; without a place, at the end."""
+    """Return where to begin; where nothing is said, at the end."""
     match start.WhichOneof("place"):
         case "earliest":
             return Start(Place.EARLIEST)
@@ -74,7 +85,7 @@ def start_of(start: pb.Start) -> Start:
             return Start(Place.LATEST)
 
 
-def identity_of(request: pb.PublishRequest | pb.PublishBatchRequest) -> Identity:
+def identity_of(request: pb.PublishRequest | pb.PublishBatchRequest) -> ProducerIdentity:
     """Return who publishes; nobody in particular where the request does not say."""
     if not request.HasField("producer"):
         return NOBODY
@@ -85,18 +96,27 @@ def identity_of(request: pb.PublishRequest | pb.PublishBatchRequest) -> Identity
     producer = request.producer
     if producer.id <= 0:
         raise InvalidArgument("producer ids start at 1; OpenProducer issues them")
-    return Identity(
+    return ProducerIdentity(
         ProducerId(producer.id),
         Epoch(producer.epoch),
         Sequence(_not_negative("a sequence", producer.sequence)),
     )
 
 
+def _not_negative(what: str, number: int) -> int:
+    if number < 0:
+        raise InvalidArgument(f"{what} is not negative, and {number} is")
+    return number
+
+
+# --- topics and groups ----------------------------------------------------------------------
+
+
 def config_of(kind: type[C], message: pb.TopicConfig | pb.GroupConfig) -> C:
     """Return the settings of a topic or a group; what is absent has its default."""
     found: dict[str, Any] = {}
     for one in settings_of(kind):
-        name = _OTHER_NAMES.get(one.name, one.name)
+        name = OTHER_NAMES.get(one.name, one.name)
         value = getattr(message, name)
         if not one.words:
             if one.kind is bool or message.HasField(name):
@@ -110,81 +130,83 @@ def config_of(kind: type[C], message: pb.TopicConfig | pb.GroupConfig) -> C:
     return kind(**found)
 
 
-def _not_negative(what: str, number: int) -> int:
-    if number < 0:
-        raise InvalidArgument(f"{what} is not negative, and {number} is")
-    return number
-
-
-# --- outwards --------------------------------------------------------------------------------
-
-
-def ack_message(ack: Ack, *, place: int | None = None) -> pb.Ack:
-    """Return what became of a batch, or of the record at one `place` in it."""
-    offset, next_offset = span(ack, place)
-    message = pb.Ack(
-        mode=ack.mode + 1,  # type: ignore[arg-type]  # any number is taken, the stub wants names
-        topic=ack.topic,
-        partition=ack.partition,
-        offset=offset,
-        next_offset=next_offset,
-        append_time_us=ack.append_time,
-        term=ack.term,
+def consume_request_of(opening: pb.SubscribeRequest.Open) -> ConsumeRequest:
+    """Return how somebody wants to take part in a group."""
+    if opening.interests:
+        raise InvalidArgument("a consumer of a group names topics, and has no interests")
+    wish = opening.group
+    return ConsumeRequest(
+        group=wish.group,
+        topics=tuple(wish.topics),
+        kind=choice_of(GroupKind, wish.kind, what="kind of group"),
+        start=start_of(wish.start) if wish.HasField("start") else Start(Place.EARLIEST),
+        config=config_of(GroupConfig, wish.config) if wish.HasField("config") else None,
+        member=wish.member,
+        credit=opening.credit if opening.HasField("credit") else CREDIT_DEFAULT,
+        held=tuple(
+            Held(one.topic, partition_of(one.partition), tuple(one.ranges), one.attempt)
+            for one in wish.held
+        ),
     )
-    # What is rare is not worth a keyword on every publish.
-    if ack.provisional:
-        message.provisional = True
-    if ack.duplicate:
-        message.duplicate = True
-    if ack.id:
-        message.id = ack.id
-        message.subscribers = ack.subscribers
-    if ack.code:
-        message.error.CopyFrom(error_message(error_of_ack(ack)))
-    return message
 
 
-def message_of(kind: type[M], value: msgspec.Struct) -> M:
-    """Return a struct of the contract as a message, whose fields have the same names."""
-    way = _way(kind, type(value))
-    return kind(**{name: shown(getattr(value, own)) for name, own, shown in way})
+def settlements_of(messages: Iterable[pb.Settlement]) -> tuple[Settlement, ...]:
+    """Return what a consumer says about records."""
+    return tuple(map(_settlement_of, messages))
 
 
-_WAYS: Final[dict[tuple[type[Message], type[msgspec.Struct]], list[tuple[str, str, Shown]]]] = {}
+def _settlement_of(message: pb.Settlement) -> Settlement:
+    if not 1 <= message.verb <= len(Verb):
+        raise InvalidArgument("a settlement says what became of the records: its verb")
+    return Settlement(
+        message.topic,
+        partition_of(message.partition),
+        Verb(message.verb - 1),
+        tuple(message.ranges),
+        message.delay_ms if message.HasField("delay_ms") else None,
+        message.reason,
+        message.cumulative,
+        Index(message.generation) if message.HasField("generation") else None,
+    )
 
 
-def _way(kind: type[Message], source: type[msgspec.Struct]) -> list[tuple[str, str, Shown]]:
-    """Work out, once, which attribute goes into each field, and how."""
-    known = _WAYS.get((kind, source))
-    if known is None:
-        own = {_OTHER_NAMES.get(one, one): one for one in source.__struct_fields__}
-        known = _WAYS[kind, source] = [
-            # Times have their unit in their names there.
-            (one.name, own.get(one.name, one.name.removesuffix("_us")), _shown(one))
-            for one in kind.DESCRIPTOR.fields
-        ]
-    return known
+def _checkpoints_of(
+    messages: Iterable[pb.ReportCheckpointsRequest.Checkpoint],
+) -> list[Checkpoint]:
+    return [
+        Checkpoint(one.topic, partition_of(one.partition), Offset(one.offset)) for one in messages
+    ]
 
 
-def _shown(field: Any) -> Shown:
-    """Return how a field shows what the contract has."""
-    if field.enum_type is not None:
-        return lambda value: value + 1
-    if field.message_type is None or field.message_type.GetOptions().map_entry:
-        return _SHOWN_OTHERWISE.get(field.full_name, lambda value: value)
-    kind = GetMessageClass(field.message_type)
-    if kind in _SHOWN_OTHERWISE:
-        return _SHOWN_OTHERWISE[kind]
-    if field.is_repeated:
-        return lambda some: [message_of(kind, one) for one in some]
-    return lambda one: message_of(kind, one)
+# --- whole requests -------------------------------------------------------------------------
 
 
-_SHOWN_OTHERWISE: Final[dict[object, Shown]] = {
-    "angarium.v1.TopicConfig.compact": lambda cleanup: cleanup == "compact",
-    # Nothing where they are not known: none at all is something else.
-    pb.Nodes: lambda ids: None if ids is None else pb.Nodes(ids=ids),
-    pb.TopicPartition: lambda some: [
-        pb.TopicPartition(topic=topic, partition=partition) for topic, partition in some
-    ],
+def readers(request: type[Message]) -> dict[str, Reader]:
+    """Return how each field of a request is read as an argument of the contract, by its name."""
+    return {one.name: _reader(one) for one in request.DESCRIPTOR.fields}
+
+
+def _reader(field: Any) -> Reader:
+    name = field.name
+    converted = _CONVERTED.get(name if field.message_type is None else field.message_type.name)
+    # Without a start it is the end that is meant; anything else that is absent is None.
+    may_be_none = field.has_presence and converted is not start_of
+
+    def read(request: Any) -> Any:
+        if may_be_none and not request.HasField(name):
+            return None
+        value = getattr(request, name)
+        return value if converted is None else converted(value)
+
+    return read
+
+
+_CONVERTED: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "partition": partition_of,
+    "Start": start_of,
+    "TopicConfig": partial(config_of, TopicConfig),
+    "GroupConfig": partial(config_of, GroupConfig),
+    "Settlement": settlements_of,
+    "Checkpoint": _checkpoints_of,
 }
+"""Fields that are not taken as they are, by name, or by the name of their message."""

@@ -12,14 +12,15 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
+from angarium.doors.grpc.from_messages import identity_of, mode_of, partition_of
 from angarium.doors.grpc.publishing import batches_of
-from angarium.doors.grpc.records import outgoing
+from angarium.doors.grpc.record_messages import outgoing
 from angarium.doors.grpc.refusals import error_message
-from angarium.doors.grpc.values import ack_message, identity_of, mode_of, partition_of
+from angarium.doors.grpc.to_messages import ack_message
 from angarium.doors.intake import NOBODY, LaneKey
 from angarium.doors.intake.acks import first_refusal
 from angarium.doors.intake.lanes import Lanes, Waiting
-from angarium.doors.intake.records import BARE, single_batch
+from angarium.doors.intake.outgoing import single_batch
 from angarium.errors import InvalidArgument
 from angarium.proto.v1 import broker_pb2 as pb
 from angarium.wire.errors import Unreachable
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from angarium.doors.grpc.calls import Context
-    from angarium.doors.grpc.limits import GrpcLimits
+    from angarium.doors.grpc.server_limits import GrpcLimits
     from angarium.doors.intake import Intake, Placed
 
 RESULTS_PER_MESSAGE: Final = 1_024
@@ -146,7 +147,7 @@ class PublisherStream:
             # A producer's record has a number of its own.
             batches = (single_batch(record, identity),)
             return partition, Waiting(None, batches, size, mode, done)
-        return partition, Waiting(record, (), size, mode, done, record[2:] == BARE)
+        return partition, Waiting(record, (), size, mode, done)
 
     # --- and back --------------------------------------------------------------------------
 
@@ -159,7 +160,7 @@ class PublisherStream:
             if isinstance(outcome, Exception):
                 result = pb.PublishStreamResult(number=number, error=error_message(outcome))
             else:
-                acks = [ack_message(outcome.ack, place=outcome.place)]
+                acks = [ack_message(outcome.ack, row=outcome.row)]
                 if not is_record:
                     acks = [ack_message(ack) for ack in outcome.acks]
                 result = pb.PublishStreamResult(number=number, acks=acks)

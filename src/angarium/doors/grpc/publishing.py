@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from angarium.batch import split
-from angarium.doors.grpc.records import outgoing
+from angarium.doors.grpc.from_messages import identity_of, mode_of, partition_of
+from angarium.doors.grpc.record_messages import outgoing
 from angarium.doors.grpc.refusals import HINT_KEY, error_message
-from angarium.doors.grpc.values import ack_message, identity_of, mode_of, partition_of
+from angarium.doors.grpc.to_messages import ack_message
 from angarium.doors.intake.acks import error_of_ack, first_refusal
+from angarium.doors.intake.outgoing import single_batch
 from angarium.doors.intake.packing import packed
-from angarium.doors.intake.records import single_batch
 from angarium.errors import InvalidArgument
 from angarium.proto.v1 import broker_pb2 as pb
 

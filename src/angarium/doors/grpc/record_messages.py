@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from angarium.batch import NEVER
-from angarium.doors.intake.records import Outgoing, deadlines
+from angarium.doors.intake.outgoing import Outgoing, deadlines
 from angarium.proto.v1 import broker_pb2 as pb
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Sequence
 
     from angarium.batch import Batch
-    from angarium.doors.intake.records import Pairs
+    from angarium.doors.feeds.credit import Credit
+    from angarium.doors.intake.outgoing import Pairs
     from angarium.ids import Buffer
 
 
@@ -76,6 +77,22 @@ def add_records(
         count //= 2
         del records[count_before + count :]
     return count
+
+
+async def filled(
+    batch: Batch, start: int, stop: int, *, live: bool, credit: Credit, bytes_max: int
+) -> AsyncIterator[pb.SubscribeResponse]:
+    """Yield messages with the records from row `start` to `stop`, as far as there is credit.
+
+    Each has about `bytes_max` bytes at the most. It ends early if no more credit will come.
+    """
+    while start < stop and await credit.some():
+        message = pb.SubscribeResponse()
+        past = min(stop, start + credit.left) if credit.is_bounded else stop
+        count = add_records(message, batch, start, past, live=live, bytes_max=bytes_max)
+        start += count
+        credit.left -= count
+        yield message
 
 
 def with_batches(message: pb.SubscribeResponse, batches: Sequence[Buffer]) -> bytes:

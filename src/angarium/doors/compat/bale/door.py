@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from angarium.api import Subscription
     from angarium.doors.compat.bale.subjects import SubjectBroker
     from angarium.doors.compat.listening import Context
-    from angarium.doors.grpc.limits import GrpcLimits
+    from angarium.doors.grpc.server_limits import GrpcLimits
 
 _published = SCHEMA["PublishResponse"]
 _message = SCHEMA["MessageResponse"]

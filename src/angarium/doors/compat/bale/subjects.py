@@ -13,7 +13,7 @@ from angarium.api import FetchRequest, Place, Start
 from angarium.batch import NEVER
 from angarium.doors import timing
 from angarium.doors.compat.listening import Refused
-from angarium.doors.feeds.records import readable
+from angarium.doors.feeds.batch_records import readable
 from angarium.doors.feeds.subscriptions import subscribed_live
 from angarium.doors.intake import Intake, LaneKey, Outgoing
 from angarium.doors.patience import patiently

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from angarium.api import Broker
     from angarium.doors.compat.geo.feeds import Feed
     from angarium.doors.compat.listening import Context
-    from angarium.doors.grpc.limits import GrpcLimits
+    from angarium.doors.grpc.server_limits import GrpcLimits
     from angarium.security import Users
 
 _KEY: Final = "authorization"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from angarium.doors.compat.geo.message_ids import MessageIds
-from angarium.doors.intake import Identity, Intake, LaneKey, Outgoing
+from angarium.doors.intake import Intake, LaneKey, Outgoing, ProducerIdentity
 from angarium.errors import InvalidArgument
 from angarium.modes import DeliveryMode
 
@@ -22,7 +22,7 @@ IDS_MAX: Final = 10_000
 """Partitions whose ids are made without a hash. At the bound all are forgotten, and made anew."""
 
 
-ALONE: Final = Identity()
+ALONE: Final = ProducerIdentity()
 """Nobody's, and yet one: a record that has an identity shares its batch with no other."""
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from angarium.doors.compat.listening import Context
     from angarium.doors.feeds.feed import Feed
     from angarium.doors.feeds.subscriptions import LiveBroker
-    from angarium.doors.grpc.limits import GrpcLimits
+    from angarium.doors.grpc.server_limits import GrpcLimits
     from angarium.doors.intake import Placed
 
 HINT_KEY: Final = "x-leader-hint"
