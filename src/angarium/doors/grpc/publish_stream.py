@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from angarium.doors.grpc.from_messages import identity_of, mode_of, partition_of
 from angarium.doors.grpc.publishing import batches_of
@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
     from angarium.doors.grpc.calls import Context
     from angarium.doors.grpc.server_limits import GrpcLimits
-    from angarium.doors.intake import Intake, Placed
+    from angarium.doors.intake import Intake, Outgoing, Placed
+    from angarium.ids import Buffer
+
+    Outcome: TypeAlias = Placed | Exception
 
 RESULTS_PER_MESSAGE: Final = 1_024
 """Results sent in one message at the most."""
@@ -111,62 +114,53 @@ class PublisherStream:
         self._lanes.cancel()
 
     async def _take(
-        self,
-        request: pb.PublishStreamRequest,
-        size: int,
-        done: Callable[[Placed | Exception], None],
+        self, request: pb.PublishStreamRequest, size: int, done: Callable[[Outcome], None]
     ) -> None:
+        shapes = self._intake.shapes
+        batches: tuple[Buffer, ...] = ()
+        record: Outgoing | None = None
+        asked: pb.PublishRequest | pb.PublishBatchRequest
         match request.WhichOneof("request"):
             case "publish":
-                topic = request.publish.topic
-                partition, waiting = await self._record(request.publish, size, done)
+                asked = request.publish
+                record, identity = outgoing(asked.record), identity_of(asked)
+                # Known from here on also to the lane, which packs by the topic's limit.
+                shape = shapes.known(asked.topic) or await shapes.of(asked.topic)
+                if asked.HasField("partition"):
+                    partition = partition_of(asked.partition)
+                else:
+                    partition = shape.partition_for(record.key)
+                if identity is not NOBODY:
+                    # A producer's record has a number of its own.
+                    batches, record = (single_batch(record, identity),), None
             case "batch":
-                topic = request.batch.topic
-                if not request.batch.HasField("partition"):
+                asked = request.batch
+                if not asked.HasField("partition"):
                     raise InvalidArgument("batches are packed for one partition: name it")
-                per_partition, _ = await batches_of(request.batch, self._intake)
+                per_partition, _ = await batches_of(asked, self._intake)
                 ((partition, batches),) = per_partition.items()
-                waiting = Waiting(None, batches, size, mode_of(request.batch.mode), done)
             case _:
                 raise InvalidArgument("a request of a stream is `publish` or `batch`")
         # One lane for all modes: the order is the stream's.
-        self._lanes.queue(LaneKey(topic, partition, None), waiting)
-
-    async def _record(
-        self, request: pb.PublishRequest, size: int, done: Callable[[Placed | Exception], None]
-    ) -> tuple[int, Waiting]:
-        topic, record = request.topic, outgoing(request.record)
-        shapes = self._intake.shapes
-        shape = shapes.known(topic) or await shapes.of(topic)
-        if request.HasField("partition"):
-            partition = partition_of(request.partition)
-        else:
-            partition = shape.partition_for(record.key)
-        identity, mode = identity_of(request), mode_of(request.mode)
-        if identity is not NOBODY:
-            # A producer's record has a number of its own.
-            batches = (single_batch(record, identity),)
-            return partition, Waiting(None, batches, size, mode, done)
-        return partition, Waiting(record, (), size, mode, done)
+        key = LaneKey(asked.topic, partition, None)
+        self._lanes.queue(key, Waiting(record, batches, size, mode_of(asked.mode), done))
 
     # --- and back --------------------------------------------------------------------------
 
-    def _done(
-        self, request: pb.PublishStreamRequest, size: int
-    ) -> Callable[[Placed | Exception], None]:
+    def _done(self, request: pb.PublishStreamRequest, size: int) -> Callable[[Outcome], None]:
         number, is_record = request.number, request.HasField("publish")
 
-        def done(outcome: Placed | Exception) -> None:
-            if isinstance(outcome, Exception):
-                result = pb.PublishStreamResult(number=number, error=error_message(outcome))
-            else:
-                acks = [ack_message(outcome.ack, row=outcome.row)]
-                if not is_record:
-                    acks = [ack_message(ack) for ack in outcome.acks]
-                result = pb.PublishStreamResult(number=number, acks=acks)
-                refusal = first_refusal(outcome.acks)
-                if refusal is not None:
-                    result.error.CopyFrom(error_message(refusal))
+        def done(outcome: Outcome) -> None:
+            result = pb.PublishStreamResult(number=number)
+            refusal = outcome if isinstance(outcome, Exception) else first_refusal(outcome.acks)
+            if refusal is not None:
+                result.error.CopyFrom(error_message(refusal))
+            if not isinstance(outcome, Exception):
+                result.acks.extend(
+                    [ack_message(outcome.ack, row=outcome.row)]
+                    if is_record
+                    else map(ack_message, outcome.acks)
+                )
             self._results.append((result, size))
             self._has_news.set()
 

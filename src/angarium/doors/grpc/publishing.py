@@ -39,16 +39,14 @@ class Publishing:
 
     async def publish(self, request: pb.PublishRequest, context: Context) -> pb.PublishResponse:
         """Publish one record."""
-        record = outgoing(request.record)
-        topic = request.topic
-        identity = identity_of(request)
+        record, topic = outgoing(request.record), request.topic
+        batches = (single_batch(record, identity_of(request)),)
         if request.HasField("partition"):
             partition = partition_of(request.partition)
         else:
             shapes = self._intake.shapes
             shape = shapes.known(topic) or await shapes.of(topic)
             partition = shape.partition_for(record.key)
-        batches = (single_batch(record, identity),)
         acks = await self._intake.publish(topic, partition, batches, mode_of(request.mode))
         if acks[0].code:
             raise error_of_ack(acks[0])
