@@ -34,8 +34,8 @@ PACE_SECONDS_MAX: Final = 0.02
 
 RECENT_BYTES_MAX: Final = 1 << 20
 RECENT_CHUNKS_MAX: Final = 256
-"""What a tail remembers of what it handed out last, so that whoever has nearly caught up is not
-late again and again. Older chunks are forgotten; they are read from the broker then."""
+"""What a tail remembers of what it handed out last, so that a follower that has nearly caught up is
+not late again and again. Older chunks are forgotten; they are read from the broker then."""
 
 LOOK_SECONDS: Final = 10.0
 """How often a tail of a whole topic looks whether there are more partitions. If so it ends, and
@@ -141,7 +141,7 @@ class Tail:
         """Those that read, and look for more partitions."""
 
     async def opened(self) -> None:
-        """Return once it has begun; raises why it cannot be. Whoever waits may be cancelled."""
+        """Return once it has begun; raises why it cannot be. A waiting caller may be cancelled."""
         await asyncio.shield(self._opening)
 
     async def _open(self) -> None:

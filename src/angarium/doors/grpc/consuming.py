@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from angarium.doors.feeds.batch_records import lent_parts, ranges_of, readable
+from angarium.doors.feeds.batch_records import lent_rows, ranges_of
 from angarium.doors.feeds.credit import Credit
 from angarium.doors.grpc.from_messages import (
     consume_request_of,
@@ -25,27 +25,24 @@ from angarium.proto.v1 import broker_pb2 as pb
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
 
-    from angarium.api import Consumption, GroupBroker, Handed
-    from angarium.closing import Closings
-    from angarium.doors.grpc.calls import Context
+    from angarium.api import Consumption, Handed
+    from angarium.doors.grpc.calls import Context, Surroundings
     from angarium.doors.grpc.server_limits import GrpcLimits
     from angarium.ids import Buffer
 
 
 async def consume(
-    broker: GroupBroker,
-    limits: GrpcLimits,
+    door: Surroundings,
     opening: pb.SubscribeRequest.Open,
     requests: AsyncIterator[bytes],
     context: Context,
-    closings: Closings,
 ) -> None:
     """Serve one consumer until it leaves, is lost, or its part in the group breaks."""
     is_in_batches = wants_batches(opening.format)
     request = consume_request_of(opening)
-    consumption = await broker.consume(request)
+    consumption = await door.broker.consume(request)
     try:
-        member = _Member(consumption, limits, context, credit=request.credit)
+        member = _Member(consumption, door.limits, context, credit=request.credit)
         hand = member.hand_batches if is_in_batches else member.hand_records
         await member.join()
         async with asyncio.TaskGroup() as tasks:
@@ -55,7 +52,7 @@ async def consume(
             hearing.cancel()
     finally:
         # A member that left in good order has done so by now; any other may come back for a moment.
-        await closings.see_to(consumption.close(lost=True))
+        await door.closings.see_to(consumption.close(lost=True))
 
 
 class _Member:
@@ -118,33 +115,27 @@ class _Member:
 
     async def hand_batches(self, handed: Handed) -> None:
         """Send whole batches, and which of their records are meant."""
-        await self._deliver(handed, pb.SubscribeResponse(), handed.ranges, handed.batches)
+        message = pb.SubscribeResponse(topic=handed.topic, partition=handed.partition)
+        await self._lend(handed, message, handed.ranges, handed.batches)
 
     async def hand_records(self, handed: Handed) -> None:
         """Send the records that are meant, in messages of about the same size."""
-        for buffer in handed.batches:
-            batch = readable(buffer, topic=handed.topic, partition=handed.partition)
-            for start, stop in lent_parts(batch, handed):
-                async for message in filled(
-                    batch,
-                    start,
-                    stop,
-                    live=False,
-                    credit=Credit(None),  # how much is lent is for the group to say
-                    bytes_max=self._bytes_target,
-                ):
-                    ranges = ranges_of(one.offset for one in message.records)
-                    await self._deliver(handed, message, ranges)
+        async for message in filled(
+            handed,
+            lambda batch: lent_rows(batch, handed),
+            live=False,
+            credit=Credit(None),  # how much is lent is for the group to say
+            bytes_max=self._bytes_target,
+        ):
+            await self._lend(handed, message, ranges_of(one.offset for one in message.records))
 
-    async def _deliver(
+    async def _lend(
         self,
         handed: Handed,
         message: pb.SubscribeResponse,
         ranges: Iterable[int],
         batches: Sequence[Buffer] = (),
     ) -> None:
-        message.topic = handed.topic
-        message.partition = handed.partition
         message.attempt = handed.attempt
         message.lease_ms = handed.lease_ms
         message.generation = handed.generation

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.api import FETCH_BYTES_MAX, FETCH_WAIT_MS_MAX, FetchRequest, FetchResult
 from angarium.batch import Batch
-from angarium.doors.feeds.batch_records import parts_of, readable
+from angarium.doors.feeds.batch_records import readable, rows_of
 from angarium.doors.grpc.from_messages import partition_of, wants_batches
 from angarium.doors.grpc.record_messages import add_records
 from angarium.errors import InvalidArgument
@@ -14,9 +14,7 @@ from angarium.ids import Offset
 from angarium.proto.v1 import broker_pb2 as pb
 
 if TYPE_CHECKING:
-    from angarium.api import Broker
-    from angarium.doors.grpc.calls import Context
-    from angarium.doors.grpc.server_limits import GrpcLimits
+    from angarium.doors.grpc.calls import Context, Surroundings
 
 BYTES_DEFAULT: Final = 1 << 20
 """What a fetch returns if it does not say how much it wants."""
@@ -25,42 +23,35 @@ ANSWER_MS: Final = 50
 """Kept of a call's deadline for the way back: a fetch that waits answers before it is too late."""
 
 
-class Fetching:
-    """The call that fetches."""
-
-    def __init__(self, broker: Broker, limits: GrpcLimits) -> None:
-        self._broker = broker
-        self._limits = limits
-
-    async def fetch(self, request: pb.FetchRequest, context: Context) -> pb.FetchResponse:
-        """Return committed records, or batches, from an offset on."""
-        batches = wants_batches(request.format)
-        if request.offset < 0 or request.bytes_max < 0 or request.wait_ms < 0:
-            raise InvalidArgument("offset, bytes_max and wait_ms are not negative")
-        bytes_max = request.bytes_max or BYTES_DEFAULT
-        bytes_max = min(bytes_max, FETCH_BYTES_MAX if batches else self._limits.fetch_bytes_max)
-        result = await self._broker.fetch(
-            FetchRequest(
-                topic=request.topic,
-                partition=partition_of(request.partition),
-                offset=Offset(request.offset),
-                bytes_max=bytes_max,
-                wait_ms=_wait_ms(request.wait_ms, context.time_remaining()),
-                fresh=request.fresh,
-            )
+async def fetch(door: Surroundings, request: pb.FetchRequest, context: Context) -> pb.FetchResponse:
+    """Return committed records, or batches, from an offset on."""
+    batches = wants_batches(request.format)
+    if request.offset < 0 or request.bytes_max < 0 or request.wait_ms < 0:
+        raise InvalidArgument("offset, bytes_max and wait_ms are not negative")
+    bytes_max = request.bytes_max or BYTES_DEFAULT
+    bytes_max = min(bytes_max, FETCH_BYTES_MAX if batches else door.limits.fetch_bytes_max)
+    result = await door.broker.fetch(
+        FetchRequest(
+            topic=request.topic,
+            partition=partition_of(request.partition),
+            offset=Offset(request.offset),
+            bytes_max=bytes_max,
+            wait_ms=_wait_ms(request.wait_ms, context.time_remaining()),
+            fresh=request.fresh,
         )
-        response = pb.FetchResponse(
-            start_offset=result.start_offset,
-            end_offset=result.end_offset,
-            next_offset=request.offset,
-            expired=result.expired,
-        )
-        if not batches:
-            _add_records(response, result, request, bytes_max=bytes_max)
-        elif result.batches:
-            response.batches = b"".join(result.batches)
-            response.next_offset = Batch.trusted(result.batches[-1]).next_offset
-        return response
+    )
+    response = pb.FetchResponse(
+        start_offset=result.start_offset,
+        end_offset=result.end_offset,
+        next_offset=request.offset,
+        expired=result.expired,
+    )
+    if not batches:
+        _add_records(response, result, request, bytes_max=bytes_max)
+    elif result.batches:
+        response.batches = b"".join(result.batches)
+        response.next_offset = Batch.trusted(result.batches[-1]).next_offset
+    return response
 
 
 def _wait_ms(wanted: int, seconds_left: float | None) -> int:
@@ -75,7 +66,7 @@ def _add_records(
     """Open the batches as far as `bytes_max` goes: compressed ones hold more than it seems."""
     for buffer in result.batches:
         batch = readable(buffer, topic=request.topic, partition=request.partition)
-        for start, stop in parts_of(batch, result.expired, from_offset=Offset(request.offset)):
+        for start, stop in rows_of(batch, result.expired, from_offset=Offset(request.offset)):
             room = bytes_max - response.ByteSize()
             if response.records and room <= 0:
                 response.next_offset = batch.offsets(start, start + 1)[0]

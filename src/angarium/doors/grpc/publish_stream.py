@@ -28,7 +28,7 @@ from angarium.wire.errors import Unreachable
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from angarium.doors.grpc.calls import Context
+    from angarium.doors.grpc.calls import Context, Surroundings
     from angarium.doors.grpc.server_limits import GrpcLimits
     from angarium.doors.intake import Intake, Outgoing, Placed
     from angarium.ids import Buffer
@@ -39,33 +39,27 @@ RESULTS_PER_MESSAGE: Final = 1_024
 """Results sent in one message at the most."""
 
 
-class PublishStreaming:
-    """The call that publishes a stream."""
-
-    def __init__(self, intake: Intake, limits: GrpcLimits, stopping: asyncio.Event) -> None:
-        self._intake = intake
-        self._limits = limits
-        self._stopping = stopping
-
-    async def publish_stream(self, requests: AsyncIterator[bytes], context: Context) -> None:
-        """Serve one stream until the client has said everything and knows all results."""
-        # Some clients wait for the headers before they say anything.
-        await context.send_initial_metadata(())
-        stream = PublisherStream(self._intake, self._limits)
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(stream.write_results(context))
-                reading = tasks.create_task(stream.read_requests(requests))
-                stopping = tasks.create_task(self._stopping.wait())
-                await asyncio.wait((reading, stopping), return_when=asyncio.FIRST_COMPLETED)
-                # What was taken is finished in either case; the group waits for it.
-                reading.cancel()
-                stopping.cancel()
-                stream.finish()
-        finally:
-            stream.cancel()
-        if self._stopping.is_set():
-            raise Unreachable("this node is stopping; what it took has been answered")
+async def publish_stream(
+    door: Surroundings, requests: AsyncIterator[bytes], context: Context
+) -> None:
+    """Serve one stream until the client has said everything and knows all results."""
+    # Some clients wait for the headers before they say anything.
+    await context.send_initial_metadata(())
+    stream = PublisherStream(door.intake, door.limits)
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(stream.write_results(context))
+            reading = tasks.create_task(stream.read_requests(requests))
+            stopping = tasks.create_task(door.stopping.wait())
+            await asyncio.wait((reading, stopping), return_when=asyncio.FIRST_COMPLETED)
+            # What was taken is finished in either case; the group waits for it.
+            reading.cancel()
+            stopping.cancel()
+            stream.finish()
+    finally:
+        stream.cancel()
+    if door.stopping.is_set():
+        raise Unreachable("this node is stopping; what it took has been answered")
 
 
 class PublisherStream:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from angarium.batch import NEVER
+from angarium.doors.feeds.batch_records import batches_of
 from angarium.doors.intake.outgoing import Outgoing, deadlines
 from angarium.proto.v1 import broker_pb2 as pb
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
+    from angarium.api import Delivery, Handed
     from angarium.batch import Batch
     from angarium.doors.feeds.credit import Credit
     from angarium.doors.intake.outgoing import Pairs
@@ -80,19 +82,27 @@ def add_records(
 
 
 async def filled(
-    batch: Batch, start: int, stop: int, *, live: bool, credit: Credit, bytes_max: int
+    sent: Delivery | Handed,
+    rows: Callable[[Batch], Iterable[tuple[int, int]]],
+    *,
+    live: bool,
+    credit: Credit,
+    bytes_max: int,
 ) -> AsyncIterator[pb.SubscribeResponse]:
-    """Yield messages with the records from row `start` to `stop`, as far as there is credit.
+    """Yield messages with the records that `rows` finds, as far as there is credit.
 
-    Each has about `bytes_max` bytes at the most. It ends early if no more credit will come.
+    Each has about `bytes_max` bytes at the most. They end early if no more credit will come.
     """
-    while start < stop and await credit.some():
-        message = pb.SubscribeResponse()
-        past = min(stop, start + credit.left) if credit.is_bounded else stop
-        count = add_records(message, batch, start, past, live=live, bytes_max=bytes_max)
-        start += count
-        credit.left -= count
-        yield message
+    for batch in batches_of(sent):
+        for first, stop in rows(batch):
+            row = first
+            while row < stop and await credit.some():
+                message = pb.SubscribeResponse(topic=sent.topic, partition=sent.partition)
+                past = min(stop, row + credit.left) if credit.is_bounded else stop
+                count = add_records(message, batch, row, past, live=live, bytes_max=bytes_max)
+                row += count
+                credit.left -= count
+                yield message
 
 
 def with_batches(message: pb.SubscribeResponse, batches: Sequence[Buffer]) -> bytes:

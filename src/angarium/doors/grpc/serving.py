@@ -71,7 +71,7 @@ class GrpcServer:
         return Inflating(self._server, limits.message_bytes_max)
 
     async def start(self, inflating: Inflating, *services: str, pool: Any = None) -> int:
-        """Listen, and tell of `services` to whoever asks; return the port.
+        """Listen, and tell of `services` by reflection; return the port.
 
         `OSError` if the address cannot be had.
         """

@@ -11,7 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from angarium.batch import Batch
-from angarium.doors.feeds.batch_records import parts_of, readable
+from angarium.doors.feeds.batch_records import delivered_rows
 from angarium.doors.feeds.credit import Credit
 from angarium.doors.feeds.subscriptions import interests, partitions_of
 from angarium.doors.grpc.consuming import consume
@@ -22,71 +22,59 @@ from angarium.proto.v1 import broker_pb2 as pb
 from angarium.wire.errors import Unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Sequence
+    from collections.abc import AsyncIterator, Iterable
 
     from angarium.api import Broker, Delivery, Interest, Subscription
-    from angarium.closing import Closings
-    from angarium.doors.grpc.calls import Context
+    from angarium.doors.grpc.calls import Context, Surroundings
     from angarium.doors.grpc.server_limits import GrpcLimits
     from angarium.ids import Buffer
 
 
-class Subscribing:
-    """The call that subscribes."""
+async def subscribe(door: Surroundings, requests: AsyncIterator[bytes], context: Context) -> None:
+    """Serve one subscriber until it goes, has no credit for good, or the door closes."""
+    first = await anext(requests, None)
+    request = pb.SubscribeRequest() if first is None else pb.SubscribeRequest.FromString(first)
+    if request.WhichOneof("request") != "open":
+        raise InvalidArgument("a subscription begins with `open`")
+    opening = request.open
+    async with asyncio.TaskGroup() as tasks:
+        watching = tasks.create_task(_watch(door.stopping))
+        if opening.HasField("group"):
+            await consume(door, opening, requests, context)
+        else:
+            await _deliver(door, opening, requests, context)
+        watching.cancel()
 
-    def __init__(
-        self, broker: Broker, limits: GrpcLimits, stopping: asyncio.Event, closings: Closings
-    ) -> None:
-        self._closings = closings
-        self._broker = broker
-        self._limits = limits
-        self._stopping = stopping
 
-    async def subscribe(self, requests: AsyncIterator[bytes], context: Context) -> None:
-        """Serve one subscriber until it goes, has no credit for good, or the door closes."""
-        first = await anext(requests, None)
-        request = pb.SubscribeRequest() if first is None else pb.SubscribeRequest.FromString(first)
-        if request.WhichOneof("request") != "open":
-            raise InvalidArgument("a subscription begins with `open`")
-        opening = request.open
+async def _watch(stopping: asyncio.Event) -> None:
+    await stopping.wait()
+    raise Unreachable("this node is stopping; another one will go on from where you are")
+
+
+async def _deliver(
+    door: Surroundings,
+    opening: pb.SubscribeRequest.Open,
+    requests: AsyncIterator[bytes],
+    context: Context,
+) -> None:
+    credit = Credit(opening.credit if opening.HasField("credit") else None)
+    wishes = Wishes(door.broker, door.limits)
+    wanted = await wishes.interests(opening.interests)
+    is_in_batches = wants_batches(opening.format)
+    subscription = await door.broker.subscribe(wanted)
+    sender = Sender(context, credit, bytes_target=door.limits.delivery_bytes)
+    send = sender.send_batches if is_in_batches else sender.send_records
+    try:
+        # A client that waits for the headers knows that nothing from here on is missed.
+        await context.send_initial_metadata(())
         async with asyncio.TaskGroup() as tasks:
-            watching = tasks.create_task(self._watch())
-            if opening.HasField("group"):
-                await consume(
-                    self._broker, self._limits, opening, requests, context, self._closings
-                )
-            else:
-                await self._deliver(opening, requests, context)
-            watching.cancel()
-
-    async def _watch(self) -> None:
-        await self._stopping.wait()
-        raise Unreachable("this node is stopping; another one will go on from where you are")
-
-    async def _deliver(
-        self,
-        opening: pb.SubscribeRequest.Open,
-        requests: AsyncIterator[bytes],
-        context: Context,
-    ) -> None:
-        credit = Credit(opening.credit if opening.HasField("credit") else None)
-        wishes = Wishes(self._broker, self._limits)
-        wanted = await wishes.interests(opening.interests)
-        is_in_batches = wants_batches(opening.format)
-        subscription = await self._broker.subscribe(wanted)
-        sender = Sender(context, credit, bytes_target=self._limits.delivery_bytes)
-        send = sender.send_batches if is_in_batches else sender.send_records
-        try:
-            # Whoever waits for the headers knows that nothing from here on is missed.
-            await context.send_initial_metadata(())
-            async with asyncio.TaskGroup() as tasks:
-                listening = tasks.create_task(_listen(requests, subscription, wishes, credit))
-                async for delivery in subscription:
-                    if not await send(delivery):
-                        break
-                listening.cancel()
-        finally:
-            await self._closings.see_to(subscription.close())
+            listening = tasks.create_task(_listen(requests, subscription, wishes, credit))
+            async for delivery in subscription:
+                if not await send(delivery):
+                    break
+            listening.cancel()
+    finally:
+        await door.closings.see_to(subscription.close())
 
 
 class Wishes:
@@ -138,24 +126,16 @@ class Sender:
 
     async def send_records(self, delivery: Delivery) -> bool:
         """Send the records that are meant, in messages of about the same size."""
-        for buffer in delivery.batches:
-            batch = readable(buffer, topic=delivery.topic, partition=delivery.partition)
-            parts = [(0, len(batch))]
-            if not delivery.live:
-                parts = parts_of(batch, delivery.expired, from_offset=delivery.from_offset)
-            for start, stop in parts:
-                async for message in filled(
-                    batch,
-                    start,
-                    stop,
-                    live=delivery.live,
-                    credit=self._credit,
-                    bytes_max=self._bytes_target,
-                ):
-                    await self._write(delivery, message)
-                if self._credit.is_over:
-                    return False
-        return True
+        async for message in filled(
+            delivery,
+            lambda batch: delivered_rows(batch, delivery),
+            live=delivery.live,
+            credit=self._credit,
+            bytes_max=self._bytes_target,
+        ):
+            message.live = delivery.live
+            await self._context.write(message.SerializeToString())
+        return not self._credit.is_over
 
     async def send_batches(self, delivery: Delivery) -> bool:
         """Send whole batches, and from which offset on they are meant."""
@@ -166,9 +146,13 @@ class Sender:
             some, records = self._portion(waiting, delivery)
             self._credit.left -= records
             message = pb.SubscribeResponse(
-                from_offset=delivery.from_offset, expired=delivery.expired
+                topic=delivery.topic,
+                partition=delivery.partition,
+                live=delivery.live,
+                from_offset=delivery.from_offset,
+                expired=delivery.expired,
             )
-            await self._write(delivery, message, some)
+            await self._context.write(with_batches(message, some))
         return True
 
     def _portion(self, waiting: list[Buffer], delivery: Delivery) -> tuple[list[Buffer], int]:
@@ -189,14 +173,6 @@ class Sender:
         some = waiting[:taken]
         del waiting[:taken]
         return some, count
-
-    async def _write(
-        self, delivery: Delivery, message: pb.SubscribeResponse, batches: Sequence[Buffer] = ()
-    ) -> None:
-        message.topic = delivery.topic
-        message.partition = delivery.partition
-        message.live = delivery.live
-        await self._context.write(with_batches(message, batches))
 
 
 async def _listen(

@@ -1,25 +1,17 @@
 """What a request is recognised by when it comes again: a key of the client's own choosing.
 
 The partition remembers it (`machine.keys`), so that a repeated request is recognised whichever node
-it comes to and whoever leads by then; the same key with another content is refused.
+it comes to and which one leads by then; the same key with another content is refused.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, TypeAlias
 
 from angarium.batch import key_hash
 from angarium.doors.intake.outgoing import ProducerIdentity
 from angarium.ids import Epoch
 from angarium.machine.keys import identity_of
-
-
-class Identities(Protocol):
-    """Whose the batches of a request are."""
-
-    def at(self, batch: int, first: int, records: int) -> ProducerIdentity:
-        """Return the identity of a batch: its number in its partition, the number of its first
-        record in the request, and how many it has."""
 
 
 class Once(NamedTuple):
@@ -42,3 +34,7 @@ class Once(NamedTuple):
     def partition(self, partitions: int) -> int:
         """Return where records without a key go: a repeated request finds the same partition."""
         return key_hash(self.key) % partitions
+
+
+Identities: TypeAlias = ProducerIdentity | Once
+"""Whose the batches of a request are."""

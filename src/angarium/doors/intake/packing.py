@@ -41,10 +41,9 @@ def placed(
     records: Sequence[Outgoing], shape: TopicShape, partition: int | None, identities: Identities
 ) -> list[int]:
     """Return each record's partition; those without a key go to one of them together."""
-    if partition is not None:
-        return [partition] * len(records)
-    if shape.partitions == 1:
-        return [0] * len(records)
+    only = _only_partition(shape, partition)
+    if only is not None:
+        return [only] * len(records)
     together = _together(shape, identities)
     return [together if one.key is None else shape.partition_for(one.key) for one in records]
 
@@ -67,7 +66,9 @@ def packed(
     """Return the batches of each partition, and the partition of each record."""
     bytes_max = min(BATCH_BYTES, shape.batch_bytes_max)
     if isinstance(records, Columns):
-        only = _only_partition(records, shape, partition, identities)
+        only = _only_partition(shape, partition)
+        if only is None and records.keys is None:
+            only = _together(shape, identities)
         if only is not None:
             batch = _column_batch(records, bytes_max=bytes_max, identities=identities)
             if batch is not None:
@@ -81,15 +82,8 @@ def packed(
     return batches, partitions
 
 
-def _only_partition(
-    columns: Columns, shape: TopicShape, partition: int | None, identities: Identities
-) -> int | None:
-    """Return the partition that all records go to, if it is one."""
-    if partition is not None:
-        return partition
-    if shape.partitions == 1:
-        return 0
-    return _together(shape, identities) if columns.keys is None else None
+def _only_partition(shape: TopicShape, partition: int | None) -> int | None:
+    return 0 if partition is None and shape.partitions == 1 else partition
 
 
 def _together(shape: TopicShape, identities: Identities) -> int:

@@ -54,14 +54,11 @@ async def attach(stream: Stream, host: GroupHost) -> None:
                     raise InvalidArgument(f"the number {said.number} is in use")
                 sink = _StreamSink(outbox, said.number, seats)
                 seats[said.number] = host.attach(membership, _wanted(said), sink)
-                continue
-            seat = seats.get(said.number)
-            if seat is not None:
+            elif (seat := seats.get(said.number)) is not None:
                 _say(seat, said)
                 if isinstance(said, Detach):
                     del seats[said.number]
-            elif isinstance(said, Ask):
-                pass  # dropped meanwhile; the agent has heard, and asks its next leader
+            # Else it was dropped meanwhile; the agent has heard, and asks its next leader.
         is_goodbye = True
     finally:
         outbox.close()

@@ -19,17 +19,17 @@ from angarium.wire.operations import (
 
 if TYPE_CHECKING:
     from angarium.api import Settled
+    from angarium.service.broker import Service
     from angarium.service.groups.consumption import LocalConsumption
-    from angarium.service.groups.desk import GroupDesk
     from angarium.wire import Stream
 
 SETTLES_MAX: Final = 256
 """Unanswered `Settle` frames of one consumer. At the limit the next waits until one is answered."""
 
 
-async def consume(stream: Stream, groups: GroupDesk) -> None:
+async def consume(stream: Stream, service: Service) -> None:
     """Serve one member until it leaves, is lost, or its consumption breaks."""
-    consumption = await groups.consume(stream.opening.read(ConsumeHeader).request)
+    consumption = await service.groups.consume(stream.opening.read(ConsumeHeader).request)
     outbox = StreamOutbox(stream)
     heard = asyncio.create_task(_listen(stream, consumption, outbox))
     try:

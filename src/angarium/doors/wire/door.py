@@ -45,7 +45,7 @@ class WireDoor:
         }
         streams: dict[int, StreamHandler] = {
             int(Operation.SUBSCRIBE): lambda stream: subscribe(stream, service),
-            int(Operation.CONSUME): lambda stream: consume(stream, service.groups),
+            int(Operation.CONSUME): lambda stream: consume(stream, service),
         }
         self._for_clients = Handlers(requests=asked, streams=streams)
         self._for_peers = Handlers(
