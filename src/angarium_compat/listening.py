@@ -16,8 +16,8 @@ import grpc
 import grpc.aio
 
 from angarium.doors.grpc.inflating import inflated
-from angarium.doors.grpc.limits import GrpcLimits
 from angarium.doors.grpc.refusals import expected, without_frames
+from angarium.doors.grpc.server_limits import GrpcLimits
 from angarium.doors.grpc.serving import GrpcServer
 from angarium.doors.status import INTERNAL, GrpcCode, status_of
 from angarium.errors import AngariumError

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from angarium.api import Broker, GroupBroker, OffsetBroker, PassingBroker
-    from angarium.doors.grpc.limits import GrpcLimits
+    from angarium.doors.grpc.server_limits import GrpcLimits
     from angarium.doors.http.admission import Admission
     from angarium.doors.http.observing import Facts
     from angarium.security import Users

@@ -45,7 +45,8 @@ from types import SimpleNamespace as Any
 from angarium.api import TopicConfig
 from angarium.cli.grammar import grammar
 from angarium.cli.settings import changed, shown
-from angarium.doors.grpc.values import config_of, message_of
+from angarium.doors.grpc.from_messages import config_of
+from angarium.doors.grpc.to_messages import message_of
 from angarium.doors.http.forms import chosen, written
 from angarium.doors.http.graphql.schema import schema
 from angarium.doors.http.values import NewTopic

@@ -1,7 +1,7 @@
 """The one table that says what each error code is called at each door.
 
 Every code of the error tree has a row, and a test compares the two, so that a new error cannot be
-forgotten here. Codes that only a newer peer knows are placed by what they say of themselves.
+forgotten here. A code that only a newer peer knows is judged by what it says of itself.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Exit(IntEnum):
     """The node was removed from its cluster: starting it again changes nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Status:
     """One kind of failure, as each door calls it."""
 
@@ -70,60 +70,27 @@ class Status:
     exit: Exit
 
 
-INVALID: Final = Status(
-    grpc=GrpcCode.INVALID_ARGUMENT, http=400, graphql="BAD_USER_INPUT", exit=Exit.USAGE
-)
-NOT_FOUND: Final = Status(
-    grpc=GrpcCode.NOT_FOUND, http=404, graphql="NOT_FOUND", exit=Exit.NOT_FOUND
-)
-TAKEN: Final = Status(
-    grpc=GrpcCode.ALREADY_EXISTS, http=409, graphql="CONFLICT", exit=Exit.CONFLICT
-)
-GONE: Final = Status(grpc=GrpcCode.NOT_FOUND, http=410, graphql="GONE", exit=Exit.NOT_FOUND)
-OUT_OF_RANGE: Final = Status(
-    grpc=GrpcCode.OUT_OF_RANGE, http=416, graphql="OUT_OF_RANGE", exit=Exit.NOT_FOUND
-)
-STATE_FORBIDS: Final = Status(
-    grpc=GrpcCode.FAILED_PRECONDITION, http=409, graphql="CONFLICT", exit=Exit.CONFLICT
-)
-REMOVED: Final = Status(
-    grpc=GrpcCode.FAILED_PRECONDITION, http=409, graphql="CONFLICT", exit=Exit.REMOVED
-)
-USED_OTHERWISE: Final = Status(
-    grpc=GrpcCode.FAILED_PRECONDITION, http=422, graphql="CONFLICT", exit=Exit.CONFLICT
-)
-DECIDED_AGAINST: Final = Status(
-    grpc=GrpcCode.ABORTED, http=409, graphql="CONFLICT", exit=Exit.CONFLICT
-)
+# gRPC, HTTP, GraphQL, command line
+INVALID: Final = Status(GrpcCode.INVALID_ARGUMENT, 400, "BAD_USER_INPUT", Exit.USAGE)
+NOT_FOUND: Final = Status(GrpcCode.NOT_FOUND, 404, "NOT_FOUND", Exit.NOT_FOUND)
+TAKEN: Final = Status(GrpcCode.ALREADY_EXISTS, 409, "CONFLICT", Exit.CONFLICT)
+GONE: Final = Status(GrpcCode.NOT_FOUND, 410, "GONE", Exit.NOT_FOUND)
+OUT_OF_RANGE: Final = Status(GrpcCode.OUT_OF_RANGE, 416, "OUT_OF_RANGE", Exit.NOT_FOUND)
+STATE_FORBIDS: Final = Status(GrpcCode.FAILED_PRECONDITION, 409, "CONFLICT", Exit.CONFLICT)
+REMOVED: Final = Status(GrpcCode.FAILED_PRECONDITION, 409, "CONFLICT", Exit.REMOVED)
+USED_OTHERWISE: Final = Status(GrpcCode.FAILED_PRECONDITION, 422, "CONFLICT", Exit.CONFLICT)
+DECIDED_AGAINST: Final = Status(GrpcCode.ABORTED, 409, "CONFLICT", Exit.CONFLICT)
 # Clients are often told to repeat UNAVAILABLE blindly. So it stands for definite failures only.
-UNAVAILABLE: Final = Status(
-    grpc=GrpcCode.UNAVAILABLE, http=503, graphql="UNAVAILABLE", exit=Exit.UNAVAILABLE
-)
-OUTCOME_UNKNOWN: Final = Status(
-    grpc=GrpcCode.UNKNOWN, http=504, graphql="OUTCOME_UNKNOWN", exit=Exit.UNKNOWN
-)
-TOO_LATE: Final = Status(
-    grpc=GrpcCode.DEADLINE_EXCEEDED, http=504, graphql="OUTCOME_UNKNOWN", exit=Exit.UNKNOWN
-)
-TOO_MUCH: Final = Status(
-    grpc=GrpcCode.RESOURCE_EXHAUSTED, http=429, graphql="RESOURCE_EXHAUSTED", exit=Exit.LIMIT
-)
-TOO_LARGE: Final = Status(
-    grpc=GrpcCode.RESOURCE_EXHAUSTED, http=413, graphql="RESOURCE_EXHAUSTED", exit=Exit.LIMIT
-)
-NO_ROOM: Final = Status(
-    grpc=GrpcCode.RESOURCE_EXHAUSTED, http=507, graphql="RESOURCE_EXHAUSTED", exit=Exit.LIMIT
-)
-NOT_SERVED: Final = Status(
-    grpc=GrpcCode.UNIMPLEMENTED, http=501, graphql="NOT_IMPLEMENTED", exit=Exit.USAGE
-)
-CALLED_OFF: Final = Status(
-    grpc=GrpcCode.CANCELLED, http=499, graphql="CANCELLED", exit=Exit.UNKNOWN
-)
-DAMAGED: Final = Status(grpc=GrpcCode.DATA_LOSS, http=500, graphql="DATA_LOSS", exit=Exit.DATA)
-INTERNAL: Final = Status(
-    grpc=GrpcCode.INTERNAL, http=500, graphql="INTERNAL_SERVER_ERROR", exit=Exit.INTERNAL
-)
+UNAVAILABLE: Final = Status(GrpcCode.UNAVAILABLE, 503, "UNAVAILABLE", Exit.UNAVAILABLE)
+OUTCOME_UNKNOWN: Final = Status(GrpcCode.UNKNOWN, 504, "OUTCOME_UNKNOWN", Exit.UNKNOWN)
+TOO_LATE: Final = Status(GrpcCode.DEADLINE_EXCEEDED, 504, "OUTCOME_UNKNOWN", Exit.UNKNOWN)
+TOO_MUCH: Final = Status(GrpcCode.RESOURCE_EXHAUSTED, 429, "RESOURCE_EXHAUSTED", Exit.LIMIT)
+TOO_LARGE: Final = Status(GrpcCode.RESOURCE_EXHAUSTED, 413, "RESOURCE_EXHAUSTED", Exit.LIMIT)
+NO_ROOM: Final = Status(GrpcCode.RESOURCE_EXHAUSTED, 507, "RESOURCE_EXHAUSTED", Exit.LIMIT)
+NOT_SERVED: Final = Status(GrpcCode.UNIMPLEMENTED, 501, "NOT_IMPLEMENTED", Exit.USAGE)
+CALLED_OFF: Final = Status(GrpcCode.CANCELLED, 499, "CANCELLED", Exit.UNKNOWN)
+DAMAGED: Final = Status(GrpcCode.DATA_LOSS, 500, "DATA_LOSS", Exit.DATA)
+INTERNAL: Final = Status(GrpcCode.INTERNAL, 500, "INTERNAL_SERVER_ERROR", Exit.INTERNAL)
 
 STATUSES: Final[Mapping[str, Status]] = {
     "INTERNAL": INTERNAL,
@@ -131,7 +98,7 @@ STATUSES: Final[Mapping[str, Status]] = {
     "INVALID_ARGUMENT": INVALID,
     "INVALID_BATCH": INVALID,
     "INVALID_COMMAND": INVALID,
-    # names and places
+    # names and offsets
     "NOT_FOUND": NOT_FOUND,
     "ALREADY_EXISTS": TAKEN,
     "OFFSET_OUT_OF_RANGE": OUT_OF_RANGE,

@@ -1,8 +1,8 @@
-"""What time it is for whoever says "in five minutes": the doors turn that into a time of day.
+"""The time of the doors, which turn "in five minutes" into a time of day.
 
 The doors of a node go by the node's own time, which a majority of the cluster believes, and not by
-a clock that may be wrong; whoever composes the process says so (`follow`). There is one time in a
-process, so this is the process's. A gateway, which is no node, has its machine's clock.
+a clock that may be wrong; the composition of a process says so (`follow`). There is one time in a
+process. A gateway, which is no node, has its machine's clock.
 """
 
 from __future__ import annotations

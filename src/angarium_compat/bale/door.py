@@ -14,7 +14,7 @@ from angarium_compat.pacing import paced
 
 if TYPE_CHECKING:
     from angarium.api import Subscription
-    from angarium.doors.grpc.limits import GrpcLimits
+    from angarium.doors.grpc.server_limits import GrpcLimits
     from angarium_compat.bale.subjects import SubjectBroker
     from angarium_compat.listening import Context
 

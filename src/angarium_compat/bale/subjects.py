@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from angarium.api import FetchRequest, Place, Start
 from angarium.batch import NEVER
 from angarium.doors import timing
-from angarium.doors.feeds.records import readable
+from angarium.doors.feeds.batch_records import readable
 from angarium.doors.feeds.subscriptions import subscribed_live
 from angarium.doors.intake import Intake, LaneKey, Outgoing
 from angarium.doors.patience import patiently

@@ -17,7 +17,7 @@ from angarium_compat.pacing import paced
 
 if TYPE_CHECKING:
     from angarium.api import Broker
-    from angarium.doors.grpc.limits import GrpcLimits
+    from angarium.doors.grpc.server_limits import GrpcLimits
     from angarium.security import Users
     from angarium_compat.geo.feeds import Feed
     from angarium_compat.listening import Context

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from angarium.doors.intake import Identity, Intake, LaneKey, Outgoing
+from angarium.doors.intake import Intake, LaneKey, Outgoing, ProducerIdentity
 from angarium.errors import InvalidArgument
 from angarium.modes import DeliveryMode
 from angarium_compat.geo.message_ids import MessageIds
@@ -22,7 +22,7 @@ IDS_MAX: Final = 10_000
 """Partitions whose ids are made without a hash. At the limit all are forgotten and made again."""
 
 
-ALONE: Final = Identity()
+ALONE: Final = ProducerIdentity()
 """Nobody's, and yet one: a record that has an identity shares its batch with no other."""
 
 

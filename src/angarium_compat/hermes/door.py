@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from angarium.api import GroupBroker
     from angarium.doors.feeds.feed import Feed
     from angarium.doors.feeds.subscriptions import LiveBroker
-    from angarium.doors.grpc.limits import GrpcLimits
+    from angarium.doors.grpc.server_limits import GrpcLimits
     from angarium.doors.intake import Placed
     from angarium_compat.listening import Context
 

@@ -10,10 +10,10 @@ from tests.on_a_loop import run
 
 from angarium.api import Delivery, Handed, Settled
 from angarium.batch import encode, stamp
+from angarium.doors.feeds.batch_records import PORTION_RECORDS, lent, ranges_of
 from angarium.doors.feeds.beating import beating
 from angarium.doors.feeds.credit import Credit
 from angarium.doors.feeds.feed import GroupFeed, JoinedFeed, TopicFeed
-from angarium.doors.feeds.records import PORTION_RECORDS, lent, ranges_of
 from angarium.errors import InvalidArgument, NotFound
 from angarium.ids import Micros, Offset, Term
 

@@ -10,8 +10,8 @@ from tests.on_a_loop import eventually, run
 from angarium.api import Ack
 from angarium.batch import Batch, encode
 from angarium.doors.intake.lanes import MERGED_BYTES, LaneKey, Lanes, Placed, Waiting
+from angarium.doors.intake.outgoing import Outgoing, ProducerIdentity
 from angarium.doors.intake.partitions import TopicShapes
-from angarium.doors.intake.records import Identity, Outgoing
 from angarium.errors import InvalidArgument
 from angarium.ids import Epoch, Offset, ProducerId, Sequence
 from angarium.modes import DeliveryMode
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from angarium.ids import Buffer
 
 KEY = LaneKey("orders", 0, None)
-PRODUCER = Identity(ProducerId(7), Epoch(0), Sequence(0))
+PRODUCER = ProducerIdentity(ProducerId(7), Epoch(0), Sequence(0))
 
 
 class Log:
@@ -67,7 +67,7 @@ class Outcomes:
                 self.told.append((name, type(outcome).__name__))
             else:
                 assert outcome.ack.base_offset is not None
-                self.told.append((name, outcome.ack.base_offset + outcome.place))
+                self.told.append((name, outcome.ack.base_offset + outcome.row))
 
         return done
 
@@ -146,9 +146,7 @@ def test_modes_of_one_lane_take_turns_in_order() -> None:
         await begun(log, lanes, outcomes)
         eventual = DeliveryMode.EVENTUAL
         for name, mode in (("a", None), ("b", None), ("c", eventual), ("d", None)):
-            waiting = Waiting(
-                Outgoing(name.encode()), (), 100, mode, outcomes.of(name), is_bare=True
-            )
+            waiting = Waiting(Outgoing(name.encode()), (), 100, mode, outcomes.of(name))
             lanes.queue(KEY, waiting)
         log.go.set()
         await outcomes.all_of(5)

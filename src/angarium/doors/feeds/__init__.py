@@ -1,4 +1,4 @@
-"""Feeds: how batches become an outgoing stream of records, at the pace of whoever reads it.
+"""Feeds: how batches become an outgoing stream of records, at its reader's pace.
 
 `subscriptions` begins one; `feed` has what comes (a topic's records, what a member of a group is
 lent, or both together) in portions; `credit` and `acknowledging` are how a reader answers;

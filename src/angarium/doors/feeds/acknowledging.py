@@ -1,7 +1,7 @@
 """Acknowledgements that come one by one, told to the group together.
 
-A settlement is answered once it is committed, and whoever waits for each before saying the next
-gets no further than one record per commit. So what is said while some are under way waits, and
+A settlement is answered once it is committed, and a member that waits for each before it says the
+next gets no further than one record per commit. So what is said while some are under way waits, and
 goes with the next call: each a settlement of its own, since one that is refused is refused whole.
 """
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from angarium.api import Consumption
 
 WAITING_MAX: Final = 4_096
-"""Acknowledgements that wait. At the bound whoever says more waits with them."""
+"""Acknowledgements that wait. At the bound a member that says more waits with them."""
 
 
 class Acknowledgements:

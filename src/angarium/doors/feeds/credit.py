@@ -27,6 +27,11 @@ class Credit:
         self._is_final = True
         self._changed.set()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether there is none and will never be."""
+        return self._is_final and self.is_bounded and self.left <= 0
+
     async def some(self) -> bool:
         """Wait until there is credit; False if there is none and will never be."""
         while self.is_bounded and self.left <= 0:

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from angarium.doors.feeds.acknowledging import Acknowledgements
-from angarium.doors.feeds.records import delivered, lent, portions
+from angarium.doors.feeds.batch_records import delivered, lent, portions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
@@ -57,10 +57,9 @@ class TopicFeed:
                     yield Portion(delivery.topic, delivery.partition, some, delivery.live)
 
     async def acknowledge(self, topic: str, partition: int, ranges: tuple[int, ...]) -> None:
-        """Nothing is kept outside of a group."""
+        del topic, partition, ranges  # nothing is kept outside of a group
 
     async def close(self, *, lost: bool = False) -> None:
-        """End it."""
         del lost
         await self._subscription.close()
 
@@ -78,7 +77,6 @@ class GroupFeed:
                 yield Portion(one.topic, one.partition, some, False, one.attempt, one.lease_ms)
 
     async def acknowledge(self, topic: str, partition: int, ranges: tuple[int, ...]) -> None:
-        """Settle records; raises what became of an earlier acknowledgement."""
         await self._acknowledgements.say(topic, partition, ranges)
 
     async def close(self, *, lost: bool = False) -> None:
@@ -104,7 +102,7 @@ class JoinedFeed:
                 async for portion in feed:
                     await arrived.put(portion)
                 await arrived.put(None)
-            except Exception as error:  # whoever reads the queue is told
+            except Exception as error:  # told to the reader of the queue
                 await arrived.put(error)
 
         tasks = [asyncio.create_task(take(one)) for one in (self._first, self._second)]
@@ -119,11 +117,9 @@ class JoinedFeed:
             await asyncio.wait(tasks)
 
     async def acknowledge(self, topic: str, partition: int, ranges: tuple[int, ...]) -> None:
-        """Settle records."""
         await self._first.acknowledge(topic, partition, ranges)
 
     async def close(self, *, lost: bool = False) -> None:
-        """End both."""
         try:
             await self._second.close()
         finally:

@@ -1,8 +1,8 @@
 """Records in PERFORMANCE mode: they pass, and are stored nowhere, so nobody numbers or times them.
 
 Clients of earlier brokers, and of GraphQL, expect an id and a time of every message all the same:
-some throw away what comes under an id they have seen. So whoever hands such a record on says when
-that was, and makes up an id that no other message has.
+some throw away what comes under an id they have seen. So the door that hands such a record on says
+when that was, and makes up an id that no other message has.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MARK: Final = "live-"
 
 
 def passing_id(topic: str, partition: int) -> str:
-    """Return an id for a message that has no place."""
+    """Return an id for a message that is stored nowhere."""
     return f"{topic}/{partition}/{_MARK}{uuid.uuid4().hex}"
 
 

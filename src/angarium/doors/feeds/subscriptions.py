@@ -2,9 +2,8 @@
 
 The brokers that we succeed keep subscribers by name, so somebody who subscribes first and publishes
 then gets everything, whether the topic was there or not. Here a topic is made by the first who
-wants it, which takes a moment, and whoever else wants it meanwhile is faster or slower. So what is
-wanted is told first, on every node; and of a topic that was not there when the subscription came
-it begins at the beginning.
+wants it, which takes a moment, and others may want it meanwhile. So a subscription is first made
+known on every node; and in a topic that was not there when it came, it begins at the beginning.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from angarium.api import FetchRequest, Interest, Place, Start
-from angarium.doors.feeds.records import delivered, readable, records_of
+from angarium.doors.feeds.batch_records import delivered, readable, records_of
 from angarium.errors import AngariumError, OffsetOutOfRange
 from angarium.ids import Offset
 
@@ -34,8 +34,8 @@ PACE_SECONDS_MAX: Final = 0.02
 
 RECENT_BYTES_MAX: Final = 1 << 20
 RECENT_CHUNKS_MAX: Final = 256
-"""What a tail remembers of what it handed out last, so that whoever has nearly caught up is not
-late again and again. Older chunks are forgotten; they are read from the broker then."""
+"""What a tail remembers of what it handed out last, so that a follower that has nearly caught up is
+not late again and again. Older chunks are forgotten; they are read from the broker then."""
 
 LOOK_SECONDS: Final = 10.0
 """How often a tail of a whole topic looks whether there are more partitions. If so it ends, and
@@ -80,71 +80,48 @@ class Tails:
     def __init__(self, broker: Broker, closings: Closings) -> None:
         self._broker = broker
         self._closings = closings
-        self._tails: dict[TailKey, asyncio.Task[Tail]] = {}
+        self._tails: dict[TailKey, Tail] = {}
 
     async def follow(self, key: TailKey, writing: Writing) -> Tail:
         """Return the tail for `key`, begun if nobody follows it yet; `leave` has to follow."""
         while True:
-            opening = self._tails.get(key)
-            if opening is None:
-                opening = asyncio.get_running_loop().create_task(self._open(key, writing))
-                self._tails[key] = opening
+            tail = self._tails.get(key)
+            if tail is None or tail.is_over:
+                tail = self._tails[key] = Tail(self._broker, key, writing)
+            # Counted from here on, so that the last one to lose patience closes it.
+            tail.followers += 1
             try:
-                tail = await asyncio.shield(opening)
-            except asyncio.CancelledError:
-                await self._closings.see_to(self._abandon(key, opening))
-                raise
-            except Exception:
-                self._forget_ended(key)
+                await tail.opened()
+            except BaseException:
+                await self.leave(key, tail)
                 raise
             if not tail.is_over:
-                tail.followers += 1
                 return tail
-            self._forget_ended(key)
+            await self.leave(key, tail)
 
     async def leave(self, key: TailKey, tail: Tail) -> None:
         """Follow it no longer; the last one ends it."""
         tail.followers -= 1
         if not tail.followers:
             tail.is_over = True
-            self._forget_ended(key)
-            await self._closings.see_to(tail.close())
-
-    async def _abandon(self, key: TailKey, opening: asyncio.Task[Tail]) -> None:
-        """Let go of a tail that somebody wanted who went while it began."""
-        await asyncio.wait((opening,))
-        tail = _opened(opening)
-        if tail is not None and not tail.followers:
-            tail.is_over = True
-            await tail.close()
-        self._forget_ended(key)
-
-    def _forget_ended(self, key: TailKey) -> None:
-        opening = self._tails.get(key)
-        if opening is not None and opening.done():
-            tail = _opened(opening)
-            if tail is None or tail.is_over:
+            if self._tails.get(key) is tail:
                 del self._tails[key]
-
-    async def _open(self, key: TailKey, writing: Writing) -> Tail:
-        tail = Tail(self._broker, key, writing)
-        await tail.open()
-        return tail
-
-
-def _opened(opening: asyncio.Task[Tail]) -> Tail | None:
-    """Return the tail that was opened; None if it could not be."""
-    is_open = not opening.cancelled() and opening.exception() is None
-    return opening.result() if is_open else None
+            await self._closings.see_to(tail.close())
 
 
 class Tail:
-    """The end of some partitions of a topic."""
+    """The end of some partitions of a topic.
+
+    Everything that is handed out has been read in one order, so a follower is where it is by its
+    positions alone. `positions` are those of what was handed out, never of what only was read: a
+    follower that catches up to them and joins misses nothing and gets nothing twice.
+    """
 
     def __init__(self, broker: Broker, key: TailKey, writing: Writing) -> None:
         self.positions: list[int] = []
         """How far it is in each partition, as of the last chunk."""
         self.followers = 0
+        """How many follow it, or wait for it to open."""
         self.is_over = False
         self._broker = broker
         self._key = key
@@ -158,55 +135,63 @@ class Tail:
         self._level: dict[Follower, None] = {}
         self._is_due = False
         self._handed_at = 0.0
-        self._subscription: Subscription | None = None
-        self._task: asyncio.Task[None] | None = None
-        self._looking: asyncio.Task[None] | None = None
+        loop = asyncio.get_running_loop()
+        self._opening = loop.create_task(self._open())
+        self._tasks: list[asyncio.Task[None]] = []
+        """Those that read, and look for more partitions."""
 
-    async def open(self) -> None:
-        """Begin at the present end."""
+    async def opened(self) -> None:
+        """Return once it has begun; raises why it cannot be. A waiting caller may be cancelled."""
+        await asyncio.shield(self._opening)
+
+    async def _open(self) -> None:
         topic, partitions, *_ = self._key
-        for number in partitions:
-            offset = await self._broker.find_offset(topic, number, Start(Place.LATEST))
-            self.positions.append(offset)
-        self._reached = list(self.positions)
-        interests = [
-            Interest(topic=topic, partition=number, start=Start(Place.OFFSET, offset))
-            for number, offset in zip(partitions, self.positions, strict=True)
-        ]
-        subscription = self._subscription = await self._broker.subscribe(interests)
+        try:
+            for number in partitions:
+                offset = await self._broker.find_offset(topic, number, Start(Place.LATEST))
+                self.positions.append(offset)
+            self._reached = list(self.positions)
+            interests = [
+                Interest(topic=topic, partition=number, start=Start(Place.OFFSET, offset))
+                for number, offset in zip(partitions, self.positions, strict=True)
+            ]
+            subscription = await self._broker.subscribe(interests)
+        except BaseException:
+            self.is_over = True
+            raise
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._follow(subscription)), loop.create_task(self._look())]
 
-        async def read() -> None:
-            error: AngariumError | None = None
-            try:
-                async for delivery in subscription:
-                    self._read(delivery)
-            except AngariumError as broken:
-                error = broken
-            finally:
-                self._end(error)
+    async def _follow(self, subscription: Subscription) -> None:
+        error: AngariumError | None = None
+        try:
+            async for delivery in subscription:
+                self._read(delivery)
+        except AngariumError as broken:
+            error = broken
+        finally:
+            self._end(error)
+            await subscription.close()
 
-        self._task = asyncio.get_running_loop().create_task(read())
-        self._looking = asyncio.get_running_loop().create_task(self._look(len(partitions)))
-
-    async def _look(self, count: int) -> None:
+    async def _look(self) -> None:
         """End when the topic has more partitions than this tail, which has all there were."""
         while self._key.is_whole:
             await asyncio.sleep(LOOK_SECONDS)
             with suppress(AngariumError):
                 topic = await self._broker.describe_topic(self._key.topic)
-                if len(topic.partitions) > count:
+                if len(topic.partitions) > len(self._key.partitions):
                     self._end(None)
                     return
 
     async def close(self) -> None:
-        """Stop reading."""
-        for task in (self._task, self._looking):
-            if task is not None:
-                task.cancel()
-        if self._task is not None:
-            await asyncio.wait((self._task,))
-        if self._subscription is not None:
-            await self._subscription.close()
+        """Stop reading; one that is still opening is closed once it has."""
+        await asyncio.wait((self._opening,))
+        if not self._opening.cancelled():
+            self._opening.exception()  # told to all who waited, if anybody still did
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
 
     # --- followers ------------------------------------------------------------------------------
 
@@ -219,10 +204,10 @@ class Tail:
             return False
         own = list(positions)
         if own != self.positions:
-            places = [before for before, _ in self._recent]
-            if own not in places:
+            befores = [before for before, _ in self._recent]
+            if own not in befores:
                 return False
-            missed = list(self._recent)[places.index(own) :]
+            missed = list(self._recent)[befores.index(own) :]
             if not follower.take(b"".join(chunk for _, chunk in missed), own):
                 return False
         self._level[follower] = None
@@ -237,40 +222,33 @@ class Tail:
     ) -> None:
         """Read up to where the tail is now, and give what is there to `write`."""
         for index, end in enumerate(list(self.positions)):
-            await self._catch_up_in(index, positions, end, write)
+            while positions[index] < end:
+                chunk = await self._fetched(index, positions, end)
+                if chunk:
+                    await write(chunk)
 
-    async def _catch_up_in(
-        self,
-        index: int,
-        positions: list[int],
-        end: int,
-        write: Callable[[bytes], Awaitable[None]],
-    ) -> None:
+    async def _fetched(self, index: int, positions: list[int], end: int) -> bytes:
+        """Return records of one partition up to `end`, written down, and move its position."""
         topic, partitions, *_ = self._key
-        number = partitions[index]
-        while positions[index] < end:
-            start = positions[index]
-            result = await self._broker.fetch(
-                FetchRequest(
-                    topic=topic, partition=number, offset=Offset(start), bytes_max=CATCH_UP_BYTES
+        number, start = partitions[index], Offset(positions[index])
+        result = await self._broker.fetch(
+            FetchRequest(topic=topic, partition=number, offset=start, bytes_max=CATCH_UP_BYTES)
+        )
+        written: list[bytes] = []
+        after: int = start
+        for buffer in result.batches:
+            batch = readable(buffer, topic=topic, partition=number)
+            for record in records_of(batch, from_offset=start, expired=result.expired):
+                if record.offset >= end:
+                    break
+                positions[index] = record.offset + 1
+                written.append(
+                    self._write(record, partition=number, live=False, positions=positions)
                 )
-            )
-            parts: list[bytes] = []
-            after = start
-            for buffer in result.batches:
-                batch = readable(buffer, topic=topic, partition=number)
-                for record in records_of(batch, from_offset=Offset(start), expired=result.expired):
-                    if record.offset >= end:
-                        break
-                    positions[index] = record.offset + 1
-                    parts.append(
-                        self._write(record, partition=number, live=False, positions=positions)
-                    )
-                after = batch.next_offset
-            # Past a gap at the end; a follower is never ahead of the tail.
-            positions[index] = min(max(after, positions[index]), end) if result.batches else end
-            if parts:
-                await write(b"".join(parts))
+            after = batch.next_offset
+        # Past a gap at the end; a follower is never ahead of the tail.
+        positions[index] = min(max(after, positions[index]), end) if result.batches else end
+        return b"".join(written)
 
     def check(self, positions: Sequence[int]) -> None:
         """Raise `OffsetOutOfRange` if somebody wants to begin where nothing is yet."""

@@ -10,52 +10,49 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from angarium.doors.feeds.records import lent_parts, ranges_of, readable
-from angarium.doors.grpc.group_values import (
+from angarium.doors.feeds.batch_records import lent_rows, ranges_of
+from angarium.doors.feeds.credit import Credit
+from angarium.doors.grpc.from_messages import (
     consume_request_of,
-    settled_message,
     settlements_of,
+    wants_batches,
 )
-from angarium.doors.grpc.records import add_records, with_batches
-from angarium.doors.grpc.values import message_of, wants_batches
+from angarium.doors.grpc.record_messages import filled, with_batches
+from angarium.doors.grpc.to_messages import message_of, settled_message
 from angarium.errors import InvalidArgument
 from angarium.proto.v1 import broker_pb2 as pb
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Iterable, Sequence
 
-    from angarium.api import Consumption, GroupBroker, Handed
-    from angarium.closing import Closings
-    from angarium.doors.grpc.calls import Context
-    from angarium.doors.grpc.limits import GrpcLimits
+    from angarium.api import Consumption, Handed
+    from angarium.doors.grpc.calls import Context, Surroundings
+    from angarium.doors.grpc.server_limits import GrpcLimits
     from angarium.ids import Buffer
 
 
 async def consume(
-    broker: GroupBroker,
-    limits: GrpcLimits,
+    door: Surroundings,
     opening: pb.SubscribeRequest.Open,
     requests: AsyncIterator[bytes],
     context: Context,
-    closings: Closings,
 ) -> None:
     """Serve one consumer until it leaves, is lost, or its part in the group breaks."""
     is_in_batches = wants_batches(opening.format)
     request = consume_request_of(opening)
-    consumption = await broker.consume(request)
+    consumption = await door.broker.consume(request)
     try:
-        member = _Member(consumption, limits, context, credit=request.credit)
+        member = _Member(consumption, door.limits, context, credit=request.credit)
+        hand = member.hand_batches if is_in_batches else member.hand_records
         await member.join()
         async with asyncio.TaskGroup() as tasks:
             hearing = tasks.create_task(member.hear(requests, tasks))
             async for handed in consumption:
-                await (
-                    member.hand_batches(handed) if is_in_batches else member.hand_records(handed)
-                )
+                await hand(handed)
             hearing.cancel()
     finally:
-        # Whoever left in good order has done so by now; anybody else may come back for a moment.
-        await closings.see_to(consumption.close(lost=True))
+        # A member that left in good order has done so by now; any other may come back for a moment.
+        await door.closings.see_to(consumption.close(lost=True))
 
 
 class _Member:
@@ -118,41 +115,34 @@ class _Member:
 
     async def hand_batches(self, handed: Handed) -> None:
         """Send whole batches, and which of their records are meant."""
-        message = _delivery(handed)
-        message.ranges.extend(handed.ranges)
-        await self._write(message, handed.batches)
+        message = pb.SubscribeResponse(topic=handed.topic, partition=handed.partition)
+        await self._lend(handed, message, handed.ranges, handed.batches)
 
     async def hand_records(self, handed: Handed) -> None:
         """Send the records that are meant, in messages of about the same size."""
-        for buffer in handed.batches:
-            batch = readable(buffer, topic=handed.topic, partition=handed.partition)
-            for start, stop in lent_parts(batch, handed):
-                position = start
-                while position < stop:
-                    message = _delivery(handed)
-                    count = add_records(
-                        message,
-                        batch,
-                        position,
-                        stop,
-                        live=False,
-                        bytes_max=self._bytes_target,
-                    )
-                    position += count
-                    message.ranges.extend(ranges_of(one.offset for one in message.records))
-                    await self._write(message)
+        async for message in filled(
+            handed,
+            lambda batch: lent_rows(batch, handed),
+            live=False,
+            credit=Credit(None),  # how much is lent is for the group to say
+            bytes_max=self._bytes_target,
+        ):
+            await self._lend(handed, message, ranges_of(one.offset for one in message.records))
+
+    async def _lend(
+        self,
+        handed: Handed,
+        message: pb.SubscribeResponse,
+        ranges: Iterable[int],
+        batches: Sequence[Buffer] = (),
+    ) -> None:
+        message.attempt = handed.attempt
+        message.lease_ms = handed.lease_ms
+        message.generation = handed.generation
+        message.ranges.extend(ranges)
+        await self._write(message, batches)
 
     async def _write(self, message: pb.SubscribeResponse, batches: Sequence[Buffer] = ()) -> None:
         data = with_batches(message, batches)
         async with self._writing:
             await self._context.write(data)
-
-
-def _delivery(handed: Handed) -> pb.SubscribeResponse:
-    return pb.SubscribeResponse(
-        topic=handed.topic,
-        partition=handed.partition,
-        attempt=handed.attempt,
-        lease_ms=handed.lease_ms,
-        generation=handed.generation,
-    )

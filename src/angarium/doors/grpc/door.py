@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from angarium.doors.grpc.administration import Administration
-from angarium.doors.grpc.calls import Calls
-from angarium.doors.grpc.groups import Groups
-from angarium.doors.grpc.limits import GrpcLimits
-from angarium.doors.grpc.publish_stream import PublishStreaming
-from angarium.doors.grpc.publishing import Publishing
-from angarium.doors.grpc.reading import Reading
+from angarium.doors.grpc.calls import Calls, Surroundings
+from angarium.doors.grpc.contract_calls import contract_calls
+from angarium.doors.grpc.fetching import fetch
+from angarium.doors.grpc.publish_stream import publish_stream
+from angarium.doors.grpc.publishing import publish, publish_batch
 from angarium.doors.grpc.refusals import Refusals
+from angarium.doors.grpc.server_limits import GrpcLimits
 from angarium.doors.grpc.serving import GrpcServer
-from angarium.doors.grpc.subscribing import Subscribing
+from angarium.doors.grpc.subscribing import subscribe
 from angarium.doors.intake import Intake
 from angarium.errors import AngariumError
 from angarium.proto.v1 import broker_pb2 as pb
@@ -79,44 +79,25 @@ class GrpcDoor:
         await self._server.stop(grace_s)
 
     def _handlers(self) -> dict[str, grpc.RpcMethodHandler[bytes, bytes]]:
-        broker, limits = self._broker, self._limits
-        intake = Intake(broker)
+        intake = Intake(self._broker)
         refusals = Refusals(self._address_of)
-        calls = Calls(refusals, message_bytes_max=limits.message_bytes_max)
-        publishing = Publishing(intake, refusals, self._leader_hint)
-        stream = PublishStreaming(intake, limits, self._server.stopping)
-        subscribing = Subscribing(broker, limits, self._server.stopping, self._server.closings)
-        reading = Reading(broker, limits)
-        admin = Administration(broker, intake.shapes)
-        groups = Groups(broker)
+        calls = Calls(refusals, message_bytes_max=self._limits.message_bytes_max)
+        door = Surroundings(
+            broker=self._broker,
+            intake=intake,
+            limits=self._limits,
+            refusals=refusals,
+            stopping=self._server.stopping,
+            closings=self._server.closings,
+            leader_hint=self._leader_hint,
+        )
         return {
-            "Publish": calls.unary(pb.PublishRequest, publishing.publish),
-            "PublishBatch": calls.unary(pb.PublishBatchRequest, publishing.publish_batch),
-            "PublishStream": calls.streaming(stream.publish_stream),
-            "Subscribe": calls.streaming(subscribing.subscribe),
-            "Fetch": calls.unary(pb.FetchRequest, reading.fetch),
-            "FindOffset": calls.unary(pb.FindOffsetRequest, reading.find_offset),
-            "OpenProducer": calls.unary(pb.OpenProducerRequest, admin.open_producer),
-            "Settle": calls.unary(pb.SettleRequest, groups.settle),
-            "ListGroups": calls.unary(pb.ListGroupsRequest, groups.list_groups),
-            "DescribeGroup": calls.unary(pb.DescribeGroupRequest, groups.describe_group),
-            "AlterGroup": calls.unary(pb.AlterGroupRequest, groups.alter_group),
-            "SeekGroup": calls.unary(pb.SeekGroupRequest, groups.seek_group),
-            "PauseGroup": calls.unary(pb.PauseGroupRequest, groups.pause_group),
-            "DeleteGroup": calls.unary(pb.DeleteGroupRequest, groups.delete_group),
-            "ReportCheckpoints": calls.unary(
-                pb.ReportCheckpointsRequest, groups.report_checkpoints
-            ),
-            "CreateTopic": calls.unary(pb.CreateTopicRequest, admin.create_topic),
-            "AlterTopic": calls.unary(pb.AlterTopicRequest, admin.alter_topic),
-            "DeleteTopic": calls.unary(pb.DeleteTopicRequest, admin.delete_topic),
-            "ListTopics": calls.unary(pb.ListTopicsRequest, admin.list_topics),
-            "DescribeTopic": calls.unary(pb.DescribeTopicRequest, admin.describe_topic),
-            "GetClusterStatus": calls.unary(pb.GetClusterStatusRequest, admin.get_cluster_status),
-            "DrainNode": calls.unary(pb.DrainNodeRequest, admin.drain_node),
-            "RemoveNode": calls.unary(pb.RemoveNodeRequest, admin.remove_node),
-            "TransferLeader": calls.unary(pb.TransferLeaderRequest, admin.transfer_leader),
-            "RaiseLevel": calls.unary(pb.RaiseLevelRequest, admin.raise_level),
+            "Publish": calls.unary(pb.PublishRequest, partial(publish, door)),
+            "PublishBatch": calls.unary(pb.PublishBatchRequest, partial(publish_batch, door)),
+            "PublishStream": calls.streaming(partial(publish_stream, door)),
+            "Subscribe": calls.streaming(partial(subscribe, door)),
+            "Fetch": calls.unary(pb.FetchRequest, partial(fetch, door)),
+            **contract_calls(calls, self._broker, intake.shapes),
         }
 
     async def _address_of(self, node: NodeId) -> str | None:

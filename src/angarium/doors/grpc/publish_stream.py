@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+from angarium.doors.grpc.from_messages import identity_of, mode_of, partition_of
 from angarium.doors.grpc.publishing import batches_of
-from angarium.doors.grpc.records import outgoing
+from angarium.doors.grpc.record_messages import outgoing
 from angarium.doors.grpc.refusals import error_message
-from angarium.doors.grpc.values import ack_message, identity_of, mode_of, partition_of
+from angarium.doors.grpc.to_messages import ack_message
 from angarium.doors.intake import NOBODY, LaneKey
 from angarium.doors.intake.acks import first_refusal
 from angarium.doors.intake.lanes import Lanes, Waiting
-from angarium.doors.intake.records import BARE, single_batch
+from angarium.doors.intake.outgoing import single_batch
 from angarium.errors import InvalidArgument
 from angarium.proto.v1 import broker_pb2 as pb
 from angarium.wire.errors import Unreachable
@@ -27,41 +28,38 @@ from angarium.wire.errors import Unreachable
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from angarium.doors.grpc.calls import Context
-    from angarium.doors.grpc.limits import GrpcLimits
-    from angarium.doors.intake import Intake, Placed
+    from angarium.doors.grpc.calls import Context, Surroundings
+    from angarium.doors.grpc.server_limits import GrpcLimits
+    from angarium.doors.intake import Intake, Outgoing, Placed
+    from angarium.ids import Buffer
+
+    Outcome: TypeAlias = Placed | Exception
 
 RESULTS_PER_MESSAGE: Final = 1_024
 """Results sent in one message at the most."""
 
 
-class PublishStreaming:
-    """The call that publishes a stream."""
-
-    def __init__(self, intake: Intake, limits: GrpcLimits, stopping: asyncio.Event) -> None:
-        self._intake = intake
-        self._limits = limits
-        self._stopping = stopping
-
-    async def publish_stream(self, requests: AsyncIterator[bytes], context: Context) -> None:
-        """Serve one stream until the client has said everything and knows all results."""
-        # Some clients wait for the headers before they say anything.
-        await context.send_initial_metadata(())
-        stream = PublisherStream(self._intake, self._limits)
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(stream.write_results(context))
-                reading = tasks.create_task(stream.read_requests(requests))
-                stopping = tasks.create_task(self._stopping.wait())
-                await asyncio.wait((reading, stopping), return_when=asyncio.FIRST_COMPLETED)
-                # What was taken is finished in either case; the group waits for it.
-                reading.cancel()
-                stopping.cancel()
-                stream.finish()
-        finally:
-            stream.cancel()
-        if self._stopping.is_set():
-            raise Unreachable("this node is stopping; what it took has been answered")
+async def publish_stream(
+    door: Surroundings, requests: AsyncIterator[bytes], context: Context
+) -> None:
+    """Serve one stream until the client has said everything and knows all results."""
+    # Some clients wait for the headers before they say anything.
+    await context.send_initial_metadata(())
+    stream = PublisherStream(door.intake, door.limits)
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(stream.write_results(context))
+            reading = tasks.create_task(stream.read_requests(requests))
+            stopping = tasks.create_task(door.stopping.wait())
+            await asyncio.wait((reading, stopping), return_when=asyncio.FIRST_COMPLETED)
+            # What was taken is finished in either case; the group waits for it.
+            reading.cancel()
+            stopping.cancel()
+            stream.finish()
+    finally:
+        stream.cancel()
+    if door.stopping.is_set():
+        raise Unreachable("this node is stopping; what it took has been answered")
 
 
 class PublisherStream:
@@ -110,62 +108,53 @@ class PublisherStream:
         self._lanes.cancel()
 
     async def _take(
-        self,
-        request: pb.PublishStreamRequest,
-        size: int,
-        done: Callable[[Placed | Exception], None],
+        self, request: pb.PublishStreamRequest, size: int, done: Callable[[Outcome], None]
     ) -> None:
+        shapes = self._intake.shapes
+        batches: tuple[Buffer, ...] = ()
+        record: Outgoing | None = None
+        asked: pb.PublishRequest | pb.PublishBatchRequest
         match request.WhichOneof("request"):
             case "publish":
-                topic = request.publish.topic
-                partition, waiting = await self._record(request.publish, size, done)
+                asked = request.publish
+                record, identity = outgoing(asked.record), identity_of(asked)
+                # Known from here on also to the lane, which packs by the topic's limit.
+                shape = shapes.known(asked.topic) or await shapes.of(asked.topic)
+                if asked.HasField("partition"):
+                    partition = partition_of(asked.partition)
+                else:
+                    partition = shape.partition_for(record.key)
+                if identity is not NOBODY:
+                    # A producer's record has a number of its own.
+                    batches, record = (single_batch(record, identity),), None
             case "batch":
-                topic = request.batch.topic
-                if not request.batch.HasField("partition"):
+                asked = request.batch
+                if not asked.HasField("partition"):
                     raise InvalidArgument("batches are packed for one partition: name it")
-                per_partition, _ = await batches_of(request.batch, self._intake)
+                per_partition, _ = await batches_of(asked, self._intake)
                 ((partition, batches),) = per_partition.items()
-                waiting = Waiting(None, batches, size, mode_of(request.batch.mode), done)
             case _:
                 raise InvalidArgument("a request of a stream is `publish` or `batch`")
         # One lane for all modes: the order is the stream's.
-        self._lanes.queue(LaneKey(topic, partition, None), waiting)
-
-    async def _record(
-        self, request: pb.PublishRequest, size: int, done: Callable[[Placed | Exception], None]
-    ) -> tuple[int, Waiting]:
-        topic, record = request.topic, outgoing(request.record)
-        shapes = self._intake.shapes
-        shape = shapes.known(topic) or await shapes.of(topic)
-        if request.HasField("partition"):
-            partition = partition_of(request.partition)
-        else:
-            partition = shape.partition_for(record.key)
-        identity, mode = identity_of(request), mode_of(request.mode)
-        if identity is not NOBODY:
-            # A producer's record has a number of its own.
-            batches = (single_batch(record, identity),)
-            return partition, Waiting(None, batches, size, mode, done)
-        return partition, Waiting(record, (), size, mode, done, record[2:] == BARE)
+        key = LaneKey(asked.topic, partition, None)
+        self._lanes.queue(key, Waiting(record, batches, size, mode_of(asked.mode), done))
 
     # --- and back --------------------------------------------------------------------------
 
-    def _done(
-        self, request: pb.PublishStreamRequest, size: int
-    ) -> Callable[[Placed | Exception], None]:
+    def _done(self, request: pb.PublishStreamRequest, size: int) -> Callable[[Outcome], None]:
         number, is_record = request.number, request.HasField("publish")
 
-        def done(outcome: Placed | Exception) -> None:
-            if isinstance(outcome, Exception):
-                result = pb.PublishStreamResult(number=number, error=error_message(outcome))
-            else:
-                acks = [ack_message(outcome.ack, place=outcome.place)]
-                if not is_record:
-                    acks = [ack_message(ack) for ack in outcome.acks]
-                result = pb.PublishStreamResult(number=number, acks=acks)
-                refusal = first_refusal(outcome.acks)
-                if refusal is not None:
-                    result.error.CopyFrom(error_message(refusal))
+        def done(outcome: Outcome) -> None:
+            result = pb.PublishStreamResult(number=number)
+            refusal = outcome if isinstance(outcome, Exception) else first_refusal(outcome.acks)
+            if refusal is not None:
+                result.error.CopyFrom(error_message(refusal))
+            if not isinstance(outcome, Exception):
+                result.acks.extend(
+                    [ack_message(outcome.ack, row=outcome.row)]
+                    if is_record
+                    else map(ack_message, outcome.acks)
+                )
             self._results.append((result, size))
             self._has_news.set()
 

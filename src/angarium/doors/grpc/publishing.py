@@ -5,77 +5,65 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from angarium.batch import split
-from angarium.doors.grpc.records import outgoing
+from angarium.doors.grpc.from_messages import identity_of, mode_of, partition_of
+from angarium.doors.grpc.record_messages import outgoing
 from angarium.doors.grpc.refusals import HINT_KEY, error_message
-from angarium.doors.grpc.values import ack_message, identity_of, mode_of, partition_of
+from angarium.doors.grpc.to_messages import ack_message
 from angarium.doors.intake.acks import error_of_ack, first_refusal
+from angarium.doors.intake.outgoing import single_batch
 from angarium.doors.intake.packing import packed
-from angarium.doors.intake.records import single_batch
 from angarium.errors import InvalidArgument
 from angarium.proto.v1 import broker_pb2 as pb
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
-    from angarium.doors.grpc.calls import Context
-    from angarium.doors.grpc.refusals import Refusals
+    from angarium.doors.grpc.calls import Context, Surroundings
     from angarium.doors.intake import Intake
     from angarium.ids import Buffer
 
 
-class Publishing:
-    """The two unary calls that publish."""
+async def publish(
+    door: Surroundings, request: pb.PublishRequest, context: Context
+) -> pb.PublishResponse:
+    """Publish one record."""
+    record, topic = outgoing(request.record), request.topic
+    batches = (single_batch(record, identity_of(request)),)
+    if request.HasField("partition"):
+        partition = partition_of(request.partition)
+    else:
+        shapes = door.intake.shapes
+        shape = shapes.known(topic) or await shapes.of(topic)
+        partition = shape.partition_for(record.key)
+    acks = await door.intake.publish(topic, partition, batches, mode_of(request.mode))
+    if acks[0].code:
+        raise error_of_ack(acks[0])
+    if door.leader_hint is not None and (hint := door.leader_hint(topic, partition)):
+        context.set_trailing_metadata(((HINT_KEY, hint),))
+    return pb.PublishResponse(ack=ack_message(acks[0]))
 
-    def __init__(
-        self,
-        intake: Intake,
-        refusals: Refusals,
-        leader_hint: Callable[[str, int], str | None] | None,
-    ) -> None:
-        self._intake = intake
-        self._refusals = refusals
-        self._leader_hint = leader_hint
 
-    async def publish(self, request: pb.PublishRequest, context: Context) -> pb.PublishResponse:
-        """Publish one record."""
-        record = outgoing(request.record)
-        topic = request.topic
-        identity = identity_of(request)
-        if request.HasField("partition"):
-            partition = partition_of(request.partition)
+async def publish_batch(
+    door: Surroundings, request: pb.PublishBatchRequest, context: Context
+) -> pb.PublishBatchResponse:
+    """Publish many records or batches: all of them, or say which not."""
+    topic = request.topic
+    mode = mode_of(request.mode)
+    per_partition, partitions = await batches_of(request, door.intake)
+    answers = await door.intake.publish_each(topic, per_partition, mode)
+    response = pb.PublishBatchResponse(partitions=partitions)
+    refusal: Exception | None = None
+    for (partition, batches), answer in zip(per_partition.items(), answers, strict=True):
+        if isinstance(answer, Exception):
+            refusal = refusal or answer
+            failed = pb.Ack(topic=topic, partition=partition, error=error_message(answer))
+            response.acks.extend([failed] * len(batches))
         else:
-            shapes = self._intake.shapes
-            shape = shapes.known(topic) or await shapes.of(topic)
-            partition = shape.partition_for(record.key)
-        batches = (single_batch(record, identity),)
-        acks = await self._intake.publish(topic, partition, batches, mode_of(request.mode))
-        if acks[0].code:
-            raise error_of_ack(acks[0])
-        if self._leader_hint is not None and (hint := self._leader_hint(topic, partition)):
-            context.set_trailing_metadata(((HINT_KEY, hint),))
-        return pb.PublishResponse(ack=ack_message(acks[0]))
-
-    async def publish_batch(
-        self, request: pb.PublishBatchRequest, context: Context
-    ) -> pb.PublishBatchResponse:
-        """Publish many records or batches: all of them, or say which not."""
-        topic = request.topic
-        mode = mode_of(request.mode)
-        per_partition, partitions = await batches_of(request, self._intake)
-        answers = await self._intake.publish_each(topic, per_partition, mode)
-        response = pb.PublishBatchResponse(partitions=partitions)
-        refusal: Exception | None = None
-        for (partition, batches), answer in zip(per_partition.items(), answers, strict=True):
-            if isinstance(answer, Exception):
-                refusal = refusal or answer
-                failed = pb.Ack(topic=topic, partition=partition, error=error_message(answer))
-                response.acks.extend([failed] * len(batches))
-            else:
-                refusal = refusal or first_refusal(answer)
-                response.acks.extend(map(ack_message, answer))
-        if refusal is not None:
-            await self._refusals.refuse(context, refusal, extra=(response,))
-        return response
+            refusal = refusal or first_refusal(answer)
+            response.acks.extend(map(ack_message, answer))
+    if refusal is not None:
+        await door.refusals.refuse(context, refusal, extra=(response,))
+    return response
 
 
 async def batches_of(

@@ -13,12 +13,12 @@ from grpc_reflection.v1alpha import reflection
 
 from angarium.closing import Closings
 from angarium.doors.grpc.inflating import Inflating
-from angarium.doors.grpc.limits import server_options
+from angarium.doors.grpc.server_limits import server_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from angarium.doors.grpc.limits import GrpcLimits
+    from angarium.doors.grpc.server_limits import GrpcLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class GrpcServer:
         return Inflating(self._server, limits.message_bytes_max)
 
     async def start(self, inflating: Inflating, *services: str, pool: Any = None) -> int:
-        """Listen, and tell of `services` to whoever asks; return the port.
+        """Listen, and tell of `services` by reflection; return the port.
 
         `OSError` if the address cannot be had.
         """

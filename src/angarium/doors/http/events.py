@@ -15,10 +15,10 @@ import msgspec
 from msgspec import Meta
 
 from angarium.api import ConsumeRequest, Place, Start
+from angarium.doors.feeds.batch_records import ranges_of
 from angarium.doors.feeds.beating import beating
 from angarium.doors.feeds.feed import GroupFeed
 from angarium.doors.feeds.positions import LIVE, starts, word_of
-from angarium.doors.feeds.records import ranges_of
 from angarium.doors.feeds.subscriptions import partitions_of
 from angarium.doors.feeds.tails import TailKey
 from angarium.doors.http.problems import told

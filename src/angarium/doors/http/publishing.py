@@ -29,8 +29,8 @@ from angarium.doors.http.values import (
 )
 from angarium.doors.intake import NOBODY, LaneKey, Placed
 from angarium.doors.intake.acks import first_refusal
+from angarium.doors.intake.outgoing import single_batch
 from angarium.doors.intake.packing import packed, placed
-from angarium.doors.intake.records import single_batch
 from angarium.errors import InvalidArgument
 from angarium.ids import Epoch
 from angarium.wire.errors import UnsupportedOperation

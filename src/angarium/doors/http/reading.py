@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from angarium.api import FETCH_WAIT_MS_MAX, FetchRequest, Place, Start
 from angarium.batch import Batch
-from angarium.doors.feeds.records import readable, records_of
+from angarium.doors.feeds.batch_records import readable, records_of
 from angarium.doors.http.publishing import PACKED
 from angarium.doors.http.records import record_out
 from angarium.doors.http.routing import Routes

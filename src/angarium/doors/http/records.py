@@ -11,14 +11,14 @@ from msgspec import UNSET, UnsetType
 
 from angarium.batch import NEVER
 from angarium.doors.http.values import RecordHeader, RecordOut
-from angarium.doors.intake.records import Outgoing, deadlines
+from angarium.doors.intake.outgoing import Outgoing, deadlines
 from angarium.errors import InvalidArgument
 from angarium.wire.http.messages import JSON
 
 if TYPE_CHECKING:
     from angarium.batch import Record
     from angarium.doors.http.values import NewHeader, NewRecord
-    from angarium.doors.intake.records import Pairs
+    from angarium.doors.intake.outgoing import Pairs
 
 
 CONTENT_TYPE: Final = "content-type"

@@ -7,6 +7,6 @@ together, `packing` makes batches of a request's records, `once` recognises what
 
 from angarium.doors.intake.intake import Intake
 from angarium.doors.intake.lanes import LaneKey, Placed
-from angarium.doors.intake.records import NOBODY, Identity, Outgoing
+from angarium.doors.intake.outgoing import NOBODY, Outgoing, ProducerIdentity
 
-__all__ = ["NOBODY", "Identity", "Intake", "LaneKey", "Outgoing", "Placed"]
+__all__ = ["NOBODY", "Intake", "LaneKey", "Outgoing", "Placed", "ProducerIdentity"]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from angarium.api import PublishRequest
 from angarium.doors.intake.lanes import Lanes
+from angarium.doors.intake.outgoing import NOBODY
 from angarium.doors.intake.partitions import TopicShapes
-from angarium.doors.intake.records import NOBODY
 from angarium.errors import NotFound
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from angarium.api import Ack, Broker
     from angarium.doors.intake.lanes import LaneKey, Placed
-    from angarium.doors.intake.records import Identity, Outgoing
+    from angarium.doors.intake.outgoing import Outgoing, ProducerIdentity
     from angarium.ids import Buffer
     from angarium.modes import DeliveryMode
 
@@ -30,7 +30,7 @@ class Intake:
         self.lanes = Lanes(self.publish, self.shapes)
 
     async def published(
-        self, key: LaneKey, record: Outgoing, identity: Identity = NOBODY
+        self, key: LaneKey, record: Outgoing, identity: ProducerIdentity = NOBODY
     ) -> Placed:
         """Publish one record by its lane; return where it went, or raise why it did not."""
         done: asyncio.Future[Placed | Exception] = asyncio.get_running_loop().create_future()

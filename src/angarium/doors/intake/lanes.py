@@ -1,11 +1,16 @@
-"""The lanes: single records for one partition travel together while they wait anyway.
+"""Lanes: single records for one partition travel together while they wait anyway.
 
 A publish that comes while another one for the same partition is under way could not be stored
-before it, so it waits, and everything that waited goes in one call, packed into as few batches as
+before it. So it waits, and everything that waited goes in one call, packed into as few batches as
 possible. Thus sixty clients that publish one by one cost the cluster little more than one that
-publishes batches. What came as batches, or has an identity, keeps its batches and its place in the
-row. Outcomes come in the order of publishes. Nobody pays for a neighbour's mistake: a batch of
-several that is refused is published again record by record.
+publishes batches. What keeps that safe:
+
+- A lane has one call under way. So records are stored, and outcomes told, in the order in which
+  they were queued.
+- What came as batches, or has an identity, keeps its batches: they are what a repeated publish is
+  recognised by.
+- Nobody pays for a neighbour's mistake: a batch of several that is refused is published again
+  record by record. That is safe because a refusal says that nothing was stored.
 
 Clients that were just answered usually publish again at once. A lane that answered several gives
 them a moment to come back (`GATHER_SHARE`) before the next call: otherwise half of them would
@@ -16,19 +21,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from contextlib import suppress
+from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from angarium.batch import BatchBuilder, encode
 from angarium.doors.intake.acks import error_of_ack
-from angarium.doors.intake.records import BARE, NOBODY, added, single_batch
+from angarium.doors.intake.outgoing import NOBODY, single_batch
+from angarium.doors.intake.packing import cut
 from angarium.errors import AngariumError, InvalidArgument, LimitExceeded
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from angarium.api import Ack
+    from angarium.doors.intake.outgoing import Outgoing, ProducerIdentity
     from angarium.doors.intake.partitions import TopicShapes
-    from angarium.doors.intake.records import Identity, Outgoing
     from angarium.ids import Buffer
     from angarium.modes import DeliveryMode
 
@@ -59,12 +66,25 @@ GATHER_SECONDS_MAX: Final = 0.006
 
 
 class Placed(NamedTuple):
-    """Where a record went: the ack of its batch, and its place in that."""
+    """Where a record went: the ack of its batch, and which row of the batch it is."""
 
     ack: Ack
-    place: int
+    row: int
     acks: tuple[Ack, ...] = ()
     """Of a publish that came as batches: one for each, in their order."""
+
+    @property
+    def place(self) -> int:
+        """The row, for doors that still call it so."""
+        return self.row
+
+
+class LaneKey(NamedTuple):
+    """What can travel together."""
+
+    topic: str
+    partition: int
+    mode: DeliveryMode | None
 
 
 class Waiting(NamedTuple):
@@ -76,16 +96,16 @@ class Waiting(NamedTuple):
     size: int
     mode: DeliveryMode | None
     done: Callable[[Placed | Exception], None]
-    is_bare: bool = False
-    """Whether the record has nothing but a key and a value."""
+    """Called once."""
 
 
-class LaneKey(NamedTuple):
-    """What can travel together."""
+class Parcel(NamedTuple):
+    """Publishes that share a batch, or one with batches of its own: settled together."""
 
-    topic: str
-    partition: int
-    mode: DeliveryMode | None
+    batches: tuple[Buffer, ...]
+    waiting: list[Waiting]
+    error: AngariumError | None = None
+    """Why it is left out of the call after all."""
 
 
 class Lane:
@@ -95,32 +115,22 @@ class Lane:
 
     def __init__(self) -> None:
         self.waiting: deque[Waiting] = deque()
-        self._is_full: asyncio.Future[None] | None = None
+        self._is_full = asyncio.Event()
         self._wanted = 0
 
     def add(self, waiting: Waiting) -> None:
         """Have a record wait."""
         self.waiting.append(waiting)
-        gathering = self._is_full
-        if gathering is not None and len(self.waiting) >= self._wanted and not gathering.done():
-            gathering.set_result(None)
+        if len(self.waiting) >= self._wanted:
+            self._is_full.set()
 
     async def gathered(self, count: int, *, seconds_max: float) -> None:
         """Wait until `count` more records are here, or it has taken too long."""
-        loop = asyncio.get_running_loop()
         self._wanted = len(self.waiting) + count
-        gathering = self._is_full = loop.create_future()
-        timer = loop.call_later(seconds_max, _give_up, gathering)
-        try:
-            await gathering
-        finally:
-            timer.cancel()
-            self._is_full = None
-
-
-def _give_up(gathering: asyncio.Future[None]) -> None:
-    if not gathering.done():
-        gathering.set_result(None)
+        self._is_full.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds_max):
+                await self._is_full.wait()
 
 
 class Lanes:
@@ -147,7 +157,7 @@ class Lanes:
         key: LaneKey,
         record: Outgoing,
         done: Callable[[Placed | Exception], None],
-        identity: Identity = NOBODY,
+        identity: ProducerIdentity = NOBODY,
     ) -> None:
         """Publish a record; `done` is called once, later. Raises `LimitExceeded`, or why a record
         that goes alone cannot be.
@@ -155,10 +165,7 @@ class Lanes:
         One that has an identity is a batch by itself, because the batch is what is recognised; and
         one that could be refused for its times, because its neighbours would be with it.
         """
-        if identity is NOBODY and record[2:] == BARE:
-            size = ENVELOPE_BYTES + len(record[0] or b"") + len(record[1] or b"")
-            waiting = Waiting(record, (), size, key.mode, done, True)
-        elif identity is NOBODY and record.is_plain:
+        if identity is NOBODY and record.is_plain:
             waiting = Waiting(record, (), ENVELOPE_BYTES + record.size, key.mode, done)
         else:
             batch = single_batch(record, identity)
@@ -196,9 +203,9 @@ class Lanes:
             while lane.waiting:
                 began = loop.time()
                 mode = lane.waiting[0].mode
-                parts = packed(lane.waiting, bytes_max=self._bytes_max(key.topic))
-                await self._call(key, mode, parts)
-                answered = sum([len(part.waiting) for part in parts])
+                parcels = packed(lane.waiting, bytes_max=self._bytes_max(key.topic))
+                await self._call(key, mode, parcels)
+                answered = sum([len(one.waiting) for one in parcels])
                 if self._gathers and answered >= GATHER_FROM:
                     took = loop.time() - began
                     await lane.gathered(
@@ -209,56 +216,51 @@ class Lanes:
             for one in lane.waiting:  # only if this task was cancelled
                 self._settle(one, LimitExceeded("door", "the door was closed"))
 
-    async def _call(self, key: LaneKey, mode: DeliveryMode | None, parts: list[Part]) -> None:
-        batches = tuple([batch for part in parts for batch in part.batches])
+    async def _call(self, key: LaneKey, mode: DeliveryMode | None, parcels: list[Parcel]) -> None:
+        batches = tuple([batch for one in parcels for batch in one.batches])
         try:
             acks = await self._publish(key.topic, key.partition, batches, mode) if batches else ()
         except Exception as error:  # each is an answer for those who wait
             # Kept by no name of this frame: the two would hold each other, and the batches.
-            await self._failed(key, mode, parts, error)
+            await self._failed(key, mode, parcels, error)
             return
         at = 0
-        for part in parts:
-            own = acks[at : at + len(part.batches)]
+        for one in parcels:
+            own = acks[at : at + len(one.batches)]
             at += len(own)
-            if not self._tell(part, own):
-                await self._one_by_one(key, mode, part)
+            await self._told(key, mode, one, own)
 
-    def _tell(self, part: Part, acks: tuple[Ack, ...]) -> bool:
-        """Tell what became of a part; False if each of its publishes has to be tried alone."""
+    async def _told(
+        self, key: LaneKey, mode: DeliveryMode | None, parcel: Parcel, acks: tuple[Ack, ...]
+    ) -> None:
+        """Tell those who wait what became of their parcel."""
         if len(acks) == 1 and not acks[0].code:
-            (ack,) = acks
-            for place, waiting in enumerate(part.waiting):
-                self.waiting_bytes -= waiting.size
-                waiting.done(Placed(ack, place, acks))
-            return True
-        if len(part.waiting) > 1:
-            return False
-        outcome: Placed | Exception
-        if part.error is not None:
-            outcome = part.error
+            for row, waiting in enumerate(parcel.waiting):
+                self._settle(waiting, Placed(acks[0], row, acks))
+        elif len(parcel.waiting) > 1:
+            await self._one_by_one(key, mode, parcel)
+        elif parcel.error is not None:
+            self._settle(parcel.waiting[0], parcel.error)
         elif len(acks) > 1:
-            outcome = Placed(acks[0], 0, acks)
+            self._settle(parcel.waiting[0], Placed(acks[0], 0, acks))
         else:
-            outcome = error_of_ack(acks[0])
-        self._settle(part.waiting[0], outcome)
-        return True
+            self._settle(parcel.waiting[0], error_of_ack(acks[0]))
 
     async def _failed(
-        self, key: LaneKey, mode: DeliveryMode | None, parts: list[Part], error: Exception
+        self, key: LaneKey, mode: DeliveryMode | None, parcels: list[Parcel], error: Exception
     ) -> None:
         """Tell all whose records travelled together, unless it may be one of them alone."""
-        is_about_one = _is_about_one(error) and sum(len(part.waiting) for part in parts) > 1
-        for part in parts:
-            if is_about_one and part.error is None:
-                await self._one_by_one(key, mode, part)
+        is_about_one = _is_about_one(error) and sum(len(one.waiting) for one in parcels) > 1
+        for one in parcels:
+            if is_about_one and one.error is None:
+                await self._one_by_one(key, mode, one)
             else:
-                for waiting in part.waiting:
-                    self._settle(waiting, part.error or error)
+                for waiting in one.waiting:
+                    self._settle(waiting, one.error or error)
 
-    async def _one_by_one(self, key: LaneKey, mode: DeliveryMode | None, part: Part) -> None:
+    async def _one_by_one(self, key: LaneKey, mode: DeliveryMode | None, parcel: Parcel) -> None:
         """Publish what was refused together again, each on its own account."""
-        for waiting in part.waiting:
+        for waiting in parcel.waiting:
             await self._call(key, mode, [_alone(waiting)])
 
     def _bytes_max(self, topic: str) -> int:
@@ -270,79 +272,44 @@ class Lanes:
         waiting.done(outcome)
 
 
-# --- packing -------------------------------------------------------------------------------------
-
-
-class Part(NamedTuple):
-    """A part of a call: publishes that share a batch, or one with batches of its own."""
-
-    batches: tuple[Buffer, ...]
-    waiting: list[Waiting]
-    error: AngariumError | None = None
-    """Why it has no part in the call after all."""
-
-
-def packed(waiting: deque[Waiting], *, bytes_max: int) -> list[Part]:
-    """Take what one call carries from the front, as batches: what has the first one's mode."""
+def packed(waiting: deque[Waiting], *, bytes_max: int) -> list[Parcel]:
+    """Take what one call carries from the front: what has the first one's mode, in its order."""
     mode = waiting[0].mode
-    size = sum([one.size for one in waiting])
-    if (
-        len(waiting) > 1
-        and size < bytes_max // 2
-        and all(one.is_bare and one.mode is mode for one in waiting)
-    ):
-        # Nothing but keys and values, and all fit into one batch: no need to count each.
-        together = list(waiting)
-        waiting.clear()
-        values, keys, *_ = zip(*[one.record for one in together], strict=True)
-        return [Part((encode(values, keys=keys),), together)]
-    return _packed_one_by_one(waiting, mode, bytes_max=bytes_max)
-
-
-def _packed_one_by_one(
-    waiting: deque[Waiting], mode: DeliveryMode | None, *, bytes_max: int
-) -> list[Part]:
-    parts: list[Part] = []
-    builder = BatchBuilder(bytes_max=bytes_max)
-    together: list[Waiting] = []
+    taken: list[Waiting] = []
     size = 0
-
-    def close() -> None:
-        if together:
-            parts.append(Part((builder.build(),), together.copy()))
-            together.clear()
-
     while waiting and size < CALL_BYTES and waiting[0].mode is mode:
-        one = waiting.popleft()
-        size += one.size
-        record = one.record
-        is_only = not (waiting or parts or together)
-        if record is None or one.size > bytes_max // 2 or is_only:
-            close()
-            parts.append(_alone(one))
-            continue
-        try:
-            if not added(builder, record):
-                close()
-                added(builder, record)
-        except AngariumError:
-            # It fits no batch of this size, or none at all. It has a part of its own, so that
-            # outcomes come in order.
-            close()
-            parts.append(_alone(one))
-        else:
-            together.append(one)
-    close()
-    return parts
+        taken.append(waiting.popleft())
+        size += taken[-1].size
+    parcels: list[Parcel] = []
+    for may_share, found in groupby(taken, lambda one: one.record is not None):
+        some = list(found)
+        parcels += _sharing(some, bytes_max) if may_share else map(_alone, some)
+    return parcels
 
 
-def _alone(one: Waiting) -> Part:
-    if one.record is None:
-        return Part(one.batches, [one])
+def _sharing(some: list[Waiting], bytes_max: int) -> list[Parcel]:
+    """Return records as parcels of one batch each."""
+    if len(some) == 1:
+        return [_alone(some[0])]
     try:
-        return Part((single_batch(one.record),), [one])
+        batches = cut([one.record for one in some if one.record is not None], bytes_max=bytes_max)
+    except AngariumError:
+        return list(map(_alone, some))  # so that only the one that is wrong hears of it
+    parcels: list[Parcel] = []
+    at = 0
+    for batch, count in batches:
+        parcels.append(Parcel((batch,), some[at : at + count]))
+        at += count
+    return parcels
+
+
+def _alone(one: Waiting) -> Parcel:
+    if one.record is None:
+        return Parcel(one.batches, [one])
+    try:
+        return Parcel((single_batch(one.record),), [one])
     except AngariumError as error:
-        return Part((), [one], error.with_traceback(None))
+        return Parcel((), [one], error.with_traceback(None))
 
 
 def _is_about_one(error: Exception) -> bool:

@@ -1,25 +1,17 @@
 """What a request is recognised by when it comes again: a key of the client's own choosing.
 
 The partition remembers it (`machine.keys`), so that a repeated request is recognised whichever node
-it comes to and whoever leads by then; the same key with another content is refused.
+it comes to and which one leads by then; the same key with another content is refused.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, TypeAlias
 
 from angarium.batch import key_hash
-from angarium.doors.intake.records import Identity
+from angarium.doors.intake.outgoing import ProducerIdentity
 from angarium.ids import Epoch
 from angarium.machine.keys import identity_of
-
-
-class Identities(Protocol):
-    """Whose the batches of a request are."""
-
-    def at(self, batch: int, first: int, records: int) -> Identity:
-        """Return the identity of a batch: its number in its partition, its first record's place in
-        the request, and how many it has."""
 
 
 class Once(NamedTuple):
@@ -28,7 +20,7 @@ class Once(NamedTuple):
     key: bytes
     content: bytes
 
-    def at(self, batch: int = 0, first: int = 0, records: int = 1) -> Identity:
+    def at(self, batch: int = 0, first: int = 0, records: int = 1) -> ProducerIdentity:
         """Return the identity of one of the batches that the request comes to in a partition.
 
         If the same request is cut into other batches later, for the topic's limit has changed,
@@ -37,8 +29,12 @@ class Once(NamedTuple):
         del first
         key = self.key if not batch else b"%b/%d" % (self.key, batch)
         producer, sequence = identity_of(key, b"%d/%b" % (records, self.content))
-        return Identity(producer, Epoch(0), sequence)
+        return ProducerIdentity(producer, Epoch(0), sequence)
 
     def partition(self, partitions: int) -> int:
-        """Return where records without a key go: a repeated request finds the same place."""
+        """Return where records without a key go: a repeated request finds the same partition."""
         return key_hash(self.key) % partitions
+
+
+Identities: TypeAlias = ProducerIdentity | Once
+"""Whose the batches of a request are."""

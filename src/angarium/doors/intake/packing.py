@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from angarium.batch import BatchBuilder, encode
 from angarium.doors.intake.once import Once
-from angarium.doors.intake.records import BARE, NOBODY, Outgoing, added, single_batch
+from angarium.doors.intake.outgoing import BARE, NOBODY, Outgoing, added, single_batch
+from angarium.errors import TooLarge
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,10 +41,9 @@ def placed(
     records: Sequence[Outgoing], shape: TopicShape, partition: int | None, identities: Identities
 ) -> list[int]:
     """Return each record's partition; those without a key go to one of them together."""
-    if partition is not None:
-        return [partition] * len(records)
-    if shape.partitions == 1:
-        return [0] * len(records)
+    only = _only_partition(shape, partition)
+    if only is not None:
+        return [only] * len(records)
     together = _together(shape, identities)
     return [together if one.key is None else shape.partition_for(one.key) for one in records]
 
@@ -66,7 +66,9 @@ def packed(
     """Return the batches of each partition, and the partition of each record."""
     bytes_max = min(BATCH_BYTES, shape.batch_bytes_max)
     if isinstance(records, Columns):
-        only = _only_partition(records, shape, partition, identities)
+        only = _only_partition(shape, partition)
+        if only is None and records.keys is None:
+            only = _together(shape, identities)
         if only is not None:
             batch = _column_batch(records, bytes_max=bytes_max, identities=identities)
             if batch is not None:
@@ -74,25 +76,18 @@ def packed(
         records = records.records()
     partitions = placed(records, shape, partition, identities)
     batches = {
-        number: record_batches(some, bytes_max=bytes_max, identities=identities)
+        number: tuple([batch for batch, _ in cut(some, bytes_max=bytes_max, identities=identities)])
         for number, some in grouped(records, partitions).items()
     }
     return batches, partitions
 
 
-def _only_partition(
-    columns: Columns, shape: TopicShape, partition: int | None, identities: Identities
-) -> int | None:
-    """Return the partition that all records go to, if it is one."""
-    if partition is not None:
-        return partition
-    if shape.partitions == 1:
-        return 0
-    return _together(shape, identities) if columns.keys is None else None
+def _only_partition(shape: TopicShape, partition: int | None) -> int | None:
+    return 0 if partition is None and shape.partitions == 1 else partition
 
 
 def _together(shape: TopicShape, identities: Identities) -> int:
-    """Return where records without a key go, all to the same place."""
+    """Return the partition of records without a key, the same for all of them."""
     if isinstance(identities, Once):
         return identities.partition(shape.partitions)
     return shape.partition_for(None)
@@ -110,10 +105,14 @@ def _column_batch(columns: Columns, *, bytes_max: int, identities: Identities) -
     return encode(values, keys=keys, producer_id=producer_id, epoch=epoch, sequence=sequence)
 
 
-def record_batches(
+def cut(
     records: Sequence[Outgoing], *, bytes_max: int, identities: Identities = NOBODY
-) -> tuple[Buffer, ...]:
-    """Pack records into as few batches as the limit allows, in order."""
+) -> list[tuple[Buffer, int]]:
+    """Pack records into as few batches as the limit allows, in order.
+
+    Return each batch with its number of records. One that is too large for any batch of this size
+    is a batch of its own, beyond the limit.
+    """
     if all(one[2:] == BARE for one in records):
         keys = [one.key for one in records]
         columns = Columns(
@@ -121,30 +120,33 @@ def record_batches(
         )
         batch = _column_batch(columns, bytes_max=bytes_max, identities=identities)
         if batch is not None:
-            return (batch,)
-    return _packed_one_by_one(records, bytes_max, identities)
-
-
-def _packed_one_by_one(
-    records: Sequence[Outgoing], bytes_max: int, identities: Identities
-) -> tuple[Buffer, ...]:
-    """Pack records of any kind and size."""
+            return [(batch, len(records))]
     builder = BatchBuilder(bytes_max=bytes_max)
-    batches: list[Buffer] = []
+    batches: list[tuple[Buffer, int]] = []
 
     def close(past: int) -> None:
-        """End the batch in front of the record at `past`."""
+        """End the batch in front of the record with number `past`."""
         count = len(builder)
         if count:
             producer_id, epoch, sequence = identities.at(len(batches), past - count, count)
-            batches.append(builder.build(producer_id=producer_id, epoch=epoch, sequence=sequence))
+            batch = builder.build(producer_id=producer_id, epoch=epoch, sequence=sequence)
+            batches.append((batch, count))
 
-    for place, record in enumerate(records):
-        if record.size > bytes_max // 2:
-            close(place)
-            batches.append(single_batch(record, identities.at(len(batches), place, 1)))
-        elif not added(builder, record):
-            close(place)
-            added(builder, record)
+    for number, record in enumerate(records):
+        if not _joins(builder, record):
+            close(number)
+            if not _joins(builder, record):
+                single = single_batch(record, identities.at(len(batches), number, 1))
+                batches.append((single, 1))
     close(len(records))
-    return tuple(batches)
+    return batches
+
+
+def _joins(builder: BatchBuilder, record: Outgoing) -> bool:
+    """Add a record to a batch; False if that is too full for it, or it should go alone."""
+    if record.size > builder.bytes_max // 2:
+        return False
+    try:
+        return added(builder, record)
+    except TooLarge:  # many headers take more than their data
+        return False

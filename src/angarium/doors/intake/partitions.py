@@ -9,6 +9,7 @@ after `AGE_MAX_S` at the latest.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from angarium.api import TopicConfig
@@ -28,28 +29,20 @@ TOPICS_MAX: Final = 10_000
 """Topics remembered. At the bound the one remembered longest is forgotten, and asked for again."""
 
 
+@dataclass(slots=True, kw_only=True)
 class TopicShape:
     """What a door has to know about a topic."""
 
-    __slots__ = ("batch_bytes_max", "id", "partitions", "read_at", "turn")
+    partitions: int
+    batch_bytes_max: int
+    read_at: float
+    turn: int
+    """The partition that received the last record without a key."""
+    id: TopicId | None = None
+    """None of a topic that is not there yet."""
 
-    def __init__(
-        self,
-        *,
-        partitions: int,
-        batch_bytes_max: int,
-        read_at: float,
-        turn: int,
-        id: TopicId | None = None,  # noqa: A002  (what the topic calls it, too)
-    ) -> None:
-        assert partitions > 0
-        self.id = id
-        """None of a topic that is not there yet."""
-        self.partitions = partitions
-        self.batch_bytes_max = batch_bytes_max
-        self.read_at = read_at
-        self.turn = turn
-        """The partition that received the last record without a key."""
+    def __post_init__(self) -> None:
+        assert self.partitions > 0
 
     def partition_for(self, key: bytes | None) -> int:
         """Return the partition for a record with this key."""

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from angarium.batch import NEVER, TIME_MAX, Batch, BatchBuilder, Record
-from angarium.doors.grpc.records import add_records, outgoing, varint
-from angarium.doors.intake import Identity
-from angarium.doors.intake.packing import record_batches
-from angarium.doors.intake.records import added, single_batch
+from angarium.doors.grpc.record_messages import add_records, outgoing, varint
+from angarium.doors.intake import ProducerIdentity
+from angarium.doors.intake.outgoing import added, single_batch
+from angarium.doors.intake.packing import cut
 from angarium.ids import Epoch, ProducerId, Sequence
 from angarium.proto.v1 import broker_pb2 as pb
 
@@ -48,7 +48,7 @@ def same(stored: Record, sent: pb.NewRecord) -> bool:
 @settings(max_examples=150)
 @given(NEW_RECORDS)
 def test_a_single_record_survives_the_way_in(sent: pb.NewRecord) -> None:
-    identity = Identity(ProducerId(5), Epoch(6), Sequence(7))
+    identity = ProducerIdentity(ProducerId(5), Epoch(6), Sequence(7))
     batch = Batch.parse(single_batch(outgoing(sent), identity))
     (stored,) = batch
     assert same(stored, sent)
@@ -71,7 +71,9 @@ def test_both_ways_of_packing_say_the_same(sent: list[pb.NewRecord]) -> None:
 @settings(max_examples=80)
 @given(st.lists(NEW_RECORDS, min_size=1, max_size=20), st.integers(1, 2_000))
 def test_a_record_survives_the_way_in_and_out(sent: list[pb.NewRecord], bytes_max: int) -> None:
-    (batch,) = map(Batch.parse, record_batches(list(map(outgoing, sent)), bytes_max=1 << 20))
+    ((packed, count),) = cut(list(map(outgoing, sent)), bytes_max=1 << 20)
+    batch = Batch.parse(packed)
+    assert len(batch) == count == len(sent)
     response = pb.FetchResponse()
     position = 0
     while position < len(batch):
@@ -95,11 +97,10 @@ def test_batches_of_records_keep_order_and_number_every_record(
     sizes: list[int], bytes_max: int
 ) -> None:
     sent = [pb.NewRecord(value=bytes(size)) for size in sizes]
-    identity = Identity(ProducerId(1), Epoch(0), Sequence(100))
+    identity = ProducerIdentity(ProducerId(1), Epoch(0), Sequence(100))
     records = list(map(outgoing, sent))
     batches = [
-        Batch.parse(one)
-        for one in record_batches(records, identities=identity, bytes_max=bytes_max)
+        Batch.parse(one) for one, _ in cut(records, identities=identity, bytes_max=bytes_max)
     ]
     assert [len(value or b"") for one in batches for value in one.values()] == sizes
     following = 100

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 import msgspec
 
 from angarium.api import FetchRequest, GroupConfig, Place, Start, TopicConfig
-from angarium.doors.feeds.records import readable, records_of
+from angarium.doors.feeds.batch_records import readable, records_of
 from angarium.doors.http.graphql.measuring import RECORDS_MAX
 from angarium.doors.http.graphql.publishing import GraphqlPublishing
 from angarium.errors import InvalidArgument, NotFound

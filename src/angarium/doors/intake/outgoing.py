@@ -40,21 +40,21 @@ BARE: Final = Outgoing(None)[2:]
 """What a record has besides key and value if it has nothing."""
 
 
-class Identity(NamedTuple):
+class ProducerIdentity(NamedTuple):
     """Who produced a batch, and which of its records is the first in it."""
 
     producer_id: ProducerId = NO_PRODUCER
     epoch: Epoch = Epoch(0)
     sequence: Sequence = Sequence(0)
 
-    def at(self, batch: int, first: int, records: int) -> Identity:
-        """Return the identity of one of the batches that a request comes to: its number, its first
-        record's place in the request, and how many it has."""
+    def at(self, batch: int, first: int, records: int) -> ProducerIdentity:
+        """Return the identity of one batch of a request: the batch's number, the number of its
+        first record in the request, and how many it has."""
         del batch, records
         return self._replace(sequence=Sequence(self.sequence + first)) if self.producer_id else self
 
 
-NOBODY: Final = Identity()
+NOBODY: Final = ProducerIdentity()
 
 
 def deadlines(
@@ -73,7 +73,7 @@ def deadlines(
     return expires_at or NEVER, deliver_at or AT_ONCE
 
 
-def single_batch(record: Outgoing, identity: Identity = NOBODY) -> bytearray:
+def single_batch(record: Outgoing, identity: ProducerIdentity = NOBODY) -> bytearray:
     """Return a batch of this one record."""
     value, key, headers, timestamp, expires_at, deliver_at = record
     producer_id, epoch, sequence = identity

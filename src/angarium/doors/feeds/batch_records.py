@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from angarium.batch import Batch
 from angarium.batch.deadlines import outside
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from angarium.batch import Record
     from angarium.batch.deadlines import Ranges
     from angarium.ids import Buffer
+
+    Rows: TypeAlias = list[tuple[int, int]]
+    """Rows of a batch: the first, and the one past the last, of each run."""
 
 PORTION_RECORDS: Final = 500
 """Records in one portion at the most."""
@@ -35,57 +38,63 @@ def readable(buffer: Buffer, *, topic: str, partition: int) -> Batch:
         ) from error
 
 
-def parts_of(batch: Batch, expired: Ranges, *, from_offset: Offset) -> list[tuple[int, int]]:
-    """Return the positions to tell of, from an offset on: those of records not expired."""
+def rows_of(batch: Batch, expired: Ranges, *, from_offset: Offset) -> Rows:
+    """Return the rows from an offset on, without those of records that have expired."""
     start = batch.position_of(from_offset)
     if not expired:
         return [(start, len(batch))] if start < len(batch) else []
-    parts = []
-    for first, past in outside(expired, start=from_offset, stop=batch.next_offset):
-        part = batch.slice(Offset(first), Offset(past))
-        if len(part):
-            parts.append((part.start, part.stop))
-    return parts
+    found = (
+        batch.slice(Offset(first), Offset(past))
+        for first, past in outside(expired, start=from_offset, stop=batch.next_offset)
+    )
+    return [(one.start, one.stop) for one in found if len(one)]
 
 
-def lent_parts(batch: Batch, handed: Handed) -> list[tuple[int, int]]:
-    """Return the positions of the records of a batch that a consumer was handed."""
+def delivered_rows(batch: Batch, delivery: Delivery) -> Rows:
+    """Return the rows of a batch that a delivery means; all of them if it passes."""
+    if delivery.live:
+        return [(0, len(batch))]
+    return rows_of(batch, delivery.expired, from_offset=delivery.from_offset)
+
+
+def lent_rows(batch: Batch, handed: Handed) -> Rows:
+    """Return the rows of a batch that a consumer was handed."""
     flat = handed.ranges
-    parts = []
-    for first, past in zip(flat[::2], flat[1::2], strict=True):
-        if first < batch.next_offset and past > batch.base_offset:
-            part = batch.slice(Offset(first), Offset(past))
-            parts.append((part.start, part.stop))
-    return parts
+    found = (
+        batch.slice(Offset(first), Offset(past))
+        for first, past in zip(flat[::2], flat[1::2], strict=True)
+        if first < batch.next_offset and past > batch.base_offset
+    )
+    return [(one.start, one.stop) for one in found]
 
 
 def records_of(batch: Batch, *, from_offset: Offset, expired: Ranges) -> Iterator[Record]:
     """Return a stored batch's records from an offset on, without those that have expired."""
-    parts = parts_of(batch, expired, from_offset=from_offset)
-    if len(parts) == 1:
-        return batch.records(*parts[0])
-    return chain.from_iterable(batch.records(*part) for part in parts)
+    return _records(batch, rows_of(batch, expired, from_offset=from_offset))
 
 
 def delivered(delivery: Delivery) -> Iterator[tuple[Batch, Iterator[Record]]]:
     """Yield the batches of a delivery with the records that are meant."""
-    for buffer in delivery.batches:
-        batch = readable(buffer, topic=delivery.topic, partition=delivery.partition)
-        if delivery.live:
-            yield batch, iter(batch)
-        else:
-            yield (
-                batch,
-                records_of(batch, from_offset=delivery.from_offset, expired=delivery.expired),
-            )
+    for batch in batches_of(delivery):
+        yield batch, _records(batch, delivered_rows(batch, delivery))
 
 
 def lent(handed: Handed) -> Iterator[Record]:
     """Yield the records that a consumer was handed, and not their neighbours in the batches."""
-    for buffer in handed.batches:
-        batch = readable(buffer, topic=handed.topic, partition=handed.partition)
-        for start, stop in lent_parts(batch, handed):
-            yield from batch.records(start, stop)
+    for batch in batches_of(handed):
+        yield from _records(batch, lent_rows(batch, handed))
+
+
+def batches_of(sent: Delivery | Handed) -> Iterator[Batch]:
+    """Yield the batches that are sent, each after checking all of it."""
+    for buffer in sent.batches:
+        yield readable(buffer, topic=sent.topic, partition=sent.partition)
+
+
+def _records(batch: Batch, rows: Rows) -> Iterator[Record]:
+    if len(rows) == 1:
+        return batch.records(*rows[0])
+    return chain.from_iterable(batch.records(*some) for some in rows)
 
 
 def portions(records: Iterable[Record]) -> Iterator[list[Record]]:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from angarium.batch import NEVER
-from angarium.doors.intake.records import Outgoing, deadlines
+from angarium.doors.feeds.batch_records import batches_of
+from angarium.doors.intake.outgoing import Outgoing, deadlines
 from angarium.proto.v1 import broker_pb2 as pb
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
+    from angarium.api import Delivery, Handed
     from angarium.batch import Batch
-    from angarium.doors.intake.records import Pairs
+    from angarium.doors.feeds.credit import Credit
+    from angarium.doors.intake.outgoing import Pairs
     from angarium.ids import Buffer
 
 
@@ -76,6 +79,30 @@ def add_records(
         count //= 2
         del records[count_before + count :]
     return count
+
+
+async def filled(
+    sent: Delivery | Handed,
+    rows: Callable[[Batch], Iterable[tuple[int, int]]],
+    *,
+    live: bool,
+    credit: Credit,
+    bytes_max: int,
+) -> AsyncIterator[pb.SubscribeResponse]:
+    """Yield messages with the records that `rows` finds, as far as there is credit.
+
+    Each has about `bytes_max` bytes at the most. They end early if no more credit will come.
+    """
+    for batch in batches_of(sent):
+        for first, stop in rows(batch):
+            row = first
+            while row < stop and await credit.some():
+                message = pb.SubscribeResponse(topic=sent.topic, partition=sent.partition)
+                past = min(stop, row + credit.left) if credit.is_bounded else stop
+                count = add_records(message, batch, row, past, live=live, bytes_max=bytes_max)
+                row += count
+                credit.left -= count
+                yield message
 
 
 def with_batches(message: pb.SubscribeResponse, batches: Sequence[Buffer]) -> bytes:
