@@ -16,7 +16,7 @@ from angarium.ids import CATALOG_GROUP, node_of
 from angarium.machine.catalog.topics import OWN_PREFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from angarium.errors import AngariumError
     from angarium.ids import NodeId, RaftGroupId
@@ -42,17 +42,18 @@ class _Shortage:
 class Quorum:
     """What one node knows about majorities."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._node = node
+        self._clock = clock
         self._down_since: dict[NodeId, float] = {}
-        self._started_at = time.monotonic()
+        self._started_at = self._clock()
 
     def link_changed(self, node: NodeId) -> None:
         """Hear that the way to a node was lost, or is there again."""
         if self._node.peers.is_up(node):
             self._down_since.pop(node, None)
         else:
-            self._down_since.setdefault(node, time.monotonic())
+            self._down_since.setdefault(node, self._clock())
 
     def no_leader(self, group: RaftGroupId) -> AngariumError:
         """Return the error for a caller that needs a leader of a partition that has none."""
@@ -105,7 +106,7 @@ class Quorum:
         if not voters or len(voters) - len(missing) >= majority:
             return None
         lost_at = sorted(map(self._missing_since, missing))[len(voters) - majority]
-        if time.monotonic() - lost_at < ELECTION_S_MAX:
+        if self._clock() - lost_at < ELECTION_S_MAX:
             return None
         return _Shortage(
             of_catalog=group == CATALOG_GROUP, voters=len(voters), missing=tuple(sorted(missing))

@@ -38,8 +38,9 @@ _log = logging.getLogger(__name__)
 class Readiness:
     """What speaks against a node, and what the other nodes say of themselves."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._node = node
+        self._clock = clock
         self.sources: list[Callable[[], Iterable[str]]] = []
         """Each is asked for reasons once per `LOOK_S` at the most; they do not wait."""
         self._others: dict[NodeId, tuple[str, ...]] = {}
@@ -60,7 +61,7 @@ class Readiness:
             return (f"failed: {node.failure}",)
         if not node.is_open:
             return (node.asking.sentence,)
-        now = time.monotonic()
+        now = self._clock()
         if self._found is None or not 0 <= now - self._found_at < LOOK_S:
             self._found, self._found_at = self._look(), now
         return self._found

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from angarium.node.joining import Asking
 from angarium.node.lacking import Lack, told
 from angarium.node.readiness import LOOK_S, REASONS_MAX, Readiness
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def a_node(**known: object) -> Any:
@@ -47,11 +44,10 @@ def test_of_very_many_reasons_only_the_number_is_told() -> None:
     assert reasons[-1] == f"and {100 - REASONS_MAX} more reasons"
 
 
-def test_sources_are_asked_once_however_many_want_to_know(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sources_are_asked_once_however_many_want_to_know() -> None:
     clock = SimpleNamespace(now=100.0)
-    monkeypatch.setattr("angarium.node.readiness.time.monotonic", lambda: clock.now)
     node = a_node()
-    readiness = Readiness(node)
+    readiness = Readiness(node, clock=lambda: clock.now)
     asked: list[int] = []
     readiness.sources.append(lambda: [f"asked {asked.append(1) or len(asked)} times"])  # type: ignore[func-returns-value]
     assert [readiness.reasons() for _ in range(5)] == [("asked 1 times",)] * 5

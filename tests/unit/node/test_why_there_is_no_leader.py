@@ -29,23 +29,27 @@ def a_node(*, up: set[int], lost: str = "") -> Any:
     )
 
 
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    clock = SimpleNamespace(now=100.0)
-    monkeypatch.setattr("angarium.node.quorum.time.monotonic", lambda: clock.now)
-    return clock
+class Clock:
+    """A clock that a test moves."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
-def test_with_a_majority_it_is_an_election(clock: SimpleNamespace) -> None:
-    looking = quorum.Quorum(a_node(up={2}))
+def test_with_a_majority_it_is_an_election() -> None:
+    clock = Clock()
+    looking = quorum.Quorum(a_node(up={2}), clock=clock)
     clock.now += 60
     assert looking.trouble(GROUP) == ""
     with pytest.raises(NotLeader, match="partition 2 of orders is electing a leader"):
         raise looking.no_leader(GROUP)
 
 
-def test_a_majority_that_stays_away_is_told(clock: SimpleNamespace) -> None:
-    looking = quorum.Quorum(a_node(up=set()))
+def test_a_majority_that_stays_away_is_told() -> None:
+    clock = Clock()
+    looking = quorum.Quorum(a_node(up=set()), clock=clock)
     clock.now += 60
     looking.link_changed(NodeId(3))
     looking.link_changed(NodeId(2))
@@ -59,8 +63,7 @@ def test_a_majority_that_stays_away_is_told(clock: SimpleNamespace) -> None:
     )
 
 
-def test_damage_that_nobody_can_mend_is_not_retriable(clock: SimpleNamespace) -> None:
-    del clock
+def test_damage_that_nobody_can_mend_is_not_retriable() -> None:
     looking = quorum.Quorum(a_node(up={2, 3}, lost="partition 2 of orders is damaged"))
     error = looking.no_leader(GROUP)
     assert isinstance(error, CorruptData)

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from angarium.raft import RaftNode
     from angarium.replica.host import Host
 
+pytestmark = pytest.mark.timeout(900)
+"""Hundreds of groups are formed: a minute, and many where nine want each processor."""
+
 OUTSIDER = replica_id(NodeId(77), Incarnation(5))
 
 
