@@ -108,3 +108,26 @@ def test_an_older_copy_is_noticed_after_all_nodes_were_stopped_in_an_orderly_way
             assert "was replaced by an older copy" in cluster.nodes[forgetful].last_words()
 
     run(scenario())
+
+
+def test_a_node_that_kept_its_identity_and_nothing_else_is_refused(
+    run: Run, cluster_of: ClusterOf
+) -> None:
+    async def scenario() -> None:
+        async with cluster_of(3) as cluster:
+            await cluster.create_topic("orders")
+            await publish(cluster, 5)
+            await asyncio.sleep(HEARD_S)
+            leader = await cluster.leader("orders")
+            forgetful = next(node for node in cluster.ids if node != leader)
+            process = cluster.nodes[forgetful]
+            process.kill()
+            # Emptied by somebody who wanted it to come back as the node it was.
+            identity = (process.data / "identity").read_bytes()
+            process.wipe()
+            (process.data / "identity").write_bytes(identity)
+            cluster.restart(forgetful)
+            assert await asyncio.to_thread(process.wait, within_s=60.0) != 0
+            assert f"ANGARIUM_NODE_ID={forgetful}" in process.last_words()
+
+    run(scenario())

@@ -41,9 +41,12 @@ class Recollections:
         return bool(gone)
 
     def objection(self, replica: ReplicaId, end: int) -> str | None:
-        """Say what is wrong with a replica whose log ends at `end`, or None."""
+        """Say what is wrong with a replica whose log ends at `end`, or None.
+
+        A log that ends at 0 is gone: somebody has kept who the node is, and nothing else.
+        """
         known = self.ends.get(replica, 0)
-        if not end or end >= known:
+        if end >= known:
             return None
         node = node_of(replica)
         return (

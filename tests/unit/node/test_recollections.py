@@ -28,8 +28,9 @@ def test_a_log_that_ends_earlier_is_not_and_it_is_said_what_to_do() -> None:
     assert "ANGARIUM_NODE_ID=2" in reason
 
 
-def test_who_does_not_say_is_believed() -> None:
-    assert Recollections({OLD: 100}).objection(OLD, 0) is None
+def test_a_log_that_is_gone_went_back_as_far_as_it_can() -> None:
+    assert Recollections({OLD: 100}).objection(OLD, 0) is not None
+    assert Recollections().objection(OLD, 0) is None, "a node that was never met has just come"
 
 
 def test_only_what_is_further_is_news_and_another_disk_replaces_the_first() -> None:
