@@ -61,7 +61,11 @@ def _acked(ledger: Ledger, purpose: Acking, refused: Refused | None, now: Micros
             ledger.order.ended(loan.block, bits)
         else:
             ledger.reopen(loan, bits, now)
-    _answer(ledger, purpose.tickets, refused)
+    if refused is not None:
+        purpose.refusals.append(refused)
+    # Whose records they were is not told apart: who hears a no says it again, which is harmless.
+    # Who hears a yes takes records for settled that will come again.
+    _answer(ledger, purpose.tickets, next(iter(purpose.refusals), None))
 
 
 def _vanished(

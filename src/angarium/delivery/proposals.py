@@ -18,6 +18,7 @@ from angarium.machine.changes import Ack, Change
 if TYPE_CHECKING:
     from angarium.delivery.loans import Loan
     from angarium.ids import Index
+    from angarium.machine.outcomes import Refused
 
 CHANGES_MAX: Final = 4_096
 """Changes in one step of a group; the rest follow in the next."""
@@ -35,6 +36,8 @@ class Acking:
 
     pieces: list[tuple[Loan, int]] = field(default_factory=list)
     tickets: list[int] = field(default_factory=list)
+    refusals: list[Refused] = field(default_factory=list)
+    """Of those changes of one step that were not taken; all of them share this list."""
 
 
 @dataclass(slots=True)
@@ -122,13 +125,15 @@ class Proposals:
             self._acking = Acking()
             # Everybody's acknowledgements in one change: what a change costs the log does not
             # depend on how many members said something.
+            refusals: list[Refused] = []
             for start in range(0, max(len(acking.pieces), 1), ACKED_BLOCKS_MAX):
                 pieces = acking.pieces[start : start + ACKED_BLOCKS_MAX]
                 is_last = start + ACKED_BLOCKS_MAX >= len(acking.pieces)
                 ranges = runs(_by_block(pieces))
-                # Callers wait for the last change: all of them are committed in order.
+                # Callers wait for the last change: all of them are decided in order.
                 tickets = acking.tickets if is_last else []
-                out.append(self._send(Ack(group, generation, ranges), Acking(pieces, tickets)))
+                purpose = Acking(pieces, tickets, refusals)
+                out.append(self._send(Ack(group, generation, ranges), purpose))
         while self._queue and len(out) < CHANGES_MAX:
             out.append(self._send(*self._queue.popleft()))
         return out

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from angarium.errors import NotLeader
+from angarium.errors import LimitExceeded, NotLeader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +45,11 @@ class Reads:
         context = self._number.to_bytes(8, "little")
         self._asked[context] = done
         return context
+
+    def refuse(self, context: bytes) -> None:
+        """Hear that the core cannot take a read: nobody would answer it."""
+        done = self._asked.pop(context)
+        done(LimitExceeded("pending_reads_max", "too many reads wait for this leader; try again"))
 
     def confirm(self, context: bytes, index: Index) -> None:
         """Hear from the core which index a read has to wait for."""

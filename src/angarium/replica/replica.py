@@ -292,7 +292,9 @@ class Replica:
         if not self.raft.is_leader:
             done(NotLeader(leader=self.raft.leader))
             return
-        self.raft.read_index(self._reads.ask(done))
+        context = self._reads.ask(done)
+        if not self.raft.read_index(context):
+            self._reads.refuse(context)
 
     # --- carrying out -----------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.delivery.model import SECOND, Leader, ranges_of
 
-from angarium.delivery import GRACE_MICROS, Accepted, Held
+from angarium.delivery import GRACE_MICROS, Accepted, Held, proposals
 from angarium.delivery.loans import TICK_MICROS
 from angarium.ids import Index, Micros
 from angarium.kinds import Behind, GroupKind
@@ -64,6 +64,23 @@ def test_an_acknowledgement_is_answered_when_it_is_committed(leader: Leader) -> 
     leader.commit_next()
     leader.step()
     assert leader.answers[done.ticket].code == ""
+
+
+def test_nobody_hears_yes_for_what_a_first_part_of_it_was_refused(
+    leader: Leader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What one step acknowledges may be too much for one change. The caller waits for the last.
+    monkeypatch.setattr(proposals, "ACKED_BLOCKS_MAX", 1)
+    leader.attach("a", 100)
+    leader.settle_down()
+    done = leader.ack("a", 3, 99)
+    assert isinstance(done, Accepted)
+    leader.step()
+    first, last = leader.log.popleft()
+    leader.delivery.confirmed(first.number, Refused("DISK_FULL", "no room"), now=leader.now)
+    leader.delivery.confirmed(last.number, leader.commit(last.change), now=leader.now)
+    leader.step()
+    assert leader.answers[done.ticket].code == "DISK_FULL"
 
 
 def test_acknowledging_twice_is_harmless_and_counts_once(leader: Leader) -> None:
