@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from angarium.app.settings import Settings
     from angarium.doors.grpc import GrpcLimits
     from angarium.doors.http.admission import Admission
-    from angarium.doors.http.hosts import Hosts
+    from angarium.wire.http.hosts import Hosts
 
 _log = logging.getLogger(__name__)
 
@@ -120,14 +120,14 @@ def grpc_limits(settings: Settings) -> GrpcLimits:
 def admission(settings: Settings) -> Admission:
     """Return who may ask this node over HTTP: by its own names, and pages that were named."""
     from angarium.doors.http.admission import Admission  # noqa: PLC0415  (as for gRPC)
-    from angarium.doors.http.origins import Origins  # noqa: PLC0415
+    from angarium.wire.http.origins import Origins  # noqa: PLC0415
 
     return Admission(hosts_of(settings), Origins(settings.http.origins))
 
 
 def hosts_of(settings: Settings) -> Hosts:
     """Return the names that this node answers to over HTTP."""
-    from angarium.doors.http.hosts import Hosts  # noqa: PLC0415  (as for gRPC)
+    from angarium.wire.http.hosts import Hosts  # noqa: PLC0415  (as for gRPC)
 
     own = [one for one in (settings.listen.host, settings.advertise.host) if one]
     return Hosts([*own, *settings.http.hosts])

@@ -10,8 +10,8 @@ from tests.unit.doors.http.opened_http import Opened, opened, request_bytes, run
 from angarium.doors.compat.bale.metrics import BaleMetrics, BaleMetricsDoor
 from angarium.doors.compat.hermes import HermesHttpDoor
 from angarium.doors.http.admission import Admission
-from angarium.doors.http.hosts import Hosts
-from angarium.doors.http.origins import Origins
+from angarium.wire.http.hosts import Hosts
+from angarium.wire.http.origins import Origins
 
 CONSOLE = "https://console.example.org"
 EVIL = "evil.example"

@@ -3,29 +3,19 @@
 The rules are the client's (`angarium.client.dead_letters`); this only translates.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Annotated, Final
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
 
 from angarium.batch import Record
-from angarium.client.dead_letters import DEAD_LETTERS, LetterFilter
-from angarium.doors.http.answers import json_answer
-from angarium.doors.http.records import record_out
-from angarium.doors.http.routing import Routes
-from angarium.doors.http.strict_json import json_body
-from angarium.doors.http.values import Count, Partition, RecordOut
+from angarium.client import Client
+from angarium.client.dead_letters import DEAD_LETTERS, DeadLetter, Dealt, LetterFilter
+from angarium.doors.http.record_json import Count, Partition, RecordOut, record_out
+from angarium.doors.http.routing import call
 from angarium.ids import Offset
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from angarium.client import Client
-    from angarium.client.dead_letters import DeadLetter, DeadLetters, Dealt
-    from angarium.doors.http.routing import NoParameters
-    from angarium.wire.http.messages import Request, Response
 
 LETTERS_MAX: Final = 1_000
 """Letters that one answer lists at the most."""
@@ -110,52 +100,38 @@ class DealtOut(msgspec.Struct, frozen=True):
     skipped: list[Skipped]
 
 
-_letters: Final = Routes("dead letters")
-_wish: Final = msgspec.json.Decoder(LetterWish)
+_letters: Final = partial(call, tag="dead letters")
 
 
-class LetterDesk:
+class DeadLetterRoutes:
     """The requests about dead letters."""
 
     def __init__(self, client: Callable[[], Client]) -> None:
         self._client = client
 
-    @_letters.get(
-        "/v1/dead-letters",
-        "List records that groups gave up and nobody has dealt with.",
-        parameters=LetterParameters,
-        answer=Letters,
-    )
-    async def list_dead_letters(self, _: Request, given: LetterParameters) -> Response:
+    @_letters("GET /v1/dead-letters", "List records that groups gave up and nobody has dealt with.")
+    async def list_dead_letters(self, given: LetterParameters) -> Letters:
         found = self._client().dead_letters(given.dead_letter_topic)
         letters = found.list(given.filter(), count_max=given.limit)
-        return json_answer(Letters(letters=[_letter_out(one) async for one in letters]))
+        return Letters([_letter_out(one) async for one in letters])
 
-    @_letters.post(
-        "/v1/dead-letters/redrive",
+    @_letters(
+        "POST /v1/dead-letters/redrive",
         "Send letters back to where they came from, once.",
-        body=LetterWish,
-        answer=DealtOut,
         errors=(409,),
     )
-    async def redrive_dead_letters(self, request: Request, _: NoParameters) -> Response:
-        wish, letters = self._wish(request)
-        return _dealt(await letters.redrive(wish.filter(wish.places), dry_run=wish.dry_run))
+    async def redrive_dead_letters(self, body: LetterWish) -> DealtOut:
+        letters = self._client().dead_letters(body.dead_letter_topic)
+        return _dealt(await letters.redrive(body.filter(body.places), dry_run=body.dry_run))
 
-    @_letters.post(
-        "/v1/dead-letters/purge",
+    @_letters(
+        "POST /v1/dead-letters/purge",
         "Let letters be: they are not listed any more.",
-        body=LetterWish,
-        answer=DealtOut,
         errors=(409,),
     )
-    async def purge_dead_letters(self, request: Request, _: NoParameters) -> Response:
-        wish, letters = self._wish(request)
-        return _dealt(await letters.purge(wish.filter(wish.places), dry_run=wish.dry_run))
-
-    def _wish(self, request: Request) -> tuple[LetterWish, DeadLetters]:
-        wish = json_body(request, _wish)
-        return wish, self._client().dead_letters(wish.dead_letter_topic)
+    async def purge_dead_letters(self, body: LetterWish) -> DealtOut:
+        letters = self._client().dead_letters(body.dead_letter_topic)
+        return _dealt(await letters.purge(body.filter(body.places), dry_run=body.dry_run))
 
 
 def _letter_out(letter: DeadLetter) -> LetterOut:
@@ -189,9 +165,9 @@ def _record(letter: DeadLetter) -> RecordOut:
     return record_out(plain, partition=found.partition, in_base64=False)
 
 
-def _dealt(dealt: Dealt) -> Response:
+def _dealt(dealt: Dealt) -> DealtOut:
     skipped = [
         Skipped(partition=place[0], offset=place[1], reason=reason)
         for place, reason in dealt.skipped
     ]
-    return json_answer(DealtOut(letters=dealt.letters, skipped=skipped))
+    return DealtOut(letters=dealt.letters, skipped=skipped)
