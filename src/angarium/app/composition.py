@@ -11,7 +11,6 @@ from angarium.app.addresses import Address
 from angarium.app.facts import NodeFacts
 from angarium.app.processes import is_new
 from angarium.app.seeds import Seeds
-from angarium.client import Client
 from angarium.doors import timing
 from angarium.doors.patience import patient
 from angarium.doors.wire.door import WireDoor
@@ -98,7 +97,7 @@ def http_door(settings: Settings, node: NodePart) -> Part:
         broker,
         groups=broker,
         sequenced=node.service.transactions,
-        client=node.client,
+        letters=node.service.dead_letters,
         facts=NodeFacts(node.node, node.service.meters),
         host=settings.listen.host,
         port=settings.listen.http_port,
@@ -231,7 +230,6 @@ class NodePart:
         self.node.background.append(Seeds(self.node, tuple(map(Address.parse, config.join))).run)
         self._signals = signals
         self._watch: asyncio.Task[None] | None = None
-        self._client: Client | None = None
 
     async def start(self) -> None:
         """Come up on what the data directory holds, or form or join a cluster."""
@@ -244,15 +242,7 @@ class NodePart:
         """Hand leadership over and close everything."""
         if self._watch is not None:
             self._watch.cancel()
-        if self._client is not None:
-            await self._client.close()
         await self.node.stop()
-
-    def client(self) -> Client:
-        """Return a client of the cluster, for what doors leave to one: dead letters."""
-        if self._client is None:
-            self._client = Client(self.node.addresses["wire"])
-        return self._client
 
     def leader_address(self, door: str, topic: str, partition: int) -> str | None:
         """Return where the leader of a partition has a door, if that is another node."""

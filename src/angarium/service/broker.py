@@ -5,6 +5,7 @@ Every rule about requests is enforced here, once, whichever door they come throu
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from angarium.api import ClusterStatus, FetchResult, Producer
@@ -16,6 +17,7 @@ from angarium.machine.catalog import (
     ProducersIssued,
 )
 from angarium.service.cluster import ClusterDesk
+from angarium.service.dead_letters import ServedDeadLetters
 from angarium.service.dispatching import Dispatcher
 from angarium.service.groups.desk import GroupDesk
 from angarium.service.publishing import PublishDesk
@@ -71,6 +73,7 @@ class Service:
         self.transactions = TransactionDesk(node, self.topics)
         self._producers: list[ProducerId] = []
         self.groups = GroupDesk(node, self.topics, self.publishing)
+        self._redriving = asyncio.Lock()
         node.on_visible = self._records_came
         node.on_stir = self.groups.host.happened
         node.background.append(self.groups.run)
@@ -81,6 +84,10 @@ class Service:
     def _records_came(self, place: RaftGroupId) -> None:
         self.reading.announce(place)
         self.groups.host.records_came(place)
+
+    def dead_letters(self, topic: str) -> ServedDeadLetters:
+        """Return the records that groups gave up into `topic`, to look at and to send back."""
+        return ServedDeadLetters(self, self.transactions, self._redriving, topic)
 
     # --- records ----------------------------------------------------------------------------
 

@@ -1,18 +1,18 @@
 """Dead letters over REST: list what groups gave up, send it back once, or let it be.
 
-The rules are the client's (`angarium.client.dead_letters`); this only translates.
+How they are dealt with is in `api.dead_letters`. The annotations of a call are its declaration
+(`routing.call`), so they are not put off here.
 """
 
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
 
+from angarium.api.dead_letters import DEAD_LETTERS, DeadLetter, Dealt, LetterFilter, LettersOfTopic
 from angarium.batch import Record
-from angarium.client import Client
-from angarium.client.dead_letters import DEAD_LETTERS, DeadLetter, Dealt, LetterFilter
 from angarium.doors.http.record_json import Count, Partition, RecordOut, record_out
 from angarium.doors.http.routing import call
 from angarium.ids import Offset
@@ -106,12 +106,13 @@ _letters: Final = partial(call, tag="dead letters")
 class DeadLetterRoutes:
     """The requests about dead letters."""
 
-    def __init__(self, client: Callable[[], Client]) -> None:
-        self._client = client
+    def __init__(self, letters: Callable[[str], LettersOfTopic]) -> None:
+        """Prepare; `letters` returns those of a dead-letter topic."""
+        self._letters = letters
 
     @_letters("GET /v1/dead-letters", "List records that groups gave up and nobody has dealt with.")
     async def list_dead_letters(self, given: LetterParameters) -> Letters:
-        found = self._client().dead_letters(given.dead_letter_topic)
+        found = self._letters(given.dead_letter_topic)
         letters = found.list(given.filter(), count_max=given.limit)
         return Letters([_letter_out(one) async for one in letters])
 
@@ -121,7 +122,7 @@ class DeadLetterRoutes:
         errors=(409,),
     )
     async def redrive_dead_letters(self, body: LetterWish) -> DealtOut:
-        letters = self._client().dead_letters(body.dead_letter_topic)
+        letters = self._letters(body.dead_letter_topic)
         return _dealt(await letters.redrive(body.filter(body.places), dry_run=body.dry_run))
 
     @_letters(
@@ -130,12 +131,21 @@ class DeadLetterRoutes:
         errors=(409,),
     )
     async def purge_dead_letters(self, body: LetterWish) -> DealtOut:
-        letters = self._client().dead_letters(body.dead_letter_topic)
+        letters = self._letters(body.dead_letter_topic)
         return _dealt(await letters.purge(body.filter(body.places), dry_run=body.dry_run))
 
 
-def _letter_out(letter: DeadLetter) -> LetterOut:
+def _letter_out(letter: DeadLetter[Any]) -> LetterOut:
     partition, offset = letter.place
+    given_up = letter.record
+    record = Record(
+        Offset(offset),
+        given_up.key,
+        given_up.value,
+        letter.headers,
+        given_up.timestamp,
+        given_up.append_time,
+    )
     return LetterOut(
         partition=partition,
         offset=offset,
@@ -148,21 +158,8 @@ def _letter_out(letter: DeadLetter) -> LetterOut:
         first_at_us=letter.first_at,
         last_at_us=letter.last_at,
         is_whole=letter.is_whole,
-        record=_record(letter),
+        record=record_out(record, partition=partition, in_base64=False),
     )
-
-
-def _record(letter: DeadLetter) -> RecordOut:
-    found = letter.record
-    plain = Record(
-        Offset(letter.place[1]),
-        found.key,
-        found.value,
-        letter.headers,
-        found.timestamp,
-        found.append_time,
-    )
-    return record_out(plain, partition=found.partition, in_base64=False)
 
 
 def _dealt(dealt: Dealt) -> DealtOut:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from angarium.api import Broker, GroupBroker
-    from angarium.client import Client
+    from angarium.api.dead_letters import LettersOfTopic
     from angarium.doors.http.graphql.endpoint import GraphqlEndpoint
     from angarium.doors.http.observing import Facts
     from angarium.doors.http.publish_routes import SequencedBroker
@@ -49,7 +49,7 @@ class HttpDoor:
         port: int,
         groups: GroupBroker | None = None,
         sequenced: SequencedBroker | None = None,
-        client: Callable[[], Client] | None = None,
+        letters: Callable[[str], LettersOfTopic] | None = None,
         facts: Facts | None = None,
         limits: HttpLimits | None = None,
         admission: Admission | None = None,
@@ -57,17 +57,18 @@ class HttpDoor:
     ) -> None:
         """Prepare a door to `broker`; `port` 0 takes a free one.
 
-        What is behind `groups`, `sequenced` (idempotency keys) and `client` (dead letters) is not
-        served where it is not given. `facts` is what the node knows of itself. `admission`
-        says which hosts are ours, and which web pages may use the door. `leader_hint` returns the
-        HTTP address of the node that leads a partition, None if that is this node or nobody knows.
+        What is behind `groups`, `sequenced` (numbers of a client's own) and `letters` (the dead
+        letters in a topic) is not served where it is not given. `facts` is what the node knows of
+        itself. `admission` says which hosts are ours, and which web pages may use the door.
+        `leader_hint` returns the HTTP address of the node that leads a partition, None if that is
+        this node or nobody knows.
         """
         self._broker = broker
         self._host = host
         self._port = port
         self._groups = groups
         self._sequenced = sequenced
-        self._client = client
+        self._letters = letters
         self._facts = facts or Strangers()
         self._limits = limits or HttpLimits()
         self._admission = admission or Admission()
@@ -120,8 +121,8 @@ class HttpDoor:
         ]
         if self._groups is not None:
             parts.append(GroupRoutes(self._groups))
-        if self._client is not None:
-            parts.append(DeadLetterRoutes(self._client))
+        if self._letters is not None:
+            parts.append(DeadLetterRoutes(self._letters))
         found = [one for part in (*parts, self) for one in routes_of(part)]
         front = FrontPage(found)
         return [*found, Route(method="GET", path="/", handler=front.show, summary="Links.")]
