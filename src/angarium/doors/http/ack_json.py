@@ -56,9 +56,9 @@ def mode_of(name: str | None) -> DeliveryMode | None:
     return None if name is None else DeliveryMode(MODES.index(name))
 
 
-def ack_out(ack: api.Ack, *, place: int | None = None) -> Ack:
-    """Return what became of a batch, or of the record at one `place` in it."""
-    start, end = span(ack, place)
+def ack_out(ack: api.Ack, *, row: int | None = None) -> Ack:
+    """Return what became of a batch, or of the record at one `row` of it."""
+    start, end = span(ack, row)
     return Ack(
         topic=ack.topic,
         partition=ack.partition,

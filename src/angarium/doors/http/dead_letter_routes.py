@@ -164,7 +164,7 @@ def _letter_out(letter: DeadLetter[Any]) -> LetterOut:
 
 def _dealt(dealt: Dealt) -> DealtOut:
     skipped = [
-        Skipped(partition=place[0], offset=place[1], reason=reason)
-        for place, reason in dealt.skipped
+        Skipped(partition=partition, offset=offset, reason=reason)
+        for (partition, offset), reason in dealt.skipped
     ]
     return DealtOut(letters=dealt.letters, skipped=skipped)

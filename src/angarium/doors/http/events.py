@@ -1,8 +1,8 @@
 """Server-sent events: a topic as a stream that a browser can follow with three lines of script.
 
-Each record is an event whose id says how far the reader is in every partition; whoever reconnects
-with it goes on after exactly that record. A silent stream says every now and then that it is there.
-A stream that is not read is not written to, and cut when that has gone on for too long.
+Each record is an event whose id says how far the reader is in every partition; a reader that
+reconnects with it goes on after exactly that record. A silent stream says every now and then that
+it is there. A stream that is not read is not written to, and cut when that has gone on too long.
 """
 
 from __future__ import annotations
@@ -102,7 +102,6 @@ class Streaming:
         errors=(403, 416),
     )
     async def stream(self, request: Request, given: StreamParameters) -> None:
-        """Stream a topic's records until the client goes or the door closes."""
         if given.group is not None:
             await self._stream_group(request, given, given.group)
             return
@@ -150,8 +149,8 @@ class Streaming:
     async def _deliver(self, feed: GroupFeed, stream: Stream, *, in_base64: bool) -> None:
         """Write what the member is lent; acknowledge what was written.
 
-        Events go one way, so nothing can be said back: whoever has to say that a record failed uses
-        a WebSocket. What was written and never arrived is delivered to nobody again.
+        Events go one way, so nothing can be said back: a consumer whose records may fail uses a
+        WebSocket. What was written and never arrived is delivered to nobody again.
         """
         coming = beating(aiter(feed), lambda: stream.write(HEARTBEAT), seconds=self._heartbeat_s)
         async with aclosing(coming):

@@ -154,7 +154,7 @@ class FetchRoutes:
 
     @partial(call, tag="records")(
         "GET /v1/topics/{topic}/partitions/{partition}/offset",
-        "Find the offset of a place or a time.",
+        "Find the first or the next offset, or that of a time.",
     )
     async def find_offset(
         self, topic: str, partition: Partition, at: OffsetWord = "latest"

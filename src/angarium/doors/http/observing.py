@@ -74,7 +74,6 @@ class Observing:
         self._server = server
 
     def answered(self, status: int, seconds: float) -> None:
-        """Count a request."""
         self.durations.observe(seconds)
         self.statuses[status] = self.statuses.get(status, 0) + 1
 
@@ -143,7 +142,6 @@ class Observing:
 
     @route("GET /metrics", "Metrics, for Prometheus.")
     def metrics(self, _: Request, __: NoParameters) -> Response:
-        """Return all metrics."""
         return Response(200, exposition(self._families()), CONTENT_TYPE)
 
     def _families(self) -> Iterable[Family]:

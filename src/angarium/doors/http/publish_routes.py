@@ -163,7 +163,7 @@ class PublishRoutes:
     def _answer(self, outcome: Placed | Exception) -> Response:
         if isinstance(outcome, Exception):
             return problem(outcome)
-        ack, place, _ = outcome
+        ack, row, _ = outcome
         if ack is not self._answered:
             # Records that travelled together are acknowledged together: what they are told
             # differs by an offset.
@@ -171,8 +171,8 @@ class PublishRoutes:
             self._words = answer_words(ack)
             self._hints = self._hint(ack.topic, ack.partition)
         if self._words is None or ack.base_offset is None:
-            return Response(200, _encode(ack_out(ack, place=place)), JSON, self._hints)
-        offset = ack.base_offset + place
+            return Response(200, _encode(ack_out(ack, row=row)), JSON, self._hints)
+        offset = ack.base_offset + row
         before, after = self._words
         body = b"".join((before, OFFSETS % (offset, offset + 1), after))
         return Response(200, body, JSON, self._hints)

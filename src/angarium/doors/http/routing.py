@@ -169,7 +169,7 @@ class Router:
     def __init__(
         self, routes: Iterable[Route], *, lists: str = "GET /v1/openapi.json lists all"
     ) -> None:
-        """Take the routes; `lists` is what whoever asks for something else is told."""
+        """Take the routes; `lists` says where to find them, in the answer to an unknown path."""
         self.routes = tuple(routes)
         self._nothing = f"there is nothing at this path; {lists}"
         self._root = _Branch()
@@ -232,7 +232,7 @@ class Router:
                 if branch.variable is None:
                     branch.variable = (part[1:-1], _Branch())
                 name, branch = branch.variable
-                assert name == part[1:-1], "one place in a path has one name"
+                assert name == part[1:-1], "one variable, one name"
             else:
                 branch = branch.children.setdefault(part, _Branch())
         assert route.method.encode() not in branch.routes

@@ -43,7 +43,6 @@ class SettledOut(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def settlement_of(given: SettlementIn | Settle) -> Settlement:
-    """Return what a consumer says."""
     if len(given.ranges) % 2:
         raise InvalidArgument("ranges come in pairs: first offset, past the last offset")
     return Settlement(
@@ -58,5 +57,4 @@ def settlement_of(given: SettlementIn | Settle) -> Settlement:
 
 
 def settled_out(one: api.Settled) -> SettledOut:
-    """Return what became of a settlement."""
     return SettledOut(records=one.records, code=one.code, message=one.message)

@@ -70,7 +70,6 @@ class Sockets:
 
     @route("GET /v1/socket", "A WebSocket: subscribe, consume, settle, publish.")
     async def socket(self, request: Request, _: NoParameters) -> None:
-        """Serve one client until it goes."""
         websocket = WebSocket(request, subprotocols=("angarium.v1",))
         await Session(websocket, self._intake, self._groups, self._closings).run()
 
@@ -201,13 +200,13 @@ class Session(SocketSession):
 
     async def _publish(self, said: Publish) -> None:
         try:
-            placed = await self._intake.sent(
+            ack, row, _ = await self._intake.sent(
                 said.topic,
                 outgoing(said.record),
                 partition=said.partition,
                 mode=mode_of(said.mode),
             )
-            shown = ack_out(placed.ack, place=placed.place)
+            shown = ack_out(ack, row=row)
             await self._say({"type": "published", "id": said.id, "ack": shown})
         except StreamCut:
             pass

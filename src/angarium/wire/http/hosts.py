@@ -1,7 +1,7 @@
 """The names that a door answers to: a web page must not reach it by a name of the page's own.
 
 A browser lets a page read what comes from the host that the page itself came from, and goes by the
-host's *name*. Whoever owns a name can let it point to this machine after their page has been loaded
+host's *name*. The owner of a name can let it point to this machine after a page has been loaded
 (DNS rebinding): all their requests then look like those of a page of our own. What they cannot
 change is the name, which every request says (`Host`). So only names that are known to be ours are
 answered: those of the settings, this machine's own, and IP addresses, which are nobody's to point

@@ -9,14 +9,14 @@ import msgspec
 from graphql import OperationType
 
 from angarium.doors.http.graphql.answers import InvalidDocument, refusal
+from angarium.doors.http.graphql.costs import Measure, check
 from angarium.doors.http.graphql.execution import Executor, Operation, operation_kind
-from angarium.doors.http.graphql.measuring import Measure, check
 from angarium.doors.http.graphql.resolving import Resolvers
 from angarium.doors.http.graphql.schema import SDL
 from angarium.doors.http.graphql.sessions import PROTOCOLS, GraphqlSession
 from angarium.doors.http.graphql.subscribing import Subscribing
 from angarium.doors.http.problems import Refused
-from angarium.doors.http.strict_json import check_names
+from angarium.doors.http.strict_json import decoded
 from angarium.errors import AngariumError, InvalidArgument, TooLarge
 from angarium.wire.http import Response, WebSocket
 from angarium.wire.http.messages import JSON
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from angarium.api import GroupBroker
     from angarium.closing import Closings
+    from angarium.doors.http.graphql.costs import GraphqlLimits
     from angarium.doors.http.graphql.execution import Prepared
-    from angarium.doors.http.graphql.limits import GraphqlLimits
     from angarium.doors.http.graphql.parameters import QueryParameters
     from angarium.doors.http.graphql.plans import Plan
     from angarium.doors.intake import Intake
@@ -78,7 +78,7 @@ class GraphqlEndpoint:
         if request.body.lstrip()[:1] == b"[":
             return self._several(request)
         try:
-            asked = _read(request.body, _operation)
+            asked = decoded(request.body, _operation)
             prepared = self._checked(asked, is_get=False)
         except AngariumError as error:
             return _refused(request, error)
@@ -114,7 +114,7 @@ class GraphqlEndpoint:
         if given.query is None:
             return self.playground(request, given)
         try:
-            variables = None if given.variables is None else _read(given.variables, _variables)
+            variables = None if given.variables is None else decoded(given.variables, _variables)
             asked = Operation(given.query, variables, given.operationName)
             prepared = self._checked(asked, is_get=True)
         except AngariumError as error:
@@ -122,11 +122,9 @@ class GraphqlEndpoint:
         return _answered(request, await self._executor.executed(asked, prepared))
 
     def playground(self, _: Request, __: object) -> Response:
-        """Show the page."""
         return Response(200, self._page, b"text/html; charset=utf-8")
 
     def sdl(self, _: Request, __: object = None) -> Response:
-        """Show the schema."""
         return Response(200, SDL.strip().encode(), b"text/plain; charset=utf-8")
 
     async def _socket(self, request: Request) -> None:
@@ -142,7 +140,7 @@ class GraphqlEndpoint:
     async def _several(self, request: Request) -> Response:
         limits = self._executor.limits
         try:
-            asked = _read(request.body, _operations)
+            asked = decoded(request.body, _operations)
             if not 1 <= len(asked) <= limits.batch_max:
                 raise TooLarge("batch_max", f"up to {limits.batch_max} operations")
             together = Measure()
@@ -169,15 +167,6 @@ class GraphqlEndpoint:
             # A link must not change anything.
             raise Refused("only queries may be asked with GET", status=405)
         return prepared
-
-
-def _read(body: bytes | str, decoder: msgspec.json.Decoder[Any]) -> Any:
-    try:
-        found = decoder.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidArgument(f"the JSON is not what this takes: {error}") from None
-    check_names(body)
-    return found
 
 
 def _answered(request: Request, answer: object, headers: Headers = ()) -> Response:

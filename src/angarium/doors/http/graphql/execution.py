@@ -21,8 +21,7 @@ from graphql import (
 from graphql.utilities import get_operation_ast
 
 from angarium.doors.http.graphql.answers import InvalidDocument, answer_of, refusal
-from angarium.doors.http.graphql.limits import GraphqlLimits
-from angarium.doors.http.graphql.measuring import Measure, measure
+from angarium.doors.http.graphql.costs import GraphqlLimits, Measure, measure
 from angarium.doors.http.graphql.plans import Plan, plan_of
 from angarium.doors.http.graphql.schema import schema
 from angarium.errors import AngariumError, InvalidArgument, TooLarge

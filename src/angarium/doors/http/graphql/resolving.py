@@ -10,8 +10,8 @@ import msgspec
 
 from angarium.api import FetchRequest, GroupConfig, Place, Start, TopicConfig
 from angarium.doors.http.fetch_routes import page_of
-from angarium.doors.http.graphql.measuring import RECORDS_MAX
-from angarium.doors.http.graphql.publishing import GraphqlPublishing
+from angarium.doors.http.graphql.costs import RECORDS_MAX
+from angarium.doors.http.graphql.publish_fields import GraphqlPublishing
 from angarium.errors import InvalidArgument, NotFound
 from angarium.ids import Offset
 from angarium.wire.errors import UnsupportedOperation

@@ -67,7 +67,6 @@ class Subscribing:
         self._config = config
 
     def stream(self, *, topic: str, group: str) -> Events:
-        """Return what comes."""
         return Events(partial(self._begun, topic, group))
 
     async def _begun(self, topic: str, group: str) -> Feed:
@@ -110,7 +109,7 @@ class Events:
                 await feed.acknowledge(portion.topic, portion.partition, ranges)
 
     async def close(self) -> None:
-        """End it. Whoever made it does that, and not the iterator in its own end: that is put off
-        for as long as somebody is in the middle of asking for the next one."""
+        """End it. Its maker does that, and not the iterator in its own end: that is put off while
+        the next event is being waited for."""
         if self._feed is not None:
             await self._feed.close()

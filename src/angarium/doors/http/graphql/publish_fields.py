@@ -50,10 +50,9 @@ class GraphqlPublishing:
         self._intake = intake
 
     async def publish(self, topic: str, **given: Any) -> PublishView:
-        """Publish one record."""
         record, partition, mode = _record(**given)
-        placed = await self._intake.sent(topic, record, partition=partition, mode=mode)
-        return PublishView(True, [_view(placed.ack, place=placed.place)])
+        ack, row, _ = await self._intake.sent(topic, record, partition=partition, mode=mode)
+        return PublishView(True, [_view(ack, row)])
 
     def begin(
         self, done: Callable[[PublishView | Exception], None], topic: str, **given: Any
@@ -62,10 +61,11 @@ class GraphqlPublishing:
         record, partition, mode = _record(**given)
 
         def settle(outcome: Placed | Exception) -> None:
-            if isinstance(outcome, Exception):
-                done(outcome)
+            if not isinstance(outcome, Exception):
+                ack, row, _ = outcome
+                done(PublishView(True, [_view(ack, row)]))
             else:
-                done(PublishView(True, [_view(outcome.ack, place=outcome.place)]))
+                done(outcome)
 
         return self._intake.send(topic, record, settle, partition=partition, mode=mode)
 
@@ -78,7 +78,6 @@ class GraphqlPublishing:
         partition: int | None = None,
         mode: str | None = None,
     ) -> PublishView:
-        """Publish many records."""
         values = _values(payloads, payloads_base64)
         if keys is not None and len(keys) != len(values):
             raise InvalidArgument("there is a key, or null, for each payload")
@@ -131,12 +130,12 @@ def _values(texts: list[str] | None, in_base64: list[str] | None) -> list[bytes 
     ]
 
 
-def _view(ack: api.Ack, *, place: int | None = None) -> AckView:
+def _view(ack: api.Ack, row: int | None = None) -> AckView:
     return AckView(
         ack.topic,
         ack.partition,
         ack.mode,
-        *span(ack, place),
+        *span(ack, row),
         ack.append_time,
         ack.provisional,
         ack.duplicate,
