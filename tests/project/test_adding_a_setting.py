@@ -47,9 +47,9 @@ from angarium.cli.grammar import grammar
 from angarium.cli.settings import changed, shown
 from angarium.doors.grpc.from_messages import config_of
 from angarium.doors.grpc.to_messages import message_of
-from angarium.doors.http.forms import chosen, written
+from angarium.doors.http.forms import chosen, in_json
 from angarium.doors.http.graphql.schema import schema
-from angarium.doors.http.values import NewTopic
+from angarium.doors.http.topic_routes import NewTopic
 from angarium.errors import InvalidArgument
 from angarium.proto.v1 import broker_pb2 as pb
 from angarium.service.topics import Topics, _config
@@ -60,7 +60,7 @@ config = changed(TopicConfig(), options)
 assert config.pace_percent == 33 and shown(config)["pace percent"] == "33"
 # REST, and with it the OpenAPI document
 wish = msgspec.json.decode(b'{"name": "t", "config": {"pace_percent": 33}}', type=NewTopic)
-assert chosen(TopicConfig, wish.config) == config and written(config)["pace_percent"] == 33
+assert chosen(TopicConfig, wish.config) == config and in_json(config)["pace_percent"] == 33
 for wrong in (0, 91):
     try:
         msgspec.json.decode(b'{"name": "t", "config": {"pace_percent": %d}}' % wrong, type=NewTopic)

@@ -12,7 +12,6 @@ from angarium.app.facts import NodeFacts
 from angarium.app.processes import is_new
 from angarium.app.seeds import Seeds
 from angarium.app.settings import DOOR_PORTS
-from angarium.client import Client
 from angarium.doors import timing
 from angarium.doors.patience import patient
 from angarium.doors.wire.door import WireDoor
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from angarium.app.settings import Settings
     from angarium.doors.grpc import GrpcLimits
     from angarium.doors.http.admission import Admission
-    from angarium.doors.http.hosts import Hosts
+    from angarium.wire.http.hosts import Hosts
 
 _log = logging.getLogger(__name__)
 
@@ -99,7 +98,7 @@ def http_door(settings: Settings, node: NodePart) -> Part:
         broker,
         groups=broker,
         sequenced=node.service.transactions,
-        client=node.client,
+        letters=node.service.dead_letters,
         facts=NodeFacts(node.node, node.service.meters),
         host=settings.listen.host,
         port=settings.listen.http_port,
@@ -121,14 +120,14 @@ def grpc_limits(settings: Settings) -> GrpcLimits:
 def admission(settings: Settings) -> Admission:
     """Return who may ask this node over HTTP: by its own names, and pages that were named."""
     from angarium.doors.http.admission import Admission  # noqa: PLC0415  (as for gRPC)
-    from angarium.doors.http.origins import Origins  # noqa: PLC0415
+    from angarium.wire.http.origins import Origins  # noqa: PLC0415
 
     return Admission(hosts_of(settings), Origins(settings.http.origins))
 
 
 def hosts_of(settings: Settings) -> Hosts:
     """Return the names that this node answers to over HTTP."""
-    from angarium.doors.http.hosts import Hosts  # noqa: PLC0415  (as for gRPC)
+    from angarium.wire.http.hosts import Hosts  # noqa: PLC0415  (as for gRPC)
 
     own = [one for one in (settings.listen.host, settings.advertise.host) if one]
     return Hosts([*own, *settings.http.hosts])
@@ -163,7 +162,6 @@ class NodePart:
         self.node.background.append(Seeds(self.node, tuple(map(Address.parse, config.join))).run)
         self._signals = signals
         self._watch: asyncio.Task[None] | None = None
-        self._client: Client | None = None
 
     async def start(self) -> None:
         """Come up on what the data directory holds, or form or join a cluster."""
@@ -176,15 +174,7 @@ class NodePart:
         """Hand leadership over and close everything."""
         if self._watch is not None:
             self._watch.cancel()
-        if self._client is not None:
-            await self._client.close()
         await self.node.stop()
-
-    def client(self) -> Client:
-        """Return a client of the cluster, for what doors leave to one: dead letters."""
-        if self._client is None:
-            self._client = Client(self.node.addresses["wire"])
-        return self._client
 
     def leader_address(self, door: str, topic: str, partition: int) -> str | None:
         """Return where the leader of a partition has a door, if that is another node."""

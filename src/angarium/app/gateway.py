@@ -68,7 +68,7 @@ class GatewayPart:
             broker,
             groups=broker,
             sequenced=broker,
-            client=lambda: client,
+            letters=client.dead_letters,
             facts=facts,
             host=self._host,
             port=self._port,

@@ -5,6 +5,7 @@ Every rule about requests is enforced here, once, whichever door they come throu
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from angarium.api import ClusterStatus, FetchResult, Producer
@@ -16,6 +17,7 @@ from angarium.machine.catalog import (
     ProducersIssued,
 )
 from angarium.service.cluster import Cluster
+from angarium.service.dead_letters import ServedDeadLetters
 from angarium.service.dispatching import Dispatcher
 from angarium.service.fetching import Fetching
 from angarium.service.groups.group_calls import GroupCalls
@@ -70,6 +72,7 @@ class Service:
         self.transactions = TransactionCalls(node, self.topics)
         self._producers: list[ProducerId] = []
         self.groups = GroupCalls(node, self.topics, self.publishing)
+        self._redriving = asyncio.Lock()
         node.hearing.subscribe(self)
         node.background.append(self.groups.run)
         node.background.append(self.dispatcher.run)
@@ -90,6 +93,10 @@ class Service:
     def link_changed(self, node: NodeId) -> None:
         """Tell a node that may just have come up what subscribers here want."""
         self.dispatcher.tell_one(node)
+
+    def dead_letters(self, topic: str) -> ServedDeadLetters:
+        """Return the records that groups gave up into `topic`, to look at and to send back."""
+        return ServedDeadLetters(self, self.transactions, self._redriving, topic)
 
     # --- records ----------------------------------------------------------------------------
 

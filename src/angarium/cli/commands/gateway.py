@@ -11,8 +11,8 @@ from angarium.app.settings import HttpSettings, LogSettings
 from angarium.cli.complaints import Refusal
 from angarium.cli.profiles import choices
 from angarium.doors.http.admission import Admission
-from angarium.doors.http.hosts import Hosts
-from angarium.doors.http.origins import Origins
+from angarium.wire.http.hosts import Hosts
+from angarium.wire.http.origins import Origins
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from angarium.doors.http.hosts import Hosts
-from angarium.doors.http.origins import Origins
+from angarium.doors.http.problems import CODE_HEADER, HINT_HEADER
+from angarium.wire.http.hosts import Hosts
+from angarium.wire.http.origins import Origins
 
 if TYPE_CHECKING:
     from angarium.wire.http.messages import Request, Response
@@ -23,7 +24,7 @@ class Admission:
     def admit(self, request: Request) -> Response | None:
         """Let a request through, or return the answer to a browser that asks beforehand.
 
-        Raises `Refused` for another host, and for a page that may not.
+        Raises `HeadRefused` for another host, and for a page that may not.
         """
         self._hosts.admit(request)
-        return self._origins.admit(request)
+        return self._origins.admit(request, readable=(CODE_HEADER, HINT_HEADER, b"Retry-After"))

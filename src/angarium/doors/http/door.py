@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from angarium.closing import Closings
 from angarium.doors.feeds.tails import Tails
-from angarium.doors.http.administration import Administration
 from angarium.doors.http.admission import Admission
+from angarium.doors.http.dead_letter_routes import DeadLetterRoutes
 from angarium.doors.http.events import Streaming
+from angarium.doors.http.fetch_routes import FetchRoutes
 from angarium.doors.http.front_page import FrontPage
 from angarium.doors.http.graphql.parameters import QueryParameters
-from angarium.doors.http.groups import GroupAdministration
-from angarium.doors.http.letters import LetterDesk
+from angarium.doors.http.group_routes import GroupRoutes
 from angarium.doors.http.observing import Observing, Strangers
 from angarium.doors.http.openapi import document
 from angarium.doors.http.problems import problem
-from angarium.doors.http.publishing import Publishing
-from angarium.doors.http.reading import Reading
-from angarium.doors.http.routing import NoParameters, Route, Router, Routes, routes_of
+from angarium.doors.http.publish_routes import PublishRoutes
+from angarium.doors.http.routing import NoParameters, Route, Router, route, routes_of
 from angarium.doors.http.sockets import Sockets
+from angarium.doors.http.topic_routes import TopicRoutes
 from angarium.doors.intake import Intake
 from angarium.wire.http import HttpLimits, HttpServer, Response
 from angarium.wire.http.messages import JSON
@@ -31,14 +31,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from angarium.api import Broker, GroupBroker
-    from angarium.client import Client
+    from angarium.api.dead_letters import LettersOfTopic
     from angarium.doors.http.graphql.endpoint import GraphqlEndpoint
     from angarium.doors.http.observing import Facts
-    from angarium.doors.http.publishing import SequencedBroker
+    from angarium.doors.http.publish_routes import SequencedBroker
     from angarium.wire.http.messages import Answer, Request
-
-
-_here: Final = Routes()
 
 
 class HttpDoor:
@@ -52,7 +49,7 @@ class HttpDoor:
         port: int,
         groups: GroupBroker | None = None,
         sequenced: SequencedBroker | None = None,
-        client: Callable[[], Client] | None = None,
+        letters: Callable[[str], LettersOfTopic] | None = None,
         facts: Facts | None = None,
         limits: HttpLimits | None = None,
         admission: Admission | None = None,
@@ -60,17 +57,18 @@ class HttpDoor:
     ) -> None:
         """Prepare a door to `broker`; `port` 0 takes a free one.
 
-        What is behind `groups`, `sequenced` (idempotency keys) and `client` (dead letters) is not
-        served where it is not given. `facts` is what the node knows of itself. `admission`
-        says which hosts are ours, and which web pages may use the door. `leader_hint` returns the
-        HTTP address of the node that leads a partition, None if that is this node or nobody knows.
+        What is behind `groups`, `sequenced` (numbers of a client's own) and `letters` (the dead
+        letters in a topic) is not served where it is not given. `facts` is what the node knows of
+        itself. `admission` says which hosts are ours, and which web pages may use the door.
+        `leader_hint` returns the HTTP address of the node that leads a partition, None if that is
+        this node or nobody knows.
         """
         self._broker = broker
         self._host = host
         self._port = port
         self._groups = groups
         self._sequenced = sequenced
-        self._client = client
+        self._letters = letters
         self._facts = facts or Strangers()
         self._limits = limits or HttpLimits()
         self._admission = admission or Admission()
@@ -108,7 +106,7 @@ class HttpDoor:
     def _routes(self) -> list[Route]:
         broker = self._broker
         self.observing = Observing(broker, self._facts, lambda: self.server)
-        publishing = Publishing(self.intake, self._leader_hint, sequenced=self._sequenced)
+        publishing = PublishRoutes(self.intake, self._leader_hint, sequenced=self._sequenced)
         streaming = Streaming(
             broker,
             self._groups,
@@ -116,16 +114,16 @@ class HttpDoor:
             self._closings,
             heartbeat_s=self._limits.heartbeat_seconds,
         )
-        sockets = Sockets(broker, self._groups, self.intake, self._closings)
-        desks: list[object] = [
-            *(publishing, Reading(broker), streaming, sockets),
-            *(Administration(broker, self.intake.shapes), self.observing),
+        sockets = Sockets(self.intake, self._groups, self._closings)
+        parts: list[object] = [
+            *(publishing, FetchRoutes(broker), streaming, sockets),
+            *(TopicRoutes(broker, self.intake.shapes), self.observing),
         ]
         if self._groups is not None:
-            desks.append(GroupAdministration(self._groups))
-        if self._client is not None:
-            desks.append(LetterDesk(self._client))
-        found = [route for desk in (*desks, self) for route in routes_of(desk)]
+            parts.append(GroupRoutes(self._groups))
+        if self._letters is not None:
+            parts.append(DeadLetterRoutes(self._letters))
+        found = [one for part in (*parts, self) for one in routes_of(part)]
         front = FrontPage(found)
         return [*found, Route(method="GET", path="/", handler=front.show, summary="Links.")]
 
@@ -141,23 +139,23 @@ class HttpDoor:
             self._graphql = endpoint(self.intake, self._groups, self._closings)
         return self._graphql
 
-    @_here.post("/graphql", "GraphQL.", parameters=QueryParameters)
+    @route("POST /graphql", "GraphQL.", parameters=QueryParameters)
     def _graphql_post(self, request: Request, given: QueryParameters) -> Answer:
         return self._endpoint().post(request, given)
 
-    @_here.get(
-        "/graphql",
+    @route(
+        "GET /graphql",
         "GraphQL queries, WebSockets, and a page to try it out.",
         parameters=QueryParameters,
     )
     def _graphql_get(self, request: Request, given: QueryParameters) -> Answer:
         return self._endpoint().get(request, given)
 
-    @_here.get("/graphql/schema", "The schema.")
+    @route("GET /graphql/schema", "The schema.")
     def _graphql_schema(self, request: Request, _: NoParameters) -> Answer:
         return self._endpoint().sdl(request)
 
-    @_here.get("/v1/openapi.json", "The OpenAPI document: every request, every field.")
+    @route("GET /v1/openapi.json", "The OpenAPI document: every request, every field.")
     def _openapi(self, _: Request, __: NoParameters) -> Response:
         return Response(200, self._document, JSON)
 

@@ -1,14 +1,15 @@
 """Server-sent events: a topic as a stream that a browser can follow with three lines of script.
 
-Each record is an event whose id says how far the reader is in every partition; whoever reconnects
-with it goes on after exactly that record. A silent stream says every now and then that it is there.
-A stream that is not read is not written to, and cut when that has gone on for too long.
+Each record is an event whose id says how far the reader is in every partition; a reader that
+reconnects with it goes on after exactly that record. A silent stream says every now and then that
+it is there. A stream that is not read is not written to, and cut when that has gone on too long.
 """
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing, asynccontextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
@@ -22,10 +23,8 @@ from angarium.doors.feeds.positions import LIVE, starts, word_of
 from angarium.doors.feeds.subscriptions import partitions_of
 from angarium.doors.feeds.tails import TailKey
 from angarium.doors.http.problems import told
-from angarium.doors.http.reading import Encoding
-from angarium.doors.http.records import record_out
-from angarium.doors.http.routing import Routes
-from angarium.doors.http.values import Count, Partition
+from angarium.doors.http.record_json import Count, Encoding, Partition, record_out
+from angarium.doors.http.routing import route
 from angarium.errors import AngariumError, InvalidArgument
 from angarium.wire.errors import Unreachable, UnsupportedOperation
 from angarium.wire.http.stream import StreamCut
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from angarium.batch import Record
     from angarium.closing import Closings
     from angarium.doors.feeds.tails import Tail, Tails
+    from angarium.doors.http.socket_messages import Subscribe
     from angarium.wire.http import Request, Stream
 
 HEADERS: Final = (
@@ -92,16 +92,16 @@ class Streaming:
         self._closings = closings
         self._heartbeat_s = heartbeat_s
 
-    @Routes("streams").get(
-        "/v1/topics/{topic}/stream",
+    @route(
+        "GET /v1/topics/{topic}/stream",
         "Follow a topic as server-sent events.",
+        tag="streams",
         parameters=StreamParameters,
         other_answers=("text/event-stream",),
         headers=(("Last-Event-ID", "The id of the last event that was received."),),
         errors=(403, 416),
     )
     async def stream(self, request: Request, given: StreamParameters) -> None:
-        """Stream a topic's records until the client goes or the door closes."""
         if given.group is not None:
             await self._stream_group(request, given, given.group)
             return
@@ -112,7 +112,8 @@ class Streaming:
         resumed = request.text_header(b"last-event-id") or given.last_event_id or None
         key = TailKey(given.topic, partitions, given.encoding, given.partition is None)
         # The tail first: what comes between its beginning and ours is then caught up with.
-        tail = await self._tails.follow(key, _TEXT if given.encoding == "text" else _BASE64)
+        writing = partial(_event, in_base64=given.encoding == "base64")
+        tail = await self._tails.follow(key, writing)
         try:
             if resumed is None and start is LIVE:
                 positions: list[int] = list(tail.positions)
@@ -148,8 +149,8 @@ class Streaming:
     async def _deliver(self, feed: GroupFeed, stream: Stream, *, in_base64: bool) -> None:
         """Write what the member is lent; acknowledge what was written.
 
-        Events go one way, so nothing can be said back: whoever has to say that a record failed uses
-        a WebSocket. What was written and never arrived is delivered to nobody again.
+        Events go one way, so nothing can be said back: a consumer whose records may fail uses a
+        WebSocket. What was written and never arrived is delivered to nobody again.
         """
         coming = beating(aiter(feed), lambda: stream.write(HEARTBEAT), seconds=self._heartbeat_s)
         async with aclosing(coming):
@@ -239,33 +240,22 @@ class EventFollower:
                     await self._stream.write(HEARTBEAT)
 
 
-def start_of(given: StreamParameters) -> Start:
+def start_of(given: StreamParameters | Subscribe) -> Start:
+    """Return where a stream begins, which one of three parameters says."""
     named = [one for one in (given.offset, given.since_us) if one is not None]
     if len(named) > 1 or (named and given.start != "live"):
-        raise InvalidArgument("a stream begins at one place: start, offset or since_us")
+        raise InvalidArgument("a stream begins where one of start, offset and since_us says")
     if given.offset is not None:
         if given.partition is None:
-            raise InvalidArgument("an offset is a place in one partition: name it")
+            raise InvalidArgument("an offset is one of a partition: name it")
         return Start(Place.OFFSET, given.offset)
     if given.since_us is not None:
         return Start(Place.TIMESTAMP, given.since_us)
     return LIVE if given.start == "live" else Start(Place.EARLIEST)
 
 
-def _text(record: Record, *, partition: int, live: bool, positions: list[int]) -> bytes:
-    return _event(record, partition, positions, live=live, in_base64=False)
-
-
-def _base64(record: Record, *, partition: int, live: bool, positions: list[int]) -> bytes:
-    return _event(record, partition, positions, live=live, in_base64=True)
-
-
-_TEXT: Final = _text
-_BASE64: Final = _base64
-
-
 def _event(
-    record: Record, partition: int, positions: list[int], *, live: bool, in_base64: bool
+    record: Record, *, partition: int, live: bool, positions: list[int], in_base64: bool
 ) -> bytes:
     shown = _encode(record_out(record, partition=partition, in_base64=in_base64, live=live))
     return b"id: %b\ndata: %b\n\n" % (word_of(positions).encode(), shown)

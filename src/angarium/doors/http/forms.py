@@ -9,51 +9,86 @@ from __future__ import annotations
 
 from enum import IntEnum
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import msgspec
 from msgspec import Meta
 
+from angarium.api import GroupConfig, TopicConfig
 from angarium.api.settings import Setting, settings_of, word_of
 
 Form = type[msgspec.Struct]
 C = TypeVar("C", bound=msgspec.Struct)
 
 _FORMS: Final[dict[object, Any]] = {}
-"""What a struct of the contract looks like wherever it is a part of another one."""
+"""What a struct looks like, in an answer and as a part of another one."""
+
+_SHOWN: Final[dict[type, tuple[tuple[str, str], ...]]] = {}
+"""By struct that has a form: the name of each field there, and the attribute behind it."""
 
 
-def settings_form(name: str, config: Form, sentence: str) -> Any:
+def _settings_form(name: str, config: Form, sentence: str) -> Any:
     """Return the class that reads and shows the settings of a config."""
-    fields = [(one.name, _setting_type(one), one.default) for one in settings_of(config)]
+    settings = settings_of(config)
+    fields = [(one.name, _setting_type(one), one.default) for one in settings]
     form = msgspec.defstruct(
         name, fields, frozen=True, forbid_unknown_fields=True, namespace={"__doc__": sentence}
     )
     _FORMS[config] = form
+    _SHOWN[config] = tuple((one.name, one.name) for one in settings)
     return form
 
 
-def answer_form(name: str, source: Form, **instead: Any) -> Form:
-    """Return the class that shows a struct of the contract.
+def answer_form(name: str, source: Form, **renamed: str) -> None:
+    """Let a struct be shown with all its fields, under `name` in the OpenAPI document.
 
-    `instead`: other types for some fields, None for those that are not shown; names of their own
-    are added.
+    `renamed`: what some fields are called there. Where the struct has a property of that name, it
+    is shown instead.
     """
-    hints = {**get_type_hints(source), **instead}
-    fields = [(one, _json_type(kind)) for one, kind in hints.items() if kind is not None]
+    names = {one: renamed.get(one, one) for one in source.__struct_fields__}
+    kinds = get_type_hints(source)
+    fields = [(names[one], _json_type(kinds[one])) for one in source.__struct_fields__]
     doc = {"__doc__": source.__doc__}
-    form = _FORMS[source] = msgspec.defstruct(name, fields, frozen=True, namespace=doc)
-    return form
+    _FORMS[source] = msgspec.defstruct(name, fields, frozen=True, namespace=doc)
+    _SHOWN[source] = tuple(
+        (there, there if hasattr(source, there) else one) for one, there in names.items()
+    )
+
+
+def answer(source: type[C]) -> type[C]:
+    """Let a struct be shown under its own name; a decorator."""
+    answer_form(source.__name__, source)
+    return source
+
+
+def form_of(kind: Any) -> Any:
+    """Return the class that the OpenAPI document shows for an answer."""
+    return _FORMS.get(kind, kind)
+
+
+def in_json(value: Any) -> Any:
+    """Return a value as JSON shows it: what has a form in that form, the rest as it is."""
+    fields = _SHOWN.get(type(value))
+    if fields is not None:
+        return {name: in_json(getattr(value, attribute)) for name, attribute in fields}
+    if isinstance(value, tuple | list):
+        return [in_json(one) for one in value]
+    return word_of(value) if isinstance(value, IntEnum) else value
 
 
 def chosen(kind: type[C], form: msgspec.Struct) -> C:
     """Return the settings that were read; the contract knows the words of its choices."""
-    return kind(**{name: getattr(form, name) for name in form.__struct_fields__})
-
-
-def written(config: msgspec.Struct) -> dict[str, Any]:
-    """Return settings as JSON shows them."""
-    return {one.name: one.word(getattr(config, one.name)) for one in settings_of(type(config))}
+    return kind(**msgspec.structs.asdict(form))
 
 
 def words_pattern(words: type[IntEnum]) -> str:
@@ -89,3 +124,17 @@ def _json_type(kind: Any) -> Any:
     if isinstance(kind, type) and issubclass(kind, IntEnum):
         return Annotated[str, Meta(pattern=words_pattern(kind))]
     return getattr(kind, "__supertype__", kind)  # offsets and the like are numbers
+
+
+if TYPE_CHECKING:
+    TopicSettings = msgspec.Struct
+    GroupSettings = msgspec.Struct
+else:
+    TopicSettings = _settings_form(
+        "TopicSettings",
+        TopicConfig,
+        'What can be chosen about a topic; null stands for "no limit".',
+    )
+    GroupSettings = _settings_form(
+        "GroupSettings", GroupConfig, "What can be chosen about a group, but for its kind."
+    )

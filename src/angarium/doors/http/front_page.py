@@ -71,7 +71,7 @@ class FrontPage:
         self._links = [(one.path, one.summary) for one in found if one.path != "/v1/socket"]
 
     def show(self, request: Request, _: NoParameters) -> Response:
-        """Return the page, or to whoever does not want one, the list."""
+        """Return the page, or, to programs, the list."""
         if b"text/html" not in (request.header(b"accept") or b""):
             found = {
                 "name": "Angarium",

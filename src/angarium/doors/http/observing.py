@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
-from angarium.doors.http.routing import Routes
+from angarium.doors.http.routing import route
 from angarium.telemetry.exposition import (
     CONTENT_TYPE,
     Family,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 REQUEST_BOUNDS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 """Upper bounds of the buckets in which requests are counted by how long they took."""
 
-_routes: Final = Routes()  # not under /v1, where everybody looks for it
 _OK: Final = Response(200, b"ok\n", b"text/plain")
 _MEGABYTE: Final = 1 << 20
 
@@ -75,18 +74,17 @@ class Observing:
         self._server = server
 
     def answered(self, status: int, seconds: float) -> None:
-        """Count a request."""
         self.durations.observe(seconds)
         self.statuses[status] = self.statuses.get(status, 0) + 1
 
     # --- health ---------------------------------------------------------------------------------
 
-    @_routes.get("/healthz", "Whether the process is alive.")
+    @route("GET /healthz", "Whether the process is alive.")
     def healthz(self, _: Request, __: NoParameters) -> Response:
         """Say that the process is alive; it would not say anything if it were not."""
         return _OK
 
-    @_routes.get("/readyz", "Whether to send anything here.")
+    @route("GET /readyz", "Whether to send anything here.")
     def readyz(self, _: Request, __: NoParameters) -> Response:
         """Say whether requests should be sent here, or in a line each why not."""
         reasons = ("stopping",) if self._server().is_stopping else self._facts.unready()
@@ -95,7 +93,7 @@ class Observing:
 
     # --- status ---------------------------------------------------------------------------------
 
-    @_routes.get("/status", "How the node is doing.")
+    @route("GET /status", "How the node is doing.")
     async def status(self, _: Request, __: NoParameters) -> Response:
         """Return how the node is doing, under the names that earlier brokers gave to it, too."""
         cluster = await self._broker.cluster_status()
@@ -142,9 +140,8 @@ class Observing:
 
     # --- metrics --------------------------------------------------------------------------------
 
-    @_routes.get("/metrics", "Metrics, for Prometheus.")
+    @route("GET /metrics", "Metrics, for Prometheus.")
     def metrics(self, _: Request, __: NoParameters) -> Response:
-        """Return all metrics."""
         return Response(200, exposition(self._families()), CONTENT_TYPE)
 
     def _families(self) -> Iterable[Family]:

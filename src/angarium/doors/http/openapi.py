@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
+from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 import angarium
-from angarium.doors.http.values import ProblemOut
+from angarium.doors.http.problems import ProblemOut
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,7 +47,7 @@ def document(routes: Iterable[Route]) -> dict[str, object]:
 
 def _operation(route: Route, schema_of: dict[type, dict[str, Any]]) -> dict[str, object]:
     operation: dict[str, object] = {
-        "operationId": _name(route),
+        "operationId": route.handler.__name__,
         "summary": route.summary,
         "tags": [route.tag],
         "parameters": _parameters(route),
@@ -70,6 +71,8 @@ def _parameters(route: Route) -> list[dict[str, object]]:
         # A parameter that may be left out is not given as null.
         kinds = [one for one in kind.get("anyOf", [kind]) if one != {"type": "null"}]
         plain = dict(kinds[0])
+        if "description" in kind:
+            described[name] = plain.pop("description", kind["description"])
         if kind.get("default") is not None:
             plain["default"] = kind["default"]
         if in_path and plain.get("type") == "string":
@@ -107,21 +110,17 @@ def _responses(route: Route, schema_of: dict[type, dict[str, Any]]) -> dict[str,
     return found
 
 
-def _name(route: Route) -> str:
-    handler = route.handler
-    return getattr(handler, "__name__", type(handler).__name__)
-
-
 def _sentences(kind: type) -> dict[str, str]:
     """Return the sentence under each field of a class; its source, or its parent's, has them."""
-    parent = kind.__base__
     found: dict[str, str] = {}
-    if parent is not None and parent is not msgspec.Struct and issubclass(parent, msgspec.Struct):
-        found = _sentences(parent)
-    lines = inspect.getsource(kind).splitlines()
-    for line, below in pairwise(lines):
-        name, colon, _ = line.strip().partition(":")
-        said = below.strip()
-        if colon and name.isidentifier() and said.startswith('"""'):
-            found[name] = said.strip('"')
+    for one in reversed(kind.__mro__):
+        lines: list[str] = []
+        # A class that was made from a call's arguments has no source.
+        with suppress(OSError, TypeError):
+            lines = inspect.getsource(one).splitlines() if issubclass(one, msgspec.Struct) else []
+        for line, below in pairwise(lines):
+            name, colon, _ = line.strip().partition(":")
+            said = below.strip()
+            if colon and name.isidentifier() and said.startswith('"""'):
+                found[name] = said.strip('"')
     return found

@@ -28,6 +28,21 @@ RETRY_SECONDS: Final = b"1"
 _RESERVED: Final = frozenset({"type", "title", "status", "detail", "code", "retriable", "fault"})
 
 
+class ProblemOut(msgspec.Struct, frozen=True, rename={"kind": "type"}):
+    """Why a request failed; RFC 9457. Further members say more where more is known."""
+
+    kind: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    """Stable, and the same through every door."""
+    retriable: bool
+    """Whether the same request may succeed later."""
+    fault: str
+    """Who has to do something about it: caller, cluster or data."""
+
+
 class Refused(HeadRefused):
     """A request that HTTP has a status of its own for; `headers` go with the answer."""
 

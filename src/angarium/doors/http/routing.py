@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
+from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
+from angarium.doors.http.forms import form_of, in_json
 from angarium.doors.http.problems import Refused
+from angarium.doors.http.strict_json import json_body
 from angarium.errors import InvalidArgument, NotFound
+from angarium.wire.http.messages import JSON, Response
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from angarium.wire.http.messages import Answer, Request
 
 REMEMBERED_MAX: Final = 4_096
 """Targets of POST requests whose way is remembered. At the bound all are forgotten."""
 
+NOTHING: Final = Response(204)
+"""Done, and there is nothing to say about it."""
 
 Handler: TypeAlias = "Callable[[Request, Any], Answer]"
 
@@ -55,61 +62,94 @@ class Route:
 
 H = TypeVar("H", bound="Callable[..., Any]")
 
-_DECLARED: Final[dict[object, dict[str, Any]]] = {}
-"""By handler: the route that leads to it."""
+_DECLARED: Final[dict[object, tuple[dict[str, Any], bool]]] = {}
+"""By handler: the route that leads to it, and whether it is a call."""
 
 
-class Routes:
-    """Declares handlers' routes under one heading of the OpenAPI document.
+def route(asked: str, summary: str, *, takes_any: bool = False, **more: Any) -> Callable[[H], H]:
+    """Declare a handler that reads a request, its parameters apart, and answers it by itself.
 
-    A request with a JSON body may be refused for its media type, one that answers nothing is
-    answered 204.
+    `asked` is the method and the path. A request with a JSON body may be refused for its media
+    type unless it `takes_any`; one that answers nothing is answered 204.
     """
 
-    def __init__(self, tag: str = "") -> None:
-        self._tag = tag
+    def declared(handler: H) -> H:
+        _DECLARED[handler] = (_fields(asked, summary, takes_any=takes_any, **more), False)
+        return handler
 
-    def get(self, path: str, summary: str, **more: Any) -> Callable[[H], H]:
-        """Declare what is asked for with GET."""
-        return self._declare("GET", path, summary, **more)
-
-    def post(self, path: str, summary: str, **more: Any) -> Callable[[H], H]:
-        """Declare what is asked for with POST."""
-        return self._declare("POST", path, summary, **more)
-
-    def put(self, path: str, summary: str, **more: Any) -> Callable[[H], H]:
-        """Declare what is asked for with PUT."""
-        return self._declare("PUT", path, summary, **more)
-
-    def patch(self, path: str, summary: str, **more: Any) -> Callable[[H], H]:
-        """Declare what is asked for with PATCH."""
-        return self._declare("PATCH", path, summary, **more)
-
-    def delete(self, path: str, summary: str, **more: Any) -> Callable[[H], H]:
-        """Declare what is asked for with DELETE."""
-        return self._declare("DELETE", path, summary, **more)
-
-    def _declare(self, method: str, path: str, summary: str, **more: Any) -> Callable[[H], H]:
-        if more.get("body") is not None and not more.pop("takes_any", False):
-            more["errors"] = tuple(sorted({*more.get("errors", ()), 415}))
-        if more.get("answer") is None and not more.get("other_answers"):
-            more.setdefault("status", 204)
-        route = {"method": method, "path": path, "summary": summary, "tag": self._tag, **more}
-
-        def declared(handler: H) -> H:
-            _DECLARED[handler] = route
-            return handler
-
-        return declared
+    return declared
 
 
-def routes_of(desk: object) -> list[Route]:
+def call(asked: str, summary: str, **more: Any) -> Callable[[H], H]:
+    """Declare a handler that only calls: it is given values and returns one.
+
+    Its annotations are the declaration: an argument `body` is the JSON body, the others are the
+    path's variables and what the query may say (or one struct `given`, if they are many), and what
+    it returns is the JSON answer.
+    """
+
+    def declared(handler: H) -> H:
+        signature = inspect.signature(handler)
+        given = dict(signature.parameters)
+        del given["self"]
+        body = given.pop("body", None)
+        if "given" in given:
+            more["parameters"] = given["given"].annotation
+        elif given:
+            fields = [
+                (one.name, one.annotation)
+                if one.default is one.empty
+                else (one.name, one.annotation, one.default)
+                for one in given.values()
+            ]
+            more["parameters"] = msgspec.defstruct(
+                handler.__name__, fields, frozen=True, forbid_unknown_fields=True
+            )
+        more["body"] = None if body is None else body.annotation
+        more["answer"] = form_of(signature.return_annotation)
+        _DECLARED[handler] = (_fields(asked, summary, **more), True)
+        return handler
+
+    return declared
+
+
+def _fields(asked: str, summary: str, *, takes_any: bool = False, **more: Any) -> dict[str, Any]:
+    method, path = asked.split(" ")
+    if more.get("body") is not None and not takes_any:
+        more["errors"] = tuple(sorted({*more.get("errors", ()), 415}))
+    if more.get("answer") is None and not more.get("other_answers"):
+        more.setdefault("status", 204)
+    return {"method": method, "path": path, "summary": summary, **more}
+
+
+def routes_of(source: object) -> list[Route]:
     """Return the routes that lead to the handlers of an object, in their order."""
-    return [
-        Route(handler=getattr(desk, name), **_DECLARED[one])
-        for name, one in vars(type(desk)).items()
-        if callable(one) and one in _DECLARED
-    ]
+    found = []
+    for name, one in vars(type(source)).items():
+        if callable(one) and one in _DECLARED:
+            fields, is_call = _DECLARED[one]
+            handler = getattr(source, name)
+            found.append(Route(handler=_calling(handler, fields) if is_call else handler, **fields))
+    return found
+
+
+def _calling(handler: Callable[..., Awaitable[Any]], fields: dict[str, Any]) -> Handler:
+    """Return what answers a request with what a call returns."""
+    decoder = None if fields["body"] is None else msgspec.json.Decoder(fields["body"])
+    status = fields.get("status", 200)
+    is_whole = "given" in inspect.signature(handler).parameters
+
+    @wraps(handler)
+    async def answered(request: Request, given: msgspec.Struct) -> Response:
+        values = {"given": given} if is_whole else msgspec.structs.asdict(given)
+        if decoder is not None:
+            values["body"] = json_body(request, decoder)
+        found = await handler(**values)
+        if found is None:
+            return NOTHING
+        return Response(status, msgspec.json.encode(in_json(found)), JSON)
+
+    return answered
 
 
 class _Branch:
@@ -129,7 +169,7 @@ class Router:
     def __init__(
         self, routes: Iterable[Route], *, lists: str = "GET /v1/openapi.json lists all"
     ) -> None:
-        """Take the routes; `lists` is what whoever asks for something else is told."""
+        """Take the routes; `lists` says where to find them, in the answer to an unknown path."""
         self.routes = tuple(routes)
         self._nothing = f"there is nothing at this path; {lists}"
         self._root = _Branch()
@@ -192,7 +232,7 @@ class Router:
                 if branch.variable is None:
                     branch.variable = (part[1:-1], _Branch())
                 name, branch = branch.variable
-                assert name == part[1:-1], "one place in a path has one name"
+                assert name == part[1:-1], "one variable, one name"
             else:
                 branch = branch.children.setdefault(part, _Branch())
         assert route.method.encode() not in branch.routes

@@ -10,12 +10,13 @@ import msgspec
 from angarium.doors.feeds.credit import Credit
 from angarium.doors.feeds.feed import GroupFeed, TopicFeed
 from angarium.doors.feeds.positions import word_of
-from angarium.doors.http.records import record_out
+from angarium.doors.http.record_json import record_out
 from angarium.errors import AngariumError
 
 if TYPE_CHECKING:
     from angarium.api import Consumption, Subscription
-    from angarium.doors.feeds.feed import Portion
+    from angarium.doors.feeds.feed import Feed, Portion
+    from angarium.doors.http.socket_messages import Consume, Subscribe
     from angarium.wire.http import WebSocket
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -24,23 +25,16 @@ _encode: Final = msgspec.json.Encoder().encode
 class SocketFeed:
     """One subscription, or one member of a group, on a socket."""
 
-    def __init__(
-        self,
-        feed: TopicFeed | GroupFeed,
-        websocket: WebSocket,
-        *,
-        id: str,  # noqa: A002  (what the client calls it)
-        in_base64: bool,
-    ) -> None:
+    def __init__(self, feed: Feed, websocket: WebSocket, said: Subscribe | Consume) -> None:
         self._feed = feed
         self._websocket = websocket
-        self._id = id
-        self._in_base64 = in_base64
+        self._id = said.id
+        self._in_base64 = said.encoding == "base64"
         self._is_lost = True
         self._closing: asyncio.Task[None] | None = None
 
     @property
-    def facts(self) -> dict[str, object]:
+    def facts(self) -> dict[str, Any]:
         """What the client is told when it begins."""
         raise NotImplementedError
 
@@ -91,23 +85,18 @@ class TopicSocketFeed(SocketFeed):
         self,
         subscription: Subscription,
         websocket: WebSocket,
-        *,
-        id: str,  # noqa: A002
-        in_base64: bool,
+        said: Subscribe,
         positions: dict[int, int],
-        credit: int | None,
     ) -> None:
-        super().__init__(TopicFeed(subscription), websocket, id=id, in_base64=in_base64)
+        super().__init__(TopicFeed(subscription), websocket, said)
         self._positions = positions
-        self._credit = Credit(credit)
+        self._credit = Credit(said.credit)
 
     @property
-    def facts(self) -> dict[str, object]:
-        """What the client is told when it begins."""
+    def facts(self) -> dict[str, Any]:
         return {"position": word_of(list(self._positions.values()))}
 
     async def more_credit(self, records: int) -> None:
-        """Let so many records more go out."""
         self._credit.add(records)
 
     async def marks(self, portion: Portion) -> dict[str, Any]:
@@ -122,24 +111,15 @@ class TopicSocketFeed(SocketFeed):
 class GroupSocketFeed(SocketFeed):
     """What one member of a group is lent."""
 
-    def __init__(
-        self,
-        consumption: Consumption,
-        websocket: WebSocket,
-        *,
-        id: str,  # noqa: A002
-        in_base64: bool,
-    ) -> None:
-        super().__init__(GroupFeed(consumption), websocket, id=id, in_base64=in_base64)
+    def __init__(self, consumption: Consumption, websocket: WebSocket, said: Consume) -> None:
+        super().__init__(GroupFeed(consumption), websocket, said)
         self.consumption = consumption
 
     @property
-    def facts(self) -> dict[str, object]:
-        """What the client is told when it begins."""
+    def facts(self) -> dict[str, Any]:
         return {"member": self.consumption.member, "kind": self.consumption.kind.name.lower()}
 
     async def more_credit(self, records: int) -> None:
-        """Let so many records be on loan."""
         await self.consumption.set_credit(records)
 
     async def marks(self, portion: Portion) -> dict[str, Any]:

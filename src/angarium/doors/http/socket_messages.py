@@ -8,20 +8,28 @@ from typing import Annotated, Final, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from angarium.doors.http.group_values import KindName, VerbName
-from angarium.doors.http.reading import Encoding
-from angarium.doors.http.values import Count, ModeName, NewRecord, Partition
+from angarium.doors.http.ack_json import ModeName
+from angarium.doors.http.forms import words_pattern
+from angarium.doors.http.record_json import Count, Encoding, NewRecord, Partition
+from angarium.doors.http.settlement_json import DelayMs, Reason, VerbName
+from angarium.kinds import GroupKind
 
 Id = Annotated[str, Meta(max_length=128)]
+KindName = Annotated[str, Meta(pattern=words_pattern(GroupKind))]
 Credit = Annotated[int, Meta(ge=1, le=1_000_000)]
 
 
-class Subscribe(
-    msgspec.Struct, frozen=True, tag="subscribe", tag_field="type", forbid_unknown_fields=True
+class _Said(
+    msgspec.Struct, frozen=True, tag=str.lower, tag_field="type", forbid_unknown_fields=True
 ):
-    """Send the records of a topic under an id of the client's choice."""
+    """A message under an id of the client's choice; its `type` is its class's name."""
 
     id: Id
+
+
+class Subscribe(_Said, frozen=True):
+    """Send the records of a topic."""
+
     topic: str
     partition: Partition | None = None
     start: Annotated[str, Meta(pattern="^(live|earliest)$")] = "live"
@@ -34,12 +42,9 @@ class Subscribe(
     """Records that may be sent before `credit` gives more; without it, as fast as they are read."""
 
 
-class Consume(
-    msgspec.Struct, frozen=True, tag="consume", tag_field="type", forbid_unknown_fields=True
-):
+class Consume(_Said, frozen=True):
     """Take part in a group."""
 
-    id: Id
     group: str
     topics: Annotated[list[str], Meta(min_length=1, max_length=100)]
     kind: KindName | None = None
@@ -50,45 +55,32 @@ class Consume(
     encoding: Encoding = "text"
 
 
-class Settle(
-    msgspec.Struct, frozen=True, tag="settle", tag_field="type", forbid_unknown_fields=True
-):
+class Settle(_Said, frozen=True):
     """Say what became of records on loan."""
 
-    id: Id
     topic: str
     partition: Partition
     ranges: Annotated[list[Count], Meta(min_length=2, max_length=10_000)]
     """First offset, past the last offset, and so on, ascending."""
     verb: VerbName = "ack"
-    delay_ms: Annotated[int, Meta(ge=0, le=1 << 40)] | None = None
-    reason: Annotated[str, Meta(max_length=4_096)] = ""
+    delay_ms: DelayMs | None = None
+    reason: Reason = ""
     cumulative: bool = False
 
 
-class MoreCredit(
-    msgspec.Struct, frozen=True, tag="credit", tag_field="type", forbid_unknown_fields=True
-):
+class MoreCredit(_Said, frozen=True, tag="credit"):
     """Let so many records more come; for a group, let so many be on loan."""
 
-    id: Id
     records: Credit
 
 
-class Unsubscribe(
-    msgspec.Struct, frozen=True, tag="unsubscribe", tag_field="type", forbid_unknown_fields=True
-):
-    """Send nothing more under an id; a member leaves its group."""
-
-    id: Id
+class Unsubscribe(_Said, frozen=True):
+    """Send nothing more; a member leaves its group."""
 
 
-class Publish(
-    msgspec.Struct, frozen=True, tag="publish", tag_field="type", forbid_unknown_fields=True
-):
+class Publish(_Said, frozen=True):
     """Publish a record."""
 
-    id: Id
     topic: str
     record: NewRecord
     partition: Partition | None = None

@@ -7,6 +7,7 @@ answered is answered under the id it was asked under; what goes wrong ends that 
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -14,12 +15,12 @@ import msgspec
 from angarium.api import ConsumeRequest, Interest, Place, Start
 from angarium.doors.feeds.positions import offsets_in
 from angarium.doors.feeds.subscriptions import partitions_of
-from angarium.doors.http.contract_values import ack_out, mode_of
-from angarium.doors.http.events import StreamParameters, start_of
-from angarium.doors.http.group_values import kind_of, settled_out, settlement_of
+from angarium.doors.http.ack_json import ack_out, mode_of
+from angarium.doors.http.events import start_of
 from angarium.doors.http.problems import told
-from angarium.doors.http.records import outgoing
-from angarium.doors.http.routing import Routes
+from angarium.doors.http.record_json import outgoing
+from angarium.doors.http.routing import route
+from angarium.doors.http.settlement_json import settled_out, settlement_of
 from angarium.doors.http.socket_feeds import GroupSocketFeed, SocketFeed, TopicSocketFeed
 from angarium.doors.http.socket_messages import (
     Consume,
@@ -31,15 +32,16 @@ from angarium.doors.http.socket_messages import (
     decoder,
     id_in,
 )
+from angarium.doors.http.socket_sessions import SocketSession
 from angarium.doors.http.strict_json import decoded
-from angarium.doors.intake import LaneKey
 from angarium.errors import AngariumError, InvalidArgument, LimitExceeded, NotFound
+from angarium.kinds import GroupKind
 from angarium.wire.errors import UnsupportedOperation
 from angarium.wire.http import WebSocket
 from angarium.wire.http.stream import StreamCut
 
 if TYPE_CHECKING:
-    from angarium.api import Broker, GroupBroker
+    from angarium.api import GroupBroker
     from angarium.closing import Closings
     from angarium.doors.http.routing import NoParameters
     from angarium.doors.http.socket_messages import Said
@@ -52,78 +54,59 @@ FEEDS_MAX: Final = 64
 PUBLISHES_MAX: Final = 1_024
 """Publishes of one socket that are not answered yet. At the bound nothing more is read from it."""
 
-_encode: Final = msgspec.json.Encoder().encode
-
 
 class Sockets:
     """The request that becomes a WebSocket."""
 
     def __init__(
         self,
-        broker: Broker,
-        groups: GroupBroker | None,
         intake: Intake,
+        groups: GroupBroker | None,
         closings: Closings,
     ) -> None:
-        self._broker = broker
-        self._groups = groups
         self._intake = intake
+        self._groups = groups
         self._closings = closings
 
-    @Routes().get("/v1/socket", "A WebSocket: subscribe, consume, settle, publish.")
+    @route("GET /v1/socket", "A WebSocket: subscribe, consume, settle, publish.")
     async def socket(self, request: Request, _: NoParameters) -> None:
-        """Serve one client until it goes."""
         websocket = WebSocket(request, subprotocols=("angarium.v1",))
-        await Session(websocket, self._broker, self._groups, self._intake, self._closings).run()
+        await Session(websocket, self._intake, self._groups, self._closings).run()
 
 
-class Session:
+class Session(SocketSession):
     """One client."""
 
     def __init__(
         self,
         websocket: WebSocket,
-        broker: Broker,
-        groups: GroupBroker | None,
         intake: Intake,
+        groups: GroupBroker | None,
         closings: Closings,
     ) -> None:
-        self._websocket = websocket
-        self._broker = broker
+        super().__init__(websocket, closings)
+        self._broker = intake.broker
         self._groups = groups
         self._intake = intake
-        self._closings = closings
         self._feeds: dict[str, SocketFeed] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
         self._publishes = asyncio.Semaphore(PUBLISHES_MAX)
 
-    async def run(self) -> None:
-        """Do what the client says until it goes."""
-        try:
-            while (message := await self._websocket.receive()) is not None:
-                try:
-                    said = decoded(message, decoder)
-                except InvalidArgument as error:
-                    await self._tell_error(id_in(message), error)
-                    continue
-                try:
-                    await self._do(said)
-                except AngariumError as error:
-                    await self._tell_error(said.id, error)
-        except StreamCut:
-            pass
-        finally:
-            await self._closings.see_to(self._end())
-
-    async def _end(self) -> None:
-        """Give up everything, also what has not come to run."""
-        for task in list(self._tasks):
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+    async def _close_feeds(self) -> None:
         for feed in list(self._feeds.values()):
             await feed.close()
-        self._websocket.close()
+
+    async def _hear(self, text: str) -> None:
+        name = ""
+        try:
+            try:
+                said = decoded(text, decoder)
+            except InvalidArgument:
+                name = id_in(text)
+                raise
+            name = said.id
+            await self._do(said)
+        except AngariumError as error:
+            await self._tell_error(name, error)
 
     async def _do(self, said: Said) -> None:
         match said:
@@ -149,65 +132,49 @@ class Session:
         else:
             feed = await self._consuming(said)
         self._feeds[said.id] = feed
-        await self._tell({"type": "subscribed", "id": said.id, **feed.facts})
+        await self._say({"type": "subscribed", "id": said.id, **feed.facts})
         self._start(self._run_feed(said.id, feed))
 
     async def _subscribed(self, said: Subscribe) -> SocketFeed:
-        given = StreamParameters(
-            topic=said.topic,
-            partition=said.partition,
-            start=said.start,
-            offset=said.offset,
-            since_us=said.since_us,
-        )
-        partitions = await partitions_of(self._broker, said.topic)
+        topic, start = said.topic, start_of(said)
+        partitions = await partitions_of(self._broker, topic)
         if said.partition is not None:
             partitions = [said.partition]
-        starts = [start_of(given)] * len(partitions)
+        starts = [start] * len(partitions)
         if said.position is not None:
             known = offsets_in(said.position)
             starts = [Start(Place.OFFSET, one) for one in known[: len(partitions)]]
             starts += [Start(Place.EARLIEST)] * (len(partitions) - len(starts))
         positions: dict[int, int] = {}
         for number, start in zip(partitions, starts, strict=True):
-            positions[number] = await self._broker.find_offset(said.topic, number, start)
+            positions[number] = await self._broker.find_offset(topic, number, start)
         subscription = await self._broker.subscribe(
             [
-                Interest(topic=said.topic, partition=one, start=Start(Place.OFFSET, offset))
-                for one, offset in positions.items()
+                Interest(topic=topic, partition=number, start=Start(Place.OFFSET, offset))
+                for number, offset in positions.items()
             ]
         )
-        return TopicSocketFeed(
-            subscription,
-            self._websocket,
-            id=said.id,
-            in_base64=said.encoding == "base64",
-            positions=positions,
-            credit=said.credit,
-        )
+        return TopicSocketFeed(subscription, self._websocket, said, positions)
 
     async def _consuming(self, said: Consume) -> SocketFeed:
         if self._groups is None:
             raise UnsupportedOperation("groups are not served here")
-        place = Place.EARLIEST if said.start == "earliest" else Place.LATEST
         consumption = await self._groups.consume(
             ConsumeRequest(
                 group=said.group,
                 topics=tuple(said.topics),
-                kind=kind_of(said.kind),
-                start=Start(place),
+                kind=None if said.kind is None else GroupKind[said.kind.upper()],
+                start=Start(Place[said.start.upper()]),
                 member=said.member,
                 credit=said.credit,
             )
         )
-        return GroupSocketFeed(
-            consumption, self._websocket, id=said.id, in_base64=said.encoding == "base64"
-        )
+        return GroupSocketFeed(consumption, self._websocket, said)
 
     async def _run_feed(self, name: str, feed: SocketFeed) -> None:
         try:
             await feed.run()
-            await self._tell({"type": "ended", "id": name})
+            await self._say({"type": "ended", "id": name})
         except StreamCut:
             pass
         except AngariumError as error:
@@ -224,8 +191,8 @@ class Session:
                 raise InvalidArgument(f"{said.id!r} is no part of a group")
             (settled,) = await feed.consumption.settle([settlement_of(said)])
             shown = msgspec.to_builtins(settled_out(settled))
-            place = {"topic": said.topic, "partition": said.partition, "ranges": said.ranges}
-            await self._tell({"type": "settled", "id": said.id, **place, **shown})
+            which = {"topic": said.topic, "partition": said.partition, "ranges": said.ranges}
+            await self._say({"type": "settled", "id": said.id, **which, **shown})
         except StreamCut:
             pass
         except AngariumError as error:
@@ -233,15 +200,14 @@ class Session:
 
     async def _publish(self, said: Publish) -> None:
         try:
-            record = outgoing(said.record)
-            partition = said.partition
-            if partition is None:
-                shape = await self._intake.shapes.of(said.topic)
-                partition = shape.partition_for(record.key)
-            key = LaneKey(said.topic, partition, mode_of(said.mode))
-            placed = await self._intake.published(key, record)
-            shown = msgspec.to_builtins(ack_out(placed.ack, place=placed.place))
-            await self._tell({"type": "published", "id": said.id, "ack": shown})
+            ack, row, _ = await self._intake.sent(
+                said.topic,
+                outgoing(said.record),
+                partition=said.partition,
+                mode=mode_of(said.mode),
+            )
+            shown = ack_out(ack, row=row)
+            await self._say({"type": "published", "id": said.id, "ack": shown})
         except StreamCut:
             pass
         except Exception as error:  # each becomes an answer
@@ -255,19 +221,8 @@ class Session:
             raise NotFound(f"nothing goes on under the id {name!r}")
         return feed
 
-    def _start(self, work: object) -> None:
-        assert asyncio.iscoroutine(work)
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _tell(self, message: dict[str, object]) -> None:
-        await self._websocket.send(_encode(message))
-
     async def _tell_error(self, name: str, error: Exception) -> None:
         members = told(error)
         members["kind"] = members.pop("type")
-        try:
-            await self._tell({"type": "error", "id": name, **members})
-        except StreamCut:
-            return
+        with suppress(StreamCut):
+            await self._say({"type": "error", "id": name, **members})

@@ -6,16 +6,18 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from angarium.api import PublishRequest
-from angarium.doors.intake.lanes import Lanes
+from angarium.doors.intake.lanes import LaneKey, Lanes
 from angarium.doors.intake.outgoing import NOBODY
+from angarium.doors.intake.packing import placed
 from angarium.doors.intake.partitions import TopicShapes
-from angarium.errors import NotFound
+from angarium.errors import AngariumError, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Coroutine, Mapping
 
     from angarium.api import Ack, Broker
-    from angarium.doors.intake.lanes import LaneKey, Placed
+    from angarium.doors.intake.lanes import Placed
+    from angarium.doors.intake.once import Once
     from angarium.doors.intake.outgoing import Outgoing, ProducerIdentity
     from angarium.ids import Buffer
     from angarium.modes import DeliveryMode
@@ -44,6 +46,62 @@ class Intake:
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
+
+    def send(
+        self,
+        topic: str,
+        record: Outgoing,
+        done: Callable[[Placed | Exception], None],
+        *,
+        partition: int | None = None,
+        mode: DeliveryMode | None = None,
+        once: Once | None = None,
+    ) -> Coroutine[None, None, None] | None:
+        """Publish one record, with no task for it, and tell `done` what became of it.
+
+        Without a `partition` the topic decides. If nothing is known of the topic yet, what is
+        returned has to be awaited: it asks first.
+        """
+        if partition is None:
+            shape = self.shapes.known(topic)
+            if shape is None:
+                return self._send_after_asking(topic, record, done, mode=mode, once=once)
+            if once is not None and record.key is None:
+                partition = once.partition(shape.partitions)
+            else:
+                partition = shape.partition_for(record.key)
+        identity = NOBODY if once is None else once.at()
+        self.lanes.publish(LaneKey(topic, partition, mode), record, done, identity)
+        return None
+
+    async def _send_after_asking(
+        self,
+        topic: str,
+        record: Outgoing,
+        done: Callable[[Placed | Exception], None],
+        *,
+        mode: DeliveryMode | None,
+        once: Once | None,
+    ) -> None:
+        try:
+            shape = await self.shapes.of(topic)
+            (partition,) = placed((record,), shape, None, once or NOBODY)
+            self.send(topic, record, done, partition=partition, mode=mode, once=once)
+        except AngariumError as error:
+            done(error)
+
+    async def sent(
+        self,
+        topic: str,
+        record: Outgoing,
+        *,
+        partition: int | None = None,
+        mode: DeliveryMode | None = None,
+    ) -> Placed:
+        """Publish one record; return where it went, or raise why it did not."""
+        if partition is None:
+            partition = (await self.shapes.of(topic)).partition_for(record.key)
+        return await self.published(LaneKey(topic, partition, mode), record)
 
     async def publish(
         self,

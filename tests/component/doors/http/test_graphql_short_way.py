@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 from tests.component.doors.http.opened_http import opened
 from tests.on_a_loop import run
+from tests.unit.doors.grpc.memory_broker import MemoryBroker
 
-from angarium.doors.http.graphql.documents import Documents, Prepared
-from angarium.doors.http.graphql.execution import executed
-from angarium.doors.http.graphql.limits import GraphqlLimits
+from angarium.doors.http.graphql.execution import Executor, Operation, Prepared
 from angarium.doors.http.graphql.resolving import Resolvers
-from angarium.doors.http.graphql.schema import schema
 from angarium.doors.intake import Intake
 from angarium.errors import NotLeader
 
@@ -74,15 +72,16 @@ UNFIT: list[tuple[str, dict[str, Any]]] = [
 
 
 def prepared(query: str) -> Prepared:
-    return Documents(schema(), GraphqlLimits()).prepared(query)
+    return Executor(Resolvers(Intake(MemoryBroker()), None)).prepared(query)
 
 
 async def answered(ready: Prepared, variables: dict[str, Any]) -> Any:
     async with opened() as door:
-        resolvers = Resolvers(Intake(door.broker), None)
-        first = await executed(schema(), ready, resolvers, variables=variables, operation=None)
+        executor = Executor(Resolvers(Intake(door.broker), None))
+        asked = Operation("", variables)
+        first = await executor.executed(asked, ready)
         door.broker.trouble = NotLeader("an election")
-        troubled = await executed(schema(), ready, resolvers, variables=variables, operation=None)
+        troubled = await executor.executed(asked, ready)
         return first, troubled
 
 

@@ -9,8 +9,8 @@ from tests.component.doors.http.opened_http import Opened, opened, request_bytes
 from tests.on_a_loop import run
 
 from angarium.doors.http.admission import Admission
-from angarium.doors.http.hosts import Hosts
-from angarium.doors.http.origins import Origins
+from angarium.wire.http.hosts import Hosts
+from angarium.wire.http.origins import Origins
 from angarium_compat.bale.metrics import BaleMetrics, BaleMetricsDoor
 from angarium_compat.hermes import HermesHttpDoor
 

@@ -12,7 +12,7 @@ from tests.on_a_loop import eventually, run
 
 from angarium import api
 from angarium.batch import Batch
-from angarium.doors.http.once import KEY_BYTES_MAX
+from angarium.doors.http.publish_requests import KEY_BYTES_MAX
 from angarium.doors.intake.once import Once
 from angarium.machine.keys import KEYED_FROM
 from angarium.modes import DeliveryMode

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from angarium.doors.http import HttpLimits
-from angarium.doors.http.graphql.limits import GraphqlLimits
+from angarium.doors.http.graphql.costs import GraphqlLimits
 
 REFERENCE = Path(__file__).resolve().parents[4] / "docs" / "reference"
 

@@ -9,12 +9,10 @@ from tests.unit.doors.grpc.memory_broker import MemoryBroker
 
 from angarium.api import GroupConfig, GroupInfo, TopicConfig
 from angarium.api.settings import settings_of
-from angarium.doors.http.graphql.documents import Documents
-from angarium.doors.http.graphql.execution import executed
-from angarium.doors.http.graphql.limits import GraphqlLimits
+from angarium.doors.http.graphql.execution import Executor, Operation
 from angarium.doors.http.graphql.resolving import Resolvers
 from angarium.doors.http.graphql.schema import schema
-from angarium.doors.http.graphql.settings import camel
+from angarium.doors.http.graphql.setting_types import camel
 from angarium.doors.intake import Intake
 from angarium.kinds import Behind, GroupKind, Poison
 
@@ -29,8 +27,8 @@ class Groups:
 def asked(query: str) -> Any:
     async def ask() -> Any:
         resolvers = Resolvers(Intake(MemoryBroker()), cast("Any", Groups()))
-        ready = Documents(schema(), GraphqlLimits()).prepared(query)
-        return await executed(schema(), ready, resolvers, variables=None, operation=None)
+        executor = Executor(resolvers)
+        return await executor.executed(Operation(query), executor.prepared(query))
 
     return run(ask())
 

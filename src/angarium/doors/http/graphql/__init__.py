@@ -1,7 +1,7 @@
 """GraphQL at the HTTP door: one schema for queries, mutations and subscriptions.
 
 The schema is written down in `schema`; docs/reference/graphql.md explains it. graphql-core parses,
-checks and executes; what a request may cost is decided before any of it is checked (`measuring`).
+checks and executes; what a request may cost is decided before any of it is checked (`costs`).
 `endpoint.GraphqlEndpoint` is what the door serves. Nothing is imported here, because graphql-core
 takes as long to load as the rest of the door.
 """

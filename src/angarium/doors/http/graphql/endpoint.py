@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from graphql import OperationType
 
-from angarium.doors.http.graphql.documents import Documents, InvalidDocument, operation_kind
-from angarium.doors.http.graphql.execution import executed, refusal
-from angarium.doors.http.graphql.limits import GraphqlLimits
-from angarium.doors.http.graphql.measuring import Measure, check
+from angarium.doors.http.graphql.answers import InvalidDocument, refusal
+from angarium.doors.http.graphql.costs import Measure, check
+from angarium.doors.http.graphql.execution import Executor, Operation, operation_kind
 from angarium.doors.http.graphql.resolving import Resolvers
-from angarium.doors.http.graphql.schema import SDL, schema
+from angarium.doors.http.graphql.schema import SDL
 from angarium.doors.http.graphql.sessions import PROTOCOLS, GraphqlSession
 from angarium.doors.http.graphql.subscribing import Subscribing
 from angarium.doors.http.problems import Refused
-from angarium.doors.http.strict_json import check_names
+from angarium.doors.http.strict_json import decoded
 from angarium.errors import AngariumError, InvalidArgument, TooLarge
 from angarium.wire.http import Response, WebSocket
 from angarium.wire.http.messages import JSON
@@ -27,7 +26,8 @@ if TYPE_CHECKING:
 
     from angarium.api import GroupBroker
     from angarium.closing import Closings
-    from angarium.doors.http.graphql.documents import Prepared
+    from angarium.doors.http.graphql.costs import GraphqlLimits
+    from angarium.doors.http.graphql.execution import Prepared
     from angarium.doors.http.graphql.parameters import QueryParameters
     from angarium.doors.http.graphql.plans import Plan
     from angarium.doors.intake import Intake
@@ -36,14 +36,6 @@ if TYPE_CHECKING:
 RESPONSE_JSON: Final = b"application/graphql-response+json"
 _PLAYGROUND: Final = Path(__file__).with_name("playground.html")
 _PLACEHOLDER: Final = b"ENDPOINT"
-
-
-class Operation(msgspec.Struct, frozen=True):
-    """What a client asks. Other fields are left alone: clients add their own."""
-
-    query: str
-    variables: dict[str, Any] | None = None
-    operationName: str | None = None  # noqa: N815  (the protocol's name)
 
 
 _operation: Final = msgspec.json.Decoder(Operation)
@@ -72,10 +64,7 @@ class GraphqlEndpoint:
         `unnamed_protocol` is what clients speak that name none: without it they are sent away.
         `hints` are headers for the answer to a publish, by its topic.
         """
-        self._limits = limits or GraphqlLimits()
-        self._schema = schema()
-        self._documents = Documents(self._schema, self._limits)
-        self._resolvers = Resolvers(intake, groups)
+        self._executor = Executor(Resolvers(intake, groups), limits)
         self._subscribing = subscribing or Subscribing(intake.broker, groups)
         self._closings = closings
         self._unnamed_protocol = unnamed_protocol
@@ -89,23 +78,20 @@ class GraphqlEndpoint:
         if request.body.lstrip()[:1] == b"[":
             return self._several(request)
         try:
-            asked = _read(request.body, _operation)
+            asked = decoded(request.body, _operation)
             prepared = self._checked(asked, is_get=False)
         except AngariumError as error:
             return _refused(request, error)
         plan = prepared.plan
         if plan is not None and plan.only_field == "publish" and plan.fits(asked.variables):
-            return self._publish(request, asked, prepared, plan)
+            return self._publish(request, asked, plan)
         return self._one(request, asked, prepared)
 
     async def _one(self, request: Request, asked: Operation, prepared: Prepared) -> Response:
-        return _answered(request, await self._execute(asked, prepared))
+        return _answered(request, await self._executor.executed(asked, prepared))
 
-    def _publish(
-        self, request: Request, asked: Operation, prepared: Prepared, plan: Plan
-    ) -> Answer:
+    def _publish(self, request: Request, asked: Operation, plan: Plan) -> Answer:
         """Publish one record, as most mutations do, without a task for each."""
-
         arguments: dict[str, Any] = {}
 
         def done(outcome: object) -> None:
@@ -115,11 +101,10 @@ class GraphqlEndpoint:
 
         try:
             arguments = plan.arguments(asked.variables)
-            is_begun = self._resolvers.publishing.begin(done, **arguments)
+            return self._executor.resolvers.publishing.begin(done, **arguments)
         except Exception as error:  # each becomes an answer
             done(error)
             return None
-        return None if is_begun else self._one(request, asked, prepared)
 
     async def get(self, request: Request, given: QueryParameters) -> Response | None:
         """Execute a query, become a WebSocket, or show the page."""
@@ -129,80 +114,59 @@ class GraphqlEndpoint:
         if given.query is None:
             return self.playground(request, given)
         try:
-            variables = None if given.variables is None else _read(given.variables, _variables)
+            variables = None if given.variables is None else decoded(given.variables, _variables)
             asked = Operation(given.query, variables, given.operationName)
             prepared = self._checked(asked, is_get=True)
         except AngariumError as error:
             return _refused(request, error)
-        return _answered(request, await self._execute(asked, prepared))
+        return _answered(request, await self._executor.executed(asked, prepared))
 
     def playground(self, _: Request, __: object) -> Response:
-        """Show the page."""
         return Response(200, self._page, b"text/html; charset=utf-8")
 
     def sdl(self, _: Request, __: object = None) -> Response:
-        """Show the schema."""
         return Response(200, SDL.strip().encode(), b"text/plain; charset=utf-8")
 
     async def _socket(self, request: Request) -> None:
         websocket = WebSocket(request, subprotocols=PROTOCOLS)
         await GraphqlSession(
             websocket,
-            schema=self._schema,
-            documents=self._documents,
-            resolvers=self._resolvers,
-            subscribing=self._subscribing,
-            closings=self._closings,
-            operations_max=self._limits.operations_max,
+            self._executor,
+            self._subscribing,
+            self._closings,
             unnamed_protocol=self._unnamed_protocol,
         ).run()
 
     async def _several(self, request: Request) -> Response:
+        limits = self._executor.limits
         try:
-            asked = _read(request.body, _operations)
-            if not 1 <= len(asked) <= self._limits.batch_max:
-                raise TooLarge("batch_max", f"up to {self._limits.batch_max} operations")
+            asked = decoded(request.body, _operations)
+            if not 1 <= len(asked) <= limits.batch_max:
+                raise TooLarge("batch_max", f"up to {limits.batch_max} operations")
             together = Measure()
             prepared = []
             for one in asked:
                 prepared.append(self._checked(one, is_get=False))
                 together = together.beside(prepared[-1].measure)
-            check(together, self._limits)
+            check(together, limits)
         except AngariumError as error:
             return _refused(request, error)
         # One after the other: mutations of a batch may build on each other.
         answers = [
-            await self._execute(one, ready) for one, ready in zip(asked, prepared, strict=True)
+            await self._executor.executed(one, ready)
+            for one, ready in zip(asked, prepared, strict=True)
         ]
         return _answered(request, answers)
 
     def _checked(self, asked: Operation, *, is_get: bool) -> Prepared:
-        prepared = self._documents.prepared(asked.query)
-        kind = operation_kind(prepared, asked.operationName)
+        prepared = self._executor.prepared(asked.query)
+        kind = operation_kind(asked, prepared)
         if kind is OperationType.SUBSCRIPTION:
             raise InvalidArgument("subscriptions go over a WebSocket: graphql-transport-ws")
         if is_get and kind is not OperationType.QUERY:
             # A link must not change anything.
             raise Refused("only queries may be asked with GET", status=405)
         return prepared
-
-    async def _execute(self, asked: Operation, prepared: Prepared) -> dict[str, Any]:
-        return await executed(
-            self._schema,
-            prepared,
-            self._resolvers,
-            variables=asked.variables,
-            operation=asked.operationName,
-        )
-
-
-def _read(body: bytes | str, decoder: msgspec.json.Decoder[Any]) -> Any:
-    try:
-        found = decoder.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidArgument(f"the JSON is not what this takes: {error}") from None
-    check_names(body)
-    return found
 
 
 def _answered(request: Request, answer: object, headers: Headers = ()) -> Response:

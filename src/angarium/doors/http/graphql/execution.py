@@ -1,81 +1,147 @@
-"""Executing operations, and telling what went wrong in the one table's terms."""
+"""Executing operations. A document is parsed, measured and checked once, and then remembered."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import inspect
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
 
-from graphql import ExecutionResult, GraphQLError, execute
+import msgspec
+from graphql import (
+    DocumentNode,
+    ExecutionResult,
+    GraphQLError,
+    GraphQLSyntaxError,
+    OperationType,
+    execute,
+    parse,
+    subscribe,
+    validate,
+)
+from graphql.utilities import get_operation_ast
 
-from angarium.doors.status import INTERNAL, status_of
-from angarium.errors import AngariumError, InvalidArgument
-from angarium.wire.error_codec import failure_of
+from angarium.doors.http.graphql.answers import InvalidDocument, answer_of, refusal
+from angarium.doors.http.graphql.costs import GraphqlLimits, Measure, measure
+from angarium.doors.http.graphql.plans import Plan, plan_of
+from angarium.doors.http.graphql.schema import schema
+from angarium.errors import AngariumError, InvalidArgument, TooLarge
 
 if TYPE_CHECKING:
-    from graphql import GraphQLSchema
+    from collections.abc import AsyncGenerator, Callable
 
-    from angarium.doors.http.graphql.documents import Prepared
     from angarium.doors.http.graphql.resolving import Resolvers
 
 
-async def executed(
-    schema: GraphQLSchema,
-    prepared: Prepared,
-    resolvers: Resolvers,
-    *,
-    variables: dict[str, Any] | None,
-    operation: str | None,
-) -> dict[str, Any]:
-    """Return the answer to a query or mutation."""
-    plan = prepared.plan
-    if plan is not None and plan.fits(variables):
-        return await plan.follow(resolvers, variables)
-    result = execute(
-        schema,
-        prepared.document,
-        variable_values=variables,
-        operation_name=operation or None,
-        field_resolver=resolvers.resolve,
-    )
-    if not isinstance(result, ExecutionResult):
-        result = await result
-    return answer_of(result)
+class Operation(msgspec.Struct, frozen=True):
+    """What a client asks. Other fields are left alone: clients add their own."""
+
+    query: str
+    variables: dict[str, Any] | None = None
+    operationName: str | None = None  # noqa: N815  (the protocol's name)
 
 
-def answer_of(result: ExecutionResult) -> dict[str, Any]:
-    """Return a result as JSON shows it."""
-    answer: dict[str, Any] = {"data": result.data}
-    if result.errors:
-        answer["errors"] = [told(one) for one in result.errors]
-    return answer
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A document that may be executed."""
+
+    document: DocumentNode
+    measure: Measure
+    plan: Plan | None = None
+    """The short way through it, if it has one."""
 
 
-def refusal(error: Exception) -> dict[str, Any]:
-    """Return the answer to a request that was not executed at all."""
-    errors = getattr(error, "errors", None)
-    if errors:
-        return {"errors": [told(one) for one in errors]}
-    return {"errors": [told(GraphQLError(str(error), original_error=error))]}
+class Executor:
+    """Executes operations, and keeps the documents that were asked for lately."""
+
+    def __init__(self, resolvers: Resolvers, limits: GraphqlLimits | None = None) -> None:
+        self.resolvers = resolvers
+        self.limits = limits or GraphqlLimits()
+        self._schema = schema()
+        self._known: dict[str, Prepared] = {}
+
+    def prepared(self, text: str) -> Prepared:
+        """Return what `text` says; raises `InvalidDocument` or `TooLarge`."""
+        known = self._known.get(text)
+        if known is None:
+            known = self._prepare(text)
+            if len(self._known) >= self.limits.remembered_max:
+                self._known.clear()
+            self._known[text] = known
+        return known
+
+    def _prepare(self, text: str) -> Prepared:
+        limits = self.limits
+        if len(text.encode(errors="replace")) > limits.document_bytes_max:
+            raise TooLarge("document_bytes_max", f"a query has {limits.document_bytes_max}")
+        too_deep = TooLarge("depth_max", "the query nests too deep to be read")
+        try:
+            document = parse(text, no_location=False, max_tokens=limits.tokens_max)
+        except GraphQLSyntaxError as error:
+            if "Document contains more" in error.message:
+                raise TooLarge(
+                    "tokens_max", f"a query has up to {limits.tokens_max} words and signs"
+                ) from None
+            if "nested too deeply" in error.message:
+                raise too_deep from None
+            raise InvalidDocument([error]) from None
+        except RecursionError:
+            raise too_deep from None
+        measured = measure(document, limits)
+        errors = validate(self._schema, document, max_errors=20)
+        if errors:
+            raise InvalidDocument(errors)
+        return Prepared(document, measured, plan_of(self._schema, document))
+
+    async def executed(self, asked: Operation, prepared: Prepared) -> dict[str, Any]:
+        """Return the answer to a query or mutation."""
+        plan = prepared.plan
+        if plan is not None and plan.fits(asked.variables):
+            return await plan.follow(self.resolvers, asked.variables)
+        result = execute(
+            self._schema,
+            prepared.document,
+            variable_values=asked.variables,
+            operation_name=asked.operationName or None,
+            field_resolver=self.resolvers.resolve,
+        )
+        if not isinstance(result, ExecutionResult):
+            result = await result
+        return answer_of(result)
+
+    async def events(
+        self, asked: Operation, prepared: Prepared, source: Callable[..., object]
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        """Yield the answers of a subscription; `source` returns what comes."""
+        begun = subscribe(
+            self._schema,
+            prepared.document,
+            variable_values=asked.variables,
+            operation_name=asked.operationName or None,
+            field_resolver=self.resolvers.resolve,
+            subscribe_field_resolver=source,
+        )
+        found = await begun if inspect.isawaitable(begun) else begun
+        if isinstance(found, ExecutionResult):
+            yield answer_of(found)
+            return
+        results = cast("AsyncGenerator[ExecutionResult, None]", found)
+        try:
+            async for result in results:
+                yield answer_of(result)
+        except AngariumError as error:
+            yield {"data": None, **refusal(error)}
+        except GraphQLError as error:
+            yield {"data": None, **refusal(error.original_error or error)}
+        finally:
+            await results.aclose()
 
 
-def told(error: GraphQLError) -> dict[str, Any]:
-    """Return an error: its place in the document, and our code beside the usual one."""
-    original = error.original_error
-    # What graphql-core itself refuses is a mistake of the caller; it wraps what it says of
-    # variables in a second error of its own.
-    known = original
-    if known is None or isinstance(known, GraphQLError):
-        known = InvalidArgument(error.message)
-    failure = failure_of(known)
-    status = status_of(known) if isinstance(known, AngariumError) else INTERNAL
-    shown: dict[str, Any] = {"message": failure.message}
-    if error.locations:
-        shown["locations"] = [one.formatted for one in error.locations]
-    if error.path is not None:
-        shown["path"] = error.path
-    shown["extensions"] = {
-        "code": status.graphql,
-        "angariumCode": failure.code,
-        "retriable": failure.retriable,
-        "fault": failure.fault,
-    }
-    return shown
+def operation_kind(asked: Operation, prepared: Prepared) -> OperationType:
+    """Return what the chosen operation is; raises `InvalidArgument` if none is.
+
+    An empty name is none: some clients send it with documents of one operation.
+    """
+    operation = get_operation_ast(prepared.document, asked.operationName or None)
+    if operation is None:
+        raise InvalidArgument("say which operation: operationName names one of the document's")
+    return operation.operation

@@ -34,8 +34,8 @@ from graphql.language import (
     VariableNode,
 )
 
-from angarium.doors.http.graphql.execution import told
-from angarium.doors.http.graphql.resolving import shown
+from angarium.doors.http.graphql.answers import told
+from angarium.doors.http.graphql.resolving import shown, snake
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -126,7 +126,7 @@ class Plan:
         for step in self.steps:
             outcome: object
             try:
-                outcome = await resolvers.fields[step.wanted.name](**_arguments(step, given))
+                outcome = await resolvers.field(step.wanted.name)(**_arguments(step, given))
             except Exception as error:  # each becomes an answer
                 outcome = error
             if not answer.take(step, outcome):
@@ -241,17 +241,18 @@ def _step(field: GraphQLField, node: FieldNode) -> Step:
     fixed: dict[str, Any] = {}
     variables: list[tuple[str, str]] = []
     given = {one.name.value: one.value for one in node.arguments or ()}
-    for name, argument in field.args.items():
-        default = argument.ast_node.default_value if argument.ast_node is not None else None
+    for argument, declared in field.args.items():
+        name = snake(argument)
+        default = declared.ast_node.default_value if declared.ast_node is not None else None
         if default is not None:
-            fixed[name] = value_from_ast(default, argument.type)
-        value = given.get(name)
+            fixed[name] = value_from_ast(default, declared.type)
+        value = given.get(argument)
         if isinstance(value, VariableNode):
             variables.append((name, value.name.value))
         elif isinstance(value, ListValueNode | ObjectValueNode):
             raise Unfit  # variables may hide inside
         elif value is not None:
-            fixed[name] = value_from_ast(value, argument.type)
+            fixed[name] = value_from_ast(value, declared.type)
     return Step(node, _wanted(field, node), fixed, tuple(variables))
 
 

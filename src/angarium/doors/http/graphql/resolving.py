@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 import msgspec
 
 from angarium.api import FetchRequest, GroupConfig, Place, Start, TopicConfig
-from angarium.doors.feeds.batch_records import readable, records_of
-from angarium.doors.http.graphql.measuring import RECORDS_MAX
-from angarium.doors.http.graphql.publishing import GraphqlPublishing
+from angarium.doors.http.fetch_routes import page_of
+from angarium.doors.http.graphql.costs import RECORDS_MAX
+from angarium.doors.http.graphql.publish_fields import GraphqlPublishing
 from angarium.errors import InvalidArgument, NotFound
 from angarium.ids import Offset
 from angarium.wire.errors import UnsupportedOperation
@@ -33,19 +33,17 @@ _SNAKE: Final[dict[str, str]] = {}
 """Names of the schema, as Python has them; as many as the schema has."""
 
 
-class HeaderView(NamedTuple):
+class HeaderView:
     """A header, as the schema shows it."""
 
-    name: str
-    content: bytes | None
+    __slots__ = ("_content", "name")
 
-    @property
-    def value(self) -> str | None:
-        return _text(self.content)
+    def __init__(self, name: str, content: bytes | None) -> None:
+        self.name = name
+        self._content = content
 
-    @property
-    def value_base64(self) -> str | None:
-        return _base64(self.content)
+    value = property(lambda self: text_of(self._content))
+    value_base64 = property(lambda self: base64_of(self._content))
 
 
 class RecordView:
@@ -57,37 +55,14 @@ class RecordView:
         self._record = record
         self.partition = partition
 
-    @property
-    def offset(self) -> int:
-        return self._record.offset
-
-    @property
-    def value(self) -> str | None:
-        return _text(self._record.value)
-
-    @property
-    def value_base64(self) -> str | None:
-        return _base64(self._record.value)
-
-    @property
-    def key(self) -> str | None:
-        return _text(self._record.key)
-
-    @property
-    def key_base64(self) -> str | None:
-        return _base64(self._record.key)
-
-    @property
-    def headers(self) -> list[HeaderView]:
-        return [HeaderView(*one) for one in self._record.headers]
-
-    @property
-    def timestamp_us(self) -> int:
-        return self._record.timestamp
-
-    @property
-    def append_time_us(self) -> int:
-        return self._record.append_time
+    offset = property(lambda self: self._record.offset)
+    value = property(lambda self: text_of(self._record.value))
+    value_base64 = property(lambda self: base64_of(self._record.value))
+    key = property(lambda self: text_of(self._record.key))
+    key_base64 = property(lambda self: base64_of(self._record.key))
+    headers = property(lambda self: [HeaderView(*one) for one in self._record.headers])
+    timestamp_us = property(lambda self: self._record.timestamp)
+    append_time_us = property(lambda self: self._record.append_time)
 
 
 class Page(NamedTuple):
@@ -100,91 +75,63 @@ class Page(NamedTuple):
 
 
 class Resolvers:
-    """The fields of Query and Mutation, by their names."""
+    """The fields of Query and Mutation: each is the method of its name."""
 
     def __init__(self, intake: Intake, groups: GroupBroker | None) -> None:
         self._broker = intake.broker
         self._groups = groups
         self._shapes = intake.shapes
         publishing = self.publishing = GraphqlPublishing(intake)
-        self.fields: dict[str, Callable[..., Awaitable[object]]] = {
-            "health": self._health,
-            "topics": self._topics,
-            "topic": self._topic,
-            "records": self._records,
-            "groups": self._list_groups,
-            "group": self._group,
-            "status": self._status,
-            "publish": publishing.publish,
-            "publishBatch": publishing.publish_batch,
-            "createTopic": self._create_topic,
-            "alterTopic": self._alter_topic,
-            "deleteTopic": self._delete_topic,
-            "alterGroup": self._alter_group,
-            "seekGroup": self._seek_group,
-            "pauseGroup": self._pause_group,
-            "deleteGroup": self._delete_group,
-        }
+        self.publish = publishing.publish
+        self.publish_batch = publishing.publish_batch
 
     def resolve(self, source: object, info: GraphQLResolveInfo[Any], **arguments: Any) -> object:
         """Return what a field stands for; the roots have none but these."""
-        if source is None:
-            return self.fields[info.field_name](**arguments)
-        return shown(source, info.field_name)
+        if source is not None:
+            return shown(source, info.field_name)
+        given = {snake(name): value for name, value in arguments.items()}
+        return self.field(info.field_name)(**given)
+
+    def field(self, name: str) -> Callable[..., Awaitable[object]]:
+        """Return what resolves a field of a root; a valid document asks for no other."""
+        found: Callable[..., Awaitable[object]] = getattr(self, snake(name))
+        return found
 
     # --- queries --------------------------------------------------------------------------------
 
-    async def _health(self) -> str:
+    async def health(self) -> str:
         return "ok"
 
-    async def _topics(self) -> object:
+    async def topics(self) -> object:
         return await self._broker.list_topics()
 
-    async def _topic(self, name: str) -> object:
+    async def topic(self, name: str) -> object:
         try:
             return await self._broker.describe_topic(name)
         except NotFound:
             return None
 
-    async def _records(
-        self,
-        topic: str,
-        partition: int,
-        offset: int,
-        limit: int,
-        waitMs: int,  # noqa: N803  (the schema's name)
-        fresh: bool,
+    async def records(
+        self, topic: str, partition: int, offset: int, limit: int, wait_ms: int, fresh: bool
     ) -> Page:
-        if not 1 <= limit <= RECORDS_MAX or not 0 <= waitMs <= WAIT_MS_MAX or offset < 0:
+        if not 1 <= limit <= RECORDS_MAX or not 0 <= wait_ms <= WAIT_MS_MAX or offset < 0:
             raise InvalidArgument(
                 f"limit is from 1 to {RECORDS_MAX}, waitMs up to {WAIT_MS_MAX}, offset from 0 on"
             )
-        result = await self._broker.fetch(
-            FetchRequest(
-                topic=topic,
-                partition=partition,
-                offset=Offset(offset),
-                wait_ms=waitMs,
-                fresh=fresh,
-            )
+        wanted = FetchRequest(
+            topic=topic, partition=partition, offset=Offset(offset), wait_ms=wait_ms, fresh=fresh
         )
-        records: list[RecordView] = []
-        after = offset
-        for buffer in result.batches:
-            batch = readable(buffer, topic=topic, partition=partition)
-            for one in records_of(batch, from_offset=Offset(offset), expired=result.expired):
-                if len(records) == limit:
-                    return Page(records, one.offset, result.start_offset, result.end_offset)
-                records.append(RecordView(one, partition))
-            after = max(after, batch.next_offset)
-        return Page(records, after, result.start_offset, result.end_offset)
+        result = await self._broker.fetch(wanted)
+        records, after = page_of(result, wanted, limit=limit)
+        views = [RecordView(one, partition) for one in records]
+        return Page(views, after, result.start_offset, result.end_offset)
 
-    async def _status(self) -> object:
+    async def status(self) -> object:
         return await self._broker.cluster_status()
 
     # --- topics ---------------------------------------------------------------------------------
 
-    async def _create_topic(
+    async def create_topic(
         self, name: str, partitions: int, config: dict[str, Any] | None = None
     ) -> object:
         topic = await self._broker.create_topic(
@@ -193,18 +140,15 @@ class Resolvers:
         self._shapes.forget(name)
         return topic
 
-    async def _alter_topic(
+    async def alter_topic(
         self, name: str, partitions: int | None = None, config: dict[str, Any] | None = None
     ) -> object:
-        topic = await self._broker.alter_topic(
-            name,
-            partitions=partitions,
-            config=None if config is None else _chosen(TopicConfig, config),
-        )
+        settings = None if config is None else _chosen(TopicConfig, config)
+        topic = await self._broker.alter_topic(name, partitions=partitions, config=settings)
         self._shapes.forget(name)
         return topic
 
-    async def _delete_topic(self, name: str) -> bool:
+    async def delete_topic(self, name: str) -> bool:
         await self._broker.delete_topic(name)
         self._shapes.forget(name)
         return True
@@ -217,37 +161,37 @@ class Resolvers:
             raise UnsupportedOperation("groups are not served here")
         return self._groups
 
-    async def _list_groups(self) -> object:
+    async def groups(self) -> object:
         return await self._group_broker.list_groups()
 
-    async def _group(self, name: str) -> object:
+    async def group(self, name: str) -> object:
         try:
             return await self._group_broker.describe_group(name)
         except NotFound:
             return None
 
-    async def _alter_group(self, name: str, config: dict[str, Any]) -> object:
+    async def alter_group(self, name: str, config: dict[str, Any]) -> object:
         return await self._group_broker.alter_group(name, _chosen(GroupConfig, config))
 
-    async def _seek_group(
+    async def seek_group(
         self,
         name: str,
         to: str,
         value: int,
-        dryRun: bool,  # noqa: N803  (the schema's name)
+        dry_run: bool,
         topic: str | None = None,
         partition: int | None = None,
     ) -> object:
-        place = Place.TIMESTAMP if to == "TIME" else Place[to]
+        start = Start(Place.TIMESTAMP if to == "TIME" else Place[to], value)
         return await self._group_broker.seek_group(
-            name, topic=topic, partition=partition, start=Start(place, value), dry_run=dryRun
+            name, topic=topic, partition=partition, start=start, dry_run=dry_run
         )
 
-    async def _pause_group(self, name: str, paused: bool) -> bool:
+    async def pause_group(self, name: str, paused: bool) -> bool:
         await self._group_broker.pause_group(name, paused=paused)
         return True
 
-    async def _delete_group(self, name: str, topic: str | None = None) -> bool:
+    async def delete_group(self, name: str, topic: str | None = None) -> bool:
         await self._group_broker.delete_group(name, topic=topic)
         return True
 
@@ -257,13 +201,14 @@ def shown(source: object, name: str) -> object:
     if name in {"wire", "grpc", "http"}:
         addresses: dict[str, str] = source.addresses  # type: ignore[attr-defined]
         return addresses.get(name)
-    value = getattr(source, _snake(name))
+    value = getattr(source, snake(name))
     if isinstance(value, IntEnum):
         return value.name
     return value
 
 
-def _snake(name: str) -> str:
+def snake(name: str) -> str:
+    """Return a name of the schema as Python has it."""
     found = _SNAKE.get(name)
     if found is None:
         letters = "".join(f"_{one.lower()}" if one.isupper() else one for one in name)
@@ -275,12 +220,12 @@ def _snake(name: str) -> str:
 
 def _chosen(kind: type[C], given: dict[str, Any]) -> C:
     """Return settings; what is null has its default, and the contract knows the choices' words."""
-    return kind(**{_snake(name): value for name, value in given.items() if value is not None})
+    return kind(**{snake(name): value for name, value in given.items() if value is not None})
 
 
-def _text(data: bytes | None) -> str | None:
+def text_of(data: bytes | None) -> str | None:
     return None if data is None else data.decode(errors="replace")
 
 
-def _base64(data: bytes | None) -> str | None:
+def base64_of(data: bytes | None) -> str | None:
     return None if data is None else base64.b64encode(data).decode()

@@ -1,4 +1,4 @@
-"""The schema, as it is published, and built once. Its types of settings come from `settings`."""
+"""The schema, as it is published, and built once; `setting_types` has its types of settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from graphql import GraphQLError, GraphQLScalarType, GraphQLSchema, build_schema
 from graphql.language import IntValueNode
 
 from angarium.api import GroupConfig, TopicConfig
-from angarium.doors.http.graphql.settings import settings_sdl
+from angarium.doors.http.graphql.setting_types import settings_sdl
 from angarium.kinds import GroupKind
 
 _WRITTEN: Final = '''
@@ -224,7 +224,6 @@ _HIGHEST: Final = (1 << 63) - 1
 
 @cache
 def schema() -> GraphQLSchema:
-    """Return the schema, built."""
     built = build_schema(SDL)
     long = built.type_map["Long"]
     assert isinstance(long, GraphQLScalarType)

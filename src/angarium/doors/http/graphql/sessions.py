@@ -7,28 +7,24 @@ subscriptions-transport-ws called its own. They differ in words, not in what hap
 from __future__ import annotations
 
 import asyncio
-import inspect
+from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from graphql import ExecutionResult, GraphQLError, OperationType, subscribe
+from graphql import OperationType
 
-from angarium.doors.http.graphql.documents import operation_kind
-from angarium.doors.http.graphql.execution import answer_of, executed, refusal
+from angarium.doors.http.graphql.answers import refusal
+from angarium.doors.http.graphql.execution import Operation, operation_kind
 from angarium.doors.http.graphql.subscribing import LIVE
+from angarium.doors.http.socket_sessions import Over, SocketSession
 from angarium.doors.http.strict_json import decoded
 from angarium.errors import AngariumError, InvalidArgument, LimitExceeded
 from angarium.wire.http.stream import StreamCut
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from graphql import GraphQLSchema
-
     from angarium.closing import Closings
-    from angarium.doors.http.graphql.documents import Documents, Prepared
-    from angarium.doors.http.graphql.resolving import Resolvers
+    from angarium.doors.http.graphql.execution import Executor, Prepared
     from angarium.doors.http.graphql.subscribing import Events, Subscribing
     from angarium.wire.http import WebSocket
 
@@ -42,8 +38,6 @@ NO_PROTOCOL: Final = 4406
 TOO_SLOW: Final = 4408
 TAKEN: Final = 4409
 TWICE: Final = 4429
-
-_encode: Final = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +55,6 @@ _WORDS: Final = {
 }
 
 
-class Payload(msgspec.Struct, frozen=True):
-    """An operation."""
-
-    query: str
-    variables: dict[str, Any] | None = None
-    operationName: str | None = None  # noqa: N815  (the protocol's name)
-
-
 class Message(msgspec.Struct, frozen=True):
     """What a client says."""
 
@@ -78,39 +64,24 @@ class Message(msgspec.Struct, frozen=True):
 
 
 _message: Final = msgspec.json.Decoder(Message)
-_payload: Final = msgspec.json.Decoder(Payload)
+_operation: Final = msgspec.json.Decoder(Operation)
 
 
-class Over(Exception):
-    """The client broke the protocol."""
-
-    def __init__(self, code: int, reason: str) -> None:
-        super().__init__(reason)
-        self.code = code
-
-
-class GraphqlSession:
+class GraphqlSession(SocketSession):
     """One client."""
 
     def __init__(
         self,
         websocket: WebSocket,
-        *,
-        schema: GraphQLSchema,
-        documents: Documents,
-        resolvers: Resolvers,
+        executor: Executor,
         subscribing: Subscribing,
         closings: Closings,
-        operations_max: int,
+        *,
         unnamed_protocol: str | None = None,
     ) -> None:
-        self._websocket = websocket
-        self._schema = schema
-        self._documents = documents
-        self._resolvers = resolvers
+        super().__init__(websocket, closings)
+        self._executor = executor
         self._subscribing = subscribing
-        self._closings = closings
-        self._operations_max = operations_max
         self._is_introduced = False
         self._operations: dict[str, asyncio.Task[None]] = {}
         self._protocol = websocket.subprotocol or unnamed_protocol
@@ -118,31 +89,15 @@ class GraphqlSession:
         self._words = _WORDS.get(self._protocol or "", _WORDS[PROTOCOLS[0]])
 
     async def run(self) -> None:
-        """Serve until the client goes."""
-        websocket = self._websocket
+        """Serve until the client goes, or breaks the protocol."""
         if self._protocol is None:
-            websocket.close(NO_PROTOCOL, "Subprotocol not acceptable")
+            self._websocket.close(NO_PROTOCOL, "Subprotocol not acceptable")
             return
         hurry = asyncio.get_running_loop().call_later(INIT_SECONDS_MAX, self._check_introduced)
         try:
-            while (text := await websocket.receive()) is not None:
-                await self._hear(text)
-        except Over as over:
-            websocket.close(over.code, str(over))
-        except StreamCut:
-            pass
+            await super().run()
         finally:
             hurry.cancel()
-            await self._closings.see_to(self._end())
-
-    async def _end(self) -> None:
-        """Give up everything."""
-        tasks = list(self._operations.values())
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
-        self._websocket.close()
 
     def _check_introduced(self) -> None:
         if not self._is_introduced:
@@ -183,8 +138,7 @@ class GraphqlSession:
             raise Over(BAD_MESSAGE, "an operation has an id")
         if name in self._operations:
             raise Over(TAKEN, f"Subscriber for {name[:40]} already exists")
-        task = asyncio.get_running_loop().create_task(self._operate(name, message.payload))
-        self._operations[name] = task
+        task = self._operations[name] = self._start(self._operate(name, message.payload))
         task.add_done_callback(lambda done: self._forget(name, done))
 
     def _forget(self, name: str, task: asyncio.Task[None]) -> None:
@@ -194,42 +148,27 @@ class GraphqlSession:
     async def _operate(self, name: str, raw: msgspec.Raw) -> None:
         try:
             try:
-                if len(self._operations) > self._operations_max:
+                if len(self._operations) > self._executor.limits.operations_max:
                     raise LimitExceeded("operations_max", "too many operations on this socket")
-                payload = decoded(bytes(raw) or b"null", _payload)
-                prepared = self._documents.prepared(payload.query)
-                kind = operation_kind(prepared, payload.operationName)
+                asked = decoded(bytes(raw) or b"null", _operation)
+                prepared = self._executor.prepared(asked.query)
+                kind = operation_kind(asked, prepared)
             except AngariumError as error:
                 errors = refusal(error)["errors"]
-                shown = {"message": errors[0]["message"], **errors[0]} if self._is_old else errors
+                shown = errors[0] if self._is_old else errors
                 await self._say({"type": "error", "id": name, "payload": shown})
                 return
             if kind is OperationType.SUBSCRIPTION:
-                await self._stream(name, payload, prepared)
+                await self._stream(name, asked, prepared)
             else:
-                answer = await executed(
-                    self._schema,
-                    prepared,
-                    self._resolvers,
-                    variables=payload.variables,
-                    operation=payload.operationName,
-                )
-                await self._say({"type": self._words.data, "id": name, "payload": answer})
+                await self._tell(name, await self._executor.executed(asked, prepared))
             await self._say({"type": "complete", "id": name})
         except StreamCut:
             pass
 
-    async def _stream(self, name: str, payload: Payload, prepared: Prepared) -> None:
+    async def _stream(self, name: str, asked: Operation, prepared: Prepared) -> None:
         opened: list[Events] = []
-        try:
-            await self._stream_from(opened, name, payload, prepared)
-        finally:
-            for events in opened:
-                await self._closings.see_to(events.close())
 
-    async def _stream_from(
-        self, opened: list[Events], name: str, payload: Payload, prepared: Prepared
-    ) -> None:
         def source(
             _: object,
             __: object,
@@ -237,36 +176,16 @@ class GraphqlSession:
             topic: str,
             groupId: str | None,  # noqa: N803  (the schema's name)
         ) -> Events:
-            events = self._subscribing.stream(topic=topic, group=groupId or LIVE)
-            opened.append(events)
-            return events
+            opened.append(self._subscribing.stream(topic=topic, group=groupId or LIVE))
+            return opened[-1]
 
-        begun = subscribe(
-            self._schema,
-            prepared.document,
-            variable_values=payload.variables,
-            operation_name=payload.operationName or None,
-            field_resolver=self._resolvers.resolve,
-            subscribe_field_resolver=source,
-        )
-        found = await begun if inspect.isawaitable(begun) else begun
-        if isinstance(found, ExecutionResult):
-            await self._tell(name, answer_of(found))
-            return
-        results = cast("AsyncGenerator[ExecutionResult, None]", found)
         try:
-            async for result in results:
-                await self._tell(name, answer_of(result))
-        except AngariumError as error:
-            shown = refusal(error)
-            await self._tell(name, {"data": None, **shown})
-        except GraphQLError as error:
-            await self._tell(name, {"data": None, **refusal(error.original_error or error)})
+            async with aclosing(self._executor.events(asked, prepared, source)) as answers:
+                async for answer in answers:
+                    await self._tell(name, answer)
         finally:
-            await results.aclose()
+            for events in opened:
+                await self._closings.see_to(events.close())
 
     async def _tell(self, name: str, answer: dict[str, Any]) -> None:
         await self._say({"type": self._words.data, "id": name, "payload": answer})
-
-    async def _say(self, message: dict[str, Any]) -> None:
-        await self._websocket.send(_encode(message))

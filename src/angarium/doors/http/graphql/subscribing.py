@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -10,7 +9,7 @@ from angarium.api import ConsumeRequest, Place, Start
 from angarium.doors.feeds.feed import GroupFeed, TopicFeed
 from angarium.doors.feeds.passing import passing_id, time_us
 from angarium.doors.feeds.subscriptions import interests, partitions_of
-from angarium.doors.http.graphql.resolving import HeaderView
+from angarium.doors.http.graphql.resolving import RecordView, base64_of, text_of
 from angarium.wire.errors import UnsupportedOperation
 
 if TYPE_CHECKING:
@@ -30,45 +29,24 @@ CREDIT: Final = 200
 """Records lent to one subscription at a time."""
 
 
-class MessageView:
+class MessageView(RecordView):
     """A record, as a subscription shows it."""
 
-    __slots__ = ("_is_live", "_record", "attempt", "id", "partition", "time_us", "topic")
+    __slots__ = ("_is_live", "attempt", "id", "time_us", "topic")
 
     def __init__(self, record: Record, portion: Portion) -> None:
         topic, partition, _, is_live, attempt, _ = portion
-        self._record = record
+        super().__init__(record, partition)
         self._is_live = is_live
         self.topic = topic
-        self.partition = partition
         self.attempt = attempt
         self.id = passing_id(topic, partition) if is_live else f"{topic}/{partition}/{self.offset}"
         self.time_us = time_us(record)
 
-    @property
-    def payload(self) -> str:
-        return (self._record.value or b"").decode(errors="replace")
-
-    @property
-    def payload_base64(self) -> str:
-        return base64.b64encode(self._record.value or b"").decode()
-
-    @property
-    def timestamp(self) -> int:
-        return self.time_us // 1_000_000
-
-    @property
-    def key(self) -> str | None:
-        key = self._record.key
-        return None if key is None else key.decode(errors="replace")
-
-    @property
-    def offset(self) -> int | None:
-        return None if self._is_live else self._record.offset
-
-    @property
-    def headers(self) -> list[HeaderView]:
-        return [HeaderView(*one) for one in self._record.headers]
+    offset = property(lambda self: None if self._is_live else self._record.offset)
+    payload = property(lambda self: text_of(self._record.value) or "")
+    payload_base64 = property(lambda self: base64_of(self._record.value) or "")
+    timestamp = property(lambda self: self.time_us // 1_000_000)
 
 
 class Event(NamedTuple):
@@ -89,7 +67,6 @@ class Subscribing:
         self._config = config
 
     def stream(self, *, topic: str, group: str) -> Events:
-        """Return what comes."""
         return Events(partial(self._begun, topic, group))
 
     async def _begun(self, topic: str, group: str) -> Feed:
@@ -132,7 +109,7 @@ class Events:
                 await feed.acknowledge(portion.topic, portion.partition, ranges)
 
     async def close(self) -> None:
-        """End it. Whoever made it does that, and not the iterator in its own end: that is put off
-        for as long as somebody is in the middle of asking for the next one."""
+        """End it. Its maker does that, and not the iterator in its own end: that is put off while
+        the next event is being waited for."""
         if self._feed is not None:
             await self._feed.close()

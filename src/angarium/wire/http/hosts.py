@@ -1,7 +1,7 @@
 """The names that a door answers to: a web page must not reach it by a name of the page's own.
 
 A browser lets a page read what comes from the host that the page itself came from, and goes by the
-host's *name*. Whoever owns a name can let it point to this machine after their page has been loaded
+host's *name*. The owner of a name can let it point to this machine after a page has been loaded
 (DNS rebinding): all their requests then look like those of a page of our own. What they cannot
 change is the name, which every request says (`Host`). So only names that are known to be ours are
 answered: those of the settings, this machine's own, and IP addresses, which are nobody's to point
@@ -14,7 +14,7 @@ import ipaddress
 import re
 from typing import TYPE_CHECKING, Final
 
-from angarium.doors.http.problems import Refused
+from angarium.wire.http.reading import HeadRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,13 +55,13 @@ class Hosts:
         self._remembered: set[bytes] = set()
 
     def admit(self, request: Request) -> None:
-        """Raise `Refused` if a request is for another host. One that says none has no browser."""
+        """Raise `HeadRefused` if a request is for another host; browsers always say one."""
         said = request.header(b"host")
         if said is None or said in self._remembered or EVERY_NAME in self._names:
             return
         if not self.has(said.decode("latin-1")):
             shown = said.decode("latin-1")[:SHOWN_CHARACTERS_MAX]
-            raise Refused(
+            raise HeadRefused(
                 f"this broker does not answer to the name {shown!r}, so that web pages cannot reach"
                 f" it by names of their own; add it to {self._setting}, or use an IP address",
                 status=MISDIRECTED,

@@ -1,27 +1,32 @@
-"""What the body of a publish says: records in JSON, or one record as it is.
+"""What a request to publish says: its records, and what it is recognised by if it comes again.
 
-A value in JSON is text, or any other JSON value, of which the JSON text is stored. A body that is
-not JSON is the record's value, and its media type becomes the record's header `content-type`.
-CloudEvents in binary mode (`ce-…` headers) keep those headers, with the partition
-key as the record's key.
+A value in JSON is text, or any other JSON value, whose JSON text is stored. A body that is not JSON
+is the record's value, and its media type becomes the record's header `content-type`. CloudEvents in
+binary mode (`ce-…` headers) keep those headers, with the partition key as the record's key.
+
+`Idempotency-Key` is any word, such as a UUID (`intake.once`); the same key with another body is
+refused. `Angarium-Sequence: NAME:NUMBER` is for clients that count: a partition remembers the last
+number of a name for good, not every key of a day.
 """
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 from urllib.parse import unquote
 
 import msgspec
 from msgspec import Meta
 
 from angarium.doors.http.problems import Refused
-from angarium.doors.http.records import outgoing
+from angarium.doors.http.record_json import RECORDS_MAX, NewRecord, NewRecords, outgoing
 from angarium.doors.http.strict_json import decoded, is_json
-from angarium.doors.http.values import RECORDS_MAX, NewRecord, NewRecords
 from angarium.doors.intake import Outgoing
+from angarium.doors.intake.once import Once
 from angarium.doors.intake.packing import Columns
 from angarium.errors import InvalidArgument
+from angarium.modes import DeliveryMode
 
 if TYPE_CHECKING:
     from angarium.wire.http.messages import Request
@@ -36,6 +41,25 @@ _AS_IT_IS: Final = (
     "a record in JSON is an object with a value, and perhaps a key and headers; to store a body as"
     " it is, send it with another Content-Type, such as text/plain"
 )
+
+KEY_BYTES_MAX: Final = 255
+"""Length of a key. A longer one is refused."""
+
+SEQUENCE_HEADER: Final = b"angarium-sequence"
+KEY_HEADER: Final = b"idempotency-key"
+
+PRODUCER_PREFIX: Final = "http."
+"""Producers of this door have names of their own, so that nobody fences them by accident."""
+
+_NUMBERED: Final = re.compile(r"([A-Za-z0-9._-]{1,100}):([0-9]{1,18})")
+_content: Final = msgspec.msgpack.Encoder().encode
+
+
+class Numbered(NamedTuple):
+    """A producer's name and the number it gave to a request."""
+
+    producer: str
+    number: int
 
 
 class _Bare(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
@@ -131,3 +155,39 @@ def plain_record(request: Request, key: str | None) -> Outgoing:
     for name, value in request.headers_with(HEADER_PREFIX):
         headers.append((name[len(HEADER_PREFIX) :], value))
     return Outgoing(request.body, None if key is None else key.encode(), tuple(headers))
+
+
+# --- what comes again ---------------------------------------------------------------------------
+
+
+def once_of(
+    request: Request, mode: DeliveryMode | None, record: Outgoing | None = None
+) -> Once | None:
+    """Return what the request is recognised by, if it has a key; raises `InvalidArgument`.
+
+    Key and headers of a record may come beside the body, and are as much of what was asked.
+    """
+    key = request.header(KEY_HEADER)
+    if key is None:
+        return None
+    if not 0 < len(key) <= KEY_BYTES_MAX or not key.isascii():
+        raise InvalidArgument(f"an Idempotency-Key has 1 to {KEY_BYTES_MAX} characters of ASCII")
+    if mode is DeliveryMode.PERFORMANCE:
+        raise InvalidArgument(
+            "mode performance stores nothing, so nobody could tell that a key came before"
+        )
+    beside = () if record is None else (record.key, record.headers)
+    return Once(key, _content((beside, request.body)))
+
+
+def numbered_of(request: Request, mode: DeliveryMode | None) -> Numbered | None:
+    """Return the number that a client gave to its request, if any; raises `InvalidArgument`."""
+    text = request.text_header(SEQUENCE_HEADER)
+    if text is None:
+        return None
+    fits = _NUMBERED.fullmatch(text)
+    if fits is None:
+        raise InvalidArgument("Angarium-Sequence is NAME:NUMBER, and the number grows")
+    if mode not in (None, DeliveryMode.CONSISTENT):
+        raise InvalidArgument("a record with a number of its own is stored in mode consistent")
+    return Numbered(f"{PRODUCER_PREFIX}{fits[1]}", int(fits[2]))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from angarium.doors.http.records import bytes_of
-from angarium.doors.intake import LaneKey, Outgoing, Placed
+from angarium.doors.http.record_json import bytes_of
+from angarium.doors.intake import Outgoing, Placed
 from angarium.doors.intake.acks import first_refusal, span
 from angarium.doors.intake.packing import packed
 from angarium.errors import InvalidArgument
 from angarium.modes import DeliveryMode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from angarium import api
     from angarium.doors.intake import Intake
@@ -50,50 +50,35 @@ class GraphqlPublishing:
         self._intake = intake
 
     async def publish(self, topic: str, **given: Any) -> PublishView:
-        """Publish one record."""
         record, partition, mode = _record(**given)
-        if partition is None:
-            partition = (await self._intake.shapes.of(topic)).partition_for(record.key)
-        placed = await self._intake.published(LaneKey(topic, partition, mode), record)
-        return PublishView(True, [_view(placed.ack, place=placed.place)])
+        ack, row, _ = await self._intake.sent(topic, record, partition=partition, mode=mode)
+        return PublishView(True, [_view(ack, row)])
 
     def begin(
-        self,
-        done: Callable[[PublishView | Exception], None],
-        topic: str,
-        **given: Any,
-    ) -> bool:
-        """Publish one record and call `done` later, without a task.
-
-        False, with nothing done, if somebody has to be asked first where the record goes.
-        """
+        self, done: Callable[[PublishView | Exception], None], topic: str, **given: Any
+    ) -> Coroutine[None, None, None] | None:
+        """Publish one record and call `done` later; what is returned has to be awaited."""
         record, partition, mode = _record(**given)
-        if partition is None:
-            shape = self._intake.shapes.known(topic)
-            if shape is None:
-                return False
-            partition = shape.partition_for(record.key)
 
         def settle(outcome: Placed | Exception) -> None:
-            if isinstance(outcome, Exception):
-                done(outcome)
+            if not isinstance(outcome, Exception):
+                ack, row, _ = outcome
+                done(PublishView(True, [_view(ack, row)]))
             else:
-                done(PublishView(True, [_view(outcome.ack, place=outcome.place)]))
+                done(outcome)
 
-        self._intake.lanes.publish(LaneKey(topic, partition, mode), record, settle)
-        return True
+        return self._intake.send(topic, record, settle, partition=partition, mode=mode)
 
     async def publish_batch(
         self,
         topic: str,
         payloads: list[str] | None = None,
-        payloadsBase64: list[str] | None = None,  # noqa: N803  (the schema's name)
+        payloads_base64: list[str] | None = None,
         keys: list[str | None] | None = None,
         partition: int | None = None,
         mode: str | None = None,
     ) -> PublishView:
-        """Publish many records."""
-        values = _values(payloads, payloadsBase64)
+        values = _values(payloads, payloads_base64)
         if keys is not None and len(keys) != len(values):
             raise InvalidArgument("there is a key, or null, for each payload")
         records = [
@@ -115,9 +100,9 @@ class GraphqlPublishing:
 
 def _record(
     payload: str | None = None,
-    payloadBase64: str | None = None,  # noqa: N803  (the schema's names)
+    payload_base64: str | None = None,
     key: str | None = None,
-    keyBase64: str | None = None,  # noqa: N803
+    key_base64: str | None = None,
     headers: list[dict[str, Any]] | None = None,
     partition: int | None = None,
     mode: str | None = None,
@@ -127,7 +112,7 @@ def _record(
         (one["name"], bytes_of("value", one.get("value"), one.get("valueBase64")))
         for one in headers or ()
     )
-    value, name = bytes_of("payload", payload, payloadBase64), bytes_of("key", key, keyBase64)
+    value, name = bytes_of("payload", payload, payload_base64), bytes_of("key", key, key_base64)
     return Outgoing(value, name, pairs), partition, _mode(mode)
 
 
@@ -145,12 +130,12 @@ def _values(texts: list[str] | None, in_base64: list[str] | None) -> list[bytes 
     ]
 
 
-def _view(ack: api.Ack, *, place: int | None = None) -> AckView:
+def _view(ack: api.Ack, row: int | None = None) -> AckView:
     return AckView(
         ack.topic,
         ack.partition,
         ack.mode,
-        *span(ack, place),
+        *span(ack, row),
         ack.append_time,
         ack.provisional,
         ack.duplicate,

@@ -1,11 +1,11 @@
 """Publishing over REST: one record or many, as JSON, as they are, or as batches packed elsewhere.
 
-What the bodies say is read in `bodies`, what a request is recognised by when it comes again in
-`once`; how records become batches is `intake`'s.
+What a request says is read in `publish_requests`; how records become batches is `intake`'s.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final, Protocol
 
 import msgspec
@@ -13,24 +13,21 @@ from msgspec import Meta
 
 from angarium.api.transactions import SequencedPublish
 from angarium.batch import split
-from angarium.doors.http.bodies import read_record, read_records
-from angarium.doors.http.contract_values import ack_out, mode_of
-from angarium.doors.http.once import KEY_HEADER, numbered_of, once_of
+from angarium.doors.http.ack_json import Ack, ModeName, Published, ack_out, mode_of
 from angarium.doors.http.problems import HINT_HEADER, http_status, problem, told
-from angarium.doors.http.routing import Routes
-from angarium.doors.http.values import (
-    INT64_MAX,
-    Ack,
-    ModeName,
-    NewRecord,
-    NewRecords,
-    Partition,
-    Published,
+from angarium.doors.http.publish_requests import (
+    KEY_HEADER,
+    numbered_of,
+    once_of,
+    read_record,
+    read_records,
 )
-from angarium.doors.intake import NOBODY, LaneKey, Placed
+from angarium.doors.http.record_json import INT64_MAX, NewRecord, NewRecords, Partition
+from angarium.doors.http.routing import route
+from angarium.doors.intake import NOBODY, Placed
 from angarium.doors.intake.acks import first_refusal
 from angarium.doors.intake.outgoing import single_batch
-from angarium.doors.intake.packing import packed, placed
+from angarium.doors.intake.packing import packed
 from angarium.errors import InvalidArgument
 from angarium.ids import Epoch
 from angarium.wire.errors import UnsupportedOperation
@@ -40,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from angarium import api
-    from angarium.doors.http.once import Numbered
+    from angarium.doors.http.publish_requests import Numbered
     from angarium.doors.intake import Intake, Outgoing
     from angarium.doors.intake.once import Once
     from angarium.ids import Buffer
@@ -54,7 +51,7 @@ OFFSETS: Final = b'"offset":%d,"next_offset":%d'
 
 _KEY: Final = ("Idempotency-Key", "Any word; a request repeated with it changes nothing.")
 _NUMBER: Final = ("Angarium-Sequence", "NAME:NUMBER, for clients that count what they send.")
-_records: Final = Routes("records")
+_records: Final = partial(route, tag="records")
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -87,7 +84,7 @@ class BatchParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mode: ModeName | None = None
 
 
-class Publishing:
+class PublishRoutes:
     """The two requests that publish."""
 
     def __init__(
@@ -106,8 +103,8 @@ class Publishing:
 
     # --- one ------------------------------------------------------------------------------------
 
-    @_records.post(
-        "/v1/topics/{topic}/records",
+    @_records(
+        "POST /v1/topics/{topic}/records",
         "Publish a record. A body other than JSON is its value.",
         parameters=PublishParameters,
         body=NewRecord,
@@ -124,36 +121,18 @@ class Publishing:
         numbered = numbered_of(request, mode)
         if numbered is not None:
             return self._publish_numbered(given, record, numbered, once)
-        partition = given.partition
-        if partition is None:
-            shape = self._intake.shapes.known(given.topic)
-            if shape is None:
-                return self._publish_after_asking(given, record, once)
-            if once is not None and record.key is None:
-                partition = once.partition(shape.partitions)
-            else:
-                partition = shape.partition_for(record.key)
-        key = LaneKey(given.topic, partition, mode)
-        self._intake.lanes.publish(
-            key,
+        return self._intake.send(
+            given.topic,
             record,
-            lambda outcome: request.answer(self._answer(key, outcome)),
-            NOBODY if once is None else once.at(),
+            lambda outcome: request.answer(self._answer(outcome)),
+            partition=given.partition,
+            mode=mode,
+            once=once,
         )
-        return None
-
-    async def _publish_after_asking(
-        self, given: PublishParameters, record: Outgoing, once: Once | None
-    ) -> Response:
-        shape = await self._intake.shapes.of(given.topic)
-        (partition,) = placed((record,), shape, None, once or NOBODY)
-        key = LaneKey(given.topic, partition, mode_of(given.mode))
-        identity = NOBODY if once is None else once.at()
-        return self._answer(key, await self._intake.published(key, record, identity))
 
     async def _publish_numbered(
         self, given: PublishParameters, record: Outgoing, numbered: Numbered, once: Once | None
-    ) -> Response | None:
+    ) -> Response:
         """Publish under a number that the client chose, so that a repeated request is recognised.
 
         The number also decides where a record without a key goes: a repeated one must find the
@@ -166,11 +145,9 @@ class Publishing:
         partition = given.partition
         if partition is None:
             shape = await self._intake.shapes.of(given.topic)
-            partition = (
-                numbered.number % shape.partitions
-                if record.key is None
-                else shape.partition_for(record.key)
-            )
+            partition = numbered.number % shape.partitions
+            if record.key is not None:
+                partition = shape.partition_for(record.key)
         ack = await self._sequenced.publish_sequenced(
             SequencedPublish(
                 producer=numbered.producer,
@@ -181,21 +158,21 @@ class Publishing:
                 batches=(single_batch(record),),
             )
         )
-        return self._answer(LaneKey(given.topic, partition, None), Placed(ack, 0))
+        return self._answer(Placed(ack, 0))
 
-    def _answer(self, key: LaneKey, outcome: Placed | Exception) -> Response:
+    def _answer(self, outcome: Placed | Exception) -> Response:
         if isinstance(outcome, Exception):
             return problem(outcome)
-        ack, place, _ = outcome
+        ack, row, _ = outcome
         if ack is not self._answered:
             # Records that travelled together are acknowledged together: what they are told
             # differs by an offset.
             self._answered = ack
             self._words = answer_words(ack)
-            self._hints = self._hint(key.topic, key.partition)
+            self._hints = self._hint(ack.topic, ack.partition)
         if self._words is None or ack.base_offset is None:
-            return Response(200, _encode(ack_out(ack, place=place)), JSON, self._hints)
-        offset = ack.base_offset + place
+            return Response(200, _encode(ack_out(ack, row=row)), JSON, self._hints)
+        offset = ack.base_offset + row
         before, after = self._words
         body = b"".join((before, OFFSETS % (offset, offset + 1), after))
         return Response(200, body, JSON, self._hints)
@@ -208,8 +185,8 @@ class Publishing:
 
     # --- many -----------------------------------------------------------------------------------
 
-    @_records.post(
-        "/v1/topics/{topic}/records/batch",
+    @_records(
+        "POST /v1/topics/{topic}/records/batch",
         "Publish many records at once, or batches packed by the client.",
         parameters=BatchParameters,
         body=NewRecords,

@@ -1,12 +1,13 @@
-"""What a document would cost, found in one walk over it, fragments counted as often as spread.
+"""What a request may cost, and what a document would, found in one walk over it.
 
-This happens before validation, so nothing is believed about the document: fragments may be missing
-or go round in circles. Each fragment is measured once, so the walk takes time in proportion to the
-text, however much the text stands for.
+All of it is checked before anything is executed, and even before validation, so nothing is believed
+about the document: fragments may be missing or go round in circles. Each fragment is measured once,
+so the walk takes time in proportion to the text, however much the text stands for.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from graphql.language import (
@@ -18,12 +19,11 @@ from graphql.language import (
     OperationDefinitionNode,
 )
 
+from angarium.bounds import Bounds
 from angarium.errors import InvalidArgument, TooLarge
 
 if TYPE_CHECKING:
     from graphql.language import DocumentNode, SelectionSetNode
-
-    from angarium.doors.http.graphql.limits import GraphqlLimits
 
 RECORDS_MAX: Final = 1_000
 """Records that one field returns at the most."""
@@ -41,6 +41,41 @@ LIST_FIELDS: Final = {
     "headers": 2,
 }
 """How many of each a list is taken to have, where the document does not say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphqlLimits(Bounds):
+    """Bounds of a request; beyond one it is refused with RESOURCE_EXHAUSTED.
+
+    Fragments count as often as they are spread, and the operations of a batch count together.
+    """
+
+    document_bytes_max: int = 64 << 10
+    """The query's text."""
+
+    tokens_max: int = 2_000
+    """Words and signs in it. Parsing stops there."""
+
+    depth_max: int = 16
+    """How deep selections may nest. The usual introspection query has 13."""
+
+    fields_max: int = 400
+    """Fields, fragments spread out. Checked before validation, which grows with its square."""
+
+    aliases_max: int = 30
+    """Fields that are given another name: the way to ask for the same thing again and again."""
+
+    cost_max: int = 50_000
+    """Fields times the length of the lists they stand in, as far as that can be known."""
+
+    batch_max: int = 10
+    """Operations in one HTTP request."""
+
+    operations_max: int = 100
+    """Operations under way on one WebSocket."""
+
+    remembered_max: int = 1_000
+    """Documents whose parsed form is kept. At the bound all are forgotten."""
 
 
 class Measure(NamedTuple):

@@ -1,30 +1,105 @@
-"""Records and batches, to and from JSON and plain bodies."""
+"""Records as JSON shows them, both ways, and what each field means.
+
+The OpenAPI document is made from these very classes, so it cannot say anything else than what is
+accepted and answered. Bytes that are text travel as text; others as base64 in a field beside it.
+"""
 
 from __future__ import annotations
 
 import base64
 import binascii
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from angarium.batch import NEVER
-from angarium.doors.http.values import RecordHeader, RecordOut
 from angarium.doors.intake.outgoing import Outgoing, deadlines
 from angarium.errors import InvalidArgument
 from angarium.wire.http.messages import JSON
 
 if TYPE_CHECKING:
     from angarium.batch import Record
-    from angarium.doors.http.values import NewHeader, NewRecord
     from angarium.doors.intake.outgoing import Pairs
 
+INT64_MAX: Final = (1 << 63) - 1
+RECORDS_MAX: Final = 100_000
+"""Records of one request. More are refused."""
 
 CONTENT_TYPE: Final = "content-type"
 """The header of a record that says what its value is."""
 
+Count = Annotated[int, Meta(ge=0, le=INT64_MAX)]
+Partition = Annotated[int, Meta(ge=0, le=(1 << 31) - 1)]
+Encoding = Annotated[str, Meta(pattern="^(text|base64)$")]
+_Milliseconds = Annotated[int, Meta(ge=0, le=1 << 53)]
+
 _exactly: Final = msgspec.json.Encoder(decimal_format="number")
+
+
+class NewHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A header of a record."""
+
+    name: str
+    value: str | None = None
+    value_base64: str | None = None
+    """For values that are not text."""
+
+
+class NewRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """A record to publish. Without `value` and `value_base64` its value is null."""
+
+    value: Any = None
+    """Text is stored as it is; any other JSON value as its JSON text, with content-type."""
+    value_base64: str | None = None
+    """For values that are not text."""
+    key: str | None = None
+    key_base64: str | None = None
+    headers: list[NewHeader] = []
+    timestamp_us: Count = 0
+    """The producer's time, in microseconds since 1970; 0: none."""
+    expires_at_us: Count = 0
+    """When the record is gone; 0: never."""
+    deliver_at_us: Count = 0
+    """Not before which groups are given it; 0: at once."""
+    expires_after_ms: _Milliseconds = 0
+    """The same, counted from now."""
+    deliver_after_ms: _Milliseconds = 0
+    """The same, counted from now."""
+
+
+class NewRecords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Records to publish together."""
+
+    records: Annotated[list[NewRecord], Meta(min_length=1, max_length=RECORDS_MAX)]
+
+
+class RecordHeader(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A header of a record."""
+
+    name: str
+    value: str | UnsetType | None = UNSET
+    value_base64: str | UnsetType = UNSET
+    """Instead of `value`, if that is not text."""
+
+
+class RecordOut(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """A record. Null values and keys are null; a record without an offset was stored nowhere."""
+
+    partition: int
+    offset: int | UnsetType = UNSET
+    key: str | UnsetType | None = UNSET
+    key_base64: str | UnsetType = UNSET
+    value: str | UnsetType | None = UNSET
+    value_base64: str | UnsetType = UNSET
+    """Instead of `value`, if that is not text or base64 was asked for."""
+    headers: list[RecordHeader] | UnsetType = UNSET
+    timestamp_us: int = 0
+    append_time_us: int = 0
+    expires_at_us: int | UnsetType = UNSET
+    deliver_at_us: int | UnsetType = UNSET
+    topic: str | UnsetType = UNSET
+    """Where several topics come together."""
 
 
 # --- inwards ---------------------------------------------------------------------------------

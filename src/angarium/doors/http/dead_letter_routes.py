@@ -1,31 +1,21 @@
 """Dead letters over REST: list what groups gave up, send it back once, or let it be.
 
-The rules are the client's (`angarium.client.dead_letters`); this only translates.
+How they are dealt with is in `api.dead_letters`. The annotations of a call are its declaration
+(`routing.call`), so they are not put off here.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Annotated, Final
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
 
+from angarium.api.dead_letters import DEAD_LETTERS, DeadLetter, Dealt, LetterFilter, LettersOfTopic
 from angarium.batch import Record
-from angarium.client.dead_letters import DEAD_LETTERS, LetterFilter
-from angarium.doors.http.answers import json_answer
-from angarium.doors.http.records import record_out
-from angarium.doors.http.routing import Routes
-from angarium.doors.http.strict_json import json_body
-from angarium.doors.http.values import Count, Partition, RecordOut
+from angarium.doors.http.record_json import Count, Partition, RecordOut, record_out
+from angarium.doors.http.routing import call
 from angarium.ids import Offset
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from angarium.client import Client
-    from angarium.client.dead_letters import DeadLetter, DeadLetters, Dealt
-    from angarium.doors.http.routing import NoParameters
-    from angarium.wire.http.messages import Request, Response
 
 LETTERS_MAX: Final = 1_000
 """Letters that one answer lists at the most."""
@@ -110,56 +100,52 @@ class DealtOut(msgspec.Struct, frozen=True):
     skipped: list[Skipped]
 
 
-_letters: Final = Routes("dead letters")
-_wish: Final = msgspec.json.Decoder(LetterWish)
+_letters: Final = partial(call, tag="dead letters")
 
 
-class LetterDesk:
+class DeadLetterRoutes:
     """The requests about dead letters."""
 
-    def __init__(self, client: Callable[[], Client]) -> None:
-        self._client = client
+    def __init__(self, letters: Callable[[str], LettersOfTopic]) -> None:
+        """Prepare; `letters` returns those of a dead-letter topic."""
+        self._letters = letters
 
-    @_letters.get(
-        "/v1/dead-letters",
-        "List records that groups gave up and nobody has dealt with.",
-        parameters=LetterParameters,
-        answer=Letters,
-    )
-    async def list_dead_letters(self, _: Request, given: LetterParameters) -> Response:
-        found = self._client().dead_letters(given.dead_letter_topic)
+    @_letters("GET /v1/dead-letters", "List records that groups gave up and nobody has dealt with.")
+    async def list_dead_letters(self, given: LetterParameters) -> Letters:
+        found = self._letters(given.dead_letter_topic)
         letters = found.list(given.filter(), count_max=given.limit)
-        return json_answer(Letters(letters=[_letter_out(one) async for one in letters]))
+        return Letters([_letter_out(one) async for one in letters])
 
-    @_letters.post(
-        "/v1/dead-letters/redrive",
+    @_letters(
+        "POST /v1/dead-letters/redrive",
         "Send letters back to where they came from, once.",
-        body=LetterWish,
-        answer=DealtOut,
         errors=(409,),
     )
-    async def redrive_dead_letters(self, request: Request, _: NoParameters) -> Response:
-        wish, letters = self._wish(request)
-        return _dealt(await letters.redrive(wish.filter(wish.places), dry_run=wish.dry_run))
+    async def redrive_dead_letters(self, body: LetterWish) -> DealtOut:
+        letters = self._letters(body.dead_letter_topic)
+        return _dealt(await letters.redrive(body.filter(body.places), dry_run=body.dry_run))
 
-    @_letters.post(
-        "/v1/dead-letters/purge",
+    @_letters(
+        "POST /v1/dead-letters/purge",
         "Let letters be: they are not listed any more.",
-        body=LetterWish,
-        answer=DealtOut,
         errors=(409,),
     )
-    async def purge_dead_letters(self, request: Request, _: NoParameters) -> Response:
-        wish, letters = self._wish(request)
-        return _dealt(await letters.purge(wish.filter(wish.places), dry_run=wish.dry_run))
-
-    def _wish(self, request: Request) -> tuple[LetterWish, DeadLetters]:
-        wish = json_body(request, _wish)
-        return wish, self._client().dead_letters(wish.dead_letter_topic)
+    async def purge_dead_letters(self, body: LetterWish) -> DealtOut:
+        letters = self._letters(body.dead_letter_topic)
+        return _dealt(await letters.purge(body.filter(body.places), dry_run=body.dry_run))
 
 
-def _letter_out(letter: DeadLetter) -> LetterOut:
+def _letter_out(letter: DeadLetter[Any]) -> LetterOut:
     partition, offset = letter.place
+    given_up = letter.record
+    record = Record(
+        Offset(offset),
+        given_up.key,
+        given_up.value,
+        letter.headers,
+        given_up.timestamp,
+        given_up.append_time,
+    )
     return LetterOut(
         partition=partition,
         offset=offset,
@@ -172,26 +158,13 @@ def _letter_out(letter: DeadLetter) -> LetterOut:
         first_at_us=letter.first_at,
         last_at_us=letter.last_at,
         is_whole=letter.is_whole,
-        record=_record(letter),
+        record=record_out(record, partition=partition, in_base64=False),
     )
 
 
-def _record(letter: DeadLetter) -> RecordOut:
-    found = letter.record
-    plain = Record(
-        Offset(letter.place[1]),
-        found.key,
-        found.value,
-        letter.headers,
-        found.timestamp,
-        found.append_time,
-    )
-    return record_out(plain, partition=found.partition, in_base64=False)
-
-
-def _dealt(dealt: Dealt) -> Response:
+def _dealt(dealt: Dealt) -> DealtOut:
     skipped = [
-        Skipped(partition=place[0], offset=place[1], reason=reason)
-        for place, reason in dealt.skipped
+        Skipped(partition=partition, offset=offset, reason=reason)
+        for (partition, offset), reason in dealt.skipped
     ]
-    return json_answer(DealtOut(letters=dealt.letters, skipped=skipped))
+    return DealtOut(letters=dealt.letters, skipped=skipped)

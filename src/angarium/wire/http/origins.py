@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from angarium.doors.http.problems import CODE_HEADER, HINT_HEADER, Refused
-from angarium.wire.http import Response
+from angarium.wire.http.messages import Response
+from angarium.wire.http.reading import HeadRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,8 +28,6 @@ SHOWN_CHARACTERS_MAX: Final = 100
 """How much of an origin that was refused is repeated."""
 
 _METHODS: Final = b"GET, HEAD, POST, PUT, PATCH, DELETE"
-_SHOWN: Final = b", ".join((CODE_HEADER, HINT_HEADER, b"Retry-After"))
-"""Headers of answers that scripts may read besides the few that they always may."""
 
 
 class Origins:
@@ -42,10 +40,11 @@ class Origins:
         self._allowed = frozenset(allowed)
         self._setting = setting
 
-    def admit(self, request: Request) -> Response | None:
+    def admit(self, request: Request, *, readable: Iterable[bytes] = ()) -> Response | None:
         """Let a request through, or return the answer to a browser that asks beforehand.
 
-        Raises `Refused` if a web page that may not is behind the request.
+        `readable` are headers of answers that scripts may read besides the usual ones.
+        Raises `HeadRefused` if a web page that may not is behind the request.
         """
         origin = request.header(b"origin")
         if origin is None:
@@ -53,7 +52,7 @@ class Origins:
         text = origin.decode("latin-1")
         if text not in self._allowed and EVERYBODY not in self._allowed:
             if text.partition("://")[2] != request.text_header(b"host"):
-                raise Refused(
+                raise HeadRefused(
                     f"web pages from elsewhere may not use this broker; to let those of"
                     f" {text[:SHOWN_CHARACTERS_MAX]!r}, add it to {self._setting}",
                     status=403,
@@ -61,7 +60,7 @@ class Origins:
             return None
         request.answer_headers = (
             (b"Access-Control-Allow-Origin", origin),
-            (b"Access-Control-Expose-Headers", _SHOWN),
+            (b"Access-Control-Expose-Headers", b", ".join(readable)),
             (b"Vary", b"Origin"),
         )
         if request.method != b"OPTIONS" or request.header(b"access-control-request-method") is None:
