@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from angarium.api import GroupConfig, TopicConfig
+from angarium.api import Broker, GroupConfig, TopicConfig
 from angarium.doors.grpc.from_messages import readers
 from angarium.doors.grpc.to_messages import responder
 from angarium.proto.v1 import broker_pb2 as pb
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     import grpc
     from google.protobuf.message import Message
 
-    from angarium.api import Broker, TopicInfo
+    from angarium.api import TopicInfo
     from angarium.doors.grpc.calls import Calls, Context
     from angarium.doors.intake.partitions import TopicShapes
+
+
+METHODS: Final[Mapping[str, Callable[..., Awaitable[Any]]]] = {
+    "FindOffset": Broker.find_offset,
+    "Settle": Broker.settle,
+    "ListGroups": Broker.list_groups,
+    "DescribeGroup": Broker.describe_group,
+    "SeekGroup": Broker.seek_group,
+    "DeleteGroup": Broker.delete_group,
+    "ReportCheckpoints": Broker.report_checkpoints,
+    "ListTopics": Broker.list_topics,
+    "DescribeTopic": Broker.describe_topic,
+    "GetClusterStatus": Broker.cluster_status,
+    "RemoveNode": Broker.remove_node,
+    "TransferLeader": Broker.transfer_leader,
+    "RaiseLevel": Broker.raise_level,
+}
+"""Calls that are a method of the contract, word for word."""
 
 
 def contract_calls(
@@ -53,43 +71,35 @@ def contract_calls(
         producer = await broker.open_producer(request.name if request.HasField("name") else None)
         return pb.OpenProducerResponse(producer_id=producer.id, epoch=producer.epoch)
 
-    methods: dict[str, Callable[..., Awaitable[Any]]] = {
-        "FindOffset": broker.find_offset,
-        "Settle": broker.settle,
-        "ListGroups": broker.list_groups,
-        "DescribeGroup": broker.describe_group,
-        "AlterGroup": lambda group, config: broker.alter_group(group, config or GroupConfig()),
-        "SeekGroup": broker.seek_group,
-        "PauseGroup": lambda group, undo: broker.pause_group(group, paused=not undo),
-        "DeleteGroup": broker.delete_group,
-        "ReportCheckpoints": broker.report_checkpoints,
+    own: dict[str, Callable[..., Awaitable[Any]]] = {
         "CreateTopic": create_topic,
         "AlterTopic": alter_topic,
         "DeleteTopic": delete_topic,
-        "ListTopics": broker.list_topics,
-        "DescribeTopic": broker.describe_topic,
-        "GetClusterStatus": broker.cluster_status,
+        "AlterGroup": lambda group, config: broker.alter_group(group, config or GroupConfig()),
+        "PauseGroup": lambda group, undo: broker.pause_group(group, paused=not undo),
         "DrainNode": lambda node, undo: broker.drain_node(node, draining=not undo),
-        "RemoveNode": broker.remove_node,
-        "TransferLeader": broker.transfer_leader,
-        "RaiseLevel": broker.raise_level,
     }
     return {
         "OpenProducer": calls.unary(pb.OpenProducerRequest, open_producer),
-        **{name: _handler(calls, name, method) for name, method in methods.items()},
+        **{name: _handler(calls, name, method) for name, method in own.items()},
+        **{name: _handler(calls, name, method, broker) for name, method in METHODS.items()},
     }
 
 
 def _handler(
-    calls: Calls, name: str, method: Callable[..., Awaitable[Any]]
+    calls: Calls, name: str, method: Callable[..., Awaitable[Any]], broker: Broker | None = None
 ) -> grpc.RpcMethodHandler[bytes, bytes]:
+    """Serve a call by a function, or by a method of the contract that `broker` has."""
     request_class: type[Message] = getattr(pb, f"{name}Request")
+    reading = readers(request_class)
     response_class: type[Message] = getattr(pb, f"{name}Response")
-    reading, response_of = readers(request_class), responder(response_class)
+    response_of = responder(response_class)
     # The contract and the proto are declared apart. Where they differ, no door opens.
-    inspect.signature(method).bind(**dict.fromkeys(reading))
+    inspect.signature(method).bind(*(() if broker is None else (broker,)), **dict.fromkeys(reading))
 
     async def handle(request: Message, _: Context) -> Message:
-        return response_of(await method(**{name: read(request) for name, read in reading.items()}))
+        given = {name: read(request) for name, read in reading.items()}
+        call = method if broker is None else getattr(broker, method.__name__)
+        return response_of(await call(**given))
 
     return calls.unary(request_class, handle)

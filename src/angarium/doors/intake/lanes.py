@@ -21,12 +21,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from contextlib import suppress
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from angarium.doors.intake.acks import error_of_ack
-from angarium.doors.intake.outgoing import NOBODY, single_batch
+from angarium.doors.intake.outgoing import BARE, NOBODY, single_batch
 from angarium.doors.intake.packing import cut
 from angarium.errors import AngariumError, InvalidArgument, LimitExceeded
 
@@ -115,22 +114,33 @@ class Lane:
 
     def __init__(self) -> None:
         self.waiting: deque[Waiting] = deque()
-        self._is_full = asyncio.Event()
+        self._is_full: asyncio.Future[None] | None = None
         self._wanted = 0
 
     def add(self, waiting: Waiting) -> None:
         """Have a record wait."""
         self.waiting.append(waiting)
-        if len(self.waiting) >= self._wanted:
-            self._is_full.set()
+        gathering = self._is_full
+        if gathering is not None and len(self.waiting) >= self._wanted:
+            _let_go(gathering)
 
     async def gathered(self, count: int, *, seconds_max: float) -> None:
         """Wait until `count` more records are here, or it has taken too long."""
+        # A future and a timer: `asyncio.timeout` costs several records' worth of time.
+        loop = asyncio.get_running_loop()
         self._wanted = len(self.waiting) + count
-        self._is_full.clear()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds_max):
-                await self._is_full.wait()
+        gathering = self._is_full = loop.create_future()
+        timer = loop.call_later(seconds_max, _let_go, gathering)
+        try:
+            await gathering
+        finally:
+            timer.cancel()
+            self._is_full = None
+
+
+def _let_go(gathering: asyncio.Future[None]) -> None:
+    if not gathering.done():
+        gathering.set_result(None)
 
 
 class Lanes:
@@ -165,7 +175,10 @@ class Lanes:
         One that has an identity is a batch by itself, because the batch is what is recognised; and
         one that could be refused for its times, because its neighbours would be with it.
         """
-        if identity is NOBODY and record.is_plain:
+        if identity is NOBODY and record[2:] == BARE:  # by far the most
+            size = ENVELOPE_BYTES + len(record[0] or b"") + len(record[1] or b"")
+            waiting = Waiting(record, (), size, key.mode, done)
+        elif identity is NOBODY and record.is_plain:
             waiting = Waiting(record, (), ENVELOPE_BYTES + record.size, key.mode, done)
         else:
             batch = single_batch(record, identity)
@@ -236,7 +249,8 @@ class Lanes:
         """Tell those who wait what became of their parcel."""
         if len(acks) == 1 and not acks[0].code:
             for row, waiting in enumerate(parcel.waiting):
-                self._settle(waiting, Placed(acks[0], row, acks))
+                self.waiting_bytes -= waiting.size
+                waiting.done(Placed(acks[0], row, acks))
         elif len(parcel.waiting) > 1:
             await self._one_by_one(key, mode, parcel)
         elif parcel.error is not None:
@@ -275,11 +289,17 @@ class Lanes:
 def packed(waiting: deque[Waiting], *, bytes_max: int) -> list[Parcel]:
     """Take what one call carries from the front: what has the first one's mode, in its order."""
     mode = waiting[0].mode
-    taken: list[Waiting] = []
-    size = 0
-    while waiting and size < CALL_BYTES and waiting[0].mode is mode:
-        taken.append(waiting.popleft())
-        size += taken[-1].size
+    if sum([one.size for one in waiting]) < CALL_BYTES and all(one.mode is mode for one in waiting):
+        taken = list(waiting)
+        waiting.clear()
+    else:
+        taken = []
+        size = 0
+        while waiting and size < CALL_BYTES and waiting[0].mode is mode:
+            taken.append(waiting.popleft())
+            size += taken[-1].size
+    if all([one.record for one in taken]):  # noqa: C419  (a list costs half)
+        return _sharing(taken, bytes_max)
     parcels: list[Parcel] = []
     for may_share, found in groupby(taken, lambda one: one.record is not None):
         some = list(found)

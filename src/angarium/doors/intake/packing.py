@@ -96,9 +96,9 @@ def _together(shape: TopicShape, identities: Identities) -> int:
 def _column_batch(columns: Columns, *, bytes_max: int, identities: Identities) -> Buffer | None:
     """Return columns as one batch, without looking at any record; None if they may not fit."""
     values, keys = columns
-    size = sum([len(one or b"") for one in values]) + ROW_BYTES * len(values)
+    size = sum(map(len, filter(None, values))) + ROW_BYTES * len(values)
     if keys is not None:
-        size += sum([len(one) for one in keys if one is not None])
+        size += sum(map(len, filter(None, keys)))
     if size >= bytes_max // 2:
         return None
     producer_id, epoch, sequence = identities.at(0, 0, len(values))
@@ -113,11 +113,9 @@ def cut(
     Return each batch with its number of records. One that is too large for any batch of this size
     is a batch of its own, beyond the limit.
     """
-    if all(one[2:] == BARE for one in records):
-        keys = [one.key for one in records]
-        columns = Columns(
-            [one.value for one in records], None if keys.count(None) == len(keys) else keys
-        )
+    if [one[2:] for one in records].count(BARE) == len(records):
+        values, keys, *_ = zip(*records, strict=True)
+        columns = Columns(values, None if keys.count(None) == len(keys) else keys)
         batch = _column_batch(columns, bytes_max=bytes_max, identities=identities)
         if batch is not None:
             return [(batch, len(records))]
