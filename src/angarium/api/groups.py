@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Protocol
 import msgspec
 
 from angarium.api.named import settle
-from angarium.api.reading import Place, Start
+from angarium.api.reading import Start, StartAt
 from angarium.api.settings import About
 from angarium.ids import Buffer, Index, NodeId, Offset
 from angarium.kinds import Behind, GroupKind, Poison
@@ -89,7 +89,7 @@ class ConsumeRequest(msgspec.Struct, frozen=True, kw_only=True):
     topics: tuple[str, ...]
     kind: GroupKind | None = None
     """None: as the group is, or a queue if it is new. Another kind than its own is refused."""
-    start: Start = Start(Place.EARLIEST)
+    start: Start = Start(StartAt.EARLIEST)
     """Where a group begins in a partition that it has not consumed before."""
     config: GroupConfig | None = None
     """For a new group; None: the defaults. One that exists keeps its own."""

@@ -47,7 +47,7 @@ class FetchResult(msgspec.Struct, frozen=True, kw_only=True):
     whole, still hold them."""
 
 
-class Place(IntEnum):
+class StartAt(IntEnum):
     """Where in a partition to begin."""
 
     EARLIEST = 0
@@ -59,15 +59,24 @@ class Place(IntEnum):
 
 
 class Start(msgspec.Struct, frozen=True, array_like=True):
-    """Where to begin: a place, and the offset or the time where it needs one."""
+    """Where to begin; `value` is the offset or the time where `at` needs one."""
 
-    place: Place = Place.LATEST
+    at: StartAt = StartAt.LATEST
     value: int = 0
+
+    @property
+    def place(self) -> StartAt:
+        """The earlier name of `at`, for rooms that still use it."""
+        return self.at
+
+
+Place = StartAt
+"""The earlier name of it, for rooms that still use it."""
 
 
 def check_start(start: Start) -> None:
     """Raise `InvalidArgument` for an offset that no partition has."""
-    if start.place is Place.OFFSET and start.value < 0:
+    if start.at is StartAt.OFFSET and start.value < 0:
         raise InvalidArgument(f"an offset is not negative: {start.value}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
 
 from angarium.bench.stamps import STAMP_BYTES, WORKERS_MAX
 from angarium.errors import InvalidArgument
@@ -82,13 +82,6 @@ class Route(StrEnum):
     """One that has to pass it on."""
     ALL = "all"
     """All of them in turn."""
-
-
-class Place(NamedTuple):
-    """A partition to publish to."""
-
-    topic: str
-    partition: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

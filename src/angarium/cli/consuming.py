@@ -6,7 +6,7 @@ import sys
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
-from angarium.api import Place, Start
+from angarium.api import Start, StartAt
 from angarium.cli.complaints import Refusal
 from angarium.cli.grammar.quantities import From
 from angarium.cli.input import lines
@@ -51,7 +51,7 @@ def start_like(written: From) -> StartLike:
     if written.place == "offset":
         return written.value
     if written.place == "timestamp":
-        return Start(Place.TIMESTAMP, written.value)
+        return Start(StartAt.TIMESTAMP, written.value)
     return written.place
 
 

@@ -85,7 +85,7 @@ class Looking:
             position = replace(position, pending=on_loan, owner=owner)
         return GroupSeen(
             name=group.name,
-            place=place.group,
+            raft_group=place.group,
             topic=topic,
             partition=place.number,
             leads=replica.may_serve,
@@ -133,10 +133,10 @@ class Looking:
         best: dict[tuple[str, RaftGroupId], GroupSeen] = {}
         for seen in (self.seen_here(header), *answers):
             for one in seen:
-                known = best.get((one.name, one.place))
+                known = best.get((one.name, one.raft_group))
                 # Whoever leads knows; of others, whoever has seen more.
                 if known is None or (one.leads, _floor(one)) > (known.leads, _floor(known)):
-                    best[one.name, one.place] = one
+                    best[one.name, one.raft_group] = one
         return [best[key] for key in sorted(best)]
 
     async def _ask(self, peer: NodeId, header: GroupLookHeader) -> tuple[GroupSeen, ...]:

@@ -10,7 +10,7 @@ import asyncio
 import random
 from typing import TYPE_CHECKING, Self
 
-from angarium.api import Place, Start
+from angarium.api import Start, StartAt
 from angarium.batch import Batch, encode, split
 from angarium.errors import AngariumError
 from angarium.modes import DeliveryMode
@@ -123,7 +123,7 @@ class LiveLoad:
         while True:
             try:
                 connection = await self._cluster.contact(node).connection(timeout_s=1.0)
-                want = Want(1, self.topic, 0, Start(Place.LATEST))
+                want = Want(1, self.topic, 0, Start(StartAt.LATEST))
                 stream = connection.open_stream(Operation.SUBSCRIBE, Wants((want,)))
                 while (frame := await stream.receive()) is not None:
                     self._take(node, frame, last)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from angarium.client import Client
-    from angarium.client.groups.records import GroupRecord
+    from angarium.client.groups.group_records import GroupRecord
 
 JOBS: Final = "jobs"
 JOBS_PARTITIONS: Final = 4

@@ -224,7 +224,7 @@ class GroupSeen(msgspec.Struct, frozen=True, array_like=True):
     """A group as one replica of one partition sees it."""
 
     name: str
-    place: RaftGroupId
+    raft_group: RaftGroupId
     topic: str
     partition: int
     leads: bool

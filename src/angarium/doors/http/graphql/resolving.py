@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from angarium.api import FetchRequest, GroupConfig, Place, Start, TopicConfig
+from angarium.api import FetchRequest, GroupConfig, Start, StartAt, TopicConfig
 from angarium.doors.feeds.records import readable, records_of
 from angarium.doors.http.graphql.measuring import RECORDS_MAX
 from angarium.doors.http.graphql.publishing import GraphqlPublishing
@@ -238,7 +238,7 @@ class Resolvers:
         topic: str | None = None,
         partition: int | None = None,
     ) -> object:
-        place = Place.TIMESTAMP if to == "TIME" else Place[to]
+        place = StartAt.TIMESTAMP if to == "TIME" else StartAt[to]
         return await self._group_broker.seek_group(
             name, topic=topic, partition=partition, start=Start(place, value), dry_run=dryRun
         )
