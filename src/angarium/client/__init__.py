@@ -8,13 +8,13 @@ from angarium.client.client import Client
 from angarium.client.dead_letters import DeadLetter, DeadLetters, LetterFilter
 from angarium.client.groups.consumer import Consumer
 from angarium.client.groups.group import Group
-from angarium.client.groups.records import (
+from angarium.client.groups.group_records import (
     GroupBatch,
     GroupRecord,
-    SyncRoundBatch,
-    SyncRoundRecord,
+    SyncGroupBatch,
+    SyncGroupRecord,
 )
-from angarium.client.groups.sync import SyncConsumer, SyncRound
+from angarium.client.groups.sync import SyncConsumer, SyncGroup
 from angarium.client.headers import RecordHeaders
 from angarium.client.publishing.receipts import Loss, Receipt
 from angarium.client.reading.starts import StartLike
@@ -44,9 +44,9 @@ __all__ = [
     "Subscription",
     "SyncClient",
     "SyncConsumer",
-    "SyncRound",
-    "SyncRoundBatch",
-    "SyncRoundRecord",
+    "SyncGroup",
+    "SyncGroupBatch",
+    "SyncGroupRecord",
     "SyncSubscription",
     "TopicConfig",
 ]

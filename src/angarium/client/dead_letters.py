@@ -2,7 +2,7 @@
 
 A letter lies in a dead-letter topic with headers that say where it comes from and why. Whether it
 was dealt with is the business of a group of the cluster's own on that topic: sending one back is a
-transaction that publishes it to its old place and acknowledges it for that group, so it happens
+transaction that publishes it to its old partition and acknowledges it for that group, so it happens
 once, whoever repeats it and whatever crashes. What the group has not acknowledged is listed, and
 is the lag that `group describe angarium.redrive` shows.
 """
@@ -286,8 +286,8 @@ def letter_of(record: Record) -> DeadLetter:
             is_whole="gone" not in told and "value-bytes" not in told,
         )
     except (KeyError, ValueError):
-        place = f"{record.topic}[{record.partition}] at {record.offset}"
-        raise InvalidArgument(f"the record in {place} is no dead letter") from None
+        where = f"{record.topic}[{record.partition}] at {record.offset}"
+        raise InvalidArgument(f"the record in {where} is not a dead letter") from None
 
 
 async def _send_back(transaction: Transaction, letter: DeadLetter) -> None:

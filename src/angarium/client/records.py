@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
-    """A user's data, with its place and its times (all in microseconds since 1970)."""
+    """A user's data, where it is stored, and its times (in microseconds since 1970)."""
 
     topic: str
     partition: int

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from angarium.client.bridge import Bridged, blocking, leading_to, stepping
 from angarium.client.client import Client
-from angarium.client.groups.sync import SyncDeadLetters, SyncRound
+from angarium.client.groups.sync import SyncDeadLetters, SyncGroup
 from angarium.client.loop_thread import LoopThread
 from angarium.client.publishing.fields import RecordFields, spelled_out
 from angarium.client.publishing.outgoing import outgoing
@@ -184,7 +184,7 @@ class SyncClient(Bridged[Client]):
 
     # --- groups ---------------------------------------------------------------------------------
 
-    group = leading_to(SyncRound, Client.group)
+    group = leading_to(SyncGroup, Client.group)
     dead_letters = leading_to(SyncDeadLetters, Client.dead_letters)
     list_groups = blocking(Client.list_groups)
     describe_group = blocking(Client.describe_group)

@@ -22,9 +22,9 @@ from angarium.client import (
     Subscription,
     SyncClient,
     SyncConsumer,
-    SyncRound,
-    SyncRoundBatch,
-    SyncRoundRecord,
+    SyncGroup,
+    SyncGroupBatch,
+    SyncGroupRecord,
     SyncSubscription,
 )
 from angarium.client.groups.sync import SyncDeadLetters
@@ -77,10 +77,10 @@ def test_everything_works_without_an_event_loop(cluster: Cluster) -> None:
         # `open_producer` and `settle` are the contract's: whoever numbers or settles by hand.
         (Client, SyncClient, "buffered_bytes connect open_producer settle take_unattended"),
         (Subscription, SyncSubscription, "begin partitions"),
-        (Group, SyncRound, ""),
+        (Group, SyncGroup, ""),
         (Consumer, SyncConsumer, "begin stop_reading vanish"),
-        (GroupRecord, SyncRoundRecord, ""),
-        (GroupBatch, SyncRoundBatch, ""),
+        (GroupRecord, SyncGroupRecord, ""),
+        (GroupBatch, SyncGroupBatch, ""),
         (DeadLetters, SyncDeadLetters, "dealt_with"),
         (Transaction, SyncTransaction, "acknowledge id"),
         (StagedWrite, SyncStagedWrite, ""),
@@ -100,7 +100,7 @@ def test_every_word_is_there_without_asyncio(
 
 
 def test_words_say_what_they_return_and_what_they_are_about() -> None:
-    assert signature(SyncClient.group).return_annotation == "SyncRound"
+    assert signature(SyncClient.group).return_annotation == "SyncGroup"
     assert signature(SyncClient.read_batches).return_annotation == "Iterator[ReceivedBatch]"
     assert SyncClient.publish.__doc__ == Client.publish.__doc__
 

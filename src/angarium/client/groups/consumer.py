@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from angarium.client.groups.group_records import GroupBatch
 from angarium.client.groups.handover import Handover
-from angarium.client.groups.records import GroupBatch
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
     from angarium.api import ConsumeRequest, GroupConfig
     from angarium.client.groups.attachment import Attachment
+    from angarium.client.groups.group_records import GroupRecord, LoanedBatch, LoanedRecord
     from angarium.client.groups.keeper import Keeper
-    from angarium.client.groups.records import GroupRecord, LoanedBatch, LoanedRecord
     from angarium.kinds import GroupKind
 
 AckMode: TypeAlias = Literal["manual", "auto"]

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from angarium.api import GroupConfig, GroupInfo, Moved
     from angarium.client.groups.administration import GroupAdministration
     from angarium.client.groups.consumer import AckMode
+    from angarium.client.groups.group_records import GroupBatch
     from angarium.client.groups.keeper import Keeper
-    from angarium.client.groups.records import GroupBatch
     from angarium.client.reading.starts import StartLike
 
 KindLike: TypeAlias = GroupKind | str

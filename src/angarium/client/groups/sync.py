@@ -8,7 +8,7 @@ from angarium.client.bridge import Bridged, blocking, leading_to, stepping
 from angarium.client.dead_letters import DeadLetters
 from angarium.client.groups.consumer import Consumer, settle_by
 from angarium.client.groups.group import KEEP_S, Group
-from angarium.client.groups.records import SyncRoundBatch
+from angarium.client.groups.group_records import SyncGroupBatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from angarium.api import GroupConfig
     from angarium.client.bridge import Elsewhere
     from angarium.client.groups.consumer import AckMode
-    from angarium.client.groups.records import SyncRoundRecord
+    from angarium.client.groups.group_records import SyncGroupRecord
     from angarium.kinds import GroupKind
 
-_Lent = TypeVar("_Lent", "SyncRoundRecord", SyncRoundBatch)
+_Lent = TypeVar("_Lent", "SyncGroupRecord", SyncGroupBatch)
 
 
 class SyncConsumer(Bridged[Consumer]):
@@ -28,8 +28,8 @@ class SyncConsumer(Bridged[Consumer]):
     def __init__(self, _: Elsewhere, consumer: Consumer) -> None:
         # Where its records are kept, it is asked for them: that is one thread less to pass through.
         super().__init__(consumer.keeper, consumer)
-        self._records: Iterator[SyncRoundRecord] = iter(())
-        self._in_hand: SyncRoundRecord | SyncRoundBatch | None = None
+        self._records: Iterator[SyncGroupRecord] = iter(())
+        self._in_hand: SyncGroupRecord | SyncGroupBatch | None = None
         self._elsewhere.call(consumer.begin())
 
     def __enter__(self) -> Self:
@@ -45,7 +45,7 @@ class SyncConsumer(Bridged[Consumer]):
         if not self._there.keeper.is_closed:
             self._elsewhere.call(self._there.close())
 
-    def __iter__(self) -> Iterator[SyncRoundRecord]:
+    def __iter__(self) -> Iterator[SyncGroupRecord]:
         while True:
             # Whoever leaves a loop and comes back goes on with the next record.
             for record in self._records:
@@ -55,18 +55,18 @@ class SyncConsumer(Bridged[Consumer]):
                 return
             self._records = iter(batch)
 
-    def next_batch(self) -> SyncRoundBatch | None:
+    def next_batch(self) -> SyncGroupBatch | None:
         """Return the next delivery, waiting for one; None once the consumer is closed."""
         handover = self._there.handover
         parcel = handover.take_nowait() or self._elsewhere.call(handover.take())
-        return None if parcel is None else SyncRoundBatch(parcel)
+        return None if parcel is None else SyncGroupBatch(parcel)
 
-    def batches(self) -> Iterator[SyncRoundBatch]:
+    def batches(self) -> Iterator[SyncGroupBatch]:
         """Yield deliveries as they come, each of which can be settled as one: the fast way."""
         while (batch := self.next_batch()) is not None:
             yield from self._lent(batch)
 
-    def arrow(self) -> Iterator[tuple[SyncRoundBatch, Any]]:
+    def arrow(self) -> Iterator[tuple[SyncGroupBatch, Any]]:
         """Yield the same, each with its records as a `pyarrow.Table` (`angarium[arrow]`)."""
         return ((batch, batch.to_arrow()) for batch in self.batches())
 
@@ -97,7 +97,7 @@ class SyncConsumer(Bridged[Consumer]):
         one.ack_nowait()
 
 
-class SyncRound(Bridged[Group]):
+class SyncGroup(Bridged[Group]):
     """A group by name; see `Group`."""
 
     @property
@@ -114,7 +114,7 @@ class SyncRound(Bridged[Group]):
         credit: int = 10_000,
         member: str = "",
         keep_s: float = KEEP_S,
-    ) -> Iterator[SyncRoundBatch]:
+    ) -> Iterator[SyncGroupBatch]:
         """Yield deliveries of these topics, each of which can be settled as one."""
         with self.consume(
             *topics, ack=ack, credit=credit, member=member, keep_s=keep_s

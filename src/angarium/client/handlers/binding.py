@@ -22,7 +22,7 @@ import msgspec
 import msgspec.inspect
 
 from angarium.client.client import Client
-from angarium.client.groups.records import GroupRecord
+from angarium.client.groups.group_records import GroupRecord
 from angarium.client.records import Record
 from angarium.errors import InvalidArgument
 

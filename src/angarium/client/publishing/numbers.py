@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from angarium.client.publishing.losses import Acknowledged
-from angarium.client.publishing.packs import Identity
+from angarium.client.publishing.packs import ProducerIdentity
 from angarium.ids import NO_PRODUCER, Epoch
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from angarium.client.publishing.packs import Pack
     from angarium.client.publishing.sending import Sending
 
-NOBODY: Final = Identity(NO_PRODUCER, Epoch(0))
+NOBODY: Final = ProducerIdentity(NO_PRODUCER, Epoch(0))
 
 
 class Numbers:

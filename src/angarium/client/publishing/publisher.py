@@ -53,7 +53,7 @@ class Publisher:
         if lanes is not None and lanes.may_have(record.partition):
             self._add(lanes, record)[0].unattended += 1
             return
-        # Where it goes is being asked; it keeps its place among those of the same topic.
+        # Where it goes is being asked; it keeps its turn among those of the same topic.
         self._unrouted.setdefault(topic, deque()).append(record)
         self._start_finding(topic)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final, TypeAlias
 
-from angarium.api import Place, Start
+from angarium.api import Start, StartAt
 from angarium.client.times import micros
 from angarium.errors import InvalidArgument
 
@@ -14,8 +14,8 @@ StartLike: TypeAlias = str | int | datetime | Start | Mapping[int, int]
 """`"live"` or `"latest"` (only what comes from now on), `"earliest"`, an offset, a time, or an
 offset for each partition, by number."""
 
-EARLIEST: Final = Start(Place.EARLIEST)
-LATEST: Final = Start(Place.LATEST)
+EARLIEST: Final = Start(StartAt.EARLIEST)
+LATEST: Final = Start(StartAt.LATEST)
 _WORDS: Final = {"live": LATEST, "latest": LATEST, "earliest": EARLIEST}
 
 
@@ -28,7 +28,7 @@ def start_in(start: StartLike, partition: int) -> Start:
             raise InvalidArgument(f"{start!r} is no start; there are {', '.join(sorted(_WORDS))}")
         return _WORDS[start]
     if isinstance(start, datetime):
-        return Start(Place.TIMESTAMP, micros(start))
+        return Start(StartAt.TIMESTAMP, micros(start))
     if isinstance(start, Mapping):
         if partition not in start:
             return EARLIEST
@@ -39,4 +39,4 @@ def start_in(start: StartLike, partition: int) -> Start:
 def _offset(offset: int) -> Start:
     if offset < 0:
         raise InvalidArgument(f"an offset is not negative: {offset}")
-    return Start(Place.OFFSET, offset)
+    return Start(StartAt.OFFSET, offset)

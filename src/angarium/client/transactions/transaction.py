@@ -148,8 +148,8 @@ class Transaction(StagedPublishing):
         for record in records:
             loan, offset = record.loan, getattr(record, "offset", None)
             spans = loan.remaining() if offset is None else (offset, offset + 1)
-            ack = GroupAck(loan.desk.group, spans, loan.generation or None)
-            writer.acknowledge(loan.desk.topic, loan.desk.partition, ack)
+            ack = GroupAck(loan.partition.group, spans, loan.generation or None)
+            writer.acknowledge(loan.partition.topic, loan.partition.number, ack)
             self._on_loan.append(record)
 
     def acknowledge(
