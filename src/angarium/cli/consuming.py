@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import AsyncGenerator
 
-    from angarium.cli.records import RecordPrinter
+    from angarium.cli.record_lines import RecordPrinter
     from angarium.client import Client, GroupRecord, StartLike
 
 _PROMPT: Final = "ack, nack [REASON], reject [REASON] or release? "
@@ -48,11 +48,11 @@ async def consume(client: Client, options: Namespace, printer: RecordPrinter) ->
 
 def start_like(written: From) -> StartLike:
     """Return where to begin, in the client's words."""
-    if written.place == "offset":
+    if written.at == "offset":
         return written.value
-    if written.place == "timestamp":
+    if written.at == "timestamp":
         return Start(StartAt.TIMESTAMP, written.value)
-    return written.place
+    return written.at
 
 
 async def _words() -> AsyncGenerator[str, None]:

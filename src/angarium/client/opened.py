@@ -42,7 +42,7 @@ class Opened:
                 metadata=reach.metadata,
                 calls=reach.calls,
                 waiting=reach.waiting,
-                identities=ProducerIdentities(reach.calls, producer),
+                producer_identities=ProducerIdentities(reach.calls, producer),
                 on_loss=on_loss,
             )
         )

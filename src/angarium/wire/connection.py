@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from angarium.ids import Buffer
     from angarium.wire.frames import Header
     from angarium.wire.handlers import Welcome
-    from angarium.wire.limits import WireLimits
     from angarium.wire.streams import Stream
+    from angarium.wire.wire_limits import WireLimits
 
 _log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ import msgspec
 
 from angarium.batch.checksum import PIECE_BYTES, crc32c_of_bytes, extend
 from angarium.errors import InvalidArgument, TooLarge
-from angarium.wire.limits import FRAME_BYTES_LEAST
+from angarium.wire.wire_limits import FRAME_BYTES_LEAST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -28,7 +28,7 @@ from angarium.wire.errors import (
     WrongNode,
 )
 from angarium.wire.frames import Frame, FrameKind
-from angarium.wire.limits import FRAME_BYTES_LEAST, WireLimits
+from angarium.wire.wire_limits import FRAME_BYTES_LEAST, WireLimits
 
 WIRE_VERSION_MIN: Final = 1
 WIRE_VERSION_MAX: Final = 1

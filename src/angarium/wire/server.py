@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from angarium.errors import LimitExceeded
 from angarium.wire.connection import Connection
-from angarium.wire.limits import WireLimits
+from angarium.wire.wire_limits import WireLimits
 
 if TYPE_CHECKING:
     import ssl as tls

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -119,9 +119,14 @@ def transfer(options: Namespace) -> int:
 
     async def work(client: Client, chosen: Choices) -> int:
         await client.transfer_leader(options.topic, options.partition, NodeId(options.node))
-        place: dict[str, Any] = {"topic": options.topic, "partition": options.partition}
         if chosen.is_json:
-            print_json({**place, "asked_to_lead": options.node})
+            print_json(
+                {
+                    "topic": options.topic,
+                    "partition": options.partition,
+                    "asked_to_lead": options.node,
+                }
+            )
         else:
             print(f"node {options.node} was asked to lead {options.topic}/{options.partition}")
         return 0
@@ -171,7 +176,7 @@ def _print_status(seen: ClusterStatus) -> None:
     print(f"version         {seen.version}, feature level {seen.feature_level}")
     print()
     print_table(
-        ("node", "state", "wire", "grpc", "place", "leads", "replicas", "level"),
+        ("node", "state", "wire", "grpc", "location", "leads", "replicas", "level"),
         [
             (
                 one.id,

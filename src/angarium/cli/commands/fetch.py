@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from angarium.cli.records import RecordPrinter
+from angarium.cli.record_lines import RecordPrinter
 from angarium.cli.session import talk
 from angarium.errors import OffsetOutOfRange
 
@@ -33,8 +33,8 @@ def run(options: Namespace) -> int:
                 await _complain(client, options)
             if not records:
                 if not printer.count:
-                    place = f"{options.topic}/{options.partition}@{offset}"
-                    print(f"There is nothing at {place} yet.", file=sys.stderr)
+                    where = f"{options.topic}/{options.partition}@{offset}"
+                    print(f"There is nothing at {where} yet.", file=sys.stderr)
                 break
             printer.print_all(islice(records, options.max - printer.count))
             assert records[-1].offset is not None, "what is fetched is stored"

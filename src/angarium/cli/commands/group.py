@@ -80,8 +80,8 @@ def alter(options: Namespace) -> int:
 
 def seek(options: Namespace) -> int:
     """Move a group, or show what would move."""
-    if options.start.place == "live":
-        raise Refusal("a group is moved to a place: earliest, latest, an offset or a time")
+    if options.start.at == "live":
+        raise Refusal("a group is moved to a position: earliest, latest, an offset or a time")
 
     async def work(client: Client, chosen: Choices) -> int:
         moved = await client.seek_group(
@@ -241,7 +241,7 @@ def _keeps_itself(group: GroupInfo) -> bool:
 
 def _ask_whether_to_delete(what: str) -> None:
     if not sys.stdin.isatty():
-        raise Refusal(f"{what} would lose its place; say --yes to delete it without being asked")
+        raise Refusal(f"{what} would lose its position; say --yes to delete it without being asked")
     print(f"Forget {what} and where it stands? Type yes: ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip() != "yes":
         raise Refusal("nothing was deleted")

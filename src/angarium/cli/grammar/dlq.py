@@ -11,7 +11,7 @@ from angarium.cli.grammar.words import positive
 if TYPE_CHECKING:
     from angarium.cli.grammar.words import Words
 
-_PLACE = re.compile(r"(?:([0-9]{1,9})@)?([0-9]{1,18})", re.ASCII)
+_LETTER_ID = re.compile(r"(?:([0-9]{1,9})@)?([0-9]{1,18})", re.ASCII)
 
 
 def add(words: Words) -> None:
@@ -25,7 +25,7 @@ def add(words: Words) -> None:
     )
 
     show = family.add("show", "show one dead letter whole", run="dlq:show")
-    show.add_argument("letter", type=place, metavar="LETTER", help=_LETTER)
+    show.add_argument("letter", type=letter_id, metavar="LETTER", help=_LETTER)
     _add_topic(show)
 
     redrive = family.add(
@@ -41,9 +41,9 @@ def add(words: Words) -> None:
     purge.add_argument("--yes", action="store_true", help="do not ask")
 
 
-def place(text: str) -> tuple[int, int]:
+def letter_id(text: str) -> tuple[int, int]:
     """Read where a letter lies: PARTITION@OFFSET, or only OFFSET in partition 0."""
-    found = _PLACE.fullmatch(text)
+    found = _LETTER_ID.fullmatch(text)
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no letter; `dlq list` shows them: 0@17")
     return int(found[1] or 0), int(found[2])
@@ -53,7 +53,7 @@ _LETTER = "as `dlq list` shows it: PARTITION@OFFSET"
 
 
 def _add_choice(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("letters", type=place, nargs="*", metavar="LETTER", help=_LETTER)
+    parser.add_argument("letters", type=letter_id, nargs="*", metavar="LETTER", help=_LETTER)
     parser.add_argument(
         "--set", metavar="FILE", help="also those in a file, one a line; - reads from the terminal"
     )

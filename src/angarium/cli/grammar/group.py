@@ -15,7 +15,7 @@ KINDS = ("queue", "key", "stream")
 
 _SEEK = """\
 What the group's consumers hold at that moment is taken from them, and what it had acknowledged
-above the new place is forgotten.
+above the new position is forgotten.
 
     angarium group seek workers earliest --dry-run      what would move, and from where to where
     angarium group seek workers -15m                    everything of the last quarter of an hour
@@ -37,12 +37,12 @@ def add(words: Words) -> None:
     alter.add_argument("name", metavar="GROUP")
     alter.add_later(add_group_settings)
 
-    seek = family.add("seek", "move a group to another place", run="group:seek", more=_SEEK)
+    seek = family.add("seek", "move a group to another position", run="group:seek", more=_SEEK)
     seek.add_argument("name", metavar="GROUP")
     seek.add_argument(
         "start",
         type=start,
-        metavar="PLACE",
+        metavar="START",
         help="earliest, latest, an offset, a time, an age such as -15m",
     )
     seek.add_argument("--topic", metavar="TOPIC", help="only there (default: all its topics)")

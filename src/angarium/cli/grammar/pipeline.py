@@ -213,10 +213,10 @@ def _add_range(parser: ArgumentParser) -> None:
         "--from",
         dest="begin",
         type=start,
-        metavar="PLACE",
+        metavar="START",
         help="earliest, an offset, a time, or an age such as -15m (default: earliest)",
     )
     parser.add_argument(
-        "--until", dest="end", type=start, metavar="PLACE", help="the same (default: what is there)"
+        "--until", dest="end", type=start, metavar="START", help="the same (default: what is there)"
     )
     parser.add_argument("--archive", metavar="FOLDER", help="with what is archived there, too")

@@ -1,4 +1,4 @@
-"""Durations, sizes and places as people write them: 7d, 10GiB, earliest, 2024-05-01T12:00Z."""
+"""Durations, sizes and starts as people write them: 7d, 10GiB, earliest, 2024-05-01T12:00Z."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _AMOUNT: Final = re.compile(r"([0-9]{1,15})\s*([a-zA-Z]*)")
 class From(NamedTuple):
     """Where to begin to read, as written; the client has its own words for it."""
 
-    place: str
+    at: str
     """live, earliest, latest, offset or timestamp"""
     value: int = 0
     """The offset, or the time in µs since 1970."""
@@ -86,7 +86,7 @@ def start(text: str) -> From:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no place to begin; write earliest, latest, live, an offset, a time such"
+            f"{text!r} is not a start; write earliest, latest, live, an offset, a time such"
             " as 2024-05-01T12:00:00Z, or an age such as -15m"
         ) from None
     # A time without a zone is the reader's own.

@@ -34,7 +34,7 @@ def add(words: Words) -> None:
         "--from",
         dest="start",
         type=start,
-        metavar="PLACE",
+        metavar="START",
         help="earliest, latest, live, an offset, a time, an age such as -15m"
         " (default: live, and earliest with --no-follow)",
     )

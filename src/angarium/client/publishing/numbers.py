@@ -68,8 +68,10 @@ class Numbers:
 
     async def renew(self) -> None:
         """Take an identity under which nothing was sent to this partition yet."""
-        identities = self._sending.identities
-        identity = await (identities.first() if self._may_share else identities.fresh())
+        producer_identities = self._sending.producer_identities
+        identity = await (
+            producer_identities.first() if self._may_share else producer_identities.fresh()
+        )
         self._may_share = False
         self._next = 0
         self._acknowledged.clear()

@@ -105,7 +105,7 @@ class Publisher:
         if finding:
             await asyncio.wait(finding)
         await self.sending.stop()
-        await self.sending.identities.close()
+        await self.sending.producer_identities.close()
         for lanes in self._topics.values():
             for lane in lanes.lanes:
                 lane.abandon(Unreachable("the client was closed before this was published"))

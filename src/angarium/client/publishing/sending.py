@@ -42,7 +42,7 @@ class Sending:
         metadata: Metadata,
         calls: Calls,
         waiting: Waiting,
-        identities: ProducerIdentities,
+        producer_identities: ProducerIdentities,
         on_loss: Callable[[Loss], None] | None,
     ) -> None:
         self.loop = asyncio.get_running_loop()
@@ -51,7 +51,7 @@ class Sending:
         self.metadata = metadata
         self.calls = calls
         self.waiting = waiting
-        self.identities = identities
+        self.producer_identities = producer_identities
         self.room = Room(settings.buffered_bytes_max)
         self.fenced: AngariumError | None = None
         """Set once somebody else took over the producer's name: this client must stop."""

@@ -142,10 +142,10 @@ class LiveLoad:
 
     def _judge(self, node: NodeId, value: bytes, last: list[int]) -> None:
         publisher, _, sequence = value.partition(b".")
-        number, place = int(publisher), int(sequence)
+        number, sent = int(publisher), int(sequence)
         self.delivered[node] += 1
-        if place > self._sent[number]:
+        if sent > self._sent[number]:
             self.incidents.append(f"node {node}: {value!r} was never sent")
-        if place <= last[number]:
+        if sent <= last[number]:
             self.incidents.append(f"node {node}: {value!r} came after {last[number]}")
-        last[number] = place
+        last[number] = sent

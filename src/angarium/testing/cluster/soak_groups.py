@@ -161,7 +161,7 @@ class GroupWork:
                 timestamps=now,
             )
         if later:
-            # Without a key: one that is delayed has no place in an order.
+            # Without a key: one that is delayed is not in order.
             await self._client.publish_batch(
                 JOBS,
                 [_job(one) for one in later],

@@ -154,10 +154,10 @@ class SimLending:
         """Hear no more of an attachment."""
         self._seats.pop((client, number), None)
 
-    def change(self, place: RaftGroupId, change: Change, reply: Reply) -> None:
+    def change(self, raft_group: RaftGroupId, change: Change, reply: Reply) -> None:
         """Have a group changed by somebody who looks after it, as `service.groups.wishes` does."""
         try:
-            led = self.host.partition(TOPIC, place)
+            led = self.host.partition(TOPIC, raft_group)
         except AngariumError:
             reply(NotLeader())
             return
@@ -213,8 +213,8 @@ class SimLending:
         del topic
         return RaftGroupId(number)
 
-    def partition_of(self, place: RaftGroupId) -> tuple[str, int] | None:
-        return TOPIC, place
+    def partition_of(self, raft_group: RaftGroupId) -> tuple[str, int] | None:
+        return TOPIC, raft_group
 
     def lifetime(self, topic: str) -> int | None:
         del topic

@@ -72,8 +72,8 @@ class Redriver(ScriptedClient):
             if not isinstance(heard.outcome, Positioned):
                 return
             self._generation = int(heard.outcome.generation)
-        place = f"{self.name}.{self._epoch}.{self._sequence}"
-        value = b"%s.%d.%s" % (SENT_BACK, letter, place.encode())
+        name = f"{self.name}.{self._epoch}.{self._sequence}"
+        value = b"%s.%d.%s" % (SENT_BACK, letter, name.encode())
         one = Transaction(
             name=self.name,
             epoch=self._epoch,

@@ -94,8 +94,8 @@ class Transactor(ScriptedClient):
         return one
 
     def _values(self, group: RaftGroupId, stage: str) -> tuple[bytes, ...]:
-        place = f"{self.name}.{self._epoch}.{self._sequence}.{group}.{stage}"
-        return tuple(f"{place}.{one}".encode() for one in range(self._rng.randrange(1, 6)))
+        name = f"{self.name}.{self._epoch}.{self._sequence}.{group}.{stage}"
+        return tuple(f"{name}.{one}".encode() for one in range(self._rng.randrange(1, 6)))
 
     # --- how it goes ------------------------------------------------------------------------
 
@@ -180,7 +180,7 @@ class Transactor(ScriptedClient):
                 with suppress(Crashed):
                     yield from self.follow(finish, crashes=False)
             for group, decided in ended.places.items():
-                self._note_place(one, group, decided)
+                self._note_outcome(one, group, decided)
 
     def _come_back(self, one: Transaction, home: RaftGroupId) -> Script[None]:
         """Open the series anew, and hear what became of a transaction that broke off."""
@@ -197,7 +197,7 @@ class Transactor(ScriptedClient):
         for group in one.values if one.committed else ():
             # It was carried out before the series was open; asking again tells where.
             heard = yield Ask(group, Commit(**_of(one), stages=tuple(self._held(one, group))))
-            self._note_place(one, group, heard.outcome)
+            self._note_outcome(one, group, heard.outcome)
 
     def _repeat(self, one: Transaction) -> Script[None]:
         """Commit something else under a number that was committed, in the next epoch."""
@@ -246,11 +246,11 @@ class Transactor(ScriptedClient):
         if isinstance(heard.outcome, Refused):
             self._judge("a decision", heard.outcome)
         one.committed = isinstance(heard.outcome, Decided) and heard.outcome.committed
-        self._note_place(one, group, heard.outcome)
+        self._note_outcome(one, group, heard.outcome)
 
     # --- what it hears --------------------------------------------------------------------------
 
-    def _note_place(self, one: Transaction, group: RaftGroupId, outcome: Outcome | None) -> None:
+    def _note_outcome(self, one: Transaction, group: RaftGroupId, outcome: Outcome | None) -> None:
         if not isinstance(outcome, Decided):
             return
         if outcome.committed != one.committed:

@@ -47,7 +47,7 @@ class WatchedDelivery(GroupDelivery):
         term = led.replica.raft.term
         super().__init__(group, led.records, seed=term, now=now, expected=expected)
         self._node = node
-        self._place = led.place
+        self._raft_group = led.place
         self._term = term
         self._tenure: Tenure | None = None
 
@@ -139,7 +139,7 @@ class WatchedDelivery(GroupDelivery):
                 if intent.generation == group.generation
             ]
             tenure = self._tenure = Tenure(
-                self._place,
+                self._raft_group,
                 group.name,
                 group.kind,
                 self._node.id,
