@@ -47,11 +47,11 @@ class GroupConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     max_attempts: Annotated[
         int,
-        About("Try a record so often before it becomes a dead letter.", 1, ATTEMPTS_LARGEST),
+        About("Attempts before a record becomes a dead letter.", 1, ATTEMPTS_LARGEST),
     ] = 5
     ack_timeout_ms: Annotated[
         int,
-        About("How long a consumer that falls silent keeps its records.", LEASE_MS_LEAST, DAY_MS),
+        About("How long a silent consumer keeps its records.", LEASE_MS_LEAST, DAY_MS),
     ] = 30_000
     backoff_min_ms: Annotated[int, About("The pause after the first failure.", 0, DAY_MS)] = 100
     backoff_max_ms: Annotated[int, About("The longest pause between attempts.", 0, DAY_MS)] = 60_000
@@ -61,7 +61,10 @@ class GroupConfig(msgspec.Struct, frozen=True, kw_only=True):
     ] = Poison.DEAD_LETTER
     behind: Annotated[
         Behind,
-        About("When records were trimmed away unseen: tell the consumers, or jump over the gap."),
+        About(
+            "If records were removed before the group saw them: give consumers an error, or"
+            " jump over the gap."
+        ),
     ] = Behind.ERROR
 
     def __post_init__(self) -> None:

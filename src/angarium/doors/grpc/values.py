@@ -28,8 +28,8 @@ C = TypeVar("C", bound=msgspec.Struct)
 M = TypeVar("M", bound="Message")
 Shown: TypeAlias = "Callable[[Any], Any]"
 
-_OTHER_NAMES: Final = {"retention_groups": "until_consumed", "cleanup": "compact"}
-"""Settings that protobuf calls otherwise."""
+_OTHER_NAMES: Final = {"cleanup": "compact"}
+"""The one setting that has another type, and so another name, in protobuf: a boolean."""
 
 _MODES: Final[tuple[DeliveryMode | None, ...]] = (None, *DeliveryMode)
 """By number in protobuf, where 0 means that none was named."""
