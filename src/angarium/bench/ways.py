@@ -60,7 +60,7 @@ async def check_targets(plan: Plan) -> None:
                 async with asyncio.timeout(REACHED_SECONDS_MAX):
                     _, writer = await asyncio.open_connection(host, int(port))
             except (OSError, ValueError):
-                raise InvalidArgument(f"{option}: nobody listens at {target}") from None
+                raise InvalidArgument(f"{option}: nothing listens at {target}") from None
             writer.close()
 
 

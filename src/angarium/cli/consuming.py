@@ -24,7 +24,7 @@ _PROMPT: Final = "ack, nack [REASON], reject [REASON] or release? "
 async def consume(client: Client, options: Namespace, printer: RecordPrinter) -> None:
     """Print records of a group until there are enough, or for ever."""
     if options.partition is not None or not options.follow:
-        raise Refusal("--group shares what comes; it goes with neither --partition nor --no-follow")
+        raise Refusal("--group cannot be combined with --partition or --no-follow")
     group = client.group(
         options.group, kind=options.kind, start=start_like(options.start or From("earliest"))
     )
@@ -80,6 +80,6 @@ async def _decided(record: GroupRecord, words: AsyncGenerator[str, None]) -> boo
         elif word == "release":
             await record.release()
         else:
-            print(f"angarium: {word!r} is none of ack, nack, reject, release", file=sys.stderr)
+            print(f"angarium: {word!r} is not one of ack, nack, reject, release", file=sys.stderr)
             continue
         return True

@@ -149,7 +149,7 @@ def check_node(theirs: Hello, expected: int | None) -> None:
 def greeting_in(frame: Frame) -> Hello:
     """Return what a first frame says; raises `HandshakeRefused` if it was not meant for us."""
     if frame.kind != FrameKind.HELLO or frame.id != MAGIC:
-        raise HandshakeRefused("the first frame is no greeting; is the port the wire port?")
+        raise HandshakeRefused("the first frame is not a greeting; is this the wire port?")
     try:
         return frame.read(Hello)
     except InvalidArgument as error:

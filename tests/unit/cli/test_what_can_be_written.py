@@ -81,7 +81,7 @@ def test_connection_options_may_stand_in_front_of_the_word_or_behind_it() -> Non
         (["pub", "t", "--key", "a", "--key-separator", ":"], "not allowed with"),
         (["sub", "t", "--from", "yesterday"], "is not a start"),
         (["topic", "create", "t", "--partitions", "x"], "whole number"),
-        (["topic", "create", "t", "--retention", "7 moons"], "no duration"),
+        (["topic", "create", "t", "--retention", "7 moons"], "not a duration"),
         (["topic", "list", "--serv", "a:1"], "--serv"),
         (["serve", "--form", "--join", "a:1"], "not allowed with"),
         (["serve", "--wire-port", "70000"], "65535"),
@@ -254,13 +254,13 @@ def test_the_reference_page_has_every_word_and_every_option() -> None:
 def test_an_origin_of_a_gateway_that_is_none_is_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["gateway", "--servers", "127.0.0.1:1", "--origin", "example.org"]) == 2
+    assert main(["gateway", "--servers", "127.0.0.1:1", "--origins", "example.org"]) == 2
     assert "write https://example.org" in capsys.readouterr().err
 
 
 def test_a_host_of_a_gateway_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["gateway", "--servers", "127.0.0.1:1", "--allow-host", "example.org:80"]) == 2
-    assert "--allow-host" in capsys.readouterr().err
+    assert "--hosts" in capsys.readouterr().err
 
 
 def test_a_door_is_closed_with_a_flag_as_in_the_file(capsys: pytest.CaptureFixture[str]) -> None:

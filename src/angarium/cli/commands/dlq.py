@@ -144,7 +144,7 @@ def _chosen(options: Namespace) -> LetterFilter:
     is_filtered = any(one is not None for one in patterns)
     letters = [*options.letters, *([] if options.set is None else _letters_in(options.set))]
     if not letters and not is_filtered and not options.all:
-        raise Refusal("which ones? Name letters, give a filter such as --group, or say --all")
+        raise Refusal("which letters? Name some, give a filter such as --group, or --all")
     if options.all and (letters or is_filtered):
         raise Refusal("--all means every letter: leave out the others, or leave out --all")
     return LetterFilter(
@@ -198,7 +198,7 @@ def _shortened(text: str) -> str:
 
 def _ask_whether_to_purge() -> None:
     if not sys.stdin.isatty():
-        raise Refusal("purged letters are never sent back; say --yes to purge without being asked")
+        raise Refusal("purged letters are never sent back; use --yes to purge without being asked")
     print("Purged letters are never sent back. Type yes: ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip() != "yes":
         raise Refusal("nothing was purged")

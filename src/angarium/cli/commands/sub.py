@@ -81,6 +81,6 @@ async def _expanded(client: Client, topics: list[str]) -> list[str]:
     ]
     if not found:
         raise Refusal(
-            f"no topic fits {', '.join(topics)}; `angarium topic list` shows what is there"
+            f"no topic matches {', '.join(topics)}; `angarium topic list` shows what is there"
         )
     return found

@@ -50,13 +50,13 @@ def add(words: Words) -> None:
     seek.add_argument("--dry-run", action="store_true", help="only show what would move")
 
     for word, sentence in (
-        ("pause", "hand nothing more out to a group's consumers"),
-        ("resume", "go on with a group that was paused"),
+        ("pause", "stop delivering to a group's consumers"),
+        ("resume", "resume a paused group"),
     ):
         parser = family.add(word, sentence, run=f"group:{word}")
         parser.add_argument("name", metavar="GROUP")
 
-    delete = family.add("delete", "forget a group that nobody takes part in", run="group:delete")
+    delete = family.add("delete", "delete a group that has no members", run="group:delete")
     delete.add_argument("name", metavar="GROUP")
-    delete.add_argument("--topic", metavar="TOPIC", help="only its part in this topic")
+    delete.add_argument("--topic", metavar="TOPIC", help="only its position in this topic")
     delete.add_argument("--yes", action="store_true", help="do not ask")

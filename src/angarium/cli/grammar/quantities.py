@@ -45,7 +45,7 @@ def duration_ms(text: str) -> int:
     found = durations.duration_ms(text)
     if found is None or found != int(found):
         raise argparse.ArgumentTypeError(
-            f'{text!r} is no duration; write a number and ms, s, m, h, d or w, or "none"'
+            f'{text!r} is not a duration; write a number and ms, s, m, h, d or w, or "none"'
         )
     return int(found)
 
@@ -67,7 +67,7 @@ def size_bytes(text: str) -> int:
     found = _AMOUNT.fullmatch(text.strip())
     if found is None or found[2].lower() not in _BYTES:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no size; write bytes, or a number and KiB, MiB, GiB or kB, MB, GB,"
+            f"{text!r} is not a size; write bytes, or a number and KiB, MiB, GiB or kB, MB, GB,"
             ' or "none"'
         )
     return int(found[1]) * _BYTES[found[2].lower()]

@@ -231,7 +231,7 @@ class Attachment:
             async with asyncio.timeout(self._reach.settings.request_timeout_s):
                 first = await stream.receive()
             if first is None:
-                raise Unreachable(f"{connection.address} takes no consumers now")
+                raise Unreachable(f"{connection.address} does not accept consumers now")
             self._join(stream, first.read(Joined))
             while (frame := await stream.receive()) is not None:
                 self._take(frame)

@@ -53,11 +53,11 @@ class GroupChoices:
             name for topic in topics for name in ([topic] if isinstance(topic, str) else topic)
         )
         if not names:
-            raise InvalidArgument("a consumer is of at least one topic")
+            raise InvalidArgument("a consumer needs at least one topic")
         if credit < 1:
-            raise InvalidArgument(f"with a credit of {credit} nothing is ever handed over")
+            raise InvalidArgument(f"with a credit of {credit} nothing is ever delivered")
         if ack not in ("manual", "auto"):
-            raise InvalidArgument(f'{ack!r} is no way to acknowledge; there are "manual", "auto"')
+            raise InvalidArgument(f'{ack!r} is not a way to acknowledge; use "manual" or "auto"')
         return ConsumeRequest(
             group=self.name,
             topics=names,
@@ -156,5 +156,5 @@ def kind_of(kind: KindLike) -> GroupKind:
     if isinstance(kind, GroupKind):
         return kind
     if kind not in _KINDS:
-        raise InvalidArgument(f"{kind!r} is no kind of group; there are {', '.join(_KINDS)}")
+        raise InvalidArgument(f"{kind!r} is not a kind of group; the kinds are {', '.join(_KINDS)}")
     return _KINDS[kind]

@@ -78,7 +78,7 @@ class LoanedRecord(Record, frozen=True, gc=False):
         """Done with this record and all before it in its partition: only in a stream group."""
         partition = self.loan.partition
         if not partition.is_ordered:
-            raise InvalidArgument("only in a stream group are earlier records done with, too")
+            raise InvalidArgument("ack_through works only in a stream group")
         partition.ack_through(self.offset)
 
     def nack_nowait(self, delay: Span | None = None, reason: str = "") -> None:

@@ -44,8 +44,8 @@ def sources_of(function: Callable[..., Any]) -> tuple[Source, ...]:
         hints = _hints(function)
     except NameError as error:
         raise InvalidArgument(
-            f"{name}: {error}; annotations are looked at when the program runs, so what they name"
-            " has to be imported for good and defined at the top of a module"
+            f"{name}: {error}; annotations are looked at when the program runs, so import"
+            " what they name without TYPE_CHECKING, and define it at the top of a module"
         ) from None
     bare = [one for one in parameters if one.name not in hints]
     if bare and len(parameters) > 1:

@@ -25,7 +25,9 @@ def start_in(start: StartLike, partition: int) -> Start:
         return start
     if isinstance(start, str):
         if start not in _WORDS:
-            raise InvalidArgument(f"{start!r} is no start; there are {', '.join(sorted(_WORDS))}")
+            raise InvalidArgument(
+                f"{start!r} is not a start; use one of {', '.join(sorted(_WORDS))}"
+            )
         return _WORDS[start]
     if isinstance(start, datetime):
         return Start(StartAt.TIMESTAMP, micros(start))
@@ -38,5 +40,5 @@ def start_in(start: StartLike, partition: int) -> Start:
 
 def _offset(offset: int) -> Start:
     if offset < 0:
-        raise InvalidArgument(f"an offset is not negative: {offset}")
+        raise InvalidArgument(f"an offset must not be negative: {offset}")
     return Start(StartAt.OFFSET, offset)

@@ -30,7 +30,7 @@ class Wishes:
     def add(self, topics: Sequence[str], start: StartLike) -> None:
         """Want these, too; one that is wanted already goes on where it is."""
         if not topics:
-            raise InvalidArgument("a subscription is to at least one topic")
+            raise InvalidArgument("a subscription needs at least one topic")
         for topic in topics:
             self._starts.setdefault(topic, start)
 
