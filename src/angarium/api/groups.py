@@ -3,7 +3,7 @@
 A group's position in a partition is kept by that partition's own Raft group. A consumer talks to
 any node; that node is its *agent*: it attaches the consumer to the leaders of the partitions,
 brings deliveries, and carries settlements back. Leases are the leaders': a record that is handed
-out and not settled before its lease ends is tried again, and only whoever holds a lease may settle
+out and not settled before its lease ends is tried again, and only the holder of a lease may settle
 it.
 """
 

@@ -1,6 +1,6 @@
 """Settings that are one of a few words: the enum's member, or its name as it is written elsewhere.
 
-The command line, REST and node.toml write `eventual`; whoever writes the same in Python means it.
+The command line, REST and node.toml write `eventual`; Python may write the same.
 """
 
 from __future__ import annotations

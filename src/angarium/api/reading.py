@@ -103,7 +103,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Subscription(Protocol):
-    """A subscriber's view of its partitions. Slow readers slow down nobody but themselves."""
+    """A subscriber's view of its partitions. A slow reader slows down only itself."""
 
     def __aiter__(self) -> AsyncIterator[Delivery]:
         """Yield deliveries until the subscription is closed; raises what broke it."""

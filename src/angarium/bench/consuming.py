@@ -94,7 +94,7 @@ class Consuming:
     async def finish(self, *, quiet_s: float) -> int:
         """Wait until everything is settled, or nothing moves for so long; return what is not."""
         if self._hostage is not None:
-            # Whoever takes and never settles is sent home; the others get what it had.
+            # A member that never settles is closed; the others get what it had.
             await self._hostage.close()
             self._hostage, self._topics = None, [self._stuck]
             await self.begin()

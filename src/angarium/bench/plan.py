@@ -93,7 +93,7 @@ class Plan:
     scenario: Scenario = Scenario.LIVE
     route: Route = Route.LEADER
     grpc_targets: tuple[str, ...] = ()
-    """HOST:PORT of gRPC doors that are published to in turn, whoever leads."""
+    """HOST:PORT of gRPC doors that are published to in turn, leader or not."""
     http_targets: tuple[str, ...] = ()
     """The same for HTTP doors."""
     sub_target: str | None = None

@@ -72,9 +72,9 @@ def driver_of(
 ) -> Driver:
     """Return the driver that does what the plan says, on the topics that were made for it."""
     leaders = {
-        TopicPartition(one.name, part.number): part.leader
-        for one in topics
-        for part in one.partitions
+        TopicPartition(topic.name, one.number): one.leader
+        for topic in topics
+        for one in topic.partitions
     }
     if plan.protocol is Protocol.WIRE:
         read = None if plan.sub_target is None else _read_at(plan, leaders, nodes, "wire")

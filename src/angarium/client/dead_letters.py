@@ -3,7 +3,7 @@
 A letter lies in a dead-letter topic with headers that say where it comes from and why. Whether it
 was dealt with is the business of a group of the cluster's own on that topic: sending one back is a
 transaction that publishes it to its old partition and acknowledges it for that group, so it happens
-once, whoever repeats it and whatever crashes. What the group has not acknowledged is listed, and
+once, even if it is repeated or crashes. What the group has not acknowledged is listed, and
 is the lag that `group describe angarium.redrive` shows.
 """
 

@@ -154,7 +154,7 @@ class Connection(Channel):
     ) -> asyncio.Future[Frame]:
         """Send a request at once, and return what will hold its answer: no task is needed.
 
-        It does not wait for room; whoever uses it looks at `is_congested` before. Cancelling the
+        It does not wait for room; callers look at `is_congested` before. Cancelling the
         future only means that the answer is not looked at.
         """
         return self._ask(operation, header, payload, self.loop.time() + timeout_s)[1]

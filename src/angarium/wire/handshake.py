@@ -5,7 +5,7 @@ The dialling side speaks first; the accepting side answers with a `Hello` of its
 are the same in every wire version, for they are what finds the version. Fields a side does not
 know are ignored.
 
-A refusal always says what to do: whoever reads it in a log has usually mistyped an address, mixed
+A refusal always says what to do: its reader has usually mistyped an address, mixed
 two clusters, or skipped a release while upgrading. It is read on both sides, so it calls them by
 their names and not "this" and "the other".
 """

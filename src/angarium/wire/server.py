@@ -94,7 +94,7 @@ class Server:
 
 
 class _Cut(asyncio.Protocol):
-    """Cuts whoever connects: there is no room, or no time, even for a refusal."""
+    """Cuts every new connection: there is no room, or no time, even for a refusal."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         cast(asyncio.Transport, transport).abort()

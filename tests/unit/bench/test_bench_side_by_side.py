@@ -53,7 +53,7 @@ def test_every_scenario_takes_every_protocol_and_target() -> None:
 def test_an_address_is_a_host_and_a_port() -> None:
     assert addresses("a:1, b:2") == ("a:1", "b:2")
     for wrong in ("a", "a:", ":1", "a:b", "a:1,"):
-        with pytest.raises(ArgumentTypeError, match="no HOST:PORT"):
+        with pytest.raises(ArgumentTypeError, match="not HOST:PORT"):
             addresses(wrong)
 
 

@@ -133,7 +133,7 @@ class WireMember:
 
 
 class OneNodeSubscriber:
-    """Receives everything from one node, whoever leads."""
+    """Receives everything from one node, leader or not."""
 
     def __init__(self, connection: Connection, subscription: RemoteSubscription) -> None:
         """Not for callers: use `begun`."""

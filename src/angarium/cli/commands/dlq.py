@@ -139,7 +139,7 @@ def _filter(options: Namespace) -> LetterFilter:
 
 
 def _chosen(options: Namespace) -> LetterFilter:
-    """Return which letters are meant; whoever means all of them says so."""
+    """Return which letters are meant; all of them only with --all."""
     patterns = (options.from_topic, options.group, options.reason)
     is_filtered = any(one is not None for one in patterns)
     letters = [*options.letters, *([] if options.set is None else _letters_in(options.set))]

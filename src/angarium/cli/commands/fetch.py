@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def run(options: Namespace) -> int:
     """Print up to `--max` records; none, and no error, at the end of the partition.
 
-    Whoever asks for one record that is not there any more is told why.
+    For one record that is gone it says why.
     """
 
     async def work(client: Client, chosen: Choices) -> int:

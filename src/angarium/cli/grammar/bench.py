@@ -137,5 +137,5 @@ def add(words: Words) -> None:
         help="where a cluster of its own keeps its data while it runs; a disk, not tmpfs, or"
         " fsync costs nothing (default: the system's temporary folder)",
     )
-    # For whoever looks into a node: the program to run the nodes with, such as a profiler.
+    # For developers: the program to run the nodes with, such as a profiler.
     parser.add_argument("--interpreter", help=argparse.SUPPRESS)

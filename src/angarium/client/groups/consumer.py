@@ -109,7 +109,7 @@ class Consumer:
         return await self.keeper.run(self.keeper.cut_off(self._attachment))
 
     def stop_reading(self) -> None:
-        """End whoever iterates; what is in hand can still be settled until it is closed."""
+        """End the iteration; what is in hand can still be settled until it is closed."""
         self.handover.end()
 
     # --- reading --------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ class Consumer:
         await self.begin()
         is_auto = self.is_auto
         while True:
-            # Kept outside of this generator, so that whoever leaves a loop and comes back goes on
+            # Kept outside of this generator, so that a loop that is left and begun again goes on
             # with the next record.
             for record in self._records:
                 if is_auto:

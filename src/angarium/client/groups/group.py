@@ -24,7 +24,7 @@ KindLike: TypeAlias = GroupKind | str
 """A kind, or its name: "stream", "queue", "key"."""
 
 KEEP_S: Final = 3_600.0
-"""How long records in hand are renewed. Then their leases end: whoever works on one for longer
+"""How long records in hand are renewed. Then their leases end: a handler that takes longer
 says `extend`, and a handler that hangs does not hold its records for ever."""
 
 _KINDS: Final = {

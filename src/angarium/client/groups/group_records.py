@@ -94,7 +94,7 @@ class LoanedRecord(Record, frozen=True, gc=False):
         self._say(Verb.REJECT, None, reason)
 
     def release_nowait(self) -> None:
-        """Give it back untried: it comes again, to whoever is ready, and does not count."""
+        """Give it back untried: it comes again, to any ready consumer, and does not count."""
         self._say(Verb.RELEASE)
 
     def extend_nowait(self, seconds: Span) -> None:
@@ -212,7 +212,7 @@ class LoanedBatch:
         self._say(Verb.REJECT, offsets, None, reason)
 
     def release_nowait(self, offsets: Offsets | None = None) -> None:
-        """Give them back untried: they come again, to whoever is ready, and it does not count."""
+        """Give them back untried: they come again, to any ready consumer, and do not count."""
         self._say(Verb.RELEASE, offsets)
 
     def extend_nowait(self, seconds: Span) -> None:

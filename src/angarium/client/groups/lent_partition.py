@@ -287,7 +287,7 @@ class LentPartition:
         size = 0
         while self._noted and size < FRAME_BYTES:
             loan = self._noted[0]
-            # First this, then the list: whoever acknowledges in between notes the loan anew.
+            # First this, then the list: an acknowledgement in between notes the loan again.
             loan.is_noted = False
             offsets = loan.take_acked(ACKS_PER_SETTLEMENT)
             if offsets:

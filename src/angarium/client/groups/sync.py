@@ -47,7 +47,7 @@ class SyncConsumer(Bridged[Consumer]):
 
     def __iter__(self) -> Iterator[SyncGroupRecord]:
         while True:
-            # Whoever leaves a loop and comes back goes on with the next record.
+            # A loop that is left and begun again goes on with the next record.
             for record in self._records:
                 yield from self._lent(record)
             batch = self.next_batch()

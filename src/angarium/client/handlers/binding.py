@@ -111,7 +111,7 @@ def _decoder(hint: Any, name: str) -> Callable[[bytes], Any]:
     try:
         if not _has_foreign_part(msgspec.inspect.type_info(hint)):
             return msgspec.json.Decoder(hint).decode
-        # Whoever names a model has imported Pydantic; a base install does not have it.
+        # A program that names a model has imported Pydantic; a base install does not have it.
         if "pydantic" in sys.modules:
             read: Callable[[bytes], Any] = sys.modules["pydantic"].TypeAdapter(hint).validate_json
             return read

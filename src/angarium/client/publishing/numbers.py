@@ -1,7 +1,7 @@
 """The numbers of a lane: under which identity its batches travel, and with which sequences.
 
 A batch is given another number only under a new identity, and only if it is certain that it is not
-stored under the old one. A batch of which that is not certain must not be renewed here; its lane
+stored under the old one. If that is not certain, the batch must not be renewed here; its lane
 gives it up as unknown before.
 """
 
@@ -84,7 +84,7 @@ class Numbers:
             self._sending.calls, self._topic, self._partition, self._identity
         )
         if loss is None and any(pack.may_be_stored for pack in sent):
-            return  # whoever refuses it is wrong, or nobody can tell: its deadline decides
+            return  # the refusal is wrong, or nobody can tell: its deadline decides
         if loss is not None:
             # What was acknowledged before is gone, so what came behind it was never stored.
             for pack in sent:

@@ -53,7 +53,7 @@ async def fetched(
     after = batches[-1].batch.next_offset
     expired = frame.read(FetchAnswer).expired
     if expired:
-        batches = [part for batch in batches for part in without(batch, expired)]
+        batches = [left for batch in batches for left in without(batch, expired)]
     return [batch for batch in batches if len(batch)], after
 
 

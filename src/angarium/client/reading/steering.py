@@ -199,7 +199,7 @@ class Steering:
             Operation.FIND_OFFSET,
             FindOffsetHeader(*partition, cursor.start),
             partition=partition,
-            # Whoever waits for the subscription to begin has to hear why before the time is up.
+            # A caller that waits for the subscription has to hear why before the time is up.
             timeout_s=self._reach.settings.request_timeout_s / 2,
         )
         cursor.next_offset = frame.read(FindOffsetAnswer).offset

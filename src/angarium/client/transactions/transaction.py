@@ -108,7 +108,7 @@ class Transaction(StagedPublishing):
         except BaseException as error:
             self._note(error)
             if isinstance(error, OutcomeUnknown) or not isinstance(error, AngariumError):
-                self._series.doubt()  # whoever asks again under this name learns what became of it
+                self._series.doubt()  # the next request under this name learns what became of it
             else:
                 await self._give_up()
             raise
