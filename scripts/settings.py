@@ -34,8 +34,8 @@ CONFIGS: Final[tuple[tuple[str, type[msgspec.Struct]], ...]] = (
     ("Topics", TopicConfig),
     ("Consumer groups", GroupConfig),
 )
-OTHER_NAMES: Final = {"retention_groups": "until_consumed", "cleanup": "compact"}
-"""Settings that protobuf calls otherwise."""
+OTHER_NAMES: Final = {"cleanup": "compact"}
+"""The one setting that has another type, and so another name, in protobuf: a boolean."""
 
 ENDLESS: Final = 1 << 53
 """A bound that nobody will reach is not told."""
@@ -43,10 +43,10 @@ ENDLESS: Final = 1 << 53
 INTRODUCTION: Final = """\
 # Settings of topics and groups
 
-What can be chosen, its default, and what it may be. REST, `TopicConfig` and `GroupConfig` of the
-Python client use these names; GraphQL writes `retentionMs`; gRPC calls `retention_groups`
-`until_consumed`, and has `compact` for `cleanup`. The exact rules: [time](time.md) and
-[groups](groups.md). `make proto` writes this page.
+Every setting, its default and its bounds. REST, gRPC, `TopicConfig` and `GroupConfig` use these
+names; GraphQL writes `retentionMs` for `retention_ms`. One setting has another type in gRPC:
+`cleanup` is the boolean `compact` there. The exact rules: [time](time.md) and [groups](groups.md).
+`make proto` writes this page.
 """
 
 

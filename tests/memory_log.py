@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from angarium.api import Ack, FetchResult, Place
+from angarium.api import Ack, FetchResult, StartAt
 from angarium.api.reading import check_start
 from angarium.api.settings import check
 from angarium.batch import Batch, Record, clear_stamp, stamp
@@ -138,16 +138,16 @@ class MemoryLog:
     def offset_of(self, start: Start) -> Offset:
         """Return the offset that `start` stands for."""
         check_start(start)
-        match start.place:
-            case Place.EARLIEST:
+        match start.at:
+            case StartAt.EARLIEST:
                 return Offset(self.start)
-            case Place.LATEST:
+            case StartAt.LATEST:
                 return Offset(self.end)
-            case Place.OFFSET:
+            case StartAt.OFFSET:
                 if start.value < self.start:
                     raise OffsetOutOfRange(offset=start.value, start=self.start, end=self.end)
                 return Offset(start.value)
-            case Place.TIMESTAMP:
+            case StartAt.TIMESTAMP:
                 for one in self.batches:
                     batch = Batch.trusted(one)
                     if batch.append_time >= start.value:

@@ -13,10 +13,10 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from angarium.batch import encode, stamp
-from angarium.client.groups.desk import Desk
+from angarium.client.groups.group_records import GroupBatch
 from angarium.client.groups.handover import Parcel
+from angarium.client.groups.lent_partition import LentPartition
 from angarium.client.groups.loans import Loan
-from angarium.client.groups.records import GroupBatch
 from angarium.client.records import received
 from angarium.ids import Micros, Offset, Term
 
@@ -34,11 +34,13 @@ def stored() -> bytearray:
     return batch
 
 
-def opened(buffer: bytearray) -> tuple[Desk, GroupBatch]:
+def opened(buffer: bytearray) -> tuple[LentPartition, GroupBatch]:
     """Return a delivery as the user gets it."""
-    desk = Desk("t", 0, group="g", is_ordered=False, call=lambda: None, now=time.monotonic)
+    partition = LentPartition(
+        "t", 0, group="g", is_ordered=False, call=lambda: None, now=time.monotonic
+    )
     loan = Loan(
-        desk,
+        partition,
         1,
         ranges=(0, RECORDS),
         attempt=1,
@@ -46,8 +48,8 @@ def opened(buffer: bytearray) -> tuple[Desk, GroupBatch]:
         renew_at=0.0,
         keep_until=0.0,
     )
-    desk.loans[1] = loan
-    return desk, GroupBatch(Parcel(loan, memoryview(buffer)))
+    partition.loans[1] = loan
+    return partition, GroupBatch(Parcel(loan, memoryview(buffer)))
 
 
 def plain(buffer: bytearray) -> None:
@@ -58,32 +60,32 @@ def plain(buffer: bytearray) -> None:
 
 def by_record(buffer: bytearray) -> None:
     """Acknowledge each record on its own."""
-    desk, batch = opened(buffer)
+    partition, batch = opened(buffer)
     for record in batch:
         record.ack_nowait()
-    flight = desk.board(0.0)
+    flight = partition.board(0.0)
     assert flight is not None
-    assert flight.settlements(desk)[0].ranges == (0, RECORDS)
+    assert flight.settlements(partition)[0].ranges == (0, RECORDS)
 
 
 def every_other(buffer: bytearray) -> None:
     """Acknowledge every other record: nothing coalesces."""
-    desk, batch = opened(buffer)
+    partition, batch = opened(buffer)
     for record in list(batch)[::2]:
         record.ack_nowait()
-    flight = desk.board(0.0)
+    flight = partition.board(0.0)
     assert flight is not None
-    assert len(flight.settlements(desk)[0].ranges) == RECORDS
+    assert len(flight.settlements(partition)[0].ranges) == RECORDS
 
 
 def whole(buffer: bytearray) -> None:
     """Read the values, and acknowledge the delivery as one."""
-    desk, batch = opened(buffer)
+    partition, batch = opened(buffer)
     batch.values()
     batch.ack_nowait()
-    flight = desk.board(0.0)
+    flight = partition.board(0.0)
     assert flight is not None
-    flight.settlements(desk)
+    flight.settlements(partition)
 
 
 def micros_per_record(work: Callable[[bytearray], None], buffer: bytearray) -> float:

@@ -56,7 +56,7 @@ class InvalidCommand(InvalidArgument):
     code = "INVALID_COMMAND"
 
 
-# --- names and places -----------------------------------------------------------------------
+# --- what requests name ---------------------------------------------------------------------
 
 
 class NotFound(AngariumError):

@@ -1,11 +1,12 @@
-"""The names of things. Each is an integer on the wire and a type of its own in the code.
+"""The names of things, each a type of its own in the code.
 
-One word, one thing: an *offset* is a place in a partition, an *index* a place in a Raft log.
+One word, one thing: an *offset* is a position in a partition, an *index* a position in a Raft log.
+docs/concepts/glossary.md has all of them.
 """
 
 from __future__ import annotations
 
-from typing import Final, NewType, TypeAlias
+from typing import Final, NamedTuple, NewType, TypeAlias
 
 NodeId = NewType("NodeId", int)
 """A node of the cluster. Issued by the catalog, never reused."""
@@ -22,12 +23,23 @@ RaftGroupId = NewType("RaftGroupId", int)
 TopicId = NewType("TopicId", int)
 """A topic. Issued by the catalog, never reused; directories are named by it, not by the name."""
 
+
+class TopicPartition(NamedTuple):
+    """A partition as users name it: a topic's name and a number from 0 upwards.
+
+    It equals the plain pair, so either may be the key of a mapping.
+    """
+
+    topic: str
+    partition: int
+
+
 Term = NewType("Term", int)
 Index = NewType("Index", int)
-"""A place in a Raft log; the first entry has index 1, so 0 means "nothing yet"."""
+"""A position in a Raft log; the first entry has index 1, so 0 means "nothing yet"."""
 
 Offset = NewType("Offset", int)
-"""A place in a partition; the first record has offset 0."""
+"""A position in a partition; the first record has offset 0."""
 
 ProducerId = NewType("ProducerId", int)
 """An idempotent producer; issued upwards by the catalog. 0 stands for "no producer"."""

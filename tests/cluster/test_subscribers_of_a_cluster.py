@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tests.busy_machine import slowness
 
-from angarium.api import Place, Start
+from angarium.api import Start, StartAt
 from angarium.batch import Batch, encode, split
 from angarium.ids import RaftGroupId
 from angarium.modes import DeliveryMode
@@ -50,7 +50,7 @@ def test_performance_mode_reaches_the_subscribers_of_every_node_in_order(
         async with cluster_of(4) as cluster:
             await cluster.create_topic("ticks")
             streams = [
-                await subscription(cluster.contact(node), "ticks", Start(Place.LATEST))
+                await subscription(cluster.contact(node), "ticks", Start(StartAt.LATEST))
                 for node in cluster.ids
             ]
             publisher = cluster.contact(cluster.ids[0])
@@ -109,7 +109,7 @@ def test_a_subscriber_that_does_not_read_stalls_nobody(run: Run, cluster_of: Clu
             await cluster.create_topic("big")
             leader = await cluster.leader("big")
             lazy = Contact(HOST, cluster.nodes[leader].port.number)
-            stalled = await subscription(lazy, "big", Start(Place.EARLIEST))
+            stalled = await subscription(lazy, "big", Start(StartAt.EARLIEST))
             eager = Subscriber(
                 cluster, History(), topic="big", groups={0: RaftGroupId(1)}, seed=0, node=leader
             )

@@ -15,9 +15,9 @@ from angarium.api import (
     ConsumeRequest,
     GroupConfig,
     Interest,
-    Place,
     Settlement,
     Start,
+    StartAt,
     Verb,
 )
 from angarium.batch import Batch
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.parametrize("subject", GROUPED, indirect=True)
 
 HASTY = GroupConfig(max_attempts=3, backoff_min_ms=1, backoff_max_ms=2)
-LATEST = Start(Place.LATEST)
+LATEST = Start(StartAt.LATEST)
 
 
 class Member:
@@ -216,7 +216,7 @@ async def test_what_is_given_up_becomes_a_dead_letter(subject: Subject, verb: Ve
         dead_letter_topic=letters,
     )
     await stored(subject.broker, topic, b"bad")
-    earliest = Interest(topic=letters, partition=0, start=Start(Place.EARLIEST))
+    earliest = Interest(topic=letters, partition=0, start=Start(StartAt.EARLIEST))
     async with (
         joined(subject.broker, group, topic, config=config) as member,
         subscribed(subject.broker, earliest) as dead,
@@ -360,7 +360,7 @@ async def test_ranges_that_cannot_be_are_refused(subject: Subject) -> None:
         ({"kind": GroupKind.CHECKPOINT}, InvalidArgument),
         ({"config": GroupConfig(max_attempts=0)}, InvalidArgument),
         ({"config": GroupConfig(ack_timeout_ms=0)}, InvalidArgument),
-        ({"start": Start(Place.OFFSET, -1)}, InvalidArgument),
+        ({"start": Start(StartAt.OFFSET, -1)}, InvalidArgument),
     ],
     ids=["nameless", "long", "no topic", "gone", "credit", "kind", "attempts", "lease", "start"],
 )
@@ -436,7 +436,7 @@ async def test_a_group_is_moved(subject: Subject) -> None:
             group,
             topic=topic,
             partition=0,
-            start=Start(Place.OFFSET, value),
+            start=Start(StartAt.OFFSET, value),
             dry_run=dry_run,
         )
         assert (moved.topic, moved.partition) == (topic, 0)
@@ -489,7 +489,7 @@ async def test_a_group_that_keeps_its_own_offsets_says_how_far_it_is(subject: Su
 @kept_by_all
 async def test_what_is_asked_of_a_group_that_is_not_there_is_told_alike(subject: Subject) -> None:
     broker, group = subject.broker, subject.fresh("group")
-    start = Start(Place.EARLIEST)
+    start = Start(StartAt.EARLIEST)
     for attempt in (
         broker.describe_group(group),
         broker.alter_group(group, HASTY),

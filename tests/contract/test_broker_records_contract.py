@@ -9,7 +9,7 @@ import pytest
 from tests.contract.brokers import SOON_S, Subject, kept_by_all
 from tests.contract.reading_back import batch_of, fetched, history, published, stored, values_in
 
-from angarium.api import Place, Start, TopicConfig
+from angarium.api import Start, StartAt, TopicConfig
 from angarium.api.transactions import HOMES_TOPIC
 from angarium.batch import encode, stamp
 from angarium.errors import (
@@ -244,16 +244,16 @@ async def test_places_are_found_by_name_offset_and_time(subject: Subject) -> Non
         times.append(ack.append_time)
         await asyncio.sleep(0.002)  # so that the next one has a later time
 
-    async def found(place: Place, value: int = 0) -> int:
+    async def found(place: StartAt, value: int = 0) -> int:
         return await subject.broker.find_offset(topic, 0, Start(place, value))
 
-    assert await found(Place.EARLIEST) == 0
-    assert await found(Place.LATEST) == 3
-    assert await found(Place.OFFSET, 1) == 1
-    assert await found(Place.TIMESTAMP, 0) == 0
-    assert await found(Place.TIMESTAMP, times[0]) == 0
-    assert await found(Place.TIMESTAMP, times[1]) == 2
-    assert await found(Place.TIMESTAMP, times[1] + 1) == 3
+    assert await found(StartAt.EARLIEST) == 0
+    assert await found(StartAt.LATEST) == 3
+    assert await found(StartAt.OFFSET, 1) == 1
+    assert await found(StartAt.TIMESTAMP, 0) == 0
+    assert await found(StartAt.TIMESTAMP, times[0]) == 0
+    assert await found(StartAt.TIMESTAMP, times[1]) == 2
+    assert await found(StartAt.TIMESTAMP, times[1] + 1) == 3
 
 
 @kept_by_all
@@ -317,8 +317,8 @@ async def test_a_partition_that_is_not_there_is_told_alike(
         published(subject.broker, topic, batch_of(b"a"), partition=partition),
         fetched(subject.broker, topic, partition=partition),
         fetched(subject.broker, topic, partition=partition, fresh=True),
-        subject.broker.find_offset(topic, partition, Start(Place.EARLIEST)),
-        subject.broker.find_offset(topic, partition, Start(Place.LATEST)),
+        subject.broker.find_offset(topic, partition, Start(StartAt.EARLIEST)),
+        subject.broker.find_offset(topic, partition, Start(StartAt.LATEST)),
     ):
         with pytest.raises(error) as refused:
             await attempt
@@ -331,7 +331,7 @@ async def test_a_topic_that_is_not_there_is_told_alike(subject: Subject) -> None
     for attempt in (
         fetched(subject.broker, topic),
         fetched(subject.broker, topic, fresh=True),
-        subject.broker.find_offset(topic, 0, Start(Place.LATEST)),
+        subject.broker.find_offset(topic, 0, Start(StartAt.LATEST)),
     ):
         with pytest.raises(NotFound) as refused:
             await attempt

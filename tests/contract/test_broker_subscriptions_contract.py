@@ -8,13 +8,13 @@ import pytest
 from tests.contract.brokers import SOON_S, Subject, kept_by_all
 from tests.contract.reading_back import batch_of, published, stored, subscribed, values_in
 
-from angarium.api import Interest, Place, Start
+from angarium.api import Interest, Start, StartAt
 from angarium.batch import encode
 from angarium.errors import AngariumError, InvalidArgument, NotFound
 from angarium.modes import DeliveryMode
 
-EARLIEST = Start(Place.EARLIEST)
-LATEST = Start(Place.LATEST)
+EARLIEST = Start(StartAt.EARLIEST)
+LATEST = Start(StartAt.LATEST)
 
 
 def at(topic: str, start: Start = EARLIEST, *, partition: int = 0) -> Interest:
@@ -48,7 +48,7 @@ async def test_from_the_end_only_what_comes_is_delivered(subject: Subject) -> No
 async def test_a_subscription_begins_at_an_offset_inside_a_batch(subject: Subject) -> None:
     topic = await subject.topic()
     await stored(subject.broker, topic, b"a", b"b", b"c")
-    async with subscribed(subject.broker, at(topic, Start(Place.OFFSET, 1))) as taken:
+    async with subscribed(subject.broker, at(topic, Start(StartAt.OFFSET, 1))) as taken:
         delivery = await taken.next()
     assert delivery.from_offset == 1
     assert values_in(delivery.batches) == [b"a", b"b", b"c"], "batches are whole"
@@ -62,7 +62,7 @@ async def test_a_subscription_begins_at_a_time(subject: Subject) -> None:
     await asyncio.sleep(0.002)  # so that the next one has a later time
     ack = await stored(subject.broker, topic, b"b")
     assert ack.append_time is not None
-    start = Start(Place.TIMESTAMP, ack.append_time)
+    start = Start(StartAt.TIMESTAMP, ack.append_time)
     async with subscribed(subject.broker, at(topic, start)) as taken:
         assert await taken.values(1) == [b"b"]
 
@@ -152,7 +152,7 @@ async def test_records_that_have_expired_are_no_part_of_a_delivery(subject: Subj
 # --- what is refused -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("start", [EARLIEST, LATEST, Start(Place.OFFSET, 0)])
+@pytest.mark.parametrize("start", [EARLIEST, LATEST, Start(StartAt.OFFSET, 0)])
 @kept_by_all
 async def test_nobody_subscribes_to_a_topic_that_is_not_there(
     subject: Subject, start: Start
@@ -162,7 +162,7 @@ async def test_nobody_subscribes_to_a_topic_that_is_not_there(
     assert refused.value.code == NotFound.code
 
 
-@pytest.mark.parametrize("start", [EARLIEST, LATEST, Start(Place.OFFSET, 0)])
+@pytest.mark.parametrize("start", [EARLIEST, LATEST, Start(StartAt.OFFSET, 0)])
 @pytest.mark.parametrize(("partition", "error"), [(1, NotFound), (-1, InvalidArgument)])
 @kept_by_all
 async def test_nobody_subscribes_to_a_partition_that_is_not_there(
@@ -191,7 +191,7 @@ async def test_a_subscription_that_refuses_a_partition_goes_on_as_it_was(
 async def test_a_subscription_from_past_the_end_waits_for_its_offset(subject: Subject) -> None:
     topic = await subject.topic()
     await stored(subject.broker, topic, b"0")
-    async with subscribed(subject.broker, at(topic, Start(Place.OFFSET, 3))) as taken:
+    async with subscribed(subject.broker, at(topic, Start(StartAt.OFFSET, 3))) as taken:
         for value in (b"1", b"2", b"3", b"4"):
             await stored(subject.broker, topic, value)
         assert await taken.values(2) == [b"3", b"4"]
@@ -200,7 +200,7 @@ async def test_a_subscription_from_past_the_end_waits_for_its_offset(subject: Su
 @kept_by_all
 async def test_no_offset_is_below_0(subject: Subject) -> None:
     topic = await subject.topic()
-    start = Start(Place.OFFSET, -1)
+    start = Start(StartAt.OFFSET, -1)
     with pytest.raises(InvalidArgument):
         await subject.broker.subscribe([at(topic, start)])
     with pytest.raises(InvalidArgument):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from tests.component.doors.http.opened_http import LOCALHOST, Answered, Wire, request_bytes
 from tests.delivery.on_nodes import on_nodes
 from tests.delivery.test_dead_letters_sent_back import DLQ, give_up, open_letters, orders
-from tests.component.doors.http.opened_http import LOCALHOST, Answered, Wire, request_bytes
 
 from angarium import Client
 from angarium.api.dead_letters import LetterFilter

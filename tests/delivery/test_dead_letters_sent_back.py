@@ -94,7 +94,7 @@ async def test_filters_fit_and_what_cannot_go_back_is_skipped(broker: InProcessB
         await give_up(client, 2, group="mailers", reason="no such address")
         await client.publish(DLQ, b"no letter")
         letters = client.dead_letters(DLQ)
-        with pytest.raises(InvalidArgument, match="no dead letter"):
+        with pytest.raises(InvalidArgument, match="not a dead letter"):
             await letters.show(0, 3)
         assert await open_letters(client, LetterFilter(group="mail*")) == [2]
         assert await open_letters(client, LetterFilter(topic="gone", reason="fail")) == [1]

@@ -85,7 +85,7 @@ def test_a_target_that_is_not_there_is_named_and_not_waited_for(
     doors: Doors, protocol: Protocol, option: str
 ) -> None:
     for target in ("127.0.0.1:1", "nonsense"):
-        with pytest.raises(InvalidArgument, match=f"nobody listens at {target}"):
+        with pytest.raises(InvalidArgument, match=f"nothing listens at {target}"):
             measured(doors, protocol=protocol, **{option: (target,)})
     # What is for another protocol is none of its business: `--protocol all` has both.
     other = "http_targets" if option == "grpc_targets" else "grpc_targets"

@@ -130,7 +130,7 @@ def test_dead_letters_are_listed_by_cause_and_a_set_of_them_is_purged(
     assert "\x1b" not in out, "no record steers the terminal"
     chosen.write_text("nonsense\n", encoding="utf-8")
     assert main([*purge, "--servers", servers]) == 2
-    assert "line 1: 'nonsense' is no letter" in capsys.readouterr().err
+    assert "line 1: 'nonsense' is not a letter" in capsys.readouterr().err
     assert command("dead-letters", "--topic", "never")[1].startswith("There are no dead letters")
 
 

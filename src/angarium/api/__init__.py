@@ -1,7 +1,7 @@
 """The contract: everything a client can ask of a broker, whichever door it comes through.
 
 Doors translate to these values and back, the Python client speaks them over the wire, and the
-service behind them is the only place where a rule is enforced. A request that fails raises an
+service behind them is where every rule is enforced. A request that fails raises an
 error of `angarium.errors`; there is no other way to fail.
 """
 
@@ -32,8 +32,8 @@ from angarium.api.reading import (
     FetchResult,
     Interest,
     PassingBroker,
-    Place,
     Start,
+    StartAt,
     Subscription,
 )
 from angarium.api.topics import PartitionInfo, TopicConfig, TopicInfo
@@ -63,12 +63,12 @@ __all__ = [
     "OffsetBroker",
     "PartitionInfo",
     "PassingBroker",
-    "Place",
     "Producer",
     "PublishRequest",
     "Settled",
     "Settlement",
     "Start",
+    "StartAt",
     "Subscription",
     "TopicConfig",
     "TopicInfo",

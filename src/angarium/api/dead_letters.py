@@ -206,7 +206,7 @@ class LetterProcedure(Generic[R]):
             )
         except (KeyError, ValueError):
             where = f"{self.topic}[{place[0]}] at {place[1]}"
-            raise InvalidArgument(f"the record in {where} is no dead letter") from None
+            raise InvalidArgument(f"the record in {where} is not a dead letter") from None
 
     # --- dealing with them ------------------------------------------------------------------------
 

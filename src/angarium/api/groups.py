@@ -3,7 +3,7 @@
 A group's position in a partition is kept by that partition's own Raft group. A consumer talks to
 any node; that node is its *agent*: it attaches the consumer to the leaders of the partitions,
 brings deliveries, and carries settlements back. Leases are the leaders': a record that is handed
-out and not settled before its lease ends is tried again, and only whoever holds a lease may settle
+out and not settled before its lease ends is tried again, and only the holder of a lease may settle
 it.
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Protocol
 import msgspec
 
 from angarium.api.named import settle
-from angarium.api.reading import Place, Start
+from angarium.api.reading import Start, StartAt
 from angarium.api.settings import About
 from angarium.ids import Buffer, Index, NodeId, Offset
 from angarium.kinds import Behind, GroupKind, Poison
@@ -47,11 +47,11 @@ class GroupConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     max_attempts: Annotated[
         int,
-        About("Try a record so often before it becomes a dead letter.", 1, ATTEMPTS_LARGEST),
+        About("Attempts before a record becomes a dead letter.", 1, ATTEMPTS_LARGEST),
     ] = 5
     ack_timeout_ms: Annotated[
         int,
-        About("How long a consumer that falls silent keeps its records.", LEASE_MS_LEAST, DAY_MS),
+        About("How long a silent consumer keeps its records.", LEASE_MS_LEAST, DAY_MS),
     ] = 30_000
     backoff_min_ms: Annotated[int, About("The pause after the first failure.", 0, DAY_MS)] = 100
     backoff_max_ms: Annotated[int, About("The longest pause between attempts.", 0, DAY_MS)] = 60_000
@@ -61,7 +61,10 @@ class GroupConfig(msgspec.Struct, frozen=True, kw_only=True):
     ] = Poison.DEAD_LETTER
     behind: Annotated[
         Behind,
-        About("When records were trimmed away unseen: tell the consumers, or jump over the gap."),
+        About(
+            "If records were removed before the group saw them: give consumers an error, or"
+            " jump over the gap."
+        ),
     ] = Behind.ERROR
 
     def __post_init__(self) -> None:
@@ -89,7 +92,7 @@ class ConsumeRequest(msgspec.Struct, frozen=True, kw_only=True):
     topics: tuple[str, ...]
     kind: GroupKind | None = None
     """None: as the group is, or a queue if it is new. Another kind than its own is refused."""
-    start: Start = Start(Place.EARLIEST)
+    start: Start = Start(StartAt.EARLIEST)
     """Where a group begins in a partition that it has not consumed before."""
     config: GroupConfig | None = None
     """For a new group; None: the defaults. One that exists keeps its own."""

@@ -1,6 +1,6 @@
 """Settings that are one of a few words: the enum's member, or its name as it is written elsewhere.
 
-The command line, REST and node.toml write `eventual`; whoever writes the same in Python means it.
+The command line, REST and node.toml write `eventual`; Python may write the same.
 """
 
 from __future__ import annotations
@@ -23,5 +23,5 @@ def settle(config: msgspec.Struct, field: str, kind: type[_E]) -> None:
     words = {one.name.lower().replace("_", "-"): one for one in kind}
     found = words.get(value.lower().replace("_", "-")) if isinstance(value, str) else None
     if found is None:
-        raise InvalidArgument(f"{field}: {value!r} is none of {', '.join(words)}")
+        raise InvalidArgument(f"{field}: {value!r} is not one of {', '.join(words)}")
     msgspec.structs.force_setattr(config, field, found)

@@ -28,7 +28,7 @@ class Ack(msgspec.Struct, frozen=True, kw_only=True):
     partition: int
     base_offset: Offset | None = None
     """The offset of its first record; None in PERFORMANCE mode, which stores nothing, and for a
-    duplicate so old that its place is no longer remembered."""
+    duplicate so old that its offset is no longer remembered."""
     next_offset: Offset | None = None
     append_time: Micros | None = None
     term: Term | None = None

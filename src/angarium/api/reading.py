@@ -47,7 +47,7 @@ class FetchResult(msgspec.Struct, frozen=True, kw_only=True):
     whole, still hold them."""
 
 
-class Place(IntEnum):
+class StartAt(IntEnum):
     """Where in a partition to begin."""
 
     EARLIEST = 0
@@ -59,15 +59,15 @@ class Place(IntEnum):
 
 
 class Start(msgspec.Struct, frozen=True, array_like=True):
-    """Where to begin: a place, and the offset or the time where it needs one."""
+    """Where to begin; `value` is the offset or the time where `at` needs one."""
 
-    place: Place = Place.LATEST
+    at: StartAt = StartAt.LATEST
     value: int = 0
 
 
 def check_start(start: Start) -> None:
     """Raise `InvalidArgument` for an offset that no partition has."""
-    if start.place is Place.OFFSET and start.value < 0:
+    if start.at is StartAt.OFFSET and start.value < 0:
         raise InvalidArgument(f"an offset is not negative: {start.value}")
 
 
@@ -94,7 +94,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Subscription(Protocol):
-    """A subscriber's view of its partitions. Slow readers slow down nobody but themselves."""
+    """A subscriber's view of its partitions. A slow reader slows down only itself."""
 
     def __aiter__(self) -> AsyncIterator[Delivery]:
         """Yield deliveries until the subscription is closed; raises what broke it."""

@@ -98,6 +98,7 @@ def column_of(setting: Setting) -> str:
     """Return under which name a setting is kept: its own, but that a time says µs."""
     if setting.unit == "ms":
         return f"{setting.name.removesuffix('_ms')}_micros"
+    # The column's name is part of the golden description of version 1, and so stays.
     return {"retention_groups": "until_consumed"}.get(setting.name, setting.name)
 
 

@@ -33,23 +33,27 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
     replication: Annotated[
         int | None,
         About(
-            "Keep so many copies of each partition.",
+            "Replicas of each partition.",
             1,
             REPLICATION_LARGEST,
             none="three, or as many as the cluster has hosts",
         ),
     ] = None
-    mode: Annotated[DeliveryMode, About("When a publish is answered that does not say.")] = (
-        DeliveryMode.CONSISTENT
-    )
+    mode: Annotated[
+        DeliveryMode, About("The delivery mode of a publish that does not name one.")
+    ] = DeliveryMode.CONSISTENT
     retention_ms: Annotated[
-        int | None, About("Drop records older than this.", 1, TIME_MS_LARGEST)
+        int | None, About("Remove records older than this.", 1, TIME_MS_LARGEST)
     ] = None
     retention_bytes: Annotated[
-        int | None, About("Drop the oldest records of a partition beyond this.", 1, SIZE_LARGEST)
+        int | None,
+        About(
+            "Remove the oldest records of a partition that is larger than this.", 1, SIZE_LARGEST
+        ),
     ] = None
     retention_groups: Annotated[
-        bool, About("Drop what every group has settled. A topic without groups keeps all.")
+        bool,
+        About("Remove records that every group has settled. A topic without groups keeps all."),
     ] = False
     """Age and size, where they are set, go on to trim whatever the groups have not settled."""
     batch_bytes_max: Annotated[
@@ -60,19 +64,20 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
     ] = 4 << 20
     expiry_ms: Annotated[
         int | None,
-        About("Deliver no record later than this after it was stored.", 1, TIME_MS_LARGEST),
+        About("Do not deliver a record later than this after it was stored.", 1, TIME_MS_LARGEST),
     ] = None
     """A record may name an earlier end of its own."""
     cleanup: Annotated[
         Literal["delete", "compact"],
-        About("Compact: keep the latest record of each key. Every record has to have one."),
+        About("Compact: keep the latest record of each key. Every record needs a key."),
     ] = "delete"
     """Age and size, where they are set, trim what is compacted all the same."""
     tombstone_ms: Annotated[
-        int, About("Compact: keep a null value so long for readers to see.", 0, TIME_MS_LARGEST)
+        int,
+        About("Compact: keep a null value this long, so that readers see it.", 0, TIME_MS_LARGEST),
     ] = 24 * 3_600 * 1_000
     dirty_percent: Annotated[
-        int, About("Compact: begin when so large a part of a partition is new.", 1, 100)
+        int, About("Compact: start when this share of a partition is new.", 1, 100)
     ] = 50
     """Less is done sooner, and costs more."""
 

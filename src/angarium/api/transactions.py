@@ -5,7 +5,7 @@ entry in the log of the transaction's *home*, found from its name, and names the
 count; what else was staged, by attempts that failed, is dropped. Each partition shows its part at
 once, the partitions one after the other.
 
-A *series* is all transactions of one name. Each has an epoch, the run of whoever writes it, and a
+A *series* is all transactions of one name. Each has an epoch, the run of its writer, and a
 sequence, which one it is. Opening a series takes a new epoch: transactions of older ones that were
 not decided are aborted, those that were are carried out, and their owner is fenced from then on.
 Committed sequences only grow, so committing one again is answered as what it is, a repetition.
@@ -47,7 +47,7 @@ class TransactionId(msgspec.Struct, frozen=True, array_like=True):
     name: str
     epoch: Epoch
     sequence: int
-    """Counts from 0. Whoever opens a series is told the last one that was committed."""
+    """Counts from 0. Opening a series returns the last one that was committed."""
 
 
 class GroupAck(msgspec.Struct, frozen=True, array_like=True):
@@ -66,7 +66,7 @@ class StageRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     transaction: TransactionId
     stage: str
-    """Under which name. Whoever tries again after a crash takes a new one: the commit says which
+    """Its name. A writer that tries again after a crash takes a new one: the commit says which
     stages count."""
     part: int
     """Counts the requests that fill one stage of a partition, from 0; a repeated one is
@@ -169,7 +169,7 @@ class TransactionBroker(Protocol):
     ) -> Committed:
         """Publish these stages and drop all others; `TransactionAborted`, `ProducerFenced`.
 
-        `content` says what is committed; it is kept, and told to whoever commits that again.
+        `content` says what is committed; it is kept, and told when that is committed again.
         """
 
     async def abort(self, transaction: TransactionId, stages: tuple[StagedIn, ...]) -> Aborted:

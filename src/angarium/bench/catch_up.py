@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from angarium.bench.drivers.port import Driver
-    from angarium.bench.plan import Place
     from angarium.client import Client
+    from angarium.ids import TopicPartition
 
 
 async def seconds_to_read(
@@ -34,11 +34,13 @@ async def seconds_to_read(
     return time.perf_counter() - started
 
 
-async def seconds_to_receive(driver: Driver, places: Sequence[Place], count: int) -> float:
+async def seconds_to_receive(
+    driver: Driver, partitions: Sequence[TopicPartition], count: int
+) -> float:
     """Return how long it takes to read `count` records through a protocol's own subscriber."""
     left = count
     started = time.perf_counter()
-    subscriber = await driver.subscriber(places, from_start=True)
+    subscriber = await driver.subscriber(partitions, from_start=True)
     try:
         while left > 0 and (received := await subscriber.receive()) is not None:
             left -= len(received.values)

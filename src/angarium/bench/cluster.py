@@ -161,7 +161,7 @@ class BenchCluster:
         return any(process.poll() is not None for process in self._processes)
 
     def last_words(self) -> str:
-        """Return the end of each node's log, for whoever wonders what went wrong."""
+        """Return the end of each node's log, to see what went wrong."""
         lines: list[str] = []
         for number in range(1, len(self.nodes) + 1):
             said = self._log(number).read_text(encoding="utf-8", errors="replace").splitlines()

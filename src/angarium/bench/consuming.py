@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from angarium.bench.drivers.port import Driver, Lent, Member
     from angarium.bench.inbox import Inbox
     from angarium.bench.load import Window
-    from angarium.bench.plan import Place, Plan
+    from angarium.bench.plan import Plan
     from angarium.client import Client
+    from angarium.ids import TopicPartition
 
 SLOW_S: Final = 0.002
 """How long a slow consumer takes for each record."""
@@ -42,7 +43,12 @@ class Consuming:
     """The consumers of one measurement."""
 
     def __init__(
-        self, plan: Plan, client: Client, driver: Driver, places: Sequence[Place], inbox: Inbox
+        self,
+        plan: Plan,
+        client: Client,
+        driver: Driver,
+        partitions: Sequence[TopicPartition],
+        inbox: Inbox,
     ) -> None:
         self.group = f"bench-{secrets.token_hex(4)}"
         self.in_hand = 0
@@ -51,7 +57,7 @@ class Consuming:
         self._client = client
         self._driver = driver
         self._inbox = inbox
-        self._topics = sorted({place.topic for place in places})
+        self._topics = sorted({partition.topic for partition in partitions})
         if plan.scenario is Scenario.ISOLATION:
             # Of the first topic somebody takes records and never settles any.
             self._stuck, *self._topics = self._topics
@@ -88,7 +94,7 @@ class Consuming:
     async def finish(self, *, quiet_s: float) -> int:
         """Wait until everything is settled, or nothing moves for so long; return what is not."""
         if self._hostage is not None:
-            # Whoever takes and never settles is sent home; the others get what it had.
+            # A member that never settles is closed; the others get what it had.
             await self._hostage.close()
             self._hostage, self._topics = None, [self._stuck]
             await self.begin()
@@ -124,14 +130,14 @@ class Consuming:
 
     async def _quickly(self, member: Member) -> None:
         while (lent := await member.receive()) is not None:
-            self._inbox.put(lent.place, lent.values)
+            self._inbox.put(lent.partition, lent.values)
             await member.acknowledge(lent)
 
     async def _slowly(self, member: Member) -> None:
         while (lent := await member.receive()) is not None:
             for one in lent.one_by_one():
                 await asyncio.sleep(SLOW_S)
-                self._inbox.put(one.place, one.values)
+                self._inbox.put(one.partition, one.values)
                 await member.acknowledge(one)
 
     async def _crash(self) -> None:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from angarium.bench.drivers.port import Subscriber
     from angarium.bench.load import Window
-    from angarium.bench.plan import Place
     from angarium.bench.stamps import Stamps
+    from angarium.ids import TopicPartition
 
 
 class Inbox:
@@ -27,21 +27,21 @@ class Inbox:
     def __init__(self, stamps: Stamps) -> None:
         self.count = 0
         """Records received, probes included."""
-        self.ids: defaultdict[Place, list[bytes]] = defaultdict(list)
-        """By place, columns of ids in the order of their arrival."""
+        self.ids: defaultdict[TopicPartition, list[bytes]] = defaultdict(list)
+        """By partition, columns of ids in the order of their arrival."""
         self._stamps = stamps
         self._arrivals: list[tuple[int, bytes]] = []
 
     async def take_from(self, subscriber: Subscriber) -> None:
         """Receive until the subscriber is closed."""
         while (received := await subscriber.receive()) is not None:
-            self.put(received.place, received.values)
+            self.put(received.partition, received.values)
 
-    def put(self, place: Place, values: Sequence[bytes | None]) -> None:
-        """Take records of a place that have just come."""
+    def put(self, partition: TopicPartition, values: Sequence[bytes | None]) -> None:
+        """Take records of a partition that have just come."""
         now = time.monotonic_ns()
         ids, sent = self._stamps.columns(values)
-        self.ids[place].append(ids)
+        self.ids[partition].append(ids)
         self._arrivals.append((now, sent))
         self.count += len(values)
 
@@ -56,9 +56,9 @@ class Inbox:
             await asyncio.sleep(0.01)
         return True
 
-    def column(self, place: Place) -> array[int]:
-        """Return all ids that came from a place, in order."""
-        return numbers(b"".join(self.ids[place]))
+    def column(self, partition: TopicPartition) -> array[int]:
+        """Return all ids that came from a partition, in order."""
+        return numbers(b"".join(self.ids[partition]))
 
     def received_in(self, window: Window) -> int:
         """Return how many records arrived while the window was open."""

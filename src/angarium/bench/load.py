@@ -1,7 +1,7 @@
 """The workers: each publishes, waits for its acknowledgement, and publishes again.
 
 A worker's calls are numbered. Call `c` of worker `w` carries the records `c * batch` up to
-`(c + 1) * batch` to the place `(w + c) % places`, so that what was attempted is known from one
+`(c + 1) * batch` to partition `(w + c) % partitions`, so that what was attempted is known from one
 number per worker, and only calls that failed have to be written down.
 """
 
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from angarium.bench.drivers.port import Publisher
-    from angarium.bench.plan import Place, Plan
+    from angarium.bench.plan import Plan
     from angarium.bench.stamps import Stamps
+    from angarium.ids import TopicPartition
 
 FAILURE_PAUSE_S: Final = 0.05
 """How long a worker waits after a call that failed, so as not to storm a cluster in trouble."""
@@ -61,9 +62,9 @@ class Work:
     """Of calls due in the window, from when they were due to the acknowledgement, in ns."""
 
 
-def place_of(worker: int, call: int, places: int) -> int:
-    """Return the number of the place that a call's records go to."""
-    return (worker + call) % places
+def partition_of(worker: int, call: int, partitions: int) -> int:
+    """Return the number of the partition that a call's records go to."""
+    return (worker + call) % partitions
 
 
 class Worker:
@@ -75,13 +76,13 @@ class Worker:
         publisher: Publisher,
         *,
         plan: Plan,
-        places: Sequence[Place],
+        partitions: Sequence[TopicPartition],
         stamps: Stamps,
     ) -> None:
         self.work = Work(number)
         self._publisher = publisher
         self._plan = plan
-        self._places = places
+        self._partitions = partitions
         self._stamps = stamps
 
     async def run(self, window: Window, begin: int) -> None:
@@ -109,11 +110,11 @@ class Worker:
         work, batch = self.work, self._plan.batch
         call = work.calls
         work.calls += 1
-        place = self._places[place_of(work.worker, call, len(self._places))]
+        partition = self._partitions[partition_of(work.worker, call, len(self._partitions))]
         # The stamp is the moment at which the record was due: delivery is measured from there.
         values = self._stamps.records(record_id(work.worker, call * batch), batch, due)
         try:
-            await self._publisher.publish(place, values)
+            await self._publisher.publish(partition, values)
         except AngariumError as error:
             work.failed[call] = error.code
             await asyncio.sleep(FAILURE_PAUSE_S)
@@ -125,8 +126,8 @@ class Worker:
             work.latencies.append(now - due)
 
 
-async def probe(publisher: Publisher, places: Sequence[Place], stamps: Stamps) -> None:
-    """Publish a record to every place that is no part of the load, so that every way is known."""
-    for number, place in enumerate(places):
+async def probe(publisher: Publisher, partitions: Sequence[TopicPartition], stamps: Stamps) -> None:
+    """Publish a record to every partition, outside the load, so that every way is known."""
+    for number, partition in enumerate(partitions):
         values = stamps.records(record_id(PROBE, number), 1, time.monotonic_ns())
-        await publisher.publish(place, values)
+        await publisher.publish(partition, values)

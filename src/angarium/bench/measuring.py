@@ -15,14 +15,15 @@ from angarium.bench.consuming import Consuming
 from angarium.bench.inbox import Inbox
 from angarium.bench.latency import latency
 from angarium.bench.load import Window, Worker, probe
-from angarium.bench.plan import Place, Plan, Protocol, Scenario
-from angarium.bench.report import SYNC_POLICIES, GroupPart, NodeUsage, Report
+from angarium.bench.plan import Plan, Protocol, Scenario
+from angarium.bench.report import SYNC_POLICIES, GroupFigures, NodeUsage, Report
 from angarium.bench.resources import usage
 from angarium.bench.stamps import Stamps
 from angarium.bench.verify import verdict
 from angarium.bench.ways import check_targets, driver_of
 from angarium.client import Client
 from angarium.errors import AngariumError, NotFound
+from angarium.ids import TopicPartition
 from angarium.modes import DeliveryMode
 from angarium.wire import DeadlineExceeded
 
@@ -53,12 +54,14 @@ async def measure(plan: Plan, servers: str, watched: Sequence[Watched] = ()) -> 
         status = await client.cluster_status()
         await check_targets(plan)
         topics = await _made_topics(plan, client, stack)
-        places = [Place(topic.name, one.number) for topic in topics for one in topic.partitions]
+        partitions = [
+            TopicPartition(topic.name, one.number) for topic in topics for one in topic.partitions
+        ]
         driver = driver_of(plan, servers, topics, status.nodes)
         stack.push_async_callback(driver.close)
-        run = _Run(plan, client, driver, places, watched)
+        run = _Run(plan, client, driver, partitions, watched)
         if plan.scenario.has_group:
-            run.consuming = Consuming(plan, client, driver, places, run.inbox)
+            run.consuming = Consuming(plan, client, driver, partitions, run.inbox)
             stack.push_async_callback(run.consuming.close)
         await run.publish()
         if plan.scenario is Scenario.CATCH_UP:
@@ -78,18 +81,18 @@ class _Run:
         plan: Plan,
         client: Client,
         driver: Driver,
-        places: Sequence[Place],
+        partitions: Sequence[TopicPartition],
         watched: Sequence[Watched],
     ) -> None:
         self._plan = plan
         self._client = client
         self._driver = driver
-        self._places = places
+        self._partitions = partitions
         self._watched = watched
         self._stamps = Stamps(plan.size)
         self.inbox = Inbox(self._stamps)
         self.consuming: Consuming | None = None
-        self._group: GroupPart | None = None
+        self._group: GroupFigures | None = None
         self._end_to_end: Latency | None = None
         self._works: list[Work] = []
         self._window = Window(0, 0)
@@ -113,7 +116,7 @@ class _Run:
                     number,
                     publishers[number % len(publishers)],
                     plan=self._plan,
-                    places=self._places,
+                    partitions=self._partitions,
                     stamps=self._stamps,
                 )
                 for number in range(self._plan.workers)
@@ -132,7 +135,7 @@ class _Run:
 
     async def read(self) -> None:
         """Read everything from its beginning; by the Python client as batches and as records."""
-        topics = sorted({place.topic for place in self._places})
+        topics = sorted({partition.topic for partition in self._partitions})
         count = self._expected
         is_wire = self._plan.protocol is Protocol.WIRE and self._plan.sub_target is None
         self._before = [usage(one) for one in self._watched]
@@ -140,7 +143,7 @@ class _Run:
         if is_wire:
             took = await seconds_to_read(self._client, topics, count, as_records=False)
         else:
-            took = await seconds_to_receive(self._driver, self._places, count)
+            took = await seconds_to_receive(self._driver, self._partitions, count)
         self._client_cpu_s = time.process_time() - cpu
         self._after = [usage(one) for one in self._watched]
         as_records = None
@@ -159,7 +162,7 @@ class _Run:
             await self.consuming.begin()
         unsettled = await self.consuming.finish(quiet_s=QUIET_SECONDS_MAX)
         self._end_to_end = self._end_to_end or latency(self.inbox.latencies(self._window))
-        self._group = GroupPart(
+        self._group = GroupFigures(
             consumers=self._plan.consumers,
             consumed_per_s=round(self.inbox.rate(), 1),
             drain_s=round((time.monotonic_ns() - ended) / 1e9, 3),
@@ -179,7 +182,9 @@ class _Run:
         """Return what was found."""
         plan = self._plan
         found = verdict(
-            [self.inbox.column(place) for place in self._places], self._works, batch=plan.batch
+            [self.inbox.column(partition) for partition in self._partitions],
+            self._works,
+            batch=plan.batch,
         )
         mode = plan.mode.name.lower()
         may_lose = plan.mode is DeliveryMode.PERFORMANCE
@@ -193,7 +198,7 @@ class _Run:
             nodes=nodes,
             replicas=replicas,
             topics=plan.topics,
-            partitions=len(self._places),
+            partitions=len(self._partitions),
             workers=plan.workers,
             connections=plan.connections,
             batch=plan.batch,
@@ -237,7 +242,7 @@ class _Run:
     async def _receive(self, stack: AsyncExitStack) -> None:
         # What is stored is received from its beginning, for the topics are new.
         from_start = self._plan.mode is not DeliveryMode.PERFORMANCE
-        subscriber = await self._driver.subscriber(self._places, from_start=from_start)
+        subscriber = await self._driver.subscriber(self._partitions, from_start=from_start)
         receiving = asyncio.create_task(self.inbox.take_from(subscriber))
 
         async def stop() -> None:
@@ -249,17 +254,17 @@ class _Run:
         stack.push_async_callback(stop)
 
     async def _open_ways(self, publishers: Sequence[Publisher]) -> None:
-        """Publish through every publisher to every place until the subscriber hears of each."""
+        """Publish through every publisher to every partition until the subscriber hears of each."""
         for publisher in publishers:
-            await probe(publisher, self._places, self._stamps)
+            await probe(publisher, self._partitions, self._stamps)
         if self._plan.scenario is not Scenario.LIVE:
             return
         deadline = time.monotonic() + READY_SECONDS_MAX
-        while len(self.inbox.ids) < len(self._places):
+        while len(self.inbox.ids) < len(self._partitions):
             # In PERFORMANCE mode the leader may not have heard of the subscriber yet.
             await asyncio.sleep(0.05)
             if self._plan.mode is DeliveryMode.PERFORMANCE:
-                await probe(publishers[0], self._places, self._stamps)
+                await probe(publishers[0], self._partitions, self._stamps)
             if time.monotonic() > deadline:
                 raise DeadlineExceeded("a record that was published did not come back")
 
@@ -277,8 +282,8 @@ class _Run:
         self._client_cpu_s = time.process_time() - cpu
 
     async def _end_of_log(self) -> int:
-        """Return how many records are committed, in all places together."""
-        ends = (self._client.find_offset(*place, "latest") for place in self._places)
+        """Return how many records are committed, in all partitions together."""
+        ends = (self._client.find_offset(*partition, "latest") for partition in self._partitions)
         return sum(await asyncio.gather(*ends))
 
     # --- sums -------------------------------------------------------------------------------
@@ -291,7 +296,7 @@ class _Run:
     def _expected(self) -> int:
         """How many records have to come back at least: the acknowledged ones and the probes."""
         calls = sum(work.calls - len(work.failed) for work in self._works)
-        return calls * self._plan.batch + len(self._places) * self._plan.connections
+        return calls * self._plan.batch + len(self._partitions) * self._plan.connections
 
     def _records_and_seconds(self) -> tuple[int, float]:
         if self._reading is not None:

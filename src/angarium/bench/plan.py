@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
 
 from angarium.bench.stamps import STAMP_BYTES, WORKERS_MAX
 from angarium.errors import InvalidArgument
@@ -84,13 +84,6 @@ class Route(StrEnum):
     """All of them in turn."""
 
 
-class Place(NamedTuple):
-    """A partition to publish to."""
-
-    topic: str
-    partition: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """One measurement. Anything that makes no sense cannot be built (`InvalidArgument`)."""
@@ -100,7 +93,7 @@ class Plan:
     scenario: Scenario = Scenario.LIVE
     route: Route = Route.LEADER
     grpc_targets: tuple[str, ...] = ()
-    """HOST:PORT of gRPC doors that are published to in turn, whoever leads."""
+    """HOST:PORT of gRPC doors that are published to in turn, leader or not."""
     http_targets: tuple[str, ...] = ()
     """The same for HTTP doors."""
     sub_target: str | None = None

@@ -30,7 +30,7 @@ class NodeUsage(msgspec.Struct, frozen=True):
     """What its files take at the end; None where they cannot be seen."""
 
 
-class GroupPart(msgspec.Struct, frozen=True, kw_only=True):
+class GroupFigures(msgspec.Struct, frozen=True, kw_only=True):
     """What a consumer group did, and where it stood in the end."""
 
     consumers: int
@@ -86,7 +86,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
     is_right: bool
     """Nothing was invented, repeated, reordered, or lost where the mode forbids it."""
-    group: GroupPart | None = None
+    group: GroupFigures | None = None
     """In the scenarios with a consumer group."""
 
 
@@ -134,7 +134,7 @@ def lines(report: Report) -> list[str]:
     return page
 
 
-def _group_lines(group: GroupPart) -> list[str]:
+def _group_lines(group: GroupFigures) -> list[str]:
     page = [
         f"consumed      {group.consumed_per_s:,.0f} records/s by {group.consumers} consumers",
         f"settled       {group.drain_s:.2f} s after the last publish"

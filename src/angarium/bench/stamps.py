@@ -32,14 +32,14 @@ def record_id(worker: int, sequence: int) -> int:
     return worker << _SEQUENCE_BITS | sequence
 
 
-def worker_of(identity: int) -> int:
+def worker_of(record: int) -> int:
     """Return who sent a record."""
-    return identity >> _SEQUENCE_BITS
+    return record >> _SEQUENCE_BITS
 
 
-def sequence_of(identity: int) -> int:
+def sequence_of(record: int) -> int:
     """Return a record's number among those of its worker, from 0."""
-    return identity & ((1 << _SEQUENCE_BITS) - 1)
+    return record & ((1 << _SEQUENCE_BITS) - 1)
 
 
 class Stamps:

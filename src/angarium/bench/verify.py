@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import astuple
 
-from angarium.bench.load import place_of
+from angarium.bench.load import partition_of
 from angarium.bench.stamps import PROBE, record_id
 
 if TYPE_CHECKING:
@@ -51,15 +51,15 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 def verdict(columns: Sequence[array[int]], works: Sequence[Work], *, batch: int) -> Verdict:
-    """Return the verdict over all places; `columns` holds the ids that came from each."""
+    """Return the verdict over all partitions; `columns` holds the ids that came from each."""
     total = Verdict()
-    for place, column in enumerate(columns):
-        total += _of_place(place, len(columns), column, works, batch)
+    for number, column in enumerate(columns):
+        total += _of_partition(number, len(columns), column, works, batch)
     return total
 
 
-def _of_place(
-    place: int, places: int, column: array[int], works: Sequence[Work], batch: int
+def _of_partition(
+    number: int, partitions: int, column: array[int], works: Sequence[Work], batch: int
 ) -> Verdict:
     # Sorting by worker alone is stable, so what is left of each worker is the order of arrival.
     workers = array("Q", map(rshift, column, repeat(40)))
@@ -75,13 +75,15 @@ def _of_place(
     for work in works:
         start = bisect_left(workers, work.worker)
         arrived = column[start : bisect_left(workers, work.worker + 1)]
-        total += _of_worker(arrived, work, place=place, places=places, batch=batch)
+        total += _of_worker(arrived, work, number=number, partitions=partitions, batch=batch)
     return total
 
 
-def _of_worker(arrived: array[int], work: Work, *, place: int, places: int, batch: int) -> Verdict:
-    first = (place - place_of(work.worker, 0, places)) % places
-    calls = range(first, work.calls, places)
+def _of_worker(
+    arrived: array[int], work: Work, *, number: int, partitions: int, batch: int
+) -> Verdict:
+    first = (number - partition_of(work.worker, 0, partitions)) % partitions
+    calls = range(first, work.calls, partitions)
     kept = calls if not work.failed else [call for call in calls if call not in work.failed]
     expected = _ids(work.worker, kept, batch)
     if arrived == expected:
@@ -116,9 +118,9 @@ def _reordered(arrived: Sequence[int]) -> int:
     """Count ids that are smaller than one before them; repeated ones are another matter."""
     seen: Counter[int] = Counter()
     highest = count = 0
-    for identity in arrived:
-        seen[identity] += 1
-        if identity < highest and seen[identity] == 1:
+    for number in arrived:
+        seen[number] += 1
+        if number < highest and seen[number] == 1:
             count += 1
-        highest = max(highest, identity)
+        highest = max(highest, number)
     return count

@@ -7,8 +7,9 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from angarium.bench.drivers.wire import WireDriver
-from angarium.bench.plan import Place, Protocol, Route
+from angarium.bench.plan import Protocol, Route
 from angarium.errors import InvalidArgument
+from angarium.ids import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,17 +25,17 @@ REACHED_SECONDS_MAX: Final = 5.0
 
 
 class Ways:
-    """The addresses of one protocol's door, for each place."""
+    """The addresses of one protocol's door, for each partition."""
 
-    def __init__(self, publish: Mapping[Place, Sequence[str]], read: str) -> None:
+    def __init__(self, publish: Mapping[TopicPartition, Sequence[str]], read: str) -> None:
         self.read = read
         """Where deliveries come from."""
         self._publish = publish
         self._turns = count()
 
-    def to(self, place: Place) -> str:
+    def to(self, partition: TopicPartition) -> str:
         """Return where to publish next; several take turns."""
-        addresses = self._publish[place]
+        addresses = self._publish[partition]
         return addresses[next(self._turns) % len(addresses)]
 
     @property
@@ -59,7 +60,7 @@ async def check_targets(plan: Plan) -> None:
                 async with asyncio.timeout(REACHED_SECONDS_MAX):
                     _, writer = await asyncio.open_connection(host, int(port))
             except (OSError, ValueError):
-                raise InvalidArgument(f"{option}: nobody listens at {target}") from None
+                raise InvalidArgument(f"{option}: nothing listens at {target}") from None
             writer.close()
 
 
@@ -71,13 +72,17 @@ def driver_of(
 ) -> Driver:
     """Return the driver that does what the plan says, on the topics that were made for it."""
     leaders = {
-        Place(one.name, part.number): part.leader for one in topics for part in one.partitions
+        TopicPartition(topic.name, one.number): one.leader
+        for topic in topics
+        for one in topic.partitions
     }
     if plan.protocol is Protocol.WIRE:
         read = None if plan.sub_target is None else _read_at(plan, leaders, nodes, "wire")
         return WireDriver(servers, plan.mode, read=read)
     door = plan.protocol.door
-    publish = {place: _publish_at(plan, leader, nodes, door) for place, leader in leaders.items()}
+    publish = {
+        partition: _publish_at(plan, leader, nodes, door) for partition, leader in leaders.items()
+    }
     read = _read_at(plan, leaders, nodes, door)
     ways = Ways(publish, read)
     if door == "http":
@@ -109,11 +114,11 @@ def _publish_at(
 
 def _read_at(
     plan: Plan,
-    leaders: Mapping[Place, NodeId | None],
+    leaders: Mapping[TopicPartition, NodeId | None],
     nodes: Sequence[NodeInfo],
     door: str,
 ) -> str:
-    """Return where deliveries come from: one door for all places, as one subscriber has it."""
+    """Return where deliveries come from: one door for all partitions, as one subscriber has it."""
     leader = next(iter(leaders.values()))
     target = plan.sub_target
     if target in (None, Route.LEADER):

@@ -6,7 +6,7 @@ import sys
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
-from angarium.api import Place, Start
+from angarium.api import Start, StartAt
 from angarium.cli.complaints import Refusal
 from angarium.cli.grammar.quantities import From
 from angarium.cli.input import lines
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import AsyncGenerator
 
-    from angarium.cli.records import RecordPrinter
+    from angarium.cli.record_lines import RecordPrinter
     from angarium.client import Client, GroupRecord, StartLike
 
 _PROMPT: Final = "ack, nack [REASON], reject [REASON] or release? "
@@ -24,7 +24,7 @@ _PROMPT: Final = "ack, nack [REASON], reject [REASON] or release? "
 async def consume(client: Client, options: Namespace, printer: RecordPrinter) -> None:
     """Print records of a group until there are enough, or for ever."""
     if options.partition is not None or not options.follow:
-        raise Refusal("--group shares what comes; it goes with neither --partition nor --no-follow")
+        raise Refusal("--group cannot be combined with --partition or --no-follow")
     group = client.group(
         options.group, kind=options.kind, start=start_like(options.start or From("earliest"))
     )
@@ -48,11 +48,11 @@ async def consume(client: Client, options: Namespace, printer: RecordPrinter) ->
 
 def start_like(written: From) -> StartLike:
     """Return where to begin, in the client's words."""
-    if written.place == "offset":
+    if written.at == "offset":
         return written.value
-    if written.place == "timestamp":
-        return Start(Place.TIMESTAMP, written.value)
-    return written.place
+    if written.at == "timestamp":
+        return Start(StartAt.TIMESTAMP, written.value)
+    return written.at
 
 
 async def _words() -> AsyncGenerator[str, None]:
@@ -80,6 +80,6 @@ async def _decided(record: GroupRecord, words: AsyncGenerator[str, None]) -> boo
         elif word == "release":
             await record.release()
         else:
-            print(f"angarium: {word!r} is none of ack, nack, reject, release", file=sys.stderr)
+            print(f"angarium: {word!r} is not one of ack, nack, reject, release", file=sys.stderr)
             continue
         return True

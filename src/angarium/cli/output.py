@@ -54,10 +54,12 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, no
 def table_lines(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
     """Return the lines of a table. Columns of numbers stand to the right, None is a dash."""
     shown = [[_shown(cell) for cell in row] for row in rows]
-    right = [all(_NUMBER.fullmatch(row[place]) for row in shown) for place in range(len(headings))]
+    right = [
+        all(_NUMBER.fullmatch(row[column]) for row in shown) for column in range(len(headings))
+    ]
     widths = [
-        max([len(heading), *(len(row[place]) for row in shown)])
-        for place, heading in enumerate(headings)
+        max([len(heading), *(len(row[column]) for row in shown)])
+        for column, heading in enumerate(headings)
     ]
     return [
         "  ".join(

@@ -112,7 +112,7 @@ class _Partition:
 def overview(seen: Sequence[Seen], *, at: float, before: Overview | None = None) -> Overview:
     """Return what all nodes together say."""
     partitions = _partitions(seen)
-    leaders = {place: one.leader for place, one in partitions.items()}
+    leaders = {partition: one.leader for partition, one in partitions.items()}
     by_topic: defaultdict[str, list[tuple[int, _Partition]]] = defaultdict(list)
     for (topic, number), one in partitions.items():
         by_topic[topic].append((number, one))

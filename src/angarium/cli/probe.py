@@ -1,4 +1,4 @@
-"""Asking one node, and no other, what it sees. The client would ask whoever answers first."""
+"""Asking one particular node what it sees. The client would ask the first that answers."""
 
 from __future__ import annotations
 

@@ -154,10 +154,10 @@ def _servers(written: object, where: str) -> tuple[Address, ...] | None:
             return parse_addresses(written)
     except ValueError as error:
         raise Refusal(f"{where}: {error}") from None
-    raise Refusal(f'{where}: {written!r} is no list of addresses; write ["127.0.0.1:7400"]')
+    raise Refusal(f'{where}: {written!r} is not a list of addresses; write ["127.0.0.1:7400"]')
 
 
 def _format(written: object, where: str) -> str | None:
     if isinstance(written, str | None) and (written is None or written in FORMATS):
         return written
-    raise Refusal(f"{where}: {written!r} is none of {', '.join(FORMATS)}")
+    raise Refusal(f"{where}: {written!r} is not one of {', '.join(FORMATS)}")

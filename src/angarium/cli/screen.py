@@ -29,7 +29,7 @@ class Screen:
     def draw(self, lines: Sequence[Line]) -> None:
         """Replace what was drawn before. Lines that do not fit the terminal are cut."""
         columns, rows = shutil.get_terminal_size()
-        # A block as high as the terminal would scroll, and the next one would miss its place.
+        # A block as high as the terminal would scroll, and the next one would be drawn elsewhere.
         lines = lines[: max(1, rows - 1)]
         parts = [f"\033[{min(self._height, rows - 1)}F"] if self._height else []
         for line in lines:

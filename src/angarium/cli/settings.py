@@ -28,7 +28,7 @@ def changed(config: C, options: Namespace) -> C:
             value = value == YES_OR_NO[0]
         elif value == NO_LIMIT:
             if not one.may_be_none:
-                raise Refusal(f"{flag_of(one.name)}: there has to be one")
+                raise Refusal(f"{flag_of(one.name)}: it cannot be none")
             value = None
         given[one.name] = value
     found = type(config)(**{**msgspec.structs.asdict(config), **given})

@@ -8,7 +8,7 @@ from angarium.client.client import Client
 from angarium.client.dead_letters import DeadLetter, DeadLetters, LetterFilter
 from angarium.client.groups.consumer import Consumer
 from angarium.client.groups.group import Group
-from angarium.client.groups.records import (
+from angarium.client.groups.group_records import (
     GroupBatch,
     GroupRecord,
     SyncGroupBatch,

@@ -39,7 +39,7 @@ def bootstrap_addresses(servers: Sequence[str]) -> tuple[Address, ...]:
     names = [name.strip() for text in texts for name in text.split(",")]
     found = tuple(dict.fromkeys(parsed_address(name) for name in names if name))
     if not found:
-        raise InvalidArgument("no address of a node was given; try 127.0.0.1:7400")
+        raise InvalidArgument("no node address was given; try 127.0.0.1:7400")
     return found
 
 
@@ -53,9 +53,11 @@ def parsed_address(text: str) -> Address:
         host, _, port = text.partition(":")
         is_formed = ":" not in port
     if not is_formed or not host:
-        raise InvalidArgument(f"{text!r} is no address; write host:port, for instance node1:7400")
+        raise InvalidArgument(
+            f"{text!r} is not an address; write host:port, for instance node1:7400"
+        )
     if not port:
         return Address(host, DEFAULT_PORT)
     if not port.isascii() or not port.isdigit() or not 0 < int(port) < 1 << 16:
-        raise InvalidArgument(f"{port!r} is no port of an address; write host:port")
+        raise InvalidArgument(f"{port!r} is not a port; write host:port")
     return Address(host, int(port))

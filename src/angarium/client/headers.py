@@ -20,17 +20,17 @@ class RecordHeaders(tuple[tuple[str, bytes | None], ...]):
     __slots__ = ()
 
     @overload
-    def __getitem__(self, place: str) -> bytes | None: ...
+    def __getitem__(self, at: str) -> bytes | None: ...
     @overload
-    def __getitem__(self, place: SupportsIndex) -> tuple[str, bytes | None]: ...
+    def __getitem__(self, at: SupportsIndex) -> tuple[str, bytes | None]: ...
     @overload
-    def __getitem__(self, place: slice) -> tuple[tuple[str, bytes | None], ...]: ...
-    def __getitem__(self, place: str | SupportsIndex | slice) -> object:
-        if not isinstance(place, str):
-            return super().__getitem__(place)
-        found = self.all(place)
+    def __getitem__(self, at: slice) -> tuple[tuple[str, bytes | None], ...]: ...
+    def __getitem__(self, at: str | SupportsIndex | slice) -> object:
+        if not isinstance(at, str):
+            return super().__getitem__(at)
+        found = self.all(at)
         if not found:
-            raise KeyError(place)
+            raise KeyError(at)
         return found[-1]
 
     def __contains__(self, thing: object) -> bool:

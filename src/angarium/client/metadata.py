@@ -61,7 +61,7 @@ class Metadata:
             raise refused from None
 
     async def refresh(self, name: str) -> TopicInfo:
-        """Ask about a topic, together with whoever else is asking right now."""
+        """Ask about a topic; calls at the same time share one request."""
         asking = self._asking.get(name)
         if asking is None:
             asking = asyncio.get_running_loop().create_task(self._describe(name))

@@ -7,7 +7,7 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING
 
-from angarium.client.publishing.identities import Identities
+from angarium.client.publishing.producer_identities import ProducerIdentities
 from angarium.client.publishing.publisher import Publisher
 from angarium.client.publishing.sending import Sending
 from angarium.client.transactions.face import TransactionBook
@@ -42,7 +42,7 @@ class Opened:
                 metadata=reach.metadata,
                 calls=reach.calls,
                 waiting=reach.waiting,
-                identities=Identities(reach.calls, producer),
+                producer_identities=ProducerIdentities(reach.calls, producer),
                 on_loss=on_loss,
             )
         )

@@ -19,7 +19,7 @@ REST_S: Final = 0.1
 
 
 class Pool:
-    """Open connections by address. A lost one is dialled again by whoever needs it next."""
+    """Open connections by address. A lost one is dialled again when it is needed next."""
 
     def __init__(self, settings: ClientSettings) -> None:
         self.cluster = ""

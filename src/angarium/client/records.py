@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
-    """A user's data, with its place and its times (all in microseconds since 1970)."""
+    """A user's data, where it is stored, and its times (in microseconds since 1970)."""
 
     topic: str
     partition: int
@@ -156,10 +156,10 @@ def received(
 
 
 def without(whole: ReceivedBatch, expired: Ranges) -> Iterator[ReceivedBatch]:
-    """Yield the parts of what was received that have not expired; nothing is copied."""
+    """Yield what was received without what has expired; nothing is copied."""
     batch = whole.batch
     start = batch.offsets(whole.start, whole.start + 1)[0] if len(whole) else batch.next_offset
     for first, past in outside(expired, start=start, stop=batch.next_offset):
-        part = batch.slice(Offset(first), Offset(past))
-        if len(part):
-            yield ReceivedBatch(whole.topic, whole.partition, batch, part.start, part.stop)
+        left = batch.slice(Offset(first), Offset(past))
+        if len(left):
+            yield ReceivedBatch(whole.topic, whole.partition, batch, left.start, left.stop)

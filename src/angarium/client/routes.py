@@ -1,7 +1,7 @@
 """Who is where: addresses of nodes, leaders of partitions, and which connection to take.
 
 What is known here may be old; nothing is wrong then but the way. A node that does not lead a
-partition forwards or says who does, and whoever is told notes it here.
+partition forwards or says who does, and the caller notes it here.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class SyncSubscription(Bridged[Subscription]):
 
     def __iter__(self) -> Iterator[Record]:
         while True:
-            # Whoever leaves a loop and comes back goes on with the next record.
+            # A loop that is left and begun again goes on with the next record.
             yield from self._records
             batch = self.next_batch()
             if batch is None:

@@ -24,7 +24,7 @@ def micros(time_of: Moment | object) -> int:
         return time.time_ns() // 1000 + time_of // _MICROSECOND
     if not isinstance(time_of, datetime):
         raise InvalidArgument(
-            f"{time_of!r} is no time; give a datetime with its zone, a timedelta from now, or "
+            f"{time_of!r} is not a time; give a datetime with its zone, a timedelta from now, or "
             "microseconds since 1970"
         )
     if time_of.tzinfo is None:
@@ -51,5 +51,5 @@ def milliseconds(span: float | timedelta | None) -> int | None:
         return None
     found = span // _MILLISECOND if isinstance(span, timedelta) else round(span * 1000)
     if found < 0:
-        raise InvalidArgument(f"a span of time is not negative: {span}")
+        raise InvalidArgument(f"a duration must not be negative: {span}")
     return found

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from angarium.errors import AngariumError
 
 TELL_AFTER_S: Final = 2.0
-"""So long something is tried in vain before anybody is told: an election is over by then."""
+"""How long something is tried before the user is told: an election is over by then."""
 
 TELL_AGAIN_S: Final = 30.0
 """A reason that has been told is told again after so long, if it is still one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from angarium.api import Place
+from angarium.api import StartAt
 from angarium.ids import Micros, Offset
 
 if TYPE_CHECKING:
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 def offset_of(log: PartitionLog, start: Start) -> Offset:
     """Return where `start` lies; an offset that a reader names may be outside of the log."""
-    match start.place:
-        case Place.EARLIEST:
+    match start.at:
+        case StartAt.EARLIEST:
             return log.start_offset
-        case Place.LATEST:
+        case StartAt.LATEST:
             return log.end_offset
-        case Place.OFFSET:
+        case StartAt.OFFSET:
             return Offset(start.value)
-        case Place.TIMESTAMP:
+        case StartAt.TIMESTAMP:
             return log.offset_at(Micros(start.value))

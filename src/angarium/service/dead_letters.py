@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from angarium.api import FetchRequest, Place, Start
+from angarium.api import FetchRequest, Start, StartAt
 from angarium.api.dead_letters import REDRIVE, LetterProcedure
 from angarium.api.transactions import GroupAck, StagedIn, StageRequest, TransactionId
 from angarium.batch import Batch, BatchBuilder, Record
@@ -53,8 +53,8 @@ class ServedDeadLetters(LetterProcedure[Record]):
 
     async def _records(self, partition: int, floor: int) -> AsyncIterator[tuple[int, Record]]:
         find = self._broker.find_offset
-        start = await find(self.topic, partition, Start(Place.EARLIEST))
-        end = await find(self.topic, partition, Start(Place.LATEST))
+        start = await find(self.topic, partition, Start(StartAt.EARLIEST))
+        end = await find(self.topic, partition, Start(StartAt.LATEST))
         at = max(start, Offset(floor))
         while at < end:
             result = await self._broker.fetch(

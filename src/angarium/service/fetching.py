@@ -7,7 +7,7 @@ from collections import defaultdict
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from angarium.api import FETCH_BYTES_MAX, FETCH_WAIT_MS_MAX, FetchResult, Place
+from angarium.api import FETCH_BYTES_MAX, FETCH_WAIT_MS_MAX, FetchResult, StartAt
 from angarium.api.reading import check_start
 from angarium.batch import Batch, split
 from angarium.batch.deadlines import expired_among
@@ -153,7 +153,7 @@ class Fetching:
             offset = offset_of(log, start)
             # What a follower lacks yet lies at its end, and may have been appended before the time
             # that is asked for.
-            is_sure = replica.may_serve or start.place in {Place.EARLIEST, Place.OFFSET}
+            is_sure = replica.may_serve or start.at in {StartAt.EARLIEST, StartAt.OFFSET}
             if is_sure or offset < log.end_offset:
                 return offset
         frame = await self._node.peers.request(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from angarium.api import Delivery, FetchRequest, FetchResult, Place
+from angarium.api import Delivery, FetchRequest, FetchResult, StartAt
 from angarium.api.reading import check_start
 from angarium.batch import Batch
 from angarium.errors import AngariumError, OffsetOutOfRange
@@ -149,7 +149,7 @@ class LocalSubscription:
         topic_partition = (interest.topic, interest.partition)
         self._dispatcher.listen(*topic_partition, self)
         try:
-            if interest.start.place is Place.OFFSET:
+            if interest.start.at is StartAt.OFFSET:
                 return Offset(interest.start.value)
             return await self._fetching.find_offset(*topic_partition, interest.start)
         except BaseException:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from angarium.api import Place, Start
+from angarium.api import Start, StartAt
 from angarium.spark.lake import Lake, Stretch
 from angarium.spark.rows import ROWS_PER_BATCH
 
@@ -87,7 +87,7 @@ class ArchivedCluster:
 
     def record_bytes(self, topic: str, partition: int, offset: int) -> float | None:
         """Return the size of records, as far as the broker has them."""
-        (first,) = self._cluster.offsets([(topic, partition, Start(Place.EARLIEST))])
+        (first,) = self._cluster.offsets([(topic, partition, Start(StartAt.EARLIEST))])
         return self._cluster.record_bytes(topic, partition, max(first, offset))
 
     def parted(
@@ -109,15 +109,15 @@ class ArchivedCluster:
         return old, new
 
     def _offset(self, topic: str, partition: int, start: Start, found: int) -> int:
-        if start.place not in (Place.EARLIEST, Place.TIMESTAMP):
+        if start.at not in (StartAt.EARLIEST, StartAt.TIMESTAMP):
             return found
         stretch = Stretch(topic, int(self._topics[topic].id), partition)
         files = [one for one in self._files if one.may_hold(stretch)]
         if not files:
             return found
-        if start.place is Place.EARLIEST:
+        if start.at is StartAt.EARLIEST:
             return min(found, *(one.offsets[0] for one in files))
-        (first,) = self._cluster.offsets([(topic, partition, Start(Place.EARLIEST))])
+        (first,) = self._cluster.offsets([(topic, partition, Start(StartAt.EARLIEST))])
         if found > first:
             return found  # the broker has an older record than that, so nothing archived is meant
         return min(found, _first_since(stretch, files, start.value, found))

@@ -12,7 +12,7 @@ import threading
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from angarium.api import Checkpoint, FetchRequest, Place, Start
+from angarium.api import Checkpoint, FetchRequest, Start, StartAt
 from angarium.batch import Batch
 from angarium.client import Client
 from angarium.client.contract import RemoteBroker
@@ -94,7 +94,7 @@ class Link:
 
     def end_offset(self, topic: str, partition: int) -> int:
         """Return where a partition ends now."""
-        return self.offsets([(topic, partition, Start(Place.LATEST))])[0]
+        return self.offsets([(topic, partition, Start(StartAt.LATEST))])[0]
 
     def topic_id(self, topic: str, *, from_nearest: bool) -> int:
         """Return the id of a topic; unless the nearest node is to answer, note who leads it."""

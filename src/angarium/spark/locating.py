@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, assert_never
 
-from angarium.api import Place, Start
+from angarium.api import Start, StartAt
 from angarium.errors import InvalidArgument, NotFound
 from angarium.spark.boundaries import (
     EARLIEST_NUMBER,
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 OWN_TOPICS: Final = ("angarium.", "angarium-")
 """How topics of the broker itself begin, and those that Spark queries and pipelines keep."""
 
-_EDGES: Final = {Edge.EARLIEST: Start(Place.EARLIEST), Edge.LATEST: Start(Place.LATEST)}
+_EDGES: Final = {Edge.EARLIEST: Start(StartAt.EARLIEST), Edge.LATEST: Start(StartAt.LATEST)}
 _NUMBERS: Final = {
-    EARLIEST_NUMBER: Start(Place.EARLIEST),
-    LATEST_NUMBER: Start(Place.LATEST),
+    EARLIEST_NUMBER: Start(StartAt.EARLIEST),
+    LATEST_NUMBER: Start(StartAt.LATEST),
 }
 
 
@@ -117,15 +117,15 @@ def located(
             starts = [_EDGES[boundary] for _ in pairs]
         case EachOffset(numbers):
             values = _each(numbers, pairs, option)
-            starts = [_NUMBERS.get(one, Start(Place.OFFSET, one)) for one in values]
+            starts = [_NUMBERS.get(one, Start(StartAt.OFFSET, one)) for one in values]
         case Since(micros):
-            starts = [Start(Place.TIMESTAMP, micros) for _ in pairs]
+            starts = [Start(StartAt.TIMESTAMP, micros) for _ in pairs]
         case SinceEach(times):
-            starts = [Start(Place.TIMESTAMP, one) for one in _each(times, pairs, option)]
+            starts = [Start(StartAt.TIMESTAMP, one) for one in _each(times, pairs, option)]
         case CommittedBy(group):
             floors = cluster.group_floors(group)
             starts = [
-                Start(Place.OFFSET, floors[pair]) if pair in floors else Start(Place.EARLIEST)
+                Start(StartAt.OFFSET, floors[pair]) if pair in floors else Start(StartAt.EARLIEST)
                 for pair in pairs
             ]
         case _:
@@ -169,7 +169,7 @@ def _refuse_unmatched(
     cluster: Cluster, offsets: Mapping[tuple[str, int], int], option: str
 ) -> None:
     # Ends asked for after the offsets: whatever lies below its end was found, not missed.
-    ends = cluster.offsets([(*pair, Start(Place.LATEST)) for pair in offsets])
+    ends = cluster.offsets([(*pair, Start(StartAt.LATEST)) for pair in offsets])
     late = [pair for pair, end in zip(offsets, ends, strict=True) if offsets[pair] >= end]
     if late:
         raise InvalidArgument(

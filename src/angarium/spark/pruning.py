@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from angarium.api import Place, Start
+from angarium.api import Start, StartAt
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -70,7 +70,7 @@ def pruned(
     times = _span("timestamp", conditions, _micros)
     for word, micros in (("start", times.low), ("stop", times.high)):
         if micros is not None and kept:
-            start = Start(Place.TIMESTAMP, max(0, micros))
+            start = Start(StartAt.TIMESTAMP, max(0, micros))
             found = cluster.offsets([(one.topic, one.partition, start) for one in kept])
             kept = [
                 replace(one, start=max(one.start, at))

@@ -2,7 +2,7 @@
 
 Names keep its rules: base units (seconds, bytes), `_total` for what only grows, `_info` for facts.
 Labels have few, known values: a topic's or a client's name is never one, because the number of
-series would then be up to whoever makes topics.
+series would then depend on who creates topics.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ _POLL_S: Final = 0.002
 
 
 class InProcessBroker:
-    """Nodes on free ports of this machine, on the event loop of whoever starts them."""
+    """Nodes on free ports of this machine, on the caller's event loop."""
 
     def __init__(self, folder: Path, *, nodes: int = 1, tick_ms: int = 50) -> None:
         assert nodes > 0, "a broker has at least one node"

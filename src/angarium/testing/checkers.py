@@ -58,10 +58,10 @@ def c1_nothing_acknowledged_is_lost(history: History) -> Iterator[str]:
         for publish in _answered(history, log.group, DeliveryMode.CONSISTENT):
             for offset, value in _placed(publish):
                 if offset >= log.start and held.get(offset) != value:
-                    place = _place(offset, log)
+                    where = _region(offset, log)
                     yield (
                         f"node {log.node} group {log.group}: acknowledged {value!r} at {offset} is "
-                        f"lost ({place} of [{log.start}, {log.end})); it holds {held.get(offset)!r}"
+                        f"lost ({where} of [{log.start}, {log.end})); it holds {held.get(offset)!r}"
                     )
 
 
@@ -182,8 +182,8 @@ def c3_offsets_grow_with_time(history: History) -> Iterator[str]:
             else:
                 floors[group, time, offset] = known
     for publish in history.publishes:
-        place = (publish.group, publish.base_offset)
-        is_lost = publish.provisional and held.get(place) != publish.values[0]
+        stored = held.get((publish.group, publish.base_offset))
+        is_lost = publish.provisional and stored != publish.values[0]
         if publish.result is Result.OK and not is_lost:
             floor = floors[publish.group, publish.invoked, publish.base_offset]
             if publish.base_offset <= floor:
@@ -200,13 +200,13 @@ def c3_order_of_each_producer(history: History) -> Iterator[str]:
         for record in log.records:
             if not record.producer:
                 continue
-            place = (record.epoch, record.sequence)
-            if place < last.get(record.producer, (-1, -1)):
+            number = (record.epoch, record.sequence)
+            if number < last.get(record.producer, (-1, -1)):
                 yield (
                     f"node {log.node} group {log.group} offset {record.offset}: producer "
-                    f"{record.producer} at {place} after {last[record.producer]}"
+                    f"{record.producer} at {number} after {last[record.producer]}"
                 )
-            last[record.producer] = place
+            last[record.producer] = number
 
 
 def c3_reads_are_dense(history: History) -> Iterator[str]:
@@ -254,17 +254,17 @@ def c5_nothing_failed_is_delivered(history: History) -> Iterator[str]:
 def c6_each_sequence_once(history: History) -> Iterator[str]:
     """Each (producer, epoch, sequence) is in the log at most once."""
     for log in history.final:
-        places: dict[tuple[int, int, int], int] = {}
+        offsets: dict[tuple[int, int, int], int] = {}
         for record in log.records:
             if not record.producer:
                 continue
-            identity = (record.producer, record.epoch, record.sequence)
-            if identity in places:
+            number = (record.producer, record.epoch, record.sequence)
+            if number in offsets:
                 yield (
-                    f"node {log.node} group {log.group}: producer, epoch, sequence {identity} at "
-                    f"{places[identity]} and again at {record.offset}"
+                    f"node {log.node} group {log.group}: producer, epoch, sequence {number} at "
+                    f"{offsets[number]} and again at {record.offset}"
                 )
-            places[identity] = record.offset
+            offsets[number] = record.offset
         staged: dict[bytes, int] = {}
         for record in log.records:
             if record.producer:
@@ -350,7 +350,7 @@ def _placed(publish: Publish) -> Iterator[tuple[int, bytes]]:
     return enumerate(publish.values, publish.base_offset)
 
 
-def _place(offset: int, log: FinalLog) -> str:
+def _region(offset: int, log: FinalLog) -> str:
     if offset >= log.end:
         return "beyond the tail"
     if not log.records or offset < log.records[0].offset:

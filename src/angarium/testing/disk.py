@@ -202,16 +202,16 @@ class SimulatedDisk(MemoryDisk):
         """Return a copy of every file as it is now: its bytes and its length."""
         return {name: (bytes(one.data), one.length) for name, one in self._files.items()}
 
-    def roll_back(self, copy: Mapping[str, tuple[bytes, int]], part: str = "") -> None:
-        """Put an older copy in the place of all files, or of those whose name begins with `part`.
+    def roll_back(self, copy: Mapping[str, tuple[bytes, int]], prefix: str = "") -> None:
+        """Put an older copy in the place of all files, or of those whose name begins with `prefix`.
 
         Only while nothing runs on the disk.
         """
         self.life += 1
         self._unsynced_names.clear()
-        files = {name: one for name, one in self._files.items() if not name.startswith(part)}
+        files = {name: one for name, one in self._files.items() if not name.startswith(prefix)}
         for name, (data, length) in copy.items():
-            if name.startswith(part):
+            if name.startswith(prefix):
                 content = files[name] = SimulatedContent()
                 content.data, content.length = bytearray(data), length
         self._files = files

@@ -63,8 +63,8 @@ def c7_what_was_acknowledged_stays_so(history: History) -> Iterator[str]:
                     f"{settle.name} of partition {settle.partition}: {settle.member} was told that "
                     f"{offset} is acknowledged, and it is not"
                 )
-            place = (settle.partition, settle.name, settle.generation, offset)
-            for tenure, time in lent.get(place, ()):
+            key = (settle.partition, settle.name, settle.generation, offset)
+            for tenure, time in lent.get(key, ()):
                 if tenure.began > settle.completed and tenure not in deposed:
                     yield (
                         f"{settle.name} of partition {settle.partition}: {offset} was lent at "
@@ -78,8 +78,8 @@ def c7_attempts_are_not_forgotten(history: History) -> Iterator[str]:
     for settle in history.groups.settles:
         if settle.verb == "nack" and settle.result is Result.OK:
             # In a stream only the first of them has failed.
-            place = (settle.partition, settle.name, settle.generation, settle.offsets[0])
-            failed[place].append(settle)
+            key = (settle.partition, settle.name, settle.generation, settle.offsets[0])
+            failed[key].append(settle)
     deposed = _deposed(history)
     for tenure in history.groups.tenures:
         last: dict[int, int] = {}
@@ -87,8 +87,8 @@ def c7_attempts_are_not_forgotten(history: History) -> Iterator[str]:
             if not isinstance(event, Lent):
                 continue
             for offset in event.offsets:
-                place = (tenure.partition, tenure.name, tenure.generation, offset)
-                for settle in failed.get(place, ()):
+                key = (tenure.partition, tenure.name, tenure.generation, offset)
+                for settle in failed.get(key, ()):
                     assert settle.completed is not None
                     is_later = settle.completed < tenure.began and tenure not in deposed
                     if is_later and event.attempt <= settle.attempt:
@@ -116,8 +116,8 @@ def c7_what_was_rejected_is_not_tried_again(history: History) -> Iterator[str]:
     for settle in history.groups.settles:
         if settle.verb != "reject" or settle.result is not Result.OK or settle.completed is None:
             continue
-        place = (settle.partition, settle.name, settle.generation, settle.offsets[0])
-        for tenure, time in lent.get(place, ()):
+        key = (settle.partition, settle.name, settle.generation, settle.offsets[0])
+        for tenure, time in lent.get(key, ()):
             if tenure.began > settle.completed and tenure not in deposed:
                 yield (
                     f"{settle.name} of partition {settle.partition}: {settle.offsets[0]} was lent "
@@ -278,10 +278,10 @@ def _taken_acks(history: History) -> dict[tuple[RaftGroupId, str, int], set[int]
     found: dict[tuple[RaftGroupId, str, int], set[int]] = defaultdict(set)
     for tenure in history.groups.tenures:
         books = _Books(tenure)
-        place = (tenure.partition, tenure.name, tenure.generation)
+        key = (tenure.partition, tenure.name, tenure.generation)
         for event in tenure.events:
             if isinstance(event, Judged) and event.is_taken and event.verb == "ack":
-                found[place].update(books.settled_by(event))
+                found[key].update(books.settled_by(event))
             books.take(event)
     return found
 
@@ -335,8 +335,8 @@ def _lent_times(
         for event in tenure.events:
             if isinstance(event, Lent):
                 for offset in event.offsets:
-                    place = (tenure.partition, tenure.name, tenure.generation, offset)
-                    found[place].append((tenure, event.time))
+                    key = (tenure.partition, tenure.name, tenure.generation, offset)
+                    found[key].append((tenure, event.time))
     return found
 
 
@@ -368,10 +368,10 @@ def _present(log: FinalLog | None) -> set[int]:
 def _keys(history: History, log: FinalLog | None) -> dict[int, list[tuple[int, int]]]:
     """Return, for each record with a key, all records of that key with their delivery times."""
     by_key: dict[bytes, list[tuple[int, int]]] = defaultdict(list)
-    places: dict[int, bytes] = {}
+    keys: dict[int, bytes] = {}
     for record in log.records if log is not None else ():
         key, time = history.groups.keys.get(record.value, (None, 0))
         if key is not None:
             by_key[key].append((record.offset, time))
-            places[record.offset] = key
-    return {offset: by_key[key] for offset, key in places.items()}
+            keys[record.offset] = key
+    return {offset: by_key[key] for offset, key in keys.items()}

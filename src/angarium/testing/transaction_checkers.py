@@ -23,13 +23,13 @@ def c1_transactions_are_whole(history: History) -> Iterator[str]:
     One whose fate nobody learned is whole or absent, too.
     """
     for log in history.final:
-        places = {record.value: record.offset for record in log.records}
+        offsets_of = {record.value: record.offset for record in log.records}
         for one in history.transactions:
             for value in one.dropped.get(log.group, ()):
-                if value in places:
+                if value in offsets_of:
                     yield f"node {log.node} group {log.group}: {value!r} was left out of a commit"
             if log.group in one.values:
-                fault = _fault_of(one, log, places)
+                fault = _fault_of(one, log, offsets_of)
                 if fault is not None:
                     yield f"node {log.node} group {log.group}: {one.values[log.group][0]!r} {fault}"
 
@@ -59,13 +59,13 @@ def c6_each_letter_is_sent_back_once(history: History) -> Iterator[str]:
             yield f"dead letter {letter.decode()} was sent back as {sorted(values)}"
 
 
-def _fault_of(one: Transaction, log: FinalLog, places: dict[bytes, int]) -> str | None:
+def _fault_of(one: Transaction, log: FinalLog, offsets_of: dict[bytes, int]) -> str | None:
     """Say what is wrong with a transaction in one log, if anything is."""
-    offsets = [places.get(value) for value in one.values[log.group]]
+    offsets = [offsets_of.get(value) for value in one.values[log.group]]
     found = [offset for offset in offsets if offset is not None]
     base, past, _ = one.placed.get(log.group, (None, None, 0))
     if not found:
-        # Where nobody learned its place, it may have been below the start.
+        # Where nobody learned its offset, it may have been below the start.
         trimmed = log.start > 0 if past is None else past <= log.start
         return "was committed and is lost" if one.committed and not trimmed else None
     if one.committed is False:

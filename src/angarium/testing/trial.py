@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from angarium.api import Verb
-from angarium.client.groups.desk import Desk
+from angarium.client.groups.group_records import GroupRecord
+from angarium.client.groups.lent_partition import LentPartition
 from angarium.client.groups.loans import Loan
-from angarium.client.groups.records import GroupRecord
 from angarium.client.headers import RecordHeaders
 from angarium.errors import NotFound
 from angarium.ids import Offset
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from angarium.client.client import Client
-    from angarium.client.groups.desk import Said
+    from angarium.client.groups.lent_partition import Said
     from angarium.client.handlers.app import App
     from angarium.client.handlers.handler import Handler
 
@@ -71,11 +71,16 @@ class Trial:
         self._offset += 1
         outcomes = []
         for handler in handlers:
-            desk = _SilentDesk(topic, handler.group)
+            partition = _SilentPartition(topic, handler.group)
             loan = Loan(
-                desk, 1, ranges=(offset, offset + 1), attempt=attempt, generation=0, renew_at=0.0,
+                partition,
+                1,
+                ranges=(offset, offset + 1),
+                attempt=attempt,
+                generation=0,
+                renew_at=0.0,
                 keep_until=0.0,
-            )  # fmt: skip
+            )
             record = GroupRecord(
                 topic,
                 0,
@@ -86,7 +91,7 @@ class Trial:
                 attempt=attempt,
                 loan=loan,
             )
-            outcomes.append(await _tried(handler, record, desk))
+            outcomes.append(await _tried(handler, record, partition))
         return outcomes
 
 
@@ -100,7 +105,7 @@ async def trial(app: App) -> AsyncIterator[Trial]:
         await app.call_hooks(starting=False)
 
 
-async def _tried(handler: Handler, record: GroupRecord, desk: _SilentDesk) -> Outcome:
+async def _tried(handler: Handler, record: GroupRecord, partition: _SilentPartition) -> Outcome:
     outcome = Outcome(handler.name)
     client = _SilentClient(outcome)
     threads = None if handler.is_async else ThreadPoolExecutor(1)
@@ -110,9 +115,9 @@ async def _tried(handler: Handler, record: GroupRecord, desk: _SilentDesk) -> Ou
     finally:
         if threads is not None:
             threads.shutdown()
-    if desk.said is not None:
-        outcome.verb = desk.said.verb
-        outcome.reason, outcome.delay_ms = desk.said.reason, desk.said.delay_ms
+    if partition.said is not None:
+        outcome.verb = partition.said.verb
+        outcome.reason, outcome.delay_ms = partition.said.reason, partition.said.delay_ms
     elif record.loan.acked:
         outcome.verb = Verb.ACK
     return outcome
@@ -122,7 +127,7 @@ def _bytes(text: bytes | str | None) -> bytes | None:
     return text.encode() if isinstance(text, str) else text
 
 
-class _SilentDesk(Desk):
+class _SilentPartition(LentPartition):
     """Keeps the first thing that is said, and has nobody to send it to."""
 
     def __init__(self, topic: str, group: str) -> None:

@@ -20,12 +20,12 @@ from angarium.wire.errors import (
 from angarium.wire.frames import Frame, Header, packed, roomy
 from angarium.wire.handlers import Handlers, Welcome
 from angarium.wire.handshake import Hello, Peer, Role
-from angarium.wire.limits import WireLimits
 from angarium.wire.link import Link
 from angarium.wire.server import Server
 from angarium.wire.serving import Request
 from angarium.wire.stream_outbox import StreamOutbox
 from angarium.wire.streams import Stream
+from angarium.wire.wire_limits import WireLimits
 
 __all__ = [
     "Connection",

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from angarium.ids import Buffer
     from angarium.wire.frames import Header
-    from angarium.wire.limits import WireLimits
+    from angarium.wire.wire_limits import WireLimits
 
 _log = logging.getLogger(__name__)
 

@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from angarium.ids import Buffer
     from angarium.wire.frames import Header
     from angarium.wire.handlers import Welcome
-    from angarium.wire.limits import WireLimits
     from angarium.wire.streams import Stream
+    from angarium.wire.wire_limits import WireLimits
 
 _log = logging.getLogger(__name__)
 
@@ -158,7 +158,7 @@ class Connection(Channel):
     ) -> asyncio.Future[Frame]:
         """Send a request at once, and return what will hold its answer: no task is needed.
 
-        It does not wait for room; whoever uses it looks at `is_congested` before. Cancelling the
+        It does not wait for room; callers look at `is_congested` before. Cancelling the
         future only means that the answer is not looked at.
         """
         return self._ask(operation, header, payload, self.loop.time() + timeout_s)[1]

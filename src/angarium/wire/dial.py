@@ -9,7 +9,7 @@ from angarium.wire.connection import Connection
 from angarium.wire.errors import HandshakeRefused, InvalidFrame, Unreachable
 from angarium.wire.handlers import Handlers
 from angarium.wire.handshake import check_node
-from angarium.wire.limits import WireLimits
+from angarium.wire.wire_limits import WireLimits
 
 if TYPE_CHECKING:
     import ssl as tls

@@ -19,7 +19,7 @@ import msgspec
 
 from angarium.batch.checksum import PIECE_BYTES, crc32c_of_bytes, extend
 from angarium.errors import InvalidArgument, TooLarge
-from angarium.wire.limits import FRAME_BYTES_LEAST
+from angarium.wire.wire_limits import FRAME_BYTES_LEAST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,7 +93,7 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
             return cast(T, _unpacker(header_type).decode(self.header))
         except (ValueError, RecursionError) as error:
             name = header_type.__name__
-            raise InvalidArgument(f"the header is no well-formed {name}: {error}") from None
+            raise InvalidArgument(f"the header is not a well-formed {name}: {error}") from None
 
     def unpack(self, content_type: type[T]) -> T:
         """Return what `packed` made, from the payload: for what may be larger than a header."""
@@ -101,7 +101,7 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
             return cast(T, _unpacker(content_type).decode(self.payload))
         except (ValueError, RecursionError) as error:
             name = content_type.__name__
-            raise InvalidArgument(f"the payload is no well-formed {name}: {error}") from None
+            raise InvalidArgument(f"the payload is not a well-formed {name}: {error}") from None
 
     def read_large(self, content_type: type[T]) -> T:
         """Return what `roomy` made: from the payload if it was too large for a header."""

@@ -5,7 +5,7 @@ The dialling side speaks first; the accepting side answers with a `Hello` of its
 are the same in every wire version, for they are what finds the version. Fields a side does not
 know are ignored.
 
-A refusal always says what to do: whoever reads it in a log has usually mistyped an address, mixed
+A refusal always says what to do: its reader has usually mistyped an address, mixed
 two clusters, or skipped a release while upgrading. It is read on both sides, so it calls them by
 their names and not "this" and "the other".
 """
@@ -28,7 +28,7 @@ from angarium.wire.errors import (
     WrongNode,
 )
 from angarium.wire.frames import Frame, FrameKind
-from angarium.wire.limits import FRAME_BYTES_LEAST, WireLimits
+from angarium.wire.wire_limits import FRAME_BYTES_LEAST, WireLimits
 
 WIRE_VERSION_MIN: Final = 1
 WIRE_VERSION_MAX: Final = 1
@@ -149,7 +149,7 @@ def check_node(theirs: Hello, expected: int | None) -> None:
 def greeting_in(frame: Frame) -> Hello:
     """Return what a first frame says; raises `HandshakeRefused` if it was not meant for us."""
     if frame.kind != FrameKind.HELLO or frame.id != MAGIC:
-        raise HandshakeRefused("the first frame is no greeting; is the port the wire port?")
+        raise HandshakeRefused("the first frame is not a greeting; is this the wire port?")
     try:
         return frame.read(Hello)
     except InvalidArgument as error:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from angarium.wire.limits import WireLimits
     from angarium.wire.outgoing import Outgoing
+    from angarium.wire.wire_limits import WireLimits
 
 
 class Keepalive:

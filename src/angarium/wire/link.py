@@ -16,7 +16,7 @@ from angarium.errors import AngariumError
 from angarium.retrying import Backoff
 from angarium.wire.dial import dial
 from angarium.wire.errors import NotRegistered, StillJoining, Unreachable
-from angarium.wire.limits import WireLimits
+from angarium.wire.wire_limits import WireLimits
 
 if TYPE_CHECKING:
     import ssl as tls

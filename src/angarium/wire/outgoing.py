@@ -75,7 +75,7 @@ class Outgoing:
         self.flush()
 
     def detach(self) -> None:
-        """Drop everything, for the connection is gone; wake whoever waits for room."""
+        """Drop everything, because the connection is gone; wake those who wait for room."""
         self._transport = None
         self._buffers = []
         self._queued = self._handed = 0

@@ -30,7 +30,7 @@ from angarium.raft.messages import (
     by_number,
 )
 from angarium.wire.errors import InvalidFrame
-from angarium.wire.limits import FRAME_BYTES_LEAST
+from angarium.wire.wire_limits import FRAME_BYTES_LEAST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

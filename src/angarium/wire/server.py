@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from angarium.errors import LimitExceeded
 from angarium.wire.connection import Connection
-from angarium.wire.limits import WireLimits
+from angarium.wire.wire_limits import WireLimits
 
 if TYPE_CHECKING:
     import ssl as tls
@@ -108,7 +108,7 @@ class Server:
 
 
 class _Cut(asyncio.Protocol):
-    """Cuts whoever connects: there is no room, or no time, even for a refusal."""
+    """Cuts every new connection: there is no room, or no time, even for a refusal."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         cast(asyncio.Transport, transport).abort()

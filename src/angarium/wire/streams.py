@@ -192,7 +192,7 @@ class Stream:
         self._close_if_ended()
 
     def fail(self, error: AngariumError) -> None:
-        """End at once: whoever waits, or tries to use the stream later, meets `error`."""
+        """End at once: every wait, and every later use of the stream, raises `error`."""
         if self._is_over:
             return
         self._error = error
@@ -203,7 +203,7 @@ class Stream:
             self._task.cancel()
 
     def wake_senders(self) -> None:
-        """Let whoever waits to send look again."""
+        """Wake those who wait to send."""
         while self._senders:
             waiting = self._senders.popleft()
             if not waiting.done():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from angarium.api import FetchRequest, Place, Start
+from angarium.api import FetchRequest, Start, StartAt
 from angarium.batch import NEVER
 from angarium.doors import timing
 from angarium.doors.feeds.batch_records import readable
@@ -133,7 +133,7 @@ class Subjects:
             )
 
     async def _check_full(self, subject: str) -> None:
-        end = await self._broker.find_offset(subject, _PARTITION, Start(Place.LATEST))
+        end = await self._broker.find_offset(subject, _PARTITION, Start(StartAt.LATEST))
         if end >= ID_END:
             raise _used_up(subject, "")
         self._full.pop(subject, None)  # another topic has the name now

@@ -15,7 +15,7 @@ from contextlib import aclosing
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from angarium.api import Interest, Place, Start
+from angarium.api import Interest, Start, StartAt
 from angarium.doors import timing
 from angarium.doors.feeds.subscriptions import found
 from angarium.errors import InvalidArgument, LimitExceeded, NotFound
@@ -94,7 +94,7 @@ class Feed:
         subscription = await self._broker.subscribe(
             [
                 Interest(
-                    topic=one.topic, partition=one.partition, start=Start(Place.OFFSET, one.next)
+                    topic=one.topic, partition=one.partition, start=Start(StartAt.OFFSET, one.next)
                 )
                 for one in self._sources
             ]

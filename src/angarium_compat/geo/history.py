@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from angarium.api import FetchRequest, Place, Start
+from angarium.api import FetchRequest, Start, StartAt
 from angarium.doors.feeds.batch_records import readable, records_of
 from angarium.errors import OffsetOutOfRange
 from angarium.ids import Offset
@@ -60,10 +60,10 @@ class Source:
         self.partition = partition
         self.next = Offset(0)
         self._ids = ids
-        self._start = Start(Place.LATEST)
+        self._start = Start(StartAt.LATEST)
         self._after_us = 0
         if after_us is not None:
-            self._start = Start(Place.TIMESTAMP, after_us + 1)
+            self._start = Start(StartAt.TIMESTAMP, after_us + 1)
             self._after_us = after_us
 
     async def find_start(self, broker: Broker) -> None:
@@ -98,7 +98,7 @@ async def history(broker: Broker, sources: Sequence[Source]) -> AsyncGenerator[S
     """Yield everything up to where the partitions end now, by time."""
     pages: dict[int, Iterator[Sent]] = {}
     ends = {
-        one.number: await broker.find_offset(one.topic, one.partition, Start(Place.LATEST))
+        one.number: await broker.find_offset(one.topic, one.partition, Start(StartAt.LATEST))
         for one in sources
     }
     heads: list[Sent] = []

@@ -152,7 +152,7 @@ def test_records_of_a_group_can_wait_for_a_word(
     shell("pub", "t", "one", "two", "three", "four")
     type_in(monkeypatch, b"ack\nperhaps\nnack no teapot\nrelease\n")
     shell("sub", "t", "--group", "workers", "--ack", "manual")
-    assert "'perhaps' is none of" in shell.err
+    assert "'perhaps' is not one of" in shell.err
     assert [call for call in cluster.calls if call[0] in ("ack", "nack", "release")] == [
         ("ack", 0),
         ("nack", 1, "no teapot"),
@@ -178,8 +178,8 @@ def test_an_app_is_found_by_module_and_name(
     for written, complaint in (
         ("shop_workers", "MODULE:APP"),
         ("shop_nowhere:app", "no module"),
-        ("shop_workers:other", "no angarium.App"),
-        ("shop_workers:missing", "no angarium.App; did you mean shop_workers:app"),
+        ("shop_workers:other", "not an angarium.App"),
+        ("shop_workers:missing", "not an angarium.App; did you mean shop_workers:app"),
         ("shop_workers.py:app", "write shop_workers:app"),
     ):
         with pytest.raises(Refusal, match=complaint):

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from tests.component.cli.fake_client import FakeCluster
 
-from angarium.api import Place, Start, TopicConfig
+from angarium.api import Start, StartAt, TopicConfig
 from angarium.cli.main import BROKEN_PIPE, INTERRUPTED, main
 from angarium.cli.probe import Probe
 from angarium.errors import LimitExceeded, NotLeader, OutcomeUnknown, TooLarge
@@ -277,7 +277,7 @@ def test_raw_prints_the_bytes_themselves(
         ([], "live"),
         (["--from", "earliest"], "earliest"),
         (["--from", "17"], 17),
-        (["--from", "1970-01-01T00:00:01Z"], Start(Place.TIMESTAMP, 1_000_000)),
+        (["--from", "1970-01-01T00:00:01Z"], Start(StartAt.TIMESTAMP, 1_000_000)),
     ],
 )
 def test_sub_begins_where_it_is_told(
@@ -297,7 +297,7 @@ def test_sub_without_follow_reads_what_is_there_from_the_beginning(
     assert ("read", "t1", "earliest") in cluster.calls
     assert shell("sub", "t1", "--no-follow", "--partition", "7") == ""
     shell("sub", "x*", "--no-follow", status=2)
-    assert "no topic fits x*" in shell.err
+    assert "no topic matches x*" in shell.err
 
 
 def test_fetch_reads_on_until_it_has_enough_and_the_end_is_no_error(
@@ -336,7 +336,7 @@ def test_nodes_are_drained_removed_and_handed_to(cluster: FakeCluster, shell: Sh
     assert "cluster remove 2" in shell("cluster", "drain", "2", "--wait")
     shell("cluster", "drain", "2", "--undo")
     said = shell("cluster", "remove", "2")
-    assert said == "node 2 is no longer a member; its process hears of it and ends\n"
+    assert said == "node 2 was removed; its process ends when it hears of it\n"
     assert json.loads(shell("cluster", "remove", "2", "--format", "json"))["removed"]
     shell("cluster", "transfer", "t", "0", "1", "--format", "json")
     assert [call for call in cluster.calls if call != ("closed",)] == [

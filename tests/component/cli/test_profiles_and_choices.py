@@ -77,7 +77,7 @@ def test_the_cluster_that_runs_in_this_folder_is_found() -> None:
         ("x = 1", "x:"),
         ("[profiles.a]\nserver = 'a:1'", "server"),
         ("[profiles.a]\nservers = 'a'", "HOST:PORT"),
-        ("[profiles.a]\nservers = 7", "no list of addresses"),
+        ("[profiles.a]\nservers = 7", "not a list of addresses"),
         ("[profiles.a]\nformat = 'xml'", "xml"),
         ("[profiles.a]\ntimeout = 'long'", "timeout"),
         ("default = 3", "default"),

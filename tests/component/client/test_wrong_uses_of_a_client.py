@@ -75,7 +75,7 @@ def test_a_list_of_servers_is_told_how_to_give_them() -> None:
 
 
 def test_a_mode_is_not_a_word() -> None:
-    with pytest.raises(InvalidArgument, match="'eventual' is no DeliveryMode; there are CONS"):
+    with pytest.raises(InvalidArgument, match="'eventual' is not a DeliveryMode; use one of CONS"):
         outgoing(b"x", cast("DeliveryMode", "eventual"))
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from angarium.api import Place, Start
+from angarium.api import Start, StartAt
 from angarium.errors import InvalidArgument, NotFound
 from angarium.pipelines.replay.lake import LakeCluster
 from angarium.spark.batch_plan import batch_ranges
@@ -73,7 +73,7 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
     return made
 
 
-def offsets(cluster: LakeCluster, place: Place, value: int = 0) -> list[int]:
+def offsets(cluster: LakeCluster, place: StartAt, value: int = 0) -> list[int]:
     return cluster.offsets([("orders", number, Start(place, value)) for number in (0, 1)])
 
 
@@ -81,11 +81,11 @@ def test_the_newest_topic_of_a_name_begins_and_ends_where_its_files_do(lake: Lak
     cluster = LakeCluster(str(lake.path), "orders")
     assert cluster.topic_id == 7
     assert [one.number for one in cluster.topics()["orders"].partitions] == [0, 1]
-    assert offsets(cluster, Place.EARLIEST) == [10, 0]
-    assert offsets(cluster, Place.LATEST) == [50, 39]
-    assert offsets(cluster, Place.TIMESTAMP, NOON - 2 * DAY) == [10, 0]
-    assert offsets(cluster, Place.TIMESTAMP, NOON + 5_000_000) == [35, 10]
-    assert offsets(cluster, Place.TIMESTAMP, NOON + DAY) == [50, 39]
+    assert offsets(cluster, StartAt.EARLIEST) == [10, 0]
+    assert offsets(cluster, StartAt.LATEST) == [50, 39]
+    assert offsets(cluster, StartAt.TIMESTAMP, NOON - 2 * DAY) == [10, 0]
+    assert offsets(cluster, StartAt.TIMESTAMP, NOON + 5_000_000) == [35, 10]
+    assert offsets(cluster, StartAt.TIMESTAMP, NOON + DAY) == [50, 39]
     assert cluster.record_bytes("orders", 0, 12)
     with pytest.raises(InvalidArgument, match="knows nothing of the group g"):
         cluster.group_floors("g")
@@ -110,6 +110,6 @@ def test_files_are_found_by_what_is_in_them_also_when_they_were_joined(lake: Lak
     assert [found(0, 0, 100), found(0, 10, 30), found(1, 0, 9), found(1, 40, 50)] == [2, 1, 1, 0]
     lake.compact()
     cluster = LakeCluster(str(lake.path), "orders")
-    assert offsets(cluster, Place.EARLIEST) == [10, 0]
-    assert offsets(cluster, Place.LATEST) == [50, 39]
+    assert offsets(cluster, StartAt.EARLIEST) == [10, 0]
+    assert offsets(cluster, StartAt.LATEST) == [50, 39]
     assert (found(1, 0, 9), found(1, 40, 50)) == (1, 0)

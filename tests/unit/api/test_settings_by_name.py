@@ -24,7 +24,7 @@ def test_a_word_stands_for_the_setting_of_that_name() -> None:
 
 @pytest.mark.parametrize("wrong", ["sometimes", 7, None])
 def test_any_other_word_is_refused_with_those_that_there_are(wrong: Any) -> None:
-    with pytest.raises(InvalidArgument, match=r"mode: .* is none of consistent, eventual, perf"):
+    with pytest.raises(InvalidArgument, match=r"mode: .* is not one of consistent, eventual, perf"):
         TopicConfig(mode=wrong)
-    with pytest.raises(InvalidArgument, match=r"behind: .* is none of error, jump"):
+    with pytest.raises(InvalidArgument, match=r"behind: .* is not one of error, jump"):
         GroupConfig(behind=wrong)

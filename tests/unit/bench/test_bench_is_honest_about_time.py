@@ -11,9 +11,10 @@ import pytest
 from angarium.bench.inbox import Inbox
 from angarium.bench.latency import latency, percentile
 from angarium.bench.load import Window, Worker
-from angarium.bench.plan import Place, Plan, Protocol, Scenario
+from angarium.bench.plan import Plan, Protocol, Scenario
 from angarium.bench.stamps import Stamps
 from angarium.errors import AngariumError, InvalidArgument, NotLeader
+from angarium.ids import TopicPartition
 from angarium.modes import DeliveryMode
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Clockwork:
     async def sleep(self, seconds: float) -> None:
         self.now += round(seconds * 1e9)
 
-    async def publish(self, place: Place, values: Sequence[bytes]) -> None:
+    async def publish(self, partition: TopicPartition, values: Sequence[bytes]) -> None:
         self.calls += 1
         self.now += self._stall if self.calls == 2 else self._cost
         if self.fails_with is not None:
@@ -62,7 +63,7 @@ class Clockwork:
 
 def worker(publisher: Clockwork, **options: object) -> Worker:
     plan = Plan(workers=1, warmup_s=0, duration_s=1, **options)  # type: ignore[arg-type]
-    return Worker(0, publisher, plan=plan, places=[Place("t", 0)], stamps=Stamps(100))
+    return Worker(0, publisher, plan=plan, partitions=[TopicPartition("t", 0)], stamps=Stamps(100))
 
 
 def test_a_stall_counts_for_every_record_it_delayed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,14 +105,14 @@ def test_a_failed_call_is_remembered_and_not_counted(monkeypatch: pytest.MonkeyP
 def test_end_to_end_latency_is_that_of_records_due_in_the_window() -> None:
     stamps = Stamps(16)
     inbox = Inbox(stamps)
-    place = Place("t", 0)
+    partition = TopicPartition("t", 0)
     for sent, now in ((100, 150), (200, 260), (300, 400)):
         ids, times = stamps.columns(stamps.records(sent, 2, sent))
-        inbox.ids[place].append(ids)
+        inbox.ids[partition].append(ids)
         inbox._arrivals.append((now, times))
     assert sorted(inbox.latencies(Window(200, 390))) == [60, 60, 100, 100]
     assert inbox.received_in(Window(200, 390)) == 2
-    assert list(inbox.column(place)) == [100, 101, 200, 201, 300, 301]
+    assert list(inbox.column(partition)) == [100, 101, 200, 201, 300, 301]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from angarium.bench.load import Work, place_of
+from angarium.bench.load import Work, partition_of
 from angarium.bench.stamps import (
     PROBE,
     STAMP_BYTES,
@@ -63,30 +63,30 @@ def worked(worker: int, calls: int, *failed: int) -> Work:
     return Work(worker, calls=calls, failed=dict.fromkeys(failed, "OUTCOME_UNKNOWN"))
 
 
-def deliveries(works: list[Work], *, places: int, batch: int) -> list[array[int]]:
+def deliveries(works: list[Work], *, partitions: int, batch: int) -> list[array[int]]:
     """Return what comes back if all goes well, the workers taking turns."""
-    columns = [array("Q", [record_id(PROBE, number)]) for number in range(places)]
+    columns = [array("Q", [record_id(PROBE, number)]) for number in range(partitions)]
     for call in range(max(work.calls for work in works)):
         for work in works:
             if call < work.calls and call not in work.failed:
                 ids = range(call * batch, (call + 1) * batch)
-                column = columns[place_of(work.worker, call, places)]
+                column = columns[partition_of(work.worker, call, partitions)]
                 column.extend(record_id(work.worker, one) for one in ids)
     return columns
 
 
-@pytest.mark.parametrize("places", [1, 3])
+@pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("batch", [1, 4])
-def test_what_came_back_once_and_in_order_is_clean(places: int, batch: int) -> None:
+def test_what_came_back_once_and_in_order_is_clean(partitions: int, batch: int) -> None:
     works = [worked(0, 7), worked(1, 5), worked(2, 0)]
-    found = verdict(deliveries(works, places=places, batch=batch), works, batch=batch)
+    found = verdict(deliveries(works, partitions=partitions, batch=batch), works, batch=batch)
     assert found == Verdict(acknowledged=12 * batch, delivered=12 * batch)
     assert found.is_clean
 
 
 def test_a_call_that_failed_may_have_been_stored_or_not() -> None:
     works = [worked(0, 4, 2)]
-    columns = deliveries(works, places=1, batch=2)
+    columns = deliveries(works, partitions=1, batch=2)
     assert verdict(columns, works, batch=2) == Verdict(acknowledged=6, delivered=6)
     columns[0][5:5] = array("Q", [record_id(0, 4), record_id(0, 5)])
     found = verdict(columns, works, batch=2)
@@ -126,7 +126,7 @@ def swap(column: array[int]) -> None:
 )
 def test_each_broken_promise_is_found(spoil: Callable[[array[int]], None], field: str) -> None:
     works = [worked(0, 10)]
-    columns = deliveries(works, places=2, batch=3)
+    columns = deliveries(works, partitions=2, batch=3)
     spoil(columns[1])
     found = verdict(columns, works, batch=3)
     assert getattr(found, field) >= 1
@@ -135,7 +135,7 @@ def test_each_broken_promise_is_found(spoil: Callable[[array[int]], None], field
 
 def test_a_record_in_another_partition_than_its_own_is_invented_there_and_lost_here() -> None:
     works = [worked(0, 4)]
-    columns = deliveries(works, places=2, batch=1)
+    columns = deliveries(works, partitions=2, batch=1)
     columns[0].append(columns[1].pop())
     found = verdict(columns, works, batch=1)
     assert (found.lost, found.invented) == (1, 1)

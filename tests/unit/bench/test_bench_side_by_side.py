@@ -6,12 +6,13 @@ from argparse import ArgumentTypeError
 
 import pytest
 
-from angarium.bench.plan import Place, Plan, Protocol
+from angarium.bench.plan import Plan, Protocol
 from angarium.bench.ways import Ways
 from angarium.cli.commands.bench import plans_of
 from angarium.cli.grammar import grammar
 from angarium.cli.grammar.bench import PROTOCOLS, addresses
 from angarium.errors import InvalidArgument
+from angarium.ids import TopicPartition
 
 
 def plans(*flags: str) -> list[Plan]:
@@ -52,12 +53,12 @@ def test_every_scenario_takes_every_protocol_and_target() -> None:
 def test_an_address_is_a_host_and_a_port() -> None:
     assert addresses("a:1, b:2") == ("a:1", "b:2")
     for wrong in ("a", "a:", ":1", "a:b", "a:1,"):
-        with pytest.raises(ArgumentTypeError, match="no HOST:PORT"):
+        with pytest.raises(ArgumentTypeError, match="not HOST:PORT"):
             addresses(wrong)
 
 
 def test_publishers_take_turns_among_the_targets() -> None:
-    place = Place("orders", 0)
-    ways = Ways({place: ["a:1", "b:2", "c:3"]}, "c:3")
-    assert [ways.to(place) for _ in range(6)] == ["a:1", "b:2", "c:3"] * 2
+    partition = TopicPartition("orders", 0)
+    ways = Ways({partition: ["a:1", "b:2", "c:3"]}, "c:3")
+    assert [ways.to(partition) for _ in range(6)] == ["a:1", "b:2", "c:3"] * 2
     assert ways.addresses == ["a:1", "b:2", "c:3"]

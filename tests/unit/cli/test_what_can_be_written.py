@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from angarium.cli.commands.completion import places_of
+from angarium.cli.commands.completion import levels_of
 from angarium.cli.grammar import grammar
 from angarium.cli.grammar.quantities import (
     NO_LIMIT,
@@ -79,9 +79,9 @@ def test_connection_options_may_stand_in_front_of_the_word_or_behind_it() -> Non
         (["pub", "t", "--header", "novalue"], "NAME=VALUE"),
         (["pub", "t", "--rate", "0"], "1 or more"),
         (["pub", "t", "--key", "a", "--key-separator", ":"], "not allowed with"),
-        (["sub", "t", "--from", "yesterday"], "no place to begin"),
+        (["sub", "t", "--from", "yesterday"], "is not a start"),
         (["topic", "create", "t", "--partitions", "x"], "whole number"),
-        (["topic", "create", "t", "--retention", "7 moons"], "no duration"),
+        (["topic", "create", "t", "--retention", "7 moons"], "not a duration"),
         (["topic", "list", "--serv", "a:1"], "--serv"),
         (["serve", "--form", "--join", "a:1"], "not allowed with"),
         (["serve", "--wire-port", "70000"], "65535"),
@@ -137,7 +137,7 @@ def test_only_what_is_missing_is_called_so(capsys: pytest.CaptureFixture[str]) -
 
 def test_an_age_is_not_taken_for_a_flag() -> None:
     options = grammar().parse_args(["sub", "t", "--from", "-15m"])
-    assert options.start.place == "timestamp"
+    assert options.start.at == "timestamp"
 
 
 def test_settings_of_spark_are_as_in_its_own_command() -> None:
@@ -203,7 +203,7 @@ def test_every_time_can_be_shown(micros: int) -> None:
     assert shown_time(micros)
 
 
-def test_places_to_begin_are_read() -> None:
+def test_starts_are_read() -> None:
     assert start("earliest") == From("earliest")
     assert start("120") == From("offset", 120)
     noon = datetime(2024, 5, 1, 12, tzinfo=UTC)
@@ -224,13 +224,13 @@ def test_sizes_and_absences_are_shown() -> None:
 
 
 def test_completion_knows_every_word_of_the_grammar() -> None:
-    places = {place.path: place for place in places_of(grammar(), ())}
-    assert set(places[()].words) >= {"up", "serve", "topic", "pub", "sub", "fetch", "cluster"}
-    assert set(places["topic",].words) == {"create", "list", "describe", "alter", "delete"}
-    options = {option.name: option for option in places["topic", "create"].options}
+    levels = {level.path: level for level in levels_of(grammar(), ())}
+    assert set(levels[()].words) >= {"up", "serve", "topic", "pub", "sub", "fetch", "cluster"}
+    assert set(levels["topic",].words) == {"create", "list", "describe", "alter", "delete"}
+    options = {option.name: option for option in levels["topic", "create"].options}
     assert options["--mode"].choices == ("consistent", "eventual", "performance")
     assert not options["--if-not-exists"].takes_value
-    assert "--parent" not in {option.name for option in places["serve",].options}
+    assert "--parent" not in {option.name for option in levels["serve",].options}
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -244,23 +244,23 @@ def test_every_shell_gets_a_script(shell: str, capsys: pytest.CaptureFixture[str
 
 def test_the_reference_page_has_every_word_and_every_option() -> None:
     page = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
-    for place in places_of(grammar(), ()):
-        assert all(word in page for word in place.words), place.path
-        for option in place.options:
+    for level in levels_of(grammar(), ()):
+        assert all(word in page for word in level.words), level.path
+        for option in level.options:
             if option.name not in ("--help", "--version", "--follow"):
-                assert option.name in page, (place.path, option.name)
+                assert option.name in page, (level.path, option.name)
 
 
 def test_an_origin_of_a_gateway_that_is_none_is_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["gateway", "--servers", "127.0.0.1:1", "--origin", "example.org"]) == 2
+    assert main(["gateway", "--servers", "127.0.0.1:1", "--origins", "example.org"]) == 2
     assert "write https://example.org" in capsys.readouterr().err
 
 
 def test_a_host_of_a_gateway_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["gateway", "--servers", "127.0.0.1:1", "--allow-host", "example.org:80"]) == 2
-    assert "--allow-host" in capsys.readouterr().err
+    assert "--hosts" in capsys.readouterr().err
 
 
 def test_a_door_is_closed_with_a_flag_as_in_the_file(capsys: pytest.CaptureFixture[str]) -> None:

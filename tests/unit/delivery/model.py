@@ -16,7 +16,7 @@ from angarium.machine.changes import GroupSettings, Open, Pause, Seek
 from angarium.machine.cursors import Group, Groups
 from angarium.machine.outcomes import Refused
 from angarium.machine.partition_limits import PartitionLimits
-from angarium.testing.records import MemoryRecords, Slot
+from angarium.testing.memory_records import MemoryRecords, Slot
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

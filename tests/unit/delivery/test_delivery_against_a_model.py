@@ -15,7 +15,7 @@ from angarium.delivery import Accepted
 from angarium.ids import Micros
 from angarium.kinds import GroupKind, Poison
 from angarium.machine.changes import GroupSettings
-from angarium.testing.records import Slot
+from angarium.testing.memory_records import Slot
 
 MEMBERS = ("ann", "bob", "cat")
 

@@ -8,7 +8,7 @@ from tests.unit.delivery.model import SECOND, Leader
 
 from angarium.delivery import key_order
 from angarium.kinds import GroupKind
-from angarium.testing.records import Slot
+from angarium.testing.memory_records import Slot
 
 if TYPE_CHECKING:
     import pytest

@@ -11,7 +11,7 @@ from angarium.ids import Index, Micros
 from angarium.kinds import Behind, GroupKind
 from angarium.machine.changes import Ack, GroupSettings, Set
 from angarium.machine.outcomes import Refused
-from angarium.testing.records import Slot
+from angarium.testing.memory_records import Slot
 
 TIMEOUT = 30 * SECOND
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from angarium.api import Place, Settlement, Start, Verb
+from angarium.api import Settlement, Start, StartAt, Verb
 from angarium.errors import AngariumError, CorruptData, NotLeader
 from angarium.kinds import GroupKind
 from angarium.lending.ports import Membership, Opening, Wanted
@@ -98,7 +98,7 @@ class Leader:
     def attach(self, name: str) -> Member:
         member = Member()
         topics = (TOPIC,)
-        opening = Opening(GroupKind.QUEUE, CONFIG, Start(Place.EARLIEST))
+        opening = Opening(GroupKind.QUEUE, CONFIG, Start(StartAt.EARLIEST))
         membership = Membership("g", name, self.node.id, 1, topics)
         wanted = Wanted(TOPIC, GROUP, opening, 1, ())
 

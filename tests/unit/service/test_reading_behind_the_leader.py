@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from angarium.api import FetchRequest, Place, Start
+from angarium.api import FetchRequest, Start, StartAt
 from angarium.errors import NotLeader, OffsetOutOfRange
 from angarium.ids import Offset, RaftGroupId
 from angarium.node.replicas import Replicas
@@ -94,11 +94,11 @@ def found_at(fetching: Fetching, start: Start) -> Offset:
 
 def test_a_follower_finds_times_that_it_has_records_of() -> None:
     follower = fetching_on(leads=False)
-    assert found_at(follower, Start(Place.TIMESTAMP, 7)) == 7
-    assert found_at(follower, Start(Place.EARLIEST)) == 0
+    assert found_at(follower, Start(StartAt.TIMESTAMP, 7)) == 7
+    assert found_at(follower, Start(StartAt.EARLIEST)) == 0
 
 
-@pytest.mark.parametrize("start", [Start(Place.TIMESTAMP, 11), Start(Place.LATEST)])
+@pytest.mark.parametrize("start", [Start(StartAt.TIMESTAMP, 11), Start(StartAt.LATEST)])
 def test_a_follower_does_not_know_what_lies_at_the_end(start: Start) -> None:
     # What it lacks yet may have been appended before that time.
     with pytest.raises(NotLeader):

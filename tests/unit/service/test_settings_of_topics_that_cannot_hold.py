@@ -13,7 +13,7 @@ from angarium.batch.builder import BatchBuilder
 from angarium.errors import InvalidArgument
 from angarium.lending.letters import LETTER_BYTES_MAX
 from angarium.machine.catalog.topics import REPLICATION_MAX
-from angarium.wire.limits import WireLimits
+from angarium.wire.wire_limits import WireLimits
 
 
 @pytest.mark.parametrize(

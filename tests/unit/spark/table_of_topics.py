@@ -6,7 +6,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from angarium.api import PartitionInfo, Place, Start, TopicConfig, TopicInfo
+from angarium.api import PartitionInfo, Start, StartAt, TopicConfig, TopicInfo
 from angarium.errors import AngariumError, NotFound
 from angarium.ids import Micros, TopicId
 
@@ -87,12 +87,12 @@ class TableOfTopics:
         return self.record_size if log.start <= offset < log.end else None
 
     def _offset(self, log: Log, start: Start) -> int:
-        match start.place:
-            case Place.EARLIEST:
+        match start.at:
+            case StartAt.EARLIEST:
                 return log.start
-            case Place.LATEST:
+            case StartAt.LATEST:
                 return log.end
-            case Place.OFFSET:
+            case StartAt.OFFSET:
                 return start.value
-            case Place.TIMESTAMP:
+            case StartAt.TIMESTAMP:
                 return log.start + bisect_left(log.times, start.value)

@@ -20,7 +20,7 @@ from angarium.errors import (
 from angarium.raft.errors import UncommittedLimit
 from angarium.wire import DeadlineExceeded, RemoteError
 from angarium.wire.error_codec import Detail, Failure, error_of, failure_of
-from angarium.wire.limits import FRAME_BYTES_LEAST
+from angarium.wire.wire_limits import FRAME_BYTES_LEAST
 
 if TYPE_CHECKING:
     import pytest

@@ -254,5 +254,5 @@ def test_what_is_too_large_for_a_header_comes_in_the_payload() -> None:
         assert bool(header) == (name == "short")
         frame = Frame(FrameKind.ANSWER, 0, 7, 9, header, memoryview(b"".join(payload)))
         assert frame.read_large(Greeting) == Greeting(name)
-    with pytest.raises(InvalidArgument, match="payload is no well-formed Greeting"):
+    with pytest.raises(InvalidArgument, match="payload is not a well-formed Greeting"):
         Frame(FrameKind.ANSWER, 0, 7, 9, b"").read_large(Greeting)

@@ -13,8 +13,8 @@ import grpc.aio
 from angarium.batch import Batch, encode, split
 from angarium.bench.drivers.grpc_member import GrpcMember
 from angarium.bench.drivers.port import Received
-from angarium.bench.plan import Place
 from angarium.errors import OutcomeUnknown
+from angarium.ids import TopicPartition
 from angarium.modes import DeliveryMode
 from angarium.proto.v1 import broker_pb2 as pb
 from angarium.proto.v1.broker_pb2_grpc import BrokerStub
@@ -55,7 +55,9 @@ class GrpcDriver:
         made = GrpcStreamPublisher if self._is_streaming else GrpcPublisher
         return made(channels, self._ways, self._mode)
 
-    async def subscriber(self, places: Sequence[Place], *, from_start: bool) -> GrpcSubscriber:
+    async def subscriber(
+        self, partitions: Sequence[TopicPartition], *, from_start: bool
+    ) -> GrpcSubscriber:
         """Return one stream that all partitions come over, from one of the nodes."""
         channel = _channel(self._ways.read)
         await channel.channel_ready()
@@ -66,8 +68,8 @@ class GrpcDriver:
             else pb.Start(latest=pb.Start.Latest())
         )
         interests = [
-            pb.Interest(topic=place.topic, partition=place.partition, start=start)
-            for place in places
+            pb.Interest(topic=partition.topic, partition=partition.partition, start=start)
+            for partition in partitions
         ]
         opening = pb.SubscribeRequest.Open(interests=interests, format=pb.FORMAT_BATCHES)
         await call.write(pb.SubscribeRequest(open=opening))
@@ -95,10 +97,10 @@ class GrpcPublisher:
         }
         self._mode = _MODES[mode]
 
-    async def publish(self, place: Place, values: Sequence[bytes]) -> None:
+    async def publish(self, partition: TopicPartition, values: Sequence[bytes]) -> None:
         """Publish records and wait for their acknowledgement."""
-        stub = self._stubs[self._ways.to(place)]
-        request = _request(place, values, self._mode)
+        stub = self._stubs[self._ways.to(partition)]
+        request = _request(partition, values, self._mode)
         call = stub.Publish if isinstance(request, pb.PublishRequest) else stub.PublishBatch
         try:
             await call(request, timeout=CALL_TIMEOUT_S)
@@ -122,9 +124,11 @@ class GrpcStreamPublisher:
         self._streams = {address: _PublishStream(channel) for address, channel in channels.items()}
         self._mode = _MODES[mode]
 
-    async def publish(self, place: Place, values: Sequence[bytes]) -> None:
+    async def publish(self, partition: TopicPartition, values: Sequence[bytes]) -> None:
         """Publish records and wait for their acknowledgement."""
-        await self._streams[self._ways.to(place)].publish(_request(place, values, self._mode))
+        await self._streams[self._ways.to(partition)].publish(
+            _request(partition, values, self._mode)
+        )
 
     async def close(self) -> None:
         """End the streams and hang up."""
@@ -206,9 +210,9 @@ class GrpcSubscriber:
             response = await self._call.read()
             if response is grpc.aio.EOF:
                 return None
-            place = Place(response.topic, response.partition)
+            partition = TopicPartition(response.topic, response.partition)
             self._arrived = [
-                Received(place, values)
+                Received(partition, values)
                 for values in map(_values_from(response.from_offset), split(response.batches))
                 if values
             ]
@@ -233,17 +237,17 @@ def _channel(address: str) -> grpc.aio.Channel:
 
 
 def _request(
-    place: Place, values: Sequence[bytes], mode: Any
+    partition: TopicPartition, values: Sequence[bytes], mode: Any
 ) -> pb.PublishRequest | pb.PublishBatchRequest:
     if len(values) == 1:
         return pb.PublishRequest(
-            topic=place.topic,
-            partition=place.partition,
+            topic=partition.topic,
+            partition=partition.partition,
             record=pb.NewRecord(value=values[0]),
             mode=mode,
         )
     # Packed as a fast client of any language would: the batch is the unit.
     packed = bytes(encode(values))
     return pb.PublishBatchRequest(
-        topic=place.topic, partition=place.partition, packed=packed, mode=mode
+        topic=partition.topic, partition=partition.partition, packed=packed, mode=mode
     )

@@ -10,8 +10,8 @@ import grpc.aio
 
 from angarium.bench.drivers.members import Hands, ranges_of
 from angarium.bench.drivers.port import Lent
-from angarium.bench.plan import Place
 from angarium.errors import OutcomeUnknown
+from angarium.ids import TopicPartition
 from angarium.proto.v1 import broker_pb2 as pb
 from angarium.proto.v1.broker_pb2_grpc import BrokerStub
 
@@ -55,8 +55,8 @@ class GrpcMember:
     async def acknowledge(self, lent: Lent) -> None:
         """Say that these are done with."""
         settlement = pb.Settlement(
-            topic=lent.place.topic,
-            partition=lent.place.partition,
+            topic=lent.partition.topic,
+            partition=lent.partition.partition,
             ranges=ranges_of(lent.offsets),
             verb=pb.VERB_ACK,
         )
@@ -88,10 +88,10 @@ class GrpcMember:
                 if message.HasField("answered"):
                     self._hands.hear(message.answered.number)
                 else:
-                    place = Place(message.topic, message.partition)
+                    partition = TopicPartition(message.topic, message.partition)
                     values = [one.value for one in message.records]
                     offsets = [one.offset for one in message.records]
-                    await self._hands.hand(Lent(place, values, offsets))
+                    await self._hands.hand(Lent(partition, values, offsets))
         except grpc.aio.AioRpcError:
             pass
         finally:

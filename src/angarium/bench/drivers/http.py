@@ -11,8 +11,8 @@ import msgspec
 
 from angarium.bench.drivers.port import Received
 from angarium.bench.drivers.socket_member import SocketMember
-from angarium.bench.plan import Place
 from angarium.errors import OutcomeUnknown
+from angarium.ids import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,10 +53,12 @@ class HttpDriver:
         """Return one with connections of its own."""
         return HttpPublisher(self._ways, self._mode, is_graphql=self._is_graphql)
 
-    async def subscriber(self, places: Sequence[Place], *, from_start: bool) -> HttpSubscriber:
+    async def subscriber(
+        self, partitions: Sequence[TopicPartition], *, from_start: bool
+    ) -> HttpSubscriber:
         """Return a stream per topic, all from one of the nodes."""
         subscriber = HttpSubscriber()
-        for topic in sorted({place.topic for place in places}):
+        for topic in sorted({partition.topic for partition in partitions}):
             await subscriber.follow(self._ways.read, topic, from_start=from_start)
         return subscriber
 
@@ -120,12 +122,14 @@ class HttpPublisher:
         self._free: dict[str, deque[_Exchange]] = {one: deque() for one in ways.addresses}
         self._all: list[_Exchange] = []
 
-    async def publish(self, place: Place, values: Sequence[bytes]) -> None:
+    async def publish(self, partition: TopicPartition, values: Sequence[bytes]) -> None:
         """Publish records and wait for their acknowledgement."""
-        address = self._ways.to(place)
+        address = self._ways.to(partition)
         free = self._free[address]
         exchange = free.popleft() if free else await self._connected(address)
-        request = self._mutation(place, values) if self._is_graphql else self._rest(place, values)
+        request = (
+            self._mutation(partition, values) if self._is_graphql else self._rest(partition, values)
+        )
         head, body = await exchange.ask(request)
         free.append(exchange)
         if not head.startswith(b"HTTP/1.1 200") or b'"errors"' in body:
@@ -143,20 +147,20 @@ class HttpPublisher:
         self._all.append(exchange)
         return exchange
 
-    def _rest(self, place: Place, values: Sequence[bytes]) -> bytes:
-        query = f"?partition={place.partition}&mode={self._mode.name.lower()}"
-        target = f"/v1/topics/{place.topic}/records"
+    def _rest(self, partition: TopicPartition, values: Sequence[bytes]) -> bytes:
+        query = f"?partition={partition.partition}&mode={self._mode.name.lower()}"
+        target = f"/v1/topics/{partition.topic}/records"
         if len(values) == 1:
             return _post(f"{target}{query}", values[0], "application/octet-stream")
         records = [{"value_base64": base64.b64encode(one).decode()} for one in values]
         return _post(f"{target}/batch{query}", _encode({"records": records}), "application/json")
 
-    def _mutation(self, place: Place, values: Sequence[bytes]) -> bytes:
+    def _mutation(self, partition: TopicPartition, values: Sequence[bytes]) -> bytes:
         shown = [base64.b64encode(one).decode() for one in values]
         is_one = len(values) == 1
         variables = {
-            "t": place.topic,
-            "n": place.partition,
+            "t": partition.topic,
+            "n": partition.partition,
             "v": shown[0] if is_one else shown,
             "m": self._mode.name,
         }
@@ -209,7 +213,7 @@ class HttpSubscriber:
                         value = base64.b64decode(event.value_base64)
                         found.setdefault(event.partition, []).append(value)
                 for partition, values in found.items():
-                    await self._arrived.put(Received(Place(topic, partition), values))
+                    await self._arrived.put(Received(TopicPartition(topic, partition), values))
         except (OSError, asyncio.IncompleteReadError):
             pass
         await self._arrived.put(None)

@@ -59,7 +59,7 @@ class Hands:
             raise ConnectionLost("acknowledgements were not answered") from None
 
     def end(self) -> None:
-        """Let whoever waits for more know that there is none."""
+        """Tell the reader that there is no more."""
         self._unanswered.clear()
         self._is_answered.set()
         self._arrived.put_nowait(None)

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from angarium.bench.plan import Place
+    from angarium.ids import TopicPartition
 
 
 class Received(NamedTuple):
     """Records of one partition that came together."""
 
-    place: Place
+    partition: TopicPartition
     values: Sequence[bytes | None]
 
 
 class Publisher(Protocol):
     """One client with connections of its own."""
 
-    async def publish(self, place: Place, values: Sequence[bytes]) -> None:
+    async def publish(self, partition: TopicPartition, values: Sequence[bytes]) -> None:
         """Publish records and return when they are acknowledged; raises `AngariumError`."""
 
     async def close(self) -> None:
@@ -40,7 +40,7 @@ class Subscriber(Protocol):
 class Lent(NamedTuple):
     """Records of one partition that a member of a group was handed together."""
 
-    place: Place
+    partition: TopicPartition
     values: Sequence[bytes | None]
     offsets: Sequence[int]
     source: Any = None
@@ -79,7 +79,9 @@ class Driver(Protocol):
     async def publisher(self) -> Publisher:
         """Return a new one; it is connected."""
 
-    async def subscriber(self, places: Sequence[Place], *, from_start: bool) -> Subscriber:
+    async def subscriber(
+        self, partitions: Sequence[TopicPartition], *, from_start: bool
+    ) -> Subscriber:
         """Return one that receives what comes from now on, or everything there ever was."""
 
     async def member(self, group: str, topics: Sequence[str], *, credit: int) -> Member:

@@ -12,8 +12,8 @@ from wsproto.events import AcceptConnection, CloseConnection, Message, Ping, Req
 
 from angarium.bench.drivers.members import Hands, ranges_of
 from angarium.bench.drivers.port import Lent
-from angarium.bench.plan import Place
 from angarium.errors import OutcomeUnknown
+from angarium.ids import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,10 +61,10 @@ class SocketMember:
 
     async def acknowledge(self, lent: Lent) -> None:
         """Say that these are done with."""
-        topic, partition = lent.place
-        self._hands.say((topic, partition, lent.offsets[0]), lent)
-        place = {"topic": topic, "partition": partition, "ranges": ranges_of(lent.offsets)}
-        await self._say({"type": "settle", "id": ID, **place})
+        topic, number = lent.partition
+        self._hands.say((topic, number, lent.offsets[0]), lent)
+        settled = {"topic": topic, "partition": number, "ranges": ranges_of(lent.offsets)}
+        await self._say({"type": "settle", "id": ID, **settled})
 
     async def flush(self) -> None:
         """Wait until everything that was said has been answered."""
@@ -129,8 +129,8 @@ class SocketMember:
                 records = message["records"]
                 values = [base64.b64decode(one["value_base64"]) for one in records]
                 offsets = [one["offset"] for one in records]
-                place = Place(message["topic"], message["partition"])
-                await self._hands.hand(Lent(place, values, offsets))
+                partition = TopicPartition(message["topic"], message["partition"])
+                await self._hands.hand(Lent(partition, values, offsets))
             case "settled":
                 topic, partition = message["topic"], message["partition"]
                 self._hands.hear((topic, partition, message["ranges"][0]))

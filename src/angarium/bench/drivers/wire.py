@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from angarium.api import Interest, Start
-from angarium.api import Place as Position
+from angarium.api import Interest, Start, StartAt
 from angarium.batch import Batch
 from angarium.bench.drivers.port import Lent, Received
-from angarium.bench.plan import Place
 from angarium.client import Client
 from angarium.client.contract.subscribing import RemoteSubscription
-from angarium.ids import Offset
+from angarium.ids import Offset, TopicPartition
 from angarium.wire import Hello, Role, dial
 from angarium.wire.errors import StreamCancelled
 
@@ -40,13 +38,13 @@ class WireDriver:
         return WirePublisher(client, self._mode)
 
     async def subscriber(
-        self, places: Sequence[Place], *, from_start: bool
+        self, partitions: Sequence[TopicPartition], *, from_start: bool
     ) -> WireSubscriber | OneNodeSubscriber:
         """Return a subscription, on a client of its own or at the node that was named."""
         if self._read is not None:
-            return await OneNodeSubscriber.begun(self._read, places, from_start=from_start)
+            return await OneNodeSubscriber.begun(self._read, partitions, from_start=from_start)
         client = Client(*self._servers)
-        topics = sorted({place.topic for place in places})
+        topics = sorted({partition.topic for partition in partitions})
         subscription = client.subscribe(topics, start="earliest" if from_start else "live")
         await subscription.begin()
         return WireSubscriber(client, subscription)
@@ -69,13 +67,13 @@ class WirePublisher:
         self._client = client
         self._mode = mode
 
-    async def publish(self, place: Place, values: Sequence[bytes]) -> None:
+    async def publish(self, partition: TopicPartition, values: Sequence[bytes]) -> None:
         """Publish records and wait for their acknowledgement."""
-        topic, partition = place
+        topic, number = partition
         if len(values) == 1:
-            await self._client.publish(topic, values[0], partition=partition, mode=self._mode)
+            await self._client.publish(topic, values[0], partition=number, mode=self._mode)
         else:
-            await self._client.publish_batch(topic, values, partition=partition, mode=self._mode)
+            await self._client.publish_batch(topic, values, partition=number, mode=self._mode)
 
     async def close(self) -> None:
         """Hang up."""
@@ -94,7 +92,7 @@ class WireSubscriber:
         batch = await self._subscription.next_batch()
         if batch is None:
             return None
-        return Received(Place(batch.topic, batch.partition), batch.values())
+        return Received(TopicPartition(batch.topic, batch.partition), batch.values())
 
     async def close(self) -> None:
         """Stop receiving."""
@@ -113,8 +111,8 @@ class WireMember:
         batch = await self._consumer.next_batch()
         if batch is None:
             return None
-        place = Place(batch.topic, batch.partition)
-        return Lent(place, batch.values(), batch.offsets(), batch)
+        partition = TopicPartition(batch.topic, batch.partition)
+        return Lent(partition, batch.values(), batch.offsets(), batch)
 
     async def acknowledge(self, lent: Lent) -> None:
         """Say that these are done with."""
@@ -135,7 +133,7 @@ class WireMember:
 
 
 class OneNodeSubscriber:
-    """Receives everything from one node, whoever leads."""
+    """Receives everything from one node, leader or not."""
 
     def __init__(self, connection: Connection, subscription: RemoteSubscription) -> None:
         """Not for callers: use `begun`."""
@@ -146,14 +144,14 @@ class OneNodeSubscriber:
 
     @classmethod
     async def begun(
-        cls, address: str, places: Sequence[Place], *, from_start: bool
+        cls, address: str, partitions: Sequence[TopicPartition], *, from_start: bool
     ) -> OneNodeSubscriber:
-        """Subscribe to these places at the node that listens at `address`."""
+        """Subscribe to these partitions at the node that listens at `address`."""
         host, _, port = address.rpartition(":")
         connection = await dial(host=host, port=int(port), hello=Hello(role=Role.CLIENT))
-        start = Start(Position.EARLIEST if from_start else Position.LATEST)
+        start = Start(StartAt.EARLIEST if from_start else StartAt.LATEST)
         interests = [
-            Interest(topic=one.topic, partition=one.partition, start=start) for one in places
+            Interest(topic=one.topic, partition=one.partition, start=start) for one in partitions
         ]
         return cls(connection, RemoteSubscription(connection, interests))
 
@@ -173,12 +171,12 @@ class OneNodeSubscriber:
 
 
 def _received(delivery: Delivery) -> list[Received]:
-    place = Place(delivery.topic, delivery.partition)
+    partition = TopicPartition(delivery.topic, delivery.partition)
     found = []
     for buffer in delivery.batches:
         batch = Batch.parse(buffer, compacted=True, contents=False)
         first = 0 if delivery.live else batch.position_of(Offset(delivery.from_offset))
         values = batch.values(first)
         if values:
-            found.append(Received(place, values))
+            found.append(Received(partition, values))
     return found

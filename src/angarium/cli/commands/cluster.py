@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -56,7 +56,7 @@ def add(options: Namespace) -> int:
             print_json({"cluster_id": seen.cluster_id, "join": members, "command": command})
             return 0
         print(
-            "A node comes in by itself, with an empty data folder and the addresses of members:\n"
+            "Start the new node with an empty data folder and the addresses of some nodes:\n"
             f"\n    {command}\n\n"
             "On another machine add --listen HOST --insecure (there is no authentication yet; see"
             " docs/reference/node-toml.md), on this one other ports: --wire-port, --grpc-port,"
@@ -94,7 +94,7 @@ def drain(options: Namespace) -> int:
         elif left:
             print(f"node {node} is being drained; {left} replicas still have to move")
         else:
-            print(f"node {node} holds nothing any more; `cluster remove {node}` forgets it")
+            print(f"node {node} holds no replicas; `cluster remove {node}` removes it")
         return int(Exit.CONFLICT if stuck else Exit.OK)
 
     return talk(options, work)
@@ -108,7 +108,7 @@ def remove(options: Namespace) -> int:
         if chosen.is_json:
             print_json({"node": options.node, "removed": True})
         else:
-            print(f"node {options.node} is no longer a member; its process hears of it and ends")
+            print(f"node {options.node} was removed; its process ends when it hears of it")
         return 0
 
     return talk(options, work)
@@ -119,9 +119,14 @@ def transfer(options: Namespace) -> int:
 
     async def work(client: Client, chosen: Choices) -> int:
         await client.transfer_leader(options.topic, options.partition, NodeId(options.node))
-        place: dict[str, Any] = {"topic": options.topic, "partition": options.partition}
         if chosen.is_json:
-            print_json({**place, "asked_to_lead": options.node})
+            print_json(
+                {
+                    "topic": options.topic,
+                    "partition": options.partition,
+                    "asked_to_lead": options.node,
+                }
+            )
         else:
             print(f"node {options.node} was asked to lead {options.topic}/{options.partition}")
         return 0
@@ -171,7 +176,7 @@ def _print_status(seen: ClusterStatus) -> None:
     print(f"version         {seen.version}, feature level {seen.feature_level}")
     print()
     print_table(
-        ("node", "state", "wire", "grpc", "place", "leads", "replicas", "level"),
+        ("node", "state", "wire", "grpc", "location", "leads", "replicas", "level"),
         [
             (
                 one.id,

@@ -25,7 +25,7 @@ class Option(NamedTuple):
     choices: tuple[str, ...]
 
 
-class Place(NamedTuple):
+class Level(NamedTuple):
     """What may be written behind some words."""
 
     path: tuple[str, ...]
@@ -36,14 +36,14 @@ class Place(NamedTuple):
 
 def run(options: Namespace) -> int:
     """Print the script for a shell."""
-    places = list(places_of(grammar(), ()))
+    levels = list(levels_of(grammar(), ()))
     scripts = {"bash": _bash, "zsh": _zsh, "fish": _fish}
-    print(scripts[options.shell](places))
+    print(scripts[options.shell](levels))
     return 0
 
 
-def places_of(parser: argparse.ArgumentParser, path: tuple[str, ...]) -> Iterator[Place]:
-    """Yield every place of the grammar, outermost first."""
+def levels_of(parser: argparse.ArgumentParser, path: tuple[str, ...]) -> Iterator[Level]:
+    """Yield every level of the grammar, the outermost first."""
     words: dict[str, str] = {}
     options: list[Option] = []
     below: dict[str, argparse.ArgumentParser] = {}
@@ -63,47 +63,47 @@ def places_of(parser: argparse.ArgumentParser, path: tuple[str, ...]) -> Iterato
             ]
         elif action.choices:
             words |= dict.fromkeys(map(str, action.choices), "")
-    yield Place(path, words, options)
+    yield Level(path, words, options)
     for name, child in below.items():
-        yield from places_of(child, (*path, name))
+        yield from levels_of(child, (*path, name))
 
 
-def _bash(places: list[Place]) -> str:
-    """Walk over the words written so far to find the place, then offer what may follow there."""
-    known = " ".join(f'"{" ".join(place.path)}"' for place in places if place.path)
+def _bash(levels: list[Level]) -> str:
+    """Walk over the words written so far to find the level, then offer what may follow."""
+    known = " ".join(f'"{" ".join(level.path)}"' for level in levels if level.path)
     cases = "\n".join(
-        f'        "{" ".join(place.path)}") words="{" ".join(place.words)}"'
-        f' flags="{" ".join(option.name for option in place.options)}" ;;'
-        for place in places
+        f'        "{" ".join(level.path)}") words="{" ".join(level.words)}"'
+        f' flags="{" ".join(option.name for option in level.options)}" ;;'
+        for level in levels
     )
     values = "\n".join(
-        f'        "{" ".join(place.path)} {option.name}")'
+        f'        "{" ".join(level.path)} {option.name}")'
         f' COMPREPLY=($(compgen -W "{" ".join(option.choices)}" -- "$current")); return ;;'
-        for place in places
-        for option in place.options
+        for level in levels
+        for option in level.options
         if option.choices
     )
     files = "|".join(
-        sorted({o.name for p in places for o in p.options if o.takes_value and not o.choices})
+        sorted({o.name for p in levels for o in p.options if o.takes_value and not o.choices})
     )
     return f"""\
 _angarium() {{
     local current="${{COMP_WORDS[COMP_CWORD]}}" before="${{COMP_WORDS[COMP_CWORD-1]}}"
-    local place="" word candidate words="" flags="" i
+    local level="" word candidate words="" flags="" i
     for ((i = 1; i < COMP_CWORD; i++)); do
         word="${{COMP_WORDS[i]}}"
-        candidate="${{place:+$place }}$word"
+        candidate="${{level:+$level }}$word"
         for known in {known}; do
-            [ "$candidate" = "$known" ] && place="$candidate"
+            [ "$candidate" = "$known" ] && level="$candidate"
         done
     done
-    case "$place $before" in
+    case "$level $before" in
 {values}
     esac
     case "$before" in
         {files}) COMPREPLY=($(compgen -f -- "$current")); return ;;
     esac
-    case "$place" in
+    case "$level" in
 {cases}
     esac
     case "$current" in
@@ -115,18 +115,18 @@ _angarium() {{
 complete -F _angarium angarium"""
 
 
-def _zsh(places: list[Place]) -> str:
+def _zsh(levels: list[Level]) -> str:
     """zsh understands bash's completions; only the function that lends them has to be there."""
-    return f"autoload -U +X bashcompinit && bashcompinit\n{_bash(places)}"
+    return f"autoload -U +X bashcompinit && bashcompinit\n{_bash(levels)}"
 
 
-def _fish(places: list[Place]) -> str:
+def _fish(levels: list[Level]) -> str:
     lines = ["complete -c angarium -e", "complete -c angarium -f"]
-    for place in places:
-        where = _fish_condition(place)
-        for word, sentence in place.words.items():
+    for level in levels:
+        where = _fish_condition(level)
+        for word, sentence in level.words.items():
             lines.append(f"complete -c angarium -n '{where}' -a '{word}' -d {_quoted(sentence)}")
-        for option in place.options:
+        for option in level.options:
             line = f"complete -c angarium -n '{where}' -l {option.name.removeprefix('--')}"
             if option.choices:
                 line += f" -x -a '{' '.join(option.choices)}'"
@@ -136,10 +136,10 @@ def _fish(places: list[Place]) -> str:
     return "\n".join(lines)
 
 
-def _fish_condition(place: Place) -> str:
-    seen = [f"__fish_seen_subcommand_from {word}" for word in place.path]
-    if place.words:
-        seen.append(f"not __fish_seen_subcommand_from {' '.join(place.words)}")
+def _fish_condition(level: Level) -> str:
+    seen = [f"__fish_seen_subcommand_from {word}" for word in level.path]
+    if level.words:
+        seen.append(f"not __fish_seen_subcommand_from {' '.join(level.words)}")
     return "; and ".join(seen) or "true"
 
 

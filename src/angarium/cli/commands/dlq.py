@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from angarium.cli.complaints import Refusal
-from angarium.cli.grammar.dlq import place
+from angarium.cli.grammar.dlq import letter_id
 from angarium.cli.grammar.quantities import shown_time
 from angarium.cli.output import print_json, print_table, readable
-from angarium.cli.records import record_json
+from angarium.cli.record_lines import record_json
 from angarium.cli.session import talk
 from angarium.client.dead_letters import DEAD_LETTERS, LetterFilter
 
@@ -41,7 +41,7 @@ def list_all(options: Namespace) -> int:
             ("letter", "came from", "group", "attempts", "last", "reason", "value"),
             [
                 (
-                    _shown_place(letter),
+                    _shown(letter),
                     f"{letter.topic}/{letter.partition}@{letter.offset}",
                     letter.group,
                     letter.attempts,
@@ -69,7 +69,7 @@ def show(options: Namespace) -> int:
             print_json({**letter_json(letter), "open": is_open})
             return 0
         facts = {
-            "letter": _shown_place(letter),
+            "letter": _shown(letter),
             "dealt with": "no" if is_open else "yes",
             "came from": f"{letter.topic}/{letter.partition}@{letter.offset}",
             "group": letter.group,
@@ -120,7 +120,7 @@ def purge(options: Namespace) -> int:
 def letter_json(letter: DeadLetter) -> dict[str, Any]:
     """Return a letter for JSON; times in µs since 1970."""
     return {
-        "letter": _shown_place(letter),
+        "letter": _shown(letter),
         "topic": letter.topic,
         "partition": letter.partition,
         "offset": letter.offset,
@@ -139,17 +139,19 @@ def _filter(options: Namespace) -> LetterFilter:
 
 
 def _chosen(options: Namespace) -> LetterFilter:
-    """Return which letters are meant; whoever means all of them says so."""
+    """Return which letters are meant; all of them only with --all."""
     patterns = (options.from_topic, options.group, options.reason)
     is_filtered = any(one is not None for one in patterns)
     letters = [*options.letters, *([] if options.set is None else _letters_in(options.set))]
     if not letters and not is_filtered and not options.all:
-        raise Refusal("which ones? Name letters, give a filter such as --group, or say --all")
+        raise Refusal("which letters? Name some, give a filter such as --group, or --all")
     if options.all and (letters or is_filtered):
         raise Refusal("--all means every letter: leave out the others, or leave out --all")
-    places = frozenset(letters) if letters else None
     return LetterFilter(
-        topic=options.from_topic, group=options.group, reason=options.reason, places=places
+        topic=options.from_topic,
+        group=options.group,
+        reason=options.reason,
+        places=frozenset(letters) or None,
     )
 
 
@@ -160,7 +162,7 @@ def _letters_in(name: str) -> list[tuple[int, int]]:
     for number, line in enumerate(text.splitlines(), start=1):
         if line.strip():
             try:
-                found.append(place(line.strip()))
+                found.append(letter_id(line.strip()))
             except ArgumentTypeError as wrong:
                 raise Refusal(f"{name}, line {number}: {wrong}") from None
     if not found:
@@ -185,7 +187,7 @@ def _print_dealt(
         print(f"{letter} skipped: {why}", file=sys.stderr)
 
 
-def _shown_place(letter: DeadLetter) -> str:
+def _shown(letter: DeadLetter) -> str:
     partition, offset = letter.place
     return f"{partition}@{offset}"
 
@@ -196,7 +198,7 @@ def _shortened(text: str) -> str:
 
 def _ask_whether_to_purge() -> None:
     if not sys.stdin.isatty():
-        raise Refusal("purged letters are never sent back; say --yes to purge without being asked")
+        raise Refusal("purged letters are never sent back; use --yes to purge without being asked")
     print("Purged letters are never sent back. Type yes: ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip() != "yes":
         raise Refusal("nothing was purged")

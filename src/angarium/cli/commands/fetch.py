@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from angarium.cli.records import RecordPrinter
+from angarium.cli.record_lines import RecordPrinter
 from angarium.cli.session import talk
 from angarium.errors import OffsetOutOfRange
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def run(options: Namespace) -> int:
     """Print up to `--max` records; none, and no error, at the end of the partition.
 
-    Whoever asks for one record that is not there any more is told why.
+    For one record that is gone it says why.
     """
 
     async def work(client: Client, chosen: Choices) -> int:
@@ -33,8 +33,8 @@ def run(options: Namespace) -> int:
                 await _complain(client, options)
             if not records:
                 if not printer.count:
-                    place = f"{options.topic}/{options.partition}@{offset}"
-                    print(f"There is nothing at {place} yet.", file=sys.stderr)
+                    where = f"{options.topic}/{options.partition}@{offset}"
+                    print(f"There is nothing at {where} yet.", file=sys.stderr)
                 break
             printer.print_all(islice(records, options.max - printer.count))
             assert records[-1].offset is not None, "what is fetched is stored"

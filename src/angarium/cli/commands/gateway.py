@@ -17,7 +17,7 @@ from angarium.wire.http.origins import Origins
 if TYPE_CHECKING:
     from argparse import Namespace
 
-_FLAGS: Final = {"origins": "--origin", "hosts": "--allow-host"}
+_FLAGS: Final = {"origins": "--origins", "hosts": "--hosts"}
 """What a setting of `[http]` is called here."""
 
 
@@ -31,7 +31,7 @@ def run(options: Namespace) -> int:
         )
     servers = tuple(str(one) for one in choices(options).servers)
     try:
-        chosen = HttpSettings(origins=tuple(options.origin), hosts=tuple(options.allow_host))
+        chosen = HttpSettings(origins=tuple(options.origins), hosts=tuple(options.hosts))
     except ValueError as error:
         name, _, what = str(error).partition(": ")
         raise Refusal(f"{_FLAGS[name]}: {what}") from None

@@ -70,7 +70,7 @@ def alter(options: Namespace) -> int:
         before = await client.describe_group(options.name)
         config = changed(before.config, options)
         if config == before.config:
-            raise Refusal("nothing to change: say what, for example --max-attempts 10")
+            raise Refusal("nothing to change: give a setting, for example --max-attempts 10")
         _print_group(await client.alter_group(options.name, config), chosen)
         return 0
 
@@ -79,8 +79,8 @@ def alter(options: Namespace) -> int:
 
 def seek(options: Namespace) -> int:
     """Move a group, or show what would move."""
-    if options.start.place == "live":
-        raise Refusal("a group is moved to a place: earliest, latest, an offset or a time")
+    if options.start.at == "live":
+        raise Refusal("a group is moved to a position: earliest, latest, an offset or a time")
 
     async def work(client: Client, chosen: Choices) -> int:
         moved = await client.seek_group(
@@ -162,7 +162,7 @@ def _pause(options: Namespace, *, paused: bool) -> int:
         if chosen.is_json:
             print_json({"group": options.name, "paused": paused})
         elif paused:
-            print(f"{options.name} is handed nothing more; what its consumers hold stays theirs")
+            print(f"{options.name} gets no more records; its consumers keep what they hold")
         else:
             print(f"{options.name} goes on")
         return 0
@@ -240,7 +240,7 @@ def _keeps_itself(group: GroupInfo) -> bool:
 
 def _ask_whether_to_delete(what: str) -> None:
     if not sys.stdin.isatty():
-        raise Refusal(f"{what} would lose its place; say --yes to delete it without being asked")
-    print(f"Forget {what} and where it stands? Type yes: ", end="", file=sys.stderr, flush=True)
+        raise Refusal(f"{what} would lose its position; use --yes to delete it without being asked")
+    print(f"Delete {what} and its position? Type yes: ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip() != "yes":
         raise Refusal("nothing was deleted")

@@ -76,7 +76,7 @@ def _report(path: Path, *, parts: int, records: bool) -> Report:
 
 def _segment(path: Path, file: ReadOnlyFile, *, parts: int, records: bool) -> Report:
     if not path.stem.isdecimal():
-        raise Refusal(f"{path}: a segment is named by its first offset; this one cannot be placed")
+        raise Refusal(f"{path}: a segment is named by its first offset; this name has none")
     scanned = scan(file, Offset(int(path.stem)), index_bytes=_INDEX_BYTES)
     segment = scanned.segment
     report: Report = {

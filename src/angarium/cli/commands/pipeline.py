@@ -58,7 +58,7 @@ def _attend(options: Namespace, wanted: Definition, board: Board, servers: str) 
 
         logging.basicConfig(format="%(message)s")
         query = start(spark, wanted, servers=servers)
-        where = _place(wanted.checkpoint, options.master)
+        where = _shown_checkpoint(wanted.checkpoint, options.master)
         _say(f"{wanted.name} runs; Ctrl-C ends it. Its checkpoint is {where}")
         ended = run(query, wanted, board, on_progress=lambda now: print_progress(now, chosen))
         if ended.state is State.FAILED:
@@ -68,7 +68,7 @@ def _attend(options: Namespace, wanted: Definition, board: Board, servers: str) 
     return 0
 
 
-def _place(checkpoint: str, master: str) -> str:
+def _shown_checkpoint(checkpoint: str, master: str) -> str:
     """Return a checkpoint with the folder that it is relative to: from elsewhere it is another."""
     is_path = ":" not in checkpoint and master.startswith("local")
     return str(Path(checkpoint).absolute()) if is_path else checkpoint

@@ -39,11 +39,11 @@ def replay_range(options: Namespace) -> int:
     if options.lake is not None:
         if options.archive is not None:
             raise Refusal("--lake reads from the archive alone, --archive also from the topic")
-        places = None
+        partitions = None
     else:
-        places = _partitions(servers, [options.topic])
+        partitions = _partitions(servers, [options.topic])
     wanted = Replay(
-        options={**given, **_range(options, places, [options.topic])},
+        options={**given, **_range(options, partitions, [options.topic])},
         into=options.into,
         to=options.to,
         lake=options.lake,
@@ -108,12 +108,12 @@ def analyse_topics(options: Namespace) -> int:
     servers = ",".join(map(str, chosen.servers))
     for name in ("window", "late_after"):
         interval_s(f"--{name.replace('_', '-')}", getattr(options, name))
-    places = _partitions(servers, options.topics)
+    partitions = _partitions(servers, options.topics)
     wanted = Analytics(
         options={
             "servers": servers,
             "subscribe": ",".join(options.topics),
-            **_range(options, places, options.topics),
+            **_range(options, partitions, options.topics),
         },
         window=options.window,
         late_after=options.late_after,
@@ -176,7 +176,7 @@ def check_quality(options: Namespace) -> int:
     servers = job.options.get("servers", ",".join(map(str, chosen.servers)))
     topics = [one.topic for one in job.topics]
     given = _range(options, _partitions(servers, topics), topics)
-    if options.begin is not None and options.begin.place == "offset":
+    if options.begin is not None and options.begin.at == "offset":
         raise Refusal("quality begins and ends at times: offsets are of one topic")
     with starting_spark(options) as spark:
         from angarium.pipelines.quality import check  # noqa: PLC0415 (an extra)
@@ -212,36 +212,36 @@ def _partitions(servers: str, topics: Sequence[str]) -> dict[str, list[int]]:
 
 
 def _range(
-    options: Namespace, places: dict[str, list[int]] | None, topics: Sequence[str]
+    options: Namespace, partitions: dict[str, list[int]] | None, topics: Sequence[str]
 ) -> dict[str, str]:
     """Return the options of a read for --from, --until and --archive."""
     found = {} if options.archive is None else {"archive": options.archive}
-    for side, place in (("starting", options.begin), ("ending", options.end)):
-        if place is not None:
-            found |= _boundary(side, place, places, topics)
+    for side, bound in (("starting", options.begin), ("ending", options.end)):
+        if bound is not None:
+            found |= _boundary(side, bound, partitions, topics)
     return found
 
 
 def _boundary(
-    side: str, place: From, places: dict[str, list[int]] | None, topics: Sequence[str]
+    side: str, bound: From, partitions: dict[str, list[int]] | None, topics: Sequence[str]
 ) -> dict[str, str]:
-    match place.place:
+    match bound.at:
         case "timestamp":
             # Where nothing is so young there is nothing to read, which is no mistake here.
             strategy = (
                 {"startingOffsetsByTimestampStrategy": "latest"} if side == "starting" else {}
             )
-            return {f"{side}Timestamp": str(place.value // 1000), **strategy}
+            return {f"{side}Timestamp": str(bound.value // 1000), **strategy}
         case "offset":
-            if places is None or len(topics) != 1:
-                raise Refusal("an offset is a place in one topic of the cluster; give a time")
-            offsets = {str(number): place.value for number in places[topics[0]]}
+            if partitions is None or len(topics) != 1:
+                raise Refusal("an offset belongs to one topic of the cluster; give a time instead")
+            offsets = {str(number): bound.value for number in partitions[topics[0]]}
             return {f"{side}Offsets": json.dumps({topics[0]: offsets})}
         case "earliest" if side == "starting":
             return {}
         case "latest" if side == "ending":
             return {}
-    raise Refusal(f"--{'from' if side == 'starting' else 'until'} {place.place} makes no range")
+    raise Refusal(f"--{'from' if side == 'starting' else 'until'} {bound.at} makes no range")
 
 
 def _print_figures(rows: list[dict[str, Any]]) -> None:

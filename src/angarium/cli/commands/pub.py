@@ -159,8 +159,8 @@ def _tell_made(topic: str, *, near: str | None) -> None:
     """Say that publishing made a topic: who mistyped a name would look for the records for long."""
     guess = f"; did you mean {near}?" if near else "."
     print(
-        f"angarium: there was no topic {topic!r}: publishing made it, with one partition{guess}"
-        f" `angarium topic delete {topic}` takes it away again.",
+        f"angarium: there was no topic {topic!r}: publishing created it, with one partition{guess}"
+        f" `angarium topic delete {topic}` deletes it.",
         file=sys.stderr,
     )
 

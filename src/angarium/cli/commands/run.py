@@ -45,7 +45,9 @@ def found_app(written: str) -> App:
     """Return the app that "module:name" stands for; `Refusal` says what is wrong with it."""
     module_name, _, name = written.partition(":")
     if not module_name or not name:
-        raise Refusal(f"{written!r} names no app; write MODULE:APP, for example workers:app")
+        raise Refusal(
+            f"{written!r} does not name an app; write MODULE:APP, for example workers:app"
+        )
     folder = str(Path.cwd())
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -65,7 +67,7 @@ def found_app(written: str) -> App:
     if not isinstance(app, App):
         apps = [known for known, value in vars(module).items() if isinstance(value, App)]
         hint = f"; did you mean {module_name}:{apps[0]}?" if apps else ""
-        raise Refusal(f"{name!r} in {module_name} is no angarium.App{hint}")
+        raise Refusal(f"{name!r} in {module_name} is not an angarium.App{hint}")
     return app
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from angarium.cli.complaints import Refusal
 from angarium.cli.consuming import consume, start_like
 from angarium.cli.grammar.quantities import From
-from angarium.cli.records import RecordPrinter
+from angarium.cli.record_lines import RecordPrinter
 from angarium.cli.session import talk
 
 if TYPE_CHECKING:
@@ -81,6 +81,6 @@ async def _expanded(client: Client, topics: list[str]) -> list[str]:
     ]
     if not found:
         raise Refusal(
-            f"no topic fits {', '.join(topics)}; `angarium topic list` shows what is there"
+            f"no topic matches {', '.join(topics)}; `angarium topic list` shows what is there"
         )
     return found

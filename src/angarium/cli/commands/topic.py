@@ -94,7 +94,7 @@ def alter(options: Namespace) -> int:
         before = await client.describe_topic(options.name)
         config = changed(before.config, options)
         if config == before.config and options.partitions is None:
-            raise Refusal("nothing to change: say what, for example --retention 7d")
+            raise Refusal("nothing to change: give a setting, for example --retention 7d")
         topic = await client.alter_topic(
             options.name,
             partitions=options.partitions,
@@ -178,7 +178,9 @@ def _shown_in_sync(nodes: tuple[NodeId, ...] | None) -> str | None:
 def _ask_whether_to_delete(names: list[str]) -> None:
     what = ", ".join(names)
     if not sys.stdin.isatty():
-        raise Refusal(f"{what} would be gone for good; say --yes to delete it without being asked")
+        raise Refusal(
+            f"{what} would be deleted for good; use --yes to delete it without being asked"
+        )
     print(f"Delete {what} with everything in it? Type yes: ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip() != "yes":
         raise Refusal("nothing was deleted")

@@ -66,7 +66,7 @@ def _tell_the_running_one(folder: Folder, *, restart: bool) -> int:
         raise Refusal(f"no cluster runs in {folder.path}; `{own_name()} up` starts one")
     if restart:
         os.kill(state.pid, signal.SIGUSR1)
-        print(f"Process {state.pid} brings back the nodes of {folder.path} that are not running.")
+        print(f"Process {state.pid} restarts the nodes of {folder.path} that are not running.")
         return 0
     os.kill(state.pid, signal.SIGTERM)
     deadline = time.monotonic() + 30.0

@@ -38,7 +38,7 @@ def _password() -> str:
     else:
         password = getpass.getpass("Password: ")
         if getpass.getpass("Again: ") != password:
-            raise Refusal("the two are not the same")
+            raise Refusal("the two passwords differ")
     if not password:
         raise Refusal("an empty password lets everybody in; there was none on standard input")
     return password

@@ -43,7 +43,7 @@ A first look:  angarium up                        a local cluster of three nodes
                angarium sub demo --from earliest  read what is there, and what comes"""
 
 _EPILOG = """\
-`angarium WORD --help` says more. Options can also be set in the environment (ANGARIUM_SERVERS,
+`angarium COMMAND --help` says more. Options can also be set in the environment (ANGARIUM_SERVERS,
 ANGARIUM_PROFILE, ANGARIUM_FORMAT) and in profiles (~/.config/angarium/profiles.toml)."""
 
 _ORDER: Final = (

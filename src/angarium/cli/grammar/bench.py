@@ -35,7 +35,7 @@ def addresses(text: str) -> tuple[str, ...]:
     for one in found:
         host, _, port = one.rpartition(":")
         if not host or not port.isdigit():
-            raise argparse.ArgumentTypeError(f"{one!r} is no HOST:PORT")
+            raise argparse.ArgumentTypeError(f"{one!r} is not HOST:PORT")
     return found
 
 
@@ -68,13 +68,13 @@ def add(words: Words) -> None:
         "--grpc-targets",
         type=addresses,
         metavar="HOST:PORT,...",
-        help="gRPC doors to publish to in turn, whoever leads",
+        help="gRPC doors to publish to in turn, leader or not",
     )
     parser.add_argument(
         "--http-targets",
         type=addresses,
         metavar="HOST:PORT,...",
-        help="HTTP doors to publish to in turn, whoever leads",
+        help="HTTP doors to publish to in turn, leader or not",
     )
     parser.add_argument(
         "--sub-target",
@@ -84,7 +84,11 @@ def add(words: Words) -> None:
     )
     parser.add_argument("--mode", choices=MODES, default="consistent", help="(default: consistent)")
     parser.add_argument(
-        "--workers", type=positive, default=8, metavar="N", help="who publish at once (default: 8)"
+        "--workers",
+        type=positive,
+        default=8,
+        metavar="N",
+        help="concurrent publishers (default: 8)",
     )
     parser.add_argument(
         "--connections",
@@ -133,5 +137,5 @@ def add(words: Words) -> None:
         help="where a cluster of its own keeps its data while it runs; a disk, not tmpfs, or"
         " fsync costs nothing (default: the system's temporary folder)",
     )
-    # For whoever looks into a node: the program to run the nodes with, such as a profiler.
+    # For developers: the program to run the nodes with, such as a profiler.
     parser.add_argument("--interpreter", help=argparse.SUPPRESS)

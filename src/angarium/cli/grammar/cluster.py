@@ -15,22 +15,22 @@ def add(words: Words) -> None:
     family = words.add_family("cluster", "look at the nodes, and change them")
 
     status = family.add("status", "show the nodes and who leads", run="cluster:status")
-    status.add_argument("--watch", action="store_true", help="stay and show what changes")
+    status.add_argument("--watch", action="store_true", help="keep running and show changes")
 
-    family.add("add", "say how a new node comes in", run="cluster:add")
+    family.add("add", "show how to add a node", run="cluster:add")
 
     drain = family.add(
         "drain", "move everything away from a node, before it is removed", run="cluster:drain"
     )
     drain.add_argument("node", metavar="NODE", type=positive)
-    drain.add_argument("--undo", action="store_true", help="let it have replicas again")
+    drain.add_argument("--undo", action="store_true", help="allow replicas on it again")
     drain.add_argument(
         "--wait",
         action="store_true",
-        help="return when it holds nothing any more, or when what it holds cannot move",
+        help="wait until it holds no replicas, or until they cannot move",
     )
 
-    remove = family.add("remove", "forget a node that holds nothing any more", run="cluster:remove")
+    remove = family.add("remove", "remove a node that holds no replicas", run="cluster:remove")
     remove.add_argument("node", metavar="NODE", type=positive)
 
     transfer = family.add(
@@ -42,7 +42,7 @@ def add(words: Words) -> None:
 
     raise_level = family.add(
         "raise-level",
-        "end an upgrade: use what the new release brings, with no way back",
+        "end an upgrade: use the new release's features; cannot be undone",
         run="cluster:raise_level",
     )
     raise_level.add_argument(

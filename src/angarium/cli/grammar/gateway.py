@@ -24,18 +24,22 @@ def add(words: Words) -> None:
         "--port", type=port, default=7402, metavar="PORT", help="for HTTP (default: 7402)"
     )
     parser.add_argument(
+        "--origins",
         "--origin",
+        dest="origins",
         action="append",
         default=[],
         metavar="URL",
-        help="a web page from elsewhere whose scripts may use it; may be repeated",
+        help="an origin of web pages whose scripts may use it; may be repeated",
     )
     parser.add_argument(
+        "--hosts",
         "--allow-host",
+        dest="hosts",
         action="append",
         default=[],
         metavar="NAME",
-        help="a name under which it may be asked besides localhost, IP addresses and the one it"
+        help="a host name that requests may use, besides localhost, IP addresses and the one it"
         " listens on; may be repeated",
     )
     parser.add_argument(

@@ -16,7 +16,7 @@ KINDS = tuple(one.name.lower() for one in LENT_KINDS)
 
 _SEEK = """\
 What the group's consumers hold at that moment is taken from them, and what it had acknowledged
-above the new place is forgotten.
+above the new position is forgotten.
 
     angarium group seek workers earliest --dry-run      what would move, and from where to where
     angarium group seek workers -15m                    everything of the last quarter of an hour
@@ -38,12 +38,12 @@ def add(words: Words) -> None:
     alter.add_argument("name", metavar="GROUP")
     alter.add_later(add_group_settings)
 
-    seek = family.add("seek", "move a group to another place", run="group:seek", more=_SEEK)
+    seek = family.add("seek", "move a group to another position", run="group:seek", more=_SEEK)
     seek.add_argument("name", metavar="GROUP")
     seek.add_argument(
         "start",
         type=start,
-        metavar="PLACE",
+        metavar="START",
         help="earliest, latest, an offset, a time, an age such as -15m",
     )
     seek.add_argument("--topic", metavar="TOPIC", help="only there (default: all its topics)")
@@ -51,13 +51,13 @@ def add(words: Words) -> None:
     seek.add_argument("--dry-run", action="store_true", help="only show what would move")
 
     for word, sentence in (
-        ("pause", "hand nothing more out to a group's consumers"),
-        ("resume", "go on with a group that was paused"),
+        ("pause", "stop delivering to a group's consumers"),
+        ("resume", "resume a paused group"),
     ):
         parser = family.add(word, sentence, run=f"group:{word}")
         parser.add_argument("name", metavar="GROUP")
 
-    delete = family.add("delete", "forget a group that nobody takes part in", run="group:delete")
+    delete = family.add("delete", "delete a group that has no members", run="group:delete")
     delete.add_argument("name", metavar="GROUP")
-    delete.add_argument("--topic", metavar="TOPIC", help="only its part in this topic")
+    delete.add_argument("--topic", metavar="TOPIC", help="only its position in this topic")
     delete.add_argument("--yes", action="store_true", help="do not ask")

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 _MORE = """\
 A file of a node's data folder: a segment (*.seg), a footer (*.foot), or a part of the write-ahead
-log (*.log); or a folder, of which every such file is summed up. Nothing is changed, and a running
-node is not disturbed. Every checksum is verified; damage makes the exit status 8."""
+log (*.log); or a folder, to sum up every such file in it. Nothing is changed, and a running node is
+not disturbed. Every checksum is verified; damage makes the exit status 8."""
 
 
 def add(words: Words) -> None:
@@ -23,6 +23,6 @@ def add(words: Words) -> None:
     )
     inspect.add_argument("path", metavar="PATH")
     inspect.add_argument(
-        "--max", type=positive, default=100, metavar="N", help="list so many parts (default: 100)"
+        "--max", type=positive, default=100, metavar="N", help="list at most N items (default: 100)"
     )
     inspect.add_argument("--records", action="store_true", help="of a segment, list the records")

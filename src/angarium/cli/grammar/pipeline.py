@@ -34,8 +34,9 @@ _REPLAY = """\
     angarium pipeline replay orders --into orders-again --from -1h --rate 5000
     angarium pipeline replay orders --into orders --lake lake --to other:7400
 
-Every record goes once, however often the command is repeated: the same wish, or the same --id, is
-the same replay, and goes on where it was. Keys, values, headers and times are kept."""
+Every record is written once, however often the command is repeated: the same arguments, or the
+same --id, are the same replay, which goes on where it stopped. Keys, values, headers and times are
+kept."""
 
 _ANALYTICS = """\
     angarium pipeline analytics orders returns --window '1 minute' --from -1h --plot
@@ -51,7 +52,7 @@ _LETTERS = """\
 _QUALITY = """\
     angarium pipeline quality orders.toml --from -1h
 
-The file is a pipeline with [quality]; `pipeline run` sorts out the records that fail. Leaves with
+The file is a pipeline with [quality]; `pipeline run` sorts out the records that fail. Exits with
 status 1 if an expectation is not met."""
 
 
@@ -64,7 +65,7 @@ def add(words: Words) -> None:
     _add_analytics(family)
     _add_dead_letters(family)
     _add_quality(family)
-    family.add("list", "list the pipelines that say they run, or ran", run="pipeline:list_all")
+    family.add("list", "list pipelines that run or ran", run="pipeline:list_all")
     parser = family.add("status", "show one pipeline", run="pipeline:status")
     parser.add_argument("name", metavar="NAME")
     parser = family.add("stop", "tell a pipeline to stop, wherever it runs", run="pipeline:stop")
@@ -73,11 +74,13 @@ def add(words: Words) -> None:
 
 def _add_files(family: Words) -> None:
     parser = family.add(
-        "run", "run a pipeline here until it ends or is told to", run="pipeline:run_here"
+        "run", "run a pipeline here until it ends or is stopped", run="pipeline:run_here"
     )
     parser.add_argument("file", metavar="FILE")
     parser.add_argument(
-        "--once", action="store_true", help="do what is there now and end, whatever the file says"
+        "--once",
+        action="store_true",
+        help="process what is there now and end, whatever the file says",
     )
     add_spark_options(parser)
     parser = family.add(
@@ -110,15 +113,19 @@ def _add_replay(family: Words) -> None:
     )
     parser.add_argument("topic", metavar="TOPIC")
     parser.add_argument("--into", metavar="TOPIC", required=True, help="where the records go")
-    parser.add_argument("--to", metavar="HOST:PORT,...", help="the cluster that has it, if another")
+    parser.add_argument(
+        "--to", metavar="HOST:PORT,...", help="the target cluster, if it is another"
+    )
     _add_range(parser)
     parser.add_argument(
         "--lake", metavar="FOLDER", help="read from this archive alone; the topic may be gone"
     )
     parser.add_argument("--rate", type=positive, metavar="N", help="at most N records per second")
-    parser.add_argument("--id", metavar="NAME", help="what this replay is called")
+    parser.add_argument("--id", metavar="NAME", help="the name of this replay")
     parser.add_argument(
-        "--keep-partitions", action="store_true", help="not by key: where each record was"
+        "--keep-partitions",
+        action="store_true",
+        help="keep partition numbers instead of choosing them by key",
     )
     add_spark_options(parser)
 
@@ -135,9 +142,11 @@ def _add_mirror(family: Words) -> None:
         "--to", metavar="HOST:PORT,...", required=True, help="servers of the other cluster"
     )
     parser.add_argument(
-        "--checkpoint", metavar="FOLDER", required=True, help="where it keeps how far it is"
+        "--checkpoint", metavar="FOLDER", required=True, help="where it stores its progress"
     )
-    parser.add_argument("--prefix", default="", metavar="TEXT", help="goes before topics' names")
+    parser.add_argument(
+        "--prefix", default="", metavar="TEXT", help="put before the names of topics"
+    )
     parser.add_argument("--name", metavar="NAME", help="for `pipeline list` (default: mirror)")
     parser.add_argument("--once", action="store_true", help="copy what is there now, and end")
     add_spark_options(parser)
@@ -146,7 +155,7 @@ def _add_mirror(family: Words) -> None:
 def _add_analytics(family: Words) -> None:
     parser = family.add(
         "analytics",
-        "tell what happened in topics, window by window",
+        "show figures of topics per time window",
         run="pipeline_jobs:analyse_topics",
         more=_ANALYTICS,
     )
@@ -165,7 +174,7 @@ def _add_analytics(family: Words) -> None:
         nargs="?",
         const="-",
         metavar="FILE.svg",
-        help="draw them: here, or as a picture in a file",
+        help="draw them on the terminal, or into an SVG file",
     )
     add_spark_options(parser)
 
@@ -186,7 +195,9 @@ def _add_dead_letters(family: Words) -> None:
     parser.add_argument("--from-topic", metavar="TOPIC", help="only those that came from here")
     parser.add_argument("--group", metavar="GROUP", help="only those that this group gave up")
     parser.add_argument("--cause", metavar="TEXT", help="only those with this in their cause")
-    parser.add_argument("--all", action="store_true", help="also those that were dealt with")
+    parser.add_argument(
+        "--all", action="store_true", help="also those that were sent back or purged"
+    )
     parser.add_argument(
         "--samples", type=natural, default=3, metavar="N", help="of each cause (default: 3)"
     )
@@ -213,10 +224,14 @@ def _add_range(parser: ArgumentParser) -> None:
         "--from",
         dest="begin",
         type=start,
-        metavar="PLACE",
+        metavar="START",
         help="earliest, an offset, a time, or an age such as -15m (default: earliest)",
     )
     parser.add_argument(
-        "--until", dest="end", type=start, metavar="PLACE", help="the same (default: what is there)"
+        "--until",
+        dest="end",
+        type=start,
+        metavar="START",
+        help="as --from (default: the present end)",
     )
-    parser.add_argument("--archive", metavar="FOLDER", help="with what is archived there, too")
+    parser.add_argument("--archive", metavar="FOLDER", help="also read the archive in this folder")

@@ -23,5 +23,5 @@ Profiles are kept in ~/.config/angarium/profiles.toml (or where ANGARIUM_PROFILE
 
 def add(words: Words) -> None:
     """Add the words."""
-    family = words.add_family("profile", "see which clusters are known by name", more=_MORE)
+    family = words.add_family("profile", "show the clusters known by name", more=_MORE)
     family.add("list", "list the profiles", run="profile:list_all", more=_MORE)

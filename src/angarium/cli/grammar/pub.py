@@ -38,15 +38,23 @@ def add(words: Words) -> None:
         "--file", metavar="PATH", action="append", default=[], help='lines of a file; "-" is stdin'
     )
     parser.add_argument(
-        "--whole", action="store_true", help="a file, or standard input, is one single record"
+        "--whole", action="store_true", help="take a file, or standard input, as one record"
     )
-    parser.add_argument("--mode", choices=MODES, help="when to answer (default: the topic's own)")
+    parser.add_argument(
+        "--mode",
+        choices=MODES,
+        help="when the publish is acknowledged (default: as the topic says)",
+    )
     key = parser.add_mutually_exclusive_group()
-    key.add_argument("--key", help="all records' key: equal keys go to one partition, in order")
+    key.add_argument(
+        "--key", help="the key of all records; equal keys go to one partition, in order"
+    )
     key.add_argument(
         "--key-separator", metavar="TEXT", help="each line is a key, this text, and a value"
     )
-    parser.add_argument("--partition", type=natural, metavar="N", help="this one, whatever the key")
+    parser.add_argument(
+        "--partition", type=natural, metavar="N", help="publish to this partition, whatever the key"
+    )
     parser.add_argument(
         "--header", metavar="NAME=VALUE", action="append", default=[], type=header, dest="headers"
     )
@@ -54,20 +62,20 @@ def add(words: Words) -> None:
         "--delay",
         type=duration_ms,
         metavar="TIME",
-        help="hand it to queue and key groups after this long, e.g. 15m",
+        help="deliver it to queue and key groups after this time, e.g. 15m",
     )
     parser.add_argument(
         "--expires-in",
         type=duration_ms,
         metavar="TIME",
-        help="deliver it to nobody after this long, e.g. 1h",
+        help="do not deliver it after this time, e.g. 1h",
     )
     parser.add_argument(
         "--null",
         action="store_true",
-        help="one record without a value: in a compacted topic, --key is gone",
+        help="one record without a value; in a compacted topic it deletes --key",
     )
-    parser.add_argument("--rate", type=positive, metavar="N", help="at most this many per second")
+    parser.add_argument("--rate", type=positive, metavar="N", help="at most N records per second")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
 
 

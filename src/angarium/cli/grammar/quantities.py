@@ -1,4 +1,4 @@
-"""Durations, sizes and places as people write them: 7d, 10GiB, earliest, 2024-05-01T12:00Z."""
+"""Durations, sizes and starts as people write them: 7d, 10GiB, earliest, 2024-05-01T12:00Z."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _AMOUNT: Final = re.compile(r"([0-9]{1,15})\s*([a-zA-Z]*)")
 class From(NamedTuple):
     """Where to begin to read, as written; the client has its own words for it."""
 
-    place: str
+    at: str
     """live, earliest, latest, offset or timestamp"""
     value: int = 0
     """The offset, or the time in µs since 1970."""
@@ -45,7 +45,7 @@ def duration_ms(text: str) -> int:
     found = durations.duration_ms(text)
     if found is None or found != int(found):
         raise argparse.ArgumentTypeError(
-            f'{text!r} is no duration; write a number and ms, s, m, h, d or w, or "none"'
+            f'{text!r} is not a duration; write a number and ms, s, m, h, d or w, or "none"'
         )
     return int(found)
 
@@ -67,7 +67,7 @@ def size_bytes(text: str) -> int:
     found = _AMOUNT.fullmatch(text.strip())
     if found is None or found[2].lower() not in _BYTES:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no size; write bytes, or a number and KiB, MiB, GiB or kB, MB, GB,"
+            f"{text!r} is not a size; write bytes, or a number and KiB, MiB, GiB or kB, MB, GB,"
             ' or "none"'
         )
     return int(found[1]) * _BYTES[found[2].lower()]
@@ -86,7 +86,7 @@ def start(text: str) -> From:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no place to begin; write earliest, latest, live, an offset, a time such"
+            f"{text!r} is not a start; write earliest, latest, live, an offset, a time such"
             " as 2024-05-01T12:00:00Z, or an age such as -15m"
         ) from None
     # A time without a zone is the reader's own.

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from angarium.cli.grammar.words import Words
 
 _MORE = """\
-A flag wins over the environment (ANGARIUM_NODE_DATA, ANGARIUM_LISTEN_WIRE_PORT, ...), that over the
-file, that over the default; docs/reference/node-toml.md has every setting. A cluster is formed
-once, by one node with --form; every other node comes in with --join. SIGTERM or Ctrl-C stops the
-node gracefully, SIGUSR2 switches debug logging on and off."""
+A flag overrides the environment (ANGARIUM_NODE_DATA, ANGARIUM_LISTEN_WIRE_PORT, ...), which
+overrides the file; docs/reference/node-toml.md has every setting. A cluster is formed once,
+by one node with --form; every other node joins with --join. SIGTERM or Ctrl-C stops the node
+gracefully, SIGUSR2 switches debug logging on and off."""
 
 
 def add(words: Words) -> None:
@@ -38,7 +38,7 @@ def add(words: Words) -> None:
     parser.add_argument(
         "--host",
         metavar="LABEL",
-        help="the machine's label: no two replicas of a partition share one"
+        help="the machine's label; replicas of a partition never share one"
         " (default with several processes: the machine's name)",
     )
     parser.add_argument("--listen", metavar="HOST", help="the interface for all doors")
@@ -55,7 +55,9 @@ def add(words: Words) -> None:
     parser.add_argument("--log-level", metavar="LEVEL", help="DEBUG, INFO, WARNING or ERROR")
     parser.add_argument("--log-format", metavar="FORMAT", help="auto, human or json")
     parser.add_argument(
-        "--check", action="store_true", help="only say what the settings are, or what is wrong"
+        "--check",
+        action="store_true",
+        help="print the settings, or what is wrong with them, and exit",
     )
     # For `angarium up` and --processes: the node ends when the process with this id does.
     parser.add_argument("--parent", type=natural, help=argparse.SUPPRESS)

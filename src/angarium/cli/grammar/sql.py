@@ -16,7 +16,7 @@ Every topic is a table with the columns key, value, topic, partition, offset, ti
     angarium sql "SELECT string(key), count(*) FROM orders GROUP BY 1"
     angarium sql "SELECT * FROM orders WHERE timestamp > now() - INTERVAL 1 HOUR" --parquet out
 
-A topic whose name is no word stands in backticks, or with _ instead: `orders.eu` or orders_eu.
+Write a name with dots or dashes in backticks, or with _ instead: `orders.eu` or orders_eu.
 Needs the extra: pip install 'angarium[spark]'. Spark takes some seconds to start."""
 
 
@@ -24,7 +24,7 @@ def add(words: Words) -> None:
     """Add the word."""
     parser = words.add("sql", "ask topics a question in SQL, on Spark", run="sql:run", more=_MORE)
     parser.add_argument("query", metavar="QUERY")
-    parser.add_argument("--archive", metavar="FOLDER", help="with what is archived there, too")
+    parser.add_argument("--archive", metavar="FOLDER", help="also read the archive in this folder")
     parser.add_argument("--parquet", metavar="FOLDER", help="write the answer there, in Parquet")
     parser.add_argument(
         "--max", type=positive, default=1000, metavar="N", help="rows printed (default: 1000)"

@@ -34,7 +34,7 @@ def add(words: Words) -> None:
         "--from",
         dest="start",
         type=start,
-        metavar="PLACE",
+        metavar="START",
         help="earliest, latest, live, an offset, a time, an age such as -15m"
         " (default: live, and earliest with --no-follow)",
     )
@@ -42,20 +42,20 @@ def add(words: Words) -> None:
         "--follow",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="stay and wait for more, or end where the topic ends now (default: stay)",
+        help="wait for more records, or stop at the present end of the topic (default: wait)",
     )
     parser.add_argument("--partition", type=natural, metavar="N", help="only this one")
-    parser.add_argument("--max", type=positive, metavar="N", help="end after this many records")
+    parser.add_argument("--max", type=positive, metavar="N", help="stop after N records")
     parser.add_argument(
         "--group",
         metavar="NAME",
-        help="take part in this consumer group, which is made on first use; --from is then where"
+        help="join this consumer group; it is created on first use, and --from is then where"
         " a new group begins (default: earliest)",
     )
     parser.add_argument(
         "--kind",
         choices=KINDS,
-        help="with --group: how it consumes (default: as it is, queue if it is new)",
+        help="with --group: the kind of the group (default: its own; queue for a new one)",
     )
     parser.add_argument(
         "--ack",

@@ -26,7 +26,7 @@ def add(words: Words) -> None:
     create.add_argument(
         "--if-not-exists",
         action="store_true",
-        help="be content with one of that name, even in another form",
+        help="do nothing if a topic of that name exists, whatever its settings",
     )
     create.add_later(add_topic_settings)
 

@@ -25,7 +25,10 @@ def add(words: Words) -> None:
         "--nodes", type=positive, default=3, metavar="N", help="how many nodes (default: 3)"
     )
     parser.add_argument(
-        "--data", default="./.angarium", metavar="DIR", help="where they keep everything"
+        "--data",
+        default="./.angarium",
+        metavar="DIR",
+        help="the folder for all data (default: ./.angarium)",
     )
     parser.add_argument(
         "--port-base",
@@ -42,15 +45,15 @@ def add(words: Words) -> None:
     parser.add_argument(
         "--compat-ports",
         choices=("original", "own"),
-        help="their brokers' own ports (the default for one profile), or free ones behind each"
-        " node's (for several)",
+        help="the ports of the original brokers (the default for one profile), or free ports"
+        " after each node's own (for several)",
     )
     parser.add_argument(
         "--pipeline",
         action="store_true",
-        help="where Spark is installed: let a topic arrive in a lake table, and ask it something",
+        help="if Spark is installed: archive a topic in a lake table, and query it",
     )
     parser.add_argument(
-        "--restart", action="store_true", help="tell the `up` that runs to restart dead nodes"
+        "--restart", action="store_true", help="tell the running `up` to restart dead nodes"
     )
-    parser.add_argument("--stop", action="store_true", help="tell the `up` that runs to stop")
+    parser.add_argument("--stop", action="store_true", help="tell the running `up` to stop")

@@ -15,7 +15,7 @@ itself is kept nowhere."""
 
 def add(words: Words) -> None:
     """Add the words."""
-    family = words.add_family("user", "make accounts for clients that say who they are")
+    family = words.add_family("user", "create accounts for clients that log in")
     parser = family.add(
         "hash",
         "print a user's line for node.toml",

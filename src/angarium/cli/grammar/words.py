@@ -93,7 +93,7 @@ class Words:
     @classmethod
     def below(cls, parser: Parser) -> Words:
         """Return the (still empty) list of words that may follow what `parser` reads."""
-        choices = parser.add_subparsers(title="words", metavar="WORD", dest=argparse.SUPPRESS)
+        choices = parser.add_subparsers(title="commands", metavar="COMMAND", dest=argparse.SUPPRESS)
         return cls(choices)
 
     def add(
@@ -173,7 +173,7 @@ def positive(text: str) -> int:
     """Read a whole number from 1 on."""
     value = natural(text)
     if value == 0:
-        raise argparse.ArgumentTypeError(f"it has to be 1 or more, not {text}")
+        raise argparse.ArgumentTypeError(f"it must be 1 or more, not {text}")
     return value
 
 

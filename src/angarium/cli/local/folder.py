@@ -1,7 +1,7 @@
 """The folder of a local cluster: who runs it, where its nodes keep their data and listen.
 
 up.lock       locked by the `angarium up` that runs; the lock goes with that process, always
-up.json       what it runs: process ids and ports, for whoever comes second
+up.json       what it runs: process ids and ports, for a second `up`
 node-1.toml   a node's settings, written at each start until somebody edits them
 node-1/       its data
 node-1.log    what it says

@@ -65,9 +65,9 @@ def _check(path: Path, planned: dict[str, Any], *, is_new: bool) -> None:
         wrong.append(f"[users] has nobody, and has to have somebody, for instance {lines}")
     if wrong:
         raise Refusal(
-            f"{path} was edited, so it is kept as it is; but this start needs it otherwise:"
+            f"{path} was edited, so it is kept as it is; but this start needs other values:"
             f" {'; '.join(wrong)}. Write that into it, start as before, or delete the file to have"
-            " it written anew"
+            " it written again"
         )
 
 

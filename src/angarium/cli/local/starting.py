@@ -181,7 +181,7 @@ class Starting:
                     self._write_state()
                     raise Refusal(
                         f"node {number} was removed from this cluster, and its folder is still"
-                        f" there. `rm -r {self._folder.data(number)}` and start again: it comes in"
+                        f" there. `rm -r {self._folder.data(number)}` and start again: it joins"
                         " as a new node."
                     )
                 said = "\n".join(f"    {readable(line.encode())}" for line in lines)

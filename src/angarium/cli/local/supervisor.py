@@ -81,7 +81,7 @@ class Supervisor:
 
     async def _start(self) -> None:
         for number, settings in enumerate(self._processes, 1):
-            # Whoever is new asks to be let in, once; so those before it have to be members.
+            # A new node asks once to be let in, so the nodes before it have to be in the cluster.
             if number > 1 and is_new(settings.node.data):
                 await self._belongs(self._processes[number - 2])
             child = await asyncio.create_subprocess_exec(

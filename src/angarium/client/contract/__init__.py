@@ -2,7 +2,7 @@
 
 Programs use `Client`, which packs records, resumes subscriptions and repeats what may be repeated.
 A gateway's clients have their own ways to do so; it only has to pass on what they say, and to find
-whoever can do it. `RemoteBroker` implements `api.Broker` and `api.GroupBroker`.
+a node that can do it. `RemoteBroker` implements `api.Broker` and `api.GroupBroker`.
 """
 
 from angarium.client.contract.broker import RemoteBroker

@@ -6,10 +6,11 @@ import asyncio
 from itertools import count
 from typing import TYPE_CHECKING, Protocol, cast
 
-from angarium.api import Delivery, Interest, Place, Start
+from angarium.api import Delivery, Interest, Start, StartAt
 from angarium.api.reading import check_start
 from angarium.batch import split
 from angarium.errors import no_partition
+from angarium.ids import TopicPartition
 from angarium.wire.error_codec import Failure, error_of
 from angarium.wire.errors import StreamCancelled
 from angarium.wire.operations import Drop, Ended, Operation, Told, TopicHeader, Want, Wants
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from angarium.wire import Connection
 
 
-class Places(Protocol):
-    """Who knows what topics look like, and where their partitions end."""
+class TopicLookup(Protocol):
+    """Knows what topics look like, and where their partitions end."""
 
     async def describe_topic(self, name: str) -> TopicInfo:
         """Return one topic; `NotFound`."""
@@ -36,31 +37,31 @@ class RemoteSubscription:
     """Some partitions, delivered by one node."""
 
     def __init__(self, connection: Connection, wants: Sequence[Interest]) -> None:
-        """Open the stream, whatever becomes of it; `begun` knows that it is in place."""
+        """Open the stream without waiting; `begun` waits until the node has begun."""
         self._connection = connection
         self._closed = False
         self._numbers = count(1)
-        self._places: dict[int, tuple[str, int]] = {}
+        self._partitions: dict[int, TopicPartition] = {}
         opening = Wants(tuple(self._want(one) for one in wants))
         self._stream = connection.open_stream(Operation.SUBSCRIBE, opening)
-        self._known: Places | None = None
+        self._known: TopicLookup | None = None
         self._timeout_s = 0.0
 
     @classmethod
     async def begun(
         cls,
         connection: Connection,
-        places: Places,
+        lookup: TopicLookup,
         interests: Sequence[Interest],
         *,
         timeout_s: float,
     ) -> RemoteSubscription:
         """Subscribe; raises what is wrong with one of the interests."""
-        wants = await _checked(places, interests)
+        wants = await _checked(lookup, interests)
         subscription = cls(connection, wants)
-        subscription._known, subscription._timeout_s = places, timeout_s
+        subscription._known, subscription._timeout_s = lookup, timeout_s
         try:
-            await subscription._in_place(wants)
+            await subscription._wait_until_begun(wants)
         except BaseException:
             await subscription.close()
             raise
@@ -70,14 +71,14 @@ class RemoteSubscription:
         try:
             while (frame := await self._stream.receive()) is not None:
                 told: Told = frame.read(cast("type[Told]", Told))
-                place = self._places.get(told.number)
-                if place is None:
+                partition = self._partitions.get(told.number)
+                if partition is None:
                     continue
                 if isinstance(told, Ended):
                     raise error_of(Failure(told.code, told.message))
                 yield Delivery(
-                    topic=place[0],
-                    partition=place[1],
+                    topic=partition.topic,
+                    partition=partition.partition,
                     batches=tuple(split(frame.payload)),
                     from_offset=told.from_offset,
                     expired=told.expired,
@@ -93,12 +94,13 @@ class RemoteSubscription:
         wants = await _checked(self._known, interests)
         for one in wants:
             await self._stream.send(self._want(one))
-        await self._in_place(wants)
+        await self._wait_until_begun(wants)
 
     async def drop(self, topic: str, partition: int) -> None:
         """Deliver nothing more of a partition."""
-        for number in [one for one, place in self._places.items() if place == (topic, partition)]:
-            del self._places[number]
+        dropped = [one for one, known in self._partitions.items() if known == (topic, partition)]
+        for number in dropped:
+            del self._partitions[number]
             await self._stream.send(Drop(number))
 
     async def close(self) -> None:
@@ -106,10 +108,10 @@ class RemoteSubscription:
         self._closed = True
         self._stream.cancel()
 
-    async def _in_place(self, wants: Sequence[Interest]) -> None:
+    async def _wait_until_begun(self, wants: Sequence[Interest]) -> None:
         """Wait until the node has begun: nothing that passes from then on is missed."""
         if wants:
-            # Behind the stream, over the same connection: an answer means that it is in place.
+            # Behind the stream, over the same connection: an answer means that the node has begun.
             topic = TopicHeader(wants[0].topic)
             await self._connection.request(
                 Operation.DESCRIBE_TOPIC, topic, timeout_s=self._timeout_s
@@ -117,29 +119,29 @@ class RemoteSubscription:
 
     def _want(self, interest: Interest) -> Want:
         number = next(self._numbers)
-        self._places[number] = (interest.topic, interest.partition)
+        self._partitions[number] = TopicPartition(interest.topic, interest.partition)
         return Want(number, interest.topic, interest.partition, interest.start)
 
 
-async def _checked(places: Places, interests: Sequence[Interest]) -> list[Interest]:
+async def _checked(lookup: TopicLookup, interests: Sequence[Interest]) -> list[Interest]:
     """Return interests that a node will take, with an offset where they begin at the end.
 
-    A node that refuses one ends the whole stream, and says so only in place of a delivery. And it
+    A node that refuses one ends the whole stream, and says so only instead of a delivery. And it
     looks for the end after the stream was opened: what is stored meanwhile would be missed.
     """
     for one in interests:
         check_start(one.start)
     for name in {one.topic for one in interests}:
-        partitions = len((await places.describe_topic(name)).partitions)
+        partitions = len((await lookup.describe_topic(name)).partitions)
         for one in interests:
             if one.topic == name and not 0 <= one.partition < partitions:
                 raise no_partition(name, partitions, one.partition)
-    return list(await asyncio.gather(*(_placed(places, one) for one in interests)))
+    return list(await asyncio.gather(*(_from_offset(lookup, one) for one in interests)))
 
 
-async def _placed(places: Places, interest: Interest) -> Interest:
-    if interest.start.place is not Place.LATEST:
+async def _from_offset(lookup: TopicLookup, interest: Interest) -> Interest:
+    if interest.start.at is not StartAt.LATEST:
         return interest
-    end = await places.find_offset(interest.topic, interest.partition, interest.start)
-    start = Start(Place.OFFSET, end)
+    end = await lookup.find_offset(interest.topic, interest.partition, interest.start)
+    start = Start(StartAt.OFFSET, end)
     return Interest(topic=interest.topic, partition=interest.partition, start=start)

@@ -62,7 +62,7 @@ class GroupAdministration(ABC):
     ) -> tuple[Moved, ...]:
         """Move a group, in all its partitions or in some; return where from and where to.
 
-        What is in its consumers' hands is fenced, and what it acknowledged above the new place is
+        What its consumers hold is fenced, and what it acknowledged above the new position is
         forgotten. With `dry_run` nothing moves.
         """
         header = SeekGroupHeader(group, topic, partition, start_in(start, partition or 0), dry_run)

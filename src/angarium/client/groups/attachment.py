@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Final, cast
 from msgspec.structs import replace
 
 from angarium.api import ConsumeRequest, Held, Settled, Verb
-from angarium.client.groups.desk import Desk, Said
 from angarium.client.groups.handover import Handover, Parcel
+from angarium.client.groups.lent_partition import LentPartition, Said
 from angarium.client.groups.loans import Loan
 from angarium.client.groups.spans import count_in
 from angarium.errors import AngariumError, NotFound, OutcomeUnknown
+from angarium.ids import TopicPartition
 from angarium.retrying import Tries
 from angarium.wire import DeadlineExceeded, Unreachable
 from angarium.wire.error_codec import Failure, error_of
@@ -63,7 +64,7 @@ class Attachment:
         self, reach: Reach, request: ConsumeRequest, handover: Handover, *, keep_s: float
     ) -> None:
         self.request = request
-        self.desks: dict[tuple[str, int], Desk] = {}
+        self.partitions: dict[TopicPartition, LentPartition] = {}
         self._joined: Joined | None = None
         # Settlements that were refused and nobody waited for, and the first one's error.
         self._failed = 0
@@ -74,7 +75,7 @@ class Attachment:
         self._keep_s = keep_s
         self._serials = count(1)
         self._numbers = count(1)
-        self._flights: dict[int, Desk] = {}
+        self._flights: dict[int, LentPartition] = {}
         self._stream: Stream | None = None
         self._last_error: AngariumError | None = None
         self._is_called = False
@@ -103,7 +104,9 @@ class Attachment:
             async with asyncio.timeout(settle_s):
                 while self._stream is not None and not self._is_quiet:
                     self._send_all()
-                    await asyncio.gather(*(desk.hear(_nothing) for desk in self.desks.values()))
+                    await asyncio.gather(
+                        *(partition.hear(_nothing) for partition in self.partitions.values())
+                    )
         self._is_leaving = True
         if self._stream is not None:
             self._stream.end()
@@ -114,8 +117,8 @@ class Attachment:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
-        for desk in self.desks.values():
-            self._give_up(desk, Unreachable("the consumer was closed"))
+        for partition in self.partitions.values():
+            self._give_up(partition, Unreachable("the consumer was closed"))
         self.handover.end()
 
     async def cut_off(self) -> None:
@@ -126,22 +129,24 @@ class Attachment:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
-        for desk in self.desks.values():
-            self._give_up(desk, Unreachable("the consumer was cut off"))
+        for partition in self.partitions.values():
+            self._give_up(partition, Unreachable("the consumer was cut off"))
 
     @property
     def in_hand(self) -> int:
         """How many records are on loan and not known to be settled."""
         return sum(
-            count_in(desk.unsettled(loan))
-            for desk in self.desks.values()
-            for loan in list(desk.loans.values())
+            count_in(partition.unsettled(loan))
+            for partition in self.partitions.values()
+            for loan in list(partition.loans.values())
         )
 
     async def flush(self) -> None:
         """Wait until all that was said has its answer."""
         while not self._is_quiet:
-            await asyncio.gather(*(desk.hear(_nothing) for desk in list(self.desks.values())))
+            await asyncio.gather(
+                *(partition.hear(_nothing) for partition in list(self.partitions.values()))
+            )
 
     def raise_failure(self) -> None:
         """Raise the first error that nobody heard, with a note of how many, and forget them."""
@@ -167,7 +172,7 @@ class Attachment:
 
     @property
     def _is_quiet(self) -> bool:
-        return all(desk.is_quiet for desk in self.desks.values())
+        return all(partition.is_quiet for partition in self.partitions.values())
 
     # --- joining, again and again ---------------------------------------------------------------
 
@@ -179,7 +184,7 @@ class Attachment:
             connection: Connection | None = None
             try:
                 connection = await self._way(tries.failures)
-                await self._take_part(connection)
+                await self._stay_joined(connection)
                 # It ended in good order: the node is going away, or we are.
                 tries.succeeded()
                 strikes = 0
@@ -218,14 +223,14 @@ class Attachment:
                 return await self._reach.routes.connection_for(topic.name, partition)
         return await self._reach.routes.any_connection()
 
-    async def _take_part(self, connection: Connection) -> None:
+    async def _stay_joined(self, connection: Connection) -> None:
         request = replace(self.request, held=self._held())
         stream = connection.open_stream(Operation.CONSUME, ConsumeHeader(request))
         try:
             async with asyncio.timeout(self._reach.settings.request_timeout_s):
                 first = await stream.receive()
             if first is None:
-                raise Unreachable(f"{connection.address} takes no consumers now")
+                raise Unreachable(f"{connection.address} does not accept consumers now")
             self._join(stream, first.read(Joined))
             while (frame := await stream.receive()) is not None:
                 self._take(frame)
@@ -239,11 +244,11 @@ class Attachment:
         self.request = replace(self.request, member=joined.member, kind=joined.kind, config=None)
         self._stream = stream
         now = self._loop.time()
-        for desk in self.desks.values():
-            for loan in desk.loans.values():
+        for partition in self.partitions.values():
+            for loan in partition.loans.values():
                 loan.renew_at = now  # what was claimed is renewed first of all
-            if desk.flight is not None:
-                self._send(desk)
+            if partition.flight is not None:
+                self._send(partition)
         self._send_all()
         if self._looking is None:
             self._looking = self._loop.create_task(self._look())
@@ -253,9 +258,11 @@ class Attachment:
     def _held(self) -> tuple[Held, ...]:
         found: list[Held] = []
         size = 0
-        for desk in self.desks.values():
-            for loan in list(desk.loans.values()):
-                held = Held(desk.topic, desk.partition, desk.unsettled(loan), loan.attempt)
+        for partition in self.partitions.values():
+            for loan in list(partition.loans.values()):
+                held = Held(
+                    partition.topic, partition.number, partition.unsettled(loan), loan.attempt
+                )
                 size += 32 + len(held.topic) + 9 * len(held.ranges)
                 if size > HELD_BYTES_MAX:
                     return tuple(found)
@@ -267,8 +274,8 @@ class Attachment:
         if not self._beginning.done():
             self._beginning.set_exception(error)
             self._beginning.exception()  # whoever waits still gets it
-        for desk in self.desks.values():
-            self._give_up(desk, error)
+        for partition in self.partitions.values():
+            self._give_up(partition, error)
         self.handover.end(error)
 
     # --- what comes -------------------------------------------------------------------------------
@@ -278,26 +285,26 @@ class Attachment:
         if isinstance(heard, HandedOver):
             self._take_delivery(heard, frame.payload)
         elif isinstance(heard, Answered):
-            desk = self._flights.pop(heard.number, None)
-            if desk is not None:
-                self._take_answers(desk, heard.settled)
+            partition = self._flights.pop(heard.number, None)
+            if partition is not None:
+                self._take_answers(partition, heard.settled)
 
     def _take_delivery(self, handed: HandedOver, payload: memoryview) -> None:
-        place = (handed.topic, handed.partition)
-        desk = self.desks.get(place)
-        if desk is None:
-            desk = self.desks[place] = Desk(
-                *place,
+        named = TopicPartition(handed.topic, handed.partition)
+        partition = self.partitions.get(named)
+        if partition is None:
+            partition = self.partitions[named] = LentPartition(
+                *named,
                 group=self.request.group,
                 is_ordered=self.group.kind.is_ordered,
                 call=self.call,
                 now=self._loop.time,
             )
-        if desk.is_stale(handed.ranges[0]):
+        if partition.is_stale(handed.ranges[0]):
             return
         now = self._loop.time()
         loan = Loan(
-            desk,
+            partition,
             next(self._serials),
             ranges=handed.ranges,
             attempt=handed.attempt,
@@ -305,43 +312,47 @@ class Attachment:
             renew_at=now + handed.lease_ms / 1000 / RENEWALS_PER_LEASE,
             keep_until=now + self._keep_s,
         )
-        desk.loans[loan.serial] = loan
+        partition.loans[loan.serial] = loan
         self.handover.put(Parcel(loan, payload))
 
-    def _take_answers(self, desk: Desk, settled: tuple[Settled, ...]) -> None:
-        flight = desk.flight
+    def _take_answers(self, partition: LentPartition, settled: tuple[Settled, ...]) -> None:
+        flight = partition.flight
         assert flight is not None
         errors = [error_of(Failure(one.code, one.message)) if one.code else None for one in settled]
-        if desk.answer(errors):
-            self._land(desk)
+        if partition.answer(errors):
+            self._land(partition)
             return
         if any(error is not None and error.retriable for error in errors):
             flight.attempts += 1
             pause_s = self._reach.settings.backoff.pause_s(flight.attempts, random.random())
-            self._loop.call_later(pause_s, self._send_again, desk)
+            self._loop.call_later(pause_s, self._send_again, partition)
         else:
-            self._send(desk)
+            self._send(partition)
 
     # --- what goes --------------------------------------------------------------------------------
 
     def _send_all(self) -> None:
-        # First this, then the desks: whoever says something in between calls anew.
+        # First this, then the partitions: what is said in between calls again.
         self._is_called = False
         deadline = self._loop.time() + self._reach.settings.request_timeout_s
-        for desk in list(self.desks.values()):
-            if desk.flight is None and not desk.is_quiet and desk.board(deadline) is not None:
-                self._send(desk)
+        for partition in list(self.partitions.values()):
+            if (
+                partition.flight is None
+                and not partition.is_quiet
+                and partition.board(deadline) is not None
+            ):
+                self._send(partition)
 
-    def _send_again(self, desk: Desk) -> None:
-        if desk.flight is not None and desk not in self._flights.values():
-            self._send(desk)
+    def _send_again(self, partition: LentPartition) -> None:
+        if partition.flight is not None and partition not in self._flights.values():
+            self._send(partition)
 
-    def _send(self, desk: Desk) -> None:
-        """Send a desk's flight; without a stream it waits for the next one."""
-        flight = desk.flight
+    def _send(self, partition: LentPartition) -> None:
+        """Send a partition's flight; without a stream it waits for the next one."""
+        flight = partition.flight
         assert flight is not None
         if not flight.said:
-            self._land(desk)
+            self._land(partition)
             return
         if self._stream is None:
             return
@@ -349,25 +360,25 @@ class Attachment:
         # Settlements are small and at most one frame per partition is under way: no need to wait
         # for credit, and where a node takes nothing at all the stream ends soon.
         with suppress(AngariumError):
-            if self._stream.send_nowait(Settle(number, flight.settlements(desk))):
-                self._flights[number] = desk
+            if self._stream.send_nowait(Settle(number, flight.settlements(partition))):
+                self._flights[number] = partition
                 return
             flight.attempts += 1
-            self._loop.call_later(0.01, self._send_again, desk)
+            self._loop.call_later(0.01, self._send_again, partition)
 
-    def _land(self, desk: Desk) -> None:
-        for said, error in desk.land():
+    def _land(self, partition: LentPartition) -> None:
+        for said, error in partition.land():
             self._failed += 1
             self._failure = self._failure or error
-            _log.debug("%s of %s was refused: %s", said.verb.name, desk.topic, error)
-        if not desk.is_quiet:
+            _log.debug("%s of %s was refused: %s", said.verb.name, partition.topic, error)
+        if not partition.is_quiet:
             self.call()
 
-    def _give_up(self, desk: Desk, error: AngariumError) -> None:
-        while desk.board(0.0) is not None:
-            assert desk.flight is not None
-            desk.flight.refused += [(said, error) for said in desk.flight.said]
-            self._land(desk)
+    def _give_up(self, partition: LentPartition, error: AngariumError) -> None:
+        while partition.board(0.0) is not None:
+            assert partition.flight is not None
+            partition.flight.refused += [(said, error) for said in partition.flight.said]
+            self._land(partition)
 
     # --- leases and deadlines ---------------------------------------------------------------------
 
@@ -378,28 +389,30 @@ class Attachment:
             renew_s = lease_s / RENEWALS_PER_LEASE
             await asyncio.sleep(min(renew_s / LOOKS_PER_RENEWAL, LOOK_S_MAX))
             now = self._loop.time()
-            for desk in list(self.desks.values()):
-                self._renew(desk, now, renew_s)
-                if desk.flight is not None and desk.flight.deadline < now:
-                    self._give_up_late(desk)
+            for partition in list(self.partitions.values()):
+                self._renew(partition, now, renew_s)
+                if partition.flight is not None and partition.flight.deadline < now:
+                    self._give_up_late(partition)
 
-    def _renew(self, desk: Desk, now: float, renew_s: float) -> None:
-        for loan in list(desk.loans.values()):
+    def _renew(self, partition: LentPartition, now: float, renew_s: float) -> None:
+        for loan in list(partition.loans.values()):
             if loan.renew_at > now or loan.keep_until < now:
                 continue
             loan.renew_at = now + renew_s
-            desk.say(Said(loan, Verb.EXTEND, loan.renewable(now)))
+            partition.say(Said(loan, Verb.EXTEND, loan.renewable(now)))
 
-    def _give_up_late(self, desk: Desk) -> None:
-        assert desk.flight is not None
+    def _give_up_late(self, partition: LentPartition) -> None:
+        assert partition.flight is not None
         timeout_s = self._reach.settings.request_timeout_s
         error = OutcomeUnknown(
-            f"no answer about {desk.topic}/{desk.partition} came within {timeout_s:g} s; what was"
-            " said may or may not count, and the records may come again"
+            f"no answer about {partition.topic}/{partition.number} came within {timeout_s:g} s; the"
+            " settlements may or may not count, and the records may come again"
         )
-        self._flights = {number: one for number, one in self._flights.items() if one is not desk}
-        desk.flight.refused += [(said, error) for said in desk.flight.said]
-        self._land(desk)
+        self._flights = {
+            number: one for number, one in self._flights.items() if one is not partition
+        }
+        partition.flight.refused += [(said, error) for said in partition.flight.said]
+        self._land(partition)
 
 
 def _nothing() -> None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from angarium.client.groups.group_records import GroupBatch
 from angarium.client.groups.handover import Handover
-from angarium.client.groups.records import GroupBatch
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
     from angarium.api import ConsumeRequest, GroupConfig
     from angarium.client.groups.attachment import Attachment
+    from angarium.client.groups.group_records import GroupRecord, LoanedBatch, LoanedRecord
     from angarium.client.groups.keeper import Keeper
-    from angarium.client.groups.records import GroupRecord, LoanedBatch, LoanedRecord
     from angarium.kinds import GroupKind
 
 AckMode: TypeAlias = Literal["manual", "auto"]
@@ -109,7 +109,7 @@ class Consumer:
         return await self.keeper.run(self.keeper.cut_off(self._attachment))
 
     def stop_reading(self) -> None:
-        """End whoever iterates; what is in hand can still be settled until it is closed."""
+        """End the iteration; what is in hand can still be settled until it is closed."""
         self.handover.end()
 
     # --- reading --------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ class Consumer:
         await self.begin()
         is_auto = self.is_auto
         while True:
-            # Kept outside of this generator, so that whoever leaves a loop and comes back goes on
+            # Kept outside of this generator, so that a loop that is left and begun again goes on
             # with the next record.
             for record in self._records:
                 if is_auto:

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from angarium.api import GroupConfig, GroupInfo, Moved
     from angarium.client.groups.administration import GroupAdministration
     from angarium.client.groups.consumer import AckMode
+    from angarium.client.groups.group_records import GroupBatch
     from angarium.client.groups.keeper import Keeper
-    from angarium.client.groups.records import GroupBatch
     from angarium.client.reading.starts import StartLike
 
 KindLike: TypeAlias = GroupKind | str
 """A kind, or its name: "stream", "queue", "key"."""
 
 KEEP_S: Final = 3_600.0
-"""How long records in hand are renewed. Then their leases end: whoever works on one for longer
+"""How long records in hand are renewed. Then their leases end: a handler that takes longer
 says `extend`, and a handler that hangs does not hold its records for ever."""
 
 _KINDS: Final = {word_of(one): one for one in LENT_KINDS}
@@ -50,11 +50,11 @@ class GroupChoices:
             name for topic in topics for name in ([topic] if isinstance(topic, str) else topic)
         )
         if not names:
-            raise InvalidArgument("a consumer is of at least one topic")
+            raise InvalidArgument("a consumer needs at least one topic")
         if credit < 1:
-            raise InvalidArgument(f"with a credit of {credit} nothing is ever handed over")
+            raise InvalidArgument(f"with a credit of {credit} nothing is ever delivered")
         if ack not in ("manual", "auto"):
-            raise InvalidArgument(f'{ack!r} is no way to acknowledge; there are "manual", "auto"')
+            raise InvalidArgument(f'{ack!r} is not a way to acknowledge; use "manual" or "auto"')
         return ConsumeRequest(
             group=self.name,
             topics=names,
@@ -153,5 +153,5 @@ def kind_of(kind: KindLike) -> GroupKind:
     if isinstance(kind, GroupKind):
         return kind
     if kind not in _KINDS:
-        raise InvalidArgument(f"{kind!r} is no kind of group; there are {', '.join(_KINDS)}")
+        raise InvalidArgument(f"{kind!r} is not a kind of group; the kinds are {', '.join(_KINDS)}")
     return _KINDS[kind]

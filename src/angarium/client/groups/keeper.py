@@ -62,7 +62,7 @@ class Keeper:
         return await asyncio.shield(asyncio.wrap_future(self._begun(work).submit(work)))
 
     def let_go(self, handover: Handover) -> None:
-        """Have whoever reads from `handover` leave its group, if it takes part in one by now."""
+        """Have the consumer of `handover` leave its group, if it has joined one by now."""
         if not self.is_closed:
             work = self._let_go(handover)
             self._begun(work).submit(work)

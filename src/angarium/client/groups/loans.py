@@ -16,14 +16,14 @@ from angarium.client.groups.spans import Spans, offsets_in, spans_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from angarium.client.groups.desk import Desk
+    from angarium.client.groups.lent_partition import LentPartition
 
-KEPT_PART: Final = 2 / 3
-"""Of a lease that the user made longer: after this part of it, renewing is our business again."""
+KEPT_SHARE: Final = 2 / 3
+"""Of a lease that the user made longer: after this share of it, renewing is our business again."""
 
 
 _opening: Final = threading.Lock()
-"""Two threads that are the first to speak about parts of a delivery make its set once."""
+"""Two threads that are the first to speak about a delivery make its set once."""
 
 
 class Loan:
@@ -32,13 +32,13 @@ class Loan:
     __slots__ = (
         "acked",
         "attempt",
-        "desk",
         "generation",
         "is_noted",
         "keep_until",
         "left",
         "longer",
         "lost",
+        "partition",
         "ranges",
         "renew_at",
         "serial",
@@ -46,7 +46,7 @@ class Loan:
 
     def __init__(
         self,
-        desk: Desk,
+        partition: LentPartition,
         serial: int,
         *,
         ranges: Spans,
@@ -55,7 +55,7 @@ class Loan:
         renew_at: float,
         keep_until: float,
     ) -> None:
-        self.desk = desk
+        self.partition = partition
         self.serial = serial
         self.ranges = ranges
         """What was handed over; gaps between records may be in it."""
@@ -68,7 +68,7 @@ class Loan:
         """Acknowledged by the user, and not yet sent. Others append; only the keeper takes out,
         and only from the front what it has seen, so that nothing is lost between the two."""
         self.is_noted = False
-        """Whether the desk knows that there is something to send."""
+        """Whether the partition knows that there is something to send."""
         self.longer: dict[int, float] = {}
         """Records that the user asked to keep for longer, and until when nothing need be done."""
         self.renew_at = renew_at
@@ -109,7 +109,7 @@ class Loan:
         self.acked.append(offset)
         if not self.is_noted:
             self.is_noted = True
-            self.desk.note(self)
+            self.partition.note(self)
 
     def take_out(self, offsets: Iterable[int] | None) -> Spans:
         """Take records out of what is left, all if None, and return those that were in it."""
@@ -135,7 +135,7 @@ class Loan:
         left = self.open(offsets_in(self.ranges))
         kept = [one for one in offsets if one in left]
         # Renewing it now would make its lease shorter; it is looked at again before it ends.
-        until = self.desk.now() + seconds * KEPT_PART
+        until = self.partition.now() + seconds * KEPT_SHARE
         self.longer = self.longer | dict.fromkeys(kept, until)
         return spans_of(kept)
 
@@ -167,4 +167,4 @@ class Loan:
         self.acked.extend(offsets)
         if not self.is_noted:
             self.is_noted = True
-            self.desk.note(self)
+            self.partition.note(self)

@@ -8,7 +8,7 @@ from angarium.client.bridge import Bridged, blocking, leading_to, stepping
 from angarium.client.dead_letters import DeadLetters
 from angarium.client.groups.consumer import Consumer, settle_by
 from angarium.client.groups.group import KEEP_S, Group
-from angarium.client.groups.records import SyncGroupBatch
+from angarium.client.groups.group_records import SyncGroupBatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from angarium.api import GroupConfig
     from angarium.client.bridge import Elsewhere
     from angarium.client.groups.consumer import AckMode
-    from angarium.client.groups.records import SyncGroupRecord
+    from angarium.client.groups.group_records import SyncGroupRecord
     from angarium.kinds import GroupKind
 
 _Lent = TypeVar("_Lent", "SyncGroupRecord", SyncGroupBatch)
@@ -47,7 +47,7 @@ class SyncConsumer(Bridged[Consumer]):
 
     def __iter__(self) -> Iterator[SyncGroupRecord]:
         while True:
-            # Whoever leaves a loop and comes back goes on with the next record.
+            # A loop that is left and begun again goes on with the next record.
             for record in self._records:
                 yield from self._lent(record)
             batch = self.next_batch()

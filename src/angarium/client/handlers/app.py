@@ -105,12 +105,12 @@ class App:
         `Client.group` and `Group.consume`.
         """
         if not 1 <= concurrency <= CONCURRENCY_MAX:
-            raise InvalidArgument(f"a concurrency lies between 1 and {CONCURRENCY_MAX}")
+            raise InvalidArgument(f"concurrency must be between 1 and {CONCURRENCY_MAX}")
         names = tuple(
             name for topic in topics for name in ([topic] if isinstance(topic, str) else topic)
         )
         if not names:
-            raise InvalidArgument("a subscriber is of at least one topic")
+            raise InvalidArgument("a subscriber needs at least one topic")
 
         for known in self.handlers:
             if known.group != group or known.kind is None or kind is None:

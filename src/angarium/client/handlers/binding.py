@@ -22,7 +22,7 @@ import msgspec
 import msgspec.inspect
 
 from angarium.client.client import Client
-from angarium.client.groups.records import GroupRecord
+from angarium.client.groups.group_records import GroupRecord
 from angarium.client.records import Record
 from angarium.errors import InvalidArgument
 
@@ -44,8 +44,8 @@ def sources_of(function: Callable[..., Any]) -> tuple[Source, ...]:
         hints = _hints(function)
     except NameError as error:
         raise InvalidArgument(
-            f"{name}: {error}; annotations are looked at when the program runs, so what they name"
-            " has to be imported for good and defined at the top of a module"
+            f"{name}: {error}; annotations are looked at when the program runs, so import"
+            " what they name without TYPE_CHECKING, and define it at the top of a module"
         ) from None
     bare = [one for one in parameters if one.name not in hints]
     if bare and len(parameters) > 1:
@@ -111,7 +111,7 @@ def _decoder(hint: Any, name: str) -> Callable[[bytes], Any]:
     try:
         if not _has_foreign_part(msgspec.inspect.type_info(hint)):
             return msgspec.json.Decoder(hint).decode
-        # Whoever names a model has imported Pydantic; a base install does not have it.
+        # A program that names a model has imported Pydantic; a base install does not have it.
         if "pydantic" in sys.modules:
             read: Callable[[bytes], Any] = sys.modules["pydantic"].TypeAdapter(hint).validate_json
             return read

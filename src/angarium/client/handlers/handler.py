@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from angarium.api import GroupConfig
     from angarium.client.client import Client
     from angarium.client.groups.group import KindLike
-    from angarium.client.groups.records import GroupRecord
+    from angarium.client.groups.group_records import GroupRecord
     from angarium.client.handlers.binding import Source
     from angarium.client.reading.starts import StartLike
 

@@ -15,13 +15,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from angarium.errors import AlreadyExists, NotFound
+from angarium.ids import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from angarium.client.client import Client
     from angarium.client.groups.consumer import Consumer
-    from angarium.client.groups.records import GroupRecord
+    from angarium.client.groups.group_records import GroupRecord
     from angarium.client.handlers.handler import Handler
 
 LOOK_AGAIN_S: Final = 0.5
@@ -141,11 +142,11 @@ class Running:
     # --- streams ----------------------------------------------------------------------------------
 
     async def _spread(self) -> None:
-        places: dict[tuple[str, int], _Lane] = {}
+        lanes: dict[TopicPartition, _Lane] = {}
         while (batch := await self.consumer.next_batch()) is not None:
-            place = (batch.topic, batch.partition)
+            partition = TopicPartition(batch.topic, batch.partition)
             # One after the other, so that no worker has two partitions while another has none.
-            lane = places.setdefault(place, self._lanes[len(places) % len(self._lanes)])
+            lane = lanes.setdefault(partition, self._lanes[len(lanes) % len(self._lanes)])
             lane.put(iter(batch))
         for lane in self._lanes:
             lane.end()

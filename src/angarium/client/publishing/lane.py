@@ -282,7 +282,7 @@ class Lane:
             self._waiting.remove(pack)
         else:
             return
-        if isinstance(error, ProducerFenced) and self._sending.identities.is_named:
+        if isinstance(error, ProducerFenced) and self._sending.producer_identities.is_named:
             self._sending.fenced = error
         self._finish(pack, error)
 

@@ -19,7 +19,7 @@ from angarium.wire.operations import FetchAnswer, FetchHeader, Operation
 if TYPE_CHECKING:
     from angarium.api import Ack
     from angarium.client.calls import Calls
-    from angarium.client.publishing.packs import Identity, Pack
+    from angarium.client.publishing.packs import Pack, ProducerIdentity
     from angarium.ids import Offset
 
 REMEMBERED_MAX: Final = 4_096
@@ -58,7 +58,7 @@ class Acknowledged:
         self._recent.clear()
 
     async def missing(
-        self, calls: Calls, topic: str, partition: int, identity: Identity
+        self, calls: Calls, topic: str, partition: int, identity: ProducerIdentity
     ) -> Loss | None:
         """Return what is no longer there, or None if everything is; raises what hinders asking."""
         recent = sorted(self._recent)
@@ -77,7 +77,7 @@ class Acknowledged:
 
 
 async def _is_there(
-    calls: Calls, topic: str, partition: int, identity: Identity, stored: Stored
+    calls: Calls, topic: str, partition: int, identity: ProducerIdentity, stored: Stored
 ) -> bool:
     header = FetchHeader(topic, partition, stored.offset, FETCH_BYTES_MAX, 0, True)
     try:

@@ -1,7 +1,7 @@
 """The numbers of a lane: under which identity its batches travel, and with which sequences.
 
 A batch is given another number only under a new identity, and only if it is certain that it is not
-stored under the old one. A batch of which that is not certain must not be renewed here; its lane
+stored under the old one. If that is not certain, the batch must not be renewed here; its lane
 gives it up as unknown before.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from angarium.client.publishing.losses import Acknowledged
-from angarium.client.publishing.packs import Identity
+from angarium.client.publishing.packs import ProducerIdentity
 from angarium.ids import NO_PRODUCER, Epoch
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from angarium.client.publishing.packs import Pack
     from angarium.client.publishing.sending import Sending
 
-NOBODY: Final = Identity(NO_PRODUCER, Epoch(0))
+NOBODY: Final = ProducerIdentity(NO_PRODUCER, Epoch(0))
 
 
 class Numbers:
@@ -68,8 +68,10 @@ class Numbers:
 
     async def renew(self) -> None:
         """Take an identity under which nothing was sent to this partition yet."""
-        identities = self._sending.identities
-        identity = await (identities.first() if self._may_share else identities.fresh())
+        producer_identities = self._sending.producer_identities
+        identity = await (
+            producer_identities.first() if self._may_share else producer_identities.fresh()
+        )
         self._may_share = False
         self._next = 0
         self._acknowledged.clear()
@@ -82,7 +84,7 @@ class Numbers:
             self._sending.calls, self._topic, self._partition, self._identity
         )
         if loss is None and any(pack.may_be_stored for pack in sent):
-            return  # whoever refuses it is wrong, or nobody can tell: its deadline decides
+            return  # the refusal is wrong, or nobody can tell: its deadline decides
         if loss is not None:
             # What was acknowledged before is gone, so what came behind it was never stored.
             for pack in sent:

@@ -62,10 +62,10 @@ def outgoing(
     """Return the record; `TypeError` if something in it is neither bytes nor text."""
     if delay is not None:
         if deliver_at is not None:
-            raise InvalidArgument("a record has a time of delivery or a delay, not both")
+            raise InvalidArgument("give a record deliver_at or delay, not both")
         deliver_at = delay if isinstance(delay, timedelta) else timedelta(seconds=delay)
         if deliver_at < timedelta():
-            raise InvalidArgument(f"a delay is not negative: {delay}")
+            raise InvalidArgument(f"a delay must not be negative: {delay}")
     if mode is not None:
         _check(mode)
     content = value.encode() if isinstance(value, str) else value
@@ -100,7 +100,7 @@ def outgoing(
 def _check(mode: object) -> None:
     if not isinstance(mode, DeliveryMode):
         names = ", ".join(one.name for one in DeliveryMode)
-        raise InvalidArgument(f"{mode!r} is no DeliveryMode; there are {names}")
+        raise InvalidArgument(f"{mode!r} is not a DeliveryMode; use one of {names}")
 
 
 def _named(item: object) -> str:

@@ -25,7 +25,7 @@ _CRC: Final = Struct("<I")
 _CRC_START: Final = 4
 
 
-class Identity(NamedTuple):
+class ProducerIdentity(NamedTuple):
     """Who a lane's batches come from; its sequences begin at 0."""
 
     producer: ProducerId
@@ -87,7 +87,7 @@ class Pack:
         self.settled: asyncio.Future[None] | None = None
         """Who waits for its end, however it ends."""
 
-    def number(self, identity: Identity, sequence: int) -> None:
+    def number(self, identity: ProducerIdentity, sequence: int) -> None:
         """Make the batch, or give one already made another producer and sequence."""
         self.sequence = sequence
         if self.batch is not None:
@@ -119,7 +119,7 @@ class Pack:
             self.whole.set_exception(error)
 
 
-def renumbered(batch: bytearray, identity: Identity, sequence: int) -> bytearray:
+def renumbered(batch: bytearray, identity: ProducerIdentity, sequence: int) -> bytearray:
     """Return a copy of an unstamped batch under another producer and sequence."""
     # A copy, because the bytes may still be on their way out under the old number.
     copy = bytearray(batch)

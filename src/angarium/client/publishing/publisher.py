@@ -53,7 +53,7 @@ class Publisher:
         if lanes is not None and lanes.may_have(record.partition):
             self._add(lanes, record)[0].unattended += 1
             return
-        # Where it goes is being asked; it keeps its place among those of the same topic.
+        # Where it goes is being asked; it keeps its turn among those of the same topic.
         self._unrouted.setdefault(topic, deque()).append(record)
         self._start_finding(topic)
 
@@ -66,16 +66,16 @@ class Publisher:
         if not lanes.may_have(partition):
             lanes = await self._find_again(topic)
         if partition is None:
-            parts = dealt_out(table, lanes.partitions)
+            tables = dealt_out(table, lanes.partitions)
         else:
             lanes.check(partition)
-            parts = {partition: table}
+            tables = {partition: table}
         answers: list[asyncio.Future[Ack]] = []
         try:
-            for number, part in parts.items():
-                await self._send_part(lanes, part, number, mode, answers)
+            for number, one in tables.items():
+                await self._send_table(lanes, one, number, mode, answers)
         finally:
-            # Also when a part was refused: nobody may be left with an answer unheard.
+            # Also when a table was refused: every answer has to be heard.
             outcomes = await asyncio.gather(*answers, return_exceptions=True)
         failures = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
         if failures:
@@ -105,7 +105,7 @@ class Publisher:
         if finding:
             await asyncio.wait(finding)
         await self.sending.stop()
-        await self.sending.identities.close()
+        await self.sending.producer_identities.close()
         for lanes in self._topics.values():
             for lane in lanes.lanes:
                 lane.abandon(Unreachable("the client was closed before this was published"))
@@ -203,10 +203,10 @@ class Publisher:
         pack.size += record.size
         return pack, position
 
-    async def _send_part(
+    async def _send_table(
         self,
         lanes: TopicLanes,
-        part: Table,
+        table: Table,
         partition: int | None,
         mode: DeliveryMode | None,
         answers: list[asyncio.Future[Ack]],
@@ -214,8 +214,8 @@ class Publisher:
         sending, settings = self.sending, self.sending.settings
         mode = lanes.info.config.mode if mode is None else mode
         bytes_max = lanes.info.config.batch_bytes_max
-        for table, size in cut(
-            part,
+        for piece, size in cut(
+            table,
             bytes_target=min(settings.batch_bytes, bytes_max),
             bytes_max=bytes_max,
             records_max=settings.batch_records_max,
@@ -223,7 +223,7 @@ class Publisher:
             if not sending.room.take_now(size):
                 await self._take_room(size)
             lane = lanes.next_lane(mode) if partition is None else lanes.lane(partition, mode)
-            pack = sending.new_pack(table.columns(settings.codec), mode)
+            pack = sending.new_pack(piece.columns(settings.codec), mode)
             pack.size = size
             pack.whole = sending.loop.create_future()
             answers.append(pack.whole)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Receipt(msgspec.Struct, frozen=True, gc=False):
-    """The acknowledgement of one record: that of its batch, and its place in it."""
+    """The acknowledgement of one record: that of its batch, and its number in it."""
 
     ack: Ack
     position: int
@@ -25,7 +25,7 @@ class Receipt(msgspec.Struct, frozen=True, gc=False):
     @property
     def offset(self) -> Offset | None:
         """Where the record is; None in PERFORMANCE mode, which stores nothing, and for a duplicate
-        so old that its place is no longer remembered."""
+        so old that its offset is no longer remembered."""
         base = self.ack.base_offset
         return None if base is None else Offset(base + self.position)
 

@@ -1,4 +1,4 @@
-"""A bound on the bytes that wait, shared fairly: whoever comes first is let in first."""
+"""A bound on the bytes that wait, shared fairly: first come, first served."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from angarium.client.calls import Calls
     from angarium.client.metadata import Metadata
-    from angarium.client.publishing.identities import Identities
     from angarium.client.publishing.packs import Content
+    from angarium.client.publishing.producer_identities import ProducerIdentities
     from angarium.client.publishing.receipts import Loss
     from angarium.client.routes import Routes
     from angarium.client.settings import ClientSettings
@@ -42,7 +42,7 @@ class Sending:
         metadata: Metadata,
         calls: Calls,
         waiting: Waiting,
-        identities: Identities,
+        producer_identities: ProducerIdentities,
         on_loss: Callable[[Loss], None] | None,
     ) -> None:
         self.loop = asyncio.get_running_loop()
@@ -51,7 +51,7 @@ class Sending:
         self.metadata = metadata
         self.calls = calls
         self.waiting = waiting
-        self.identities = identities
+        self.producer_identities = producer_identities
         self.room = Room(settings.buffered_bytes_max)
         self.fenced: AngariumError | None = None
         """Set once somebody else took over the producer's name: this client must stop."""

@@ -44,18 +44,16 @@ class TopicLanes:
     def lane(self, partition: int, mode: DeliveryMode) -> Lane:
         """Return the lane of a partition.
 
-        PERFORMANCE records are stored nowhere and so have no place among the numbered ones.
+        PERFORMANCE records are stored nowhere and so are never numbered.
         """
         is_passing = mode is DeliveryMode.PERFORMANCE
         lanes = self._passing if is_passing else self._stored
         lane = lanes.get(partition)
         if lane is None:
-            place = (self._sending, self.info.name, partition)
+            to = (self._sending, self.info.name, partition)
             is_numbered = self._sending.settings.idempotent and not is_passing
-            numbers = Numbers(*place, is_numbered=is_numbered, may_share=self._may_share)
-            lane = lanes[partition] = Lane(
-                *place, numbers, bytes_max=self.info.config.batch_bytes_max
-            )
+            numbers = Numbers(*to, is_numbered=is_numbered, may_share=self._may_share)
+            lane = lanes[partition] = Lane(*to, numbers, bytes_max=self.info.config.batch_bytes_max)
         return lane
 
     def lane_for(self, key: Buffer | None, *, partition: int | None, mode: DeliveryMode) -> Lane:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from angarium.api import Place, Start
+from angarium.api import Start, StartAt
 from angarium.batch import Batch, split
 from angarium.client.records import ReceivedBatch, received, without
 
@@ -29,7 +29,7 @@ class Cursor:
         self.topic = topic
         self.partition = partition
         self.start = start
-        self.next_offset: int | None = start.value if start.place is Place.OFFSET else None
+        self.next_offset: int | None = start.value if start.at is StartAt.OFFSET else None
         """The next record to be delivered; None before the start has been looked up."""
         self.number = 0
         """What it is called on its present stream."""
@@ -42,7 +42,7 @@ class Cursor:
     def resumption(self) -> Start:
         """Where a new stream has to begin."""
         assert self.next_offset is not None
-        return Start(Place.OFFSET, self.next_offset)
+        return Start(StartAt.OFFSET, self.next_offset)
 
     def stored(
         self, payload: memoryview, from_offset: Offset, expired: Ranges = ()
@@ -63,6 +63,6 @@ class Cursor:
                 yield batch
 
     def live(self, payload: memoryview) -> Iterator[ReceivedBatch]:
-        """Yield a delivery of PERFORMANCE batches; they have no place, so nothing moves."""
+        """Yield a delivery of PERFORMANCE batches; they have no offset, so nothing moves."""
         for buffer in split(payload):
             yield received(self.topic, self.partition, buffer, from_offset=0, is_live=True)

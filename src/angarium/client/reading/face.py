@@ -1,4 +1,4 @@
-"""What a client offers of reading by offset. Whoever follows a topic as it grows subscribes."""
+"""Reading by offset. To follow a topic as it grows, subscribe."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Reading(ABC):
     ) -> FetchedBatches:
         """Return the same as `fetch`, in the batches in which it is stored.
 
-        A batch of which some records have expired comes in the parts that are left of it. The list
+        A batch with expired records comes in the pieces that are left of it. The list
         says where to go on (`after`), also behind what has expired at its end.
         """
         while True:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from angarium.api import Place, Start
+from angarium.api import Start, StartAt
 from angarium.batch import split
 from angarium.batch.deadlines import is_among
 from angarium.client.reading.starts import LATEST, start_in
@@ -53,7 +53,7 @@ async def fetched(
     after = batches[-1].batch.next_offset
     expired = frame.read(FetchAnswer).expired
     if expired:
-        batches = [part for batch in batches for part in without(batch, expired)]
+        batches = [left for batch in batches for left in without(batch, expired)]
     return [batch for batch in batches if len(batch)], after
 
 
@@ -115,7 +115,7 @@ async def everything(reach: Reach, topic: str, start: StartLike) -> AsyncIterato
         begin = start_in(start, number)
         offset = (
             begin.value
-            if begin.place is Place.OFFSET
+            if begin.at is StartAt.OFFSET
             else await offset_in(reach, topic, number, begin)
         )
         while offset < ends[number]:

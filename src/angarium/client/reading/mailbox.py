@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Mailbox:
-    """Batches on their way to a reader. At the bound whoever brings more has to wait."""
+    """Batches on their way to a reader. At the bound the sender has to wait."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max

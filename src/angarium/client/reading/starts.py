@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final, TypeAlias
 
-from angarium.api import Place, Start
+from angarium.api import Start, StartAt
 from angarium.client.times import micros
 from angarium.errors import InvalidArgument
 
@@ -14,8 +14,8 @@ StartLike: TypeAlias = str | int | datetime | Start | Mapping[int, int]
 """`"live"` or `"latest"` (only what comes from now on), `"earliest"`, an offset, a time, or an
 offset for each partition, by number."""
 
-EARLIEST: Final = Start(Place.EARLIEST)
-LATEST: Final = Start(Place.LATEST)
+EARLIEST: Final = Start(StartAt.EARLIEST)
+LATEST: Final = Start(StartAt.LATEST)
 _WORDS: Final = {"live": LATEST, "latest": LATEST, "earliest": EARLIEST}
 
 
@@ -25,10 +25,12 @@ def start_in(start: StartLike, partition: int) -> Start:
         return start
     if isinstance(start, str):
         if start not in _WORDS:
-            raise InvalidArgument(f"{start!r} is no start; there are {', '.join(sorted(_WORDS))}")
+            raise InvalidArgument(
+                f"{start!r} is not a start; use one of {', '.join(sorted(_WORDS))}"
+            )
         return _WORDS[start]
     if isinstance(start, datetime):
-        return Start(Place.TIMESTAMP, micros(start))
+        return Start(StartAt.TIMESTAMP, micros(start))
     if isinstance(start, Mapping):
         if partition not in start:
             return EARLIEST
@@ -38,5 +40,5 @@ def start_in(start: StartLike, partition: int) -> Start:
 
 def _offset(offset: int) -> Start:
     if offset < 0:
-        raise InvalidArgument(f"an offset is not negative: {offset}")
-    return Start(Place.OFFSET, offset)
+        raise InvalidArgument(f"an offset must not be negative: {offset}")
+    return Start(StartAt.OFFSET, offset)

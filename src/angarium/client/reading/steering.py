@@ -16,6 +16,7 @@ from angarium.client.reading.cursor import Cursor
 from angarium.client.reading.link import Link
 from angarium.client.reading.starts import start_in
 from angarium.errors import AngariumError, OffsetOutOfRange
+from angarium.ids import TopicPartition
 from angarium.wire.operations import FindOffsetAnswer, FindOffsetHeader, Operation, TopicHeader
 
 if TYPE_CHECKING:
@@ -193,12 +194,12 @@ class Steering:
 
     async def _look_up(self, cursor: Cursor) -> None:
         """Turn a start into an offset, once."""
-        place = (cursor.topic, cursor.partition)
+        partition = TopicPartition(cursor.topic, cursor.partition)
         frame = await self._reach.calls.ask(
             Operation.FIND_OFFSET,
-            FindOffsetHeader(*place, cursor.start),
-            partition=place,
-            # Whoever waits for the subscription to begin has to hear why before the time is up.
+            FindOffsetHeader(*partition, cursor.start),
+            partition=partition,
+            # A caller that waits for the subscription has to hear why before the time is up.
             timeout_s=self._reach.settings.request_timeout_s / 2,
         )
         cursor.next_offset = frame.read(FindOffsetAnswer).offset

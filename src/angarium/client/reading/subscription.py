@@ -104,7 +104,7 @@ class Subscription:
         self._steering.forget_unwanted()
 
     async def close(self) -> None:
-        """End it; whoever iterates sees the end."""
+        """End it; the iteration ends."""
         self._is_closed = True
         try:
             if self._running is not None:
@@ -133,7 +133,7 @@ class Subscription:
     async def _each_record(self) -> AsyncIterator[Record]:
         await self.begin()
         while True:
-            # Kept outside of this generator, so that whoever leaves a loop and comes back goes
+            # Kept outside of this generator, so that a loop that is left and begun again goes
             # on with the next record.
             for record in self._records:
                 yield record

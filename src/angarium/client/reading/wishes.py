@@ -16,7 +16,7 @@ _WILDCARDS: Final = frozenset("*?[")
 
 
 class Wishes:
-    """Names and patterns (`*`, `?`, `[abc]`), each with the place to begin."""
+    """Names and patterns (`*`, `?`, `[abc]`), each with where to begin."""
 
     def __init__(self) -> None:
         self._starts: dict[str, StartLike] = {}
@@ -28,9 +28,9 @@ class Wishes:
         return any(map(is_pattern, self._starts))
 
     def add(self, topics: Sequence[str], start: StartLike) -> None:
-        """Want these, too; one that is wanted already keeps its place."""
+        """Want these, too; one that is wanted already goes on where it is."""
         if not topics:
-            raise InvalidArgument("a subscription is to at least one topic")
+            raise InvalidArgument("a subscription needs at least one topic")
         for topic in topics:
             self._starts.setdefault(topic, start)
 

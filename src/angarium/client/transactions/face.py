@@ -67,7 +67,7 @@ class Transactional(ABC):
     async def open_series(self, name: str) -> Series:
         """Take a new epoch of a series whose transactions many processes write.
 
-        Whoever holds an older epoch is fenced; what it left undecided is aborted, and what it had
+        A client with an older epoch is fenced; what it left undecided is aborted, and what it had
         decided is carried out. Returns the epoch and the last sequence that was committed.
         """
         return await open_series(self._reach, name)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class StagedPublishing(ABC):
-    """The half of a transaction that takes records, whoever decides whether it commits."""
+    """The half of a transaction that takes records; others decide whether it commits."""
 
     @abstractmethod
     def _open_writer(self) -> StageWriter:

@@ -112,7 +112,7 @@ class Transaction(StagedPublishing):
             # It may be committed, so it must not be aborted or begun again under the next number.
             # Opening the series anew settles it, whichever way it went.
             if isinstance(error, OutcomeUnknown) or not isinstance(error, AngariumError):
-                self._series.doubt()  # whoever asks again under this name learns what became of it
+                self._series.doubt()  # the next request under this name learns what became of it
             else:
                 # A definite no: nothing was decided for it, and what is staged may go.
                 await self._give_up()
@@ -157,8 +157,8 @@ class Transaction(StagedPublishing):
         for record in records:
             loan, offset = record.loan, getattr(record, "offset", None)
             spans = loan.remaining() if offset is None else (offset, offset + 1)
-            ack = GroupAck(loan.desk.group, spans, loan.generation or None)
-            writer.acknowledge(loan.desk.topic, loan.desk.partition, ack)
+            ack = GroupAck(loan.partition.group, spans, loan.generation or None)
+            writer.acknowledge(loan.partition.topic, loan.partition.number, ack)
             self._on_loan.append(record)
 
     def acknowledge(

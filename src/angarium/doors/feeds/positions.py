@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from angarium.api import Place, Start
+from angarium.api import Start, StartAt
 from angarium.errors import InvalidArgument
 from angarium.ids import Offset
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _WORD: Final = re.compile(r"\d{1,19}(\.\d{1,19})*", re.ASCII)
 
-LIVE: Final = Start(Place.LATEST)
+LIVE: Final = Start(StartAt.LATEST)
 
 
 def word_of(offsets: Sequence[int]) -> str:
@@ -51,6 +51,6 @@ async def starts(
     if len(known) > len(partitions):
         raise InvalidArgument("the id is that of a stream with more partitions")
     return known + [
-        await broker.find_offset(topic, number, Start(Place.EARLIEST))
+        await broker.find_offset(topic, number, Start(StartAt.EARLIEST))
         for number in partitions[len(known) :]
     ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from angarium.api import Interest, Place, Start, TopicConfig
+from angarium.api import Interest, Start, StartAt, TopicConfig
 from angarium.doors.patience import patiently
 from angarium.errors import AlreadyExists, NotFound
 
@@ -82,7 +82,7 @@ async def subscribed_live(broker: LiveBroker, topic: str, *, from_start: bool) -
     """Return everything that comes to a topic from now on, and with `from_start` all there is."""
     subscription, topic_found = await listening(broker, topic)
     is_all = from_start or topic_found.is_new
-    start = Start(Place.EARLIEST if is_all else Place.LATEST)
+    start = Start(StartAt.EARLIEST if is_all else StartAt.LATEST)
     wanted = interests(topic, topic_found.partitions, start)
     try:
         await patiently(lambda: subscription.add(wanted))

@@ -14,7 +14,7 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from angarium.api import FetchRequest, Interest, Place, Start
+from angarium.api import FetchRequest, Interest, Start, StartAt
 from angarium.doors.feeds.batch_records import delivered, readable, records_of
 from angarium.errors import AngariumError, OffsetOutOfRange
 from angarium.ids import Offset
@@ -148,11 +148,11 @@ class Tail:
         topic, partitions, *_ = self._key
         try:
             for number in partitions:
-                offset = await self._broker.find_offset(topic, number, Start(Place.LATEST))
+                offset = await self._broker.find_offset(topic, number, Start(StartAt.LATEST))
                 self.positions.append(offset)
             self._reached = list(self.positions)
             interests = [
-                Interest(topic=topic, partition=number, start=Start(Place.OFFSET, offset))
+                Interest(topic=topic, partition=number, start=Start(StartAt.OFFSET, offset))
                 for number, offset in zip(partitions, self.positions, strict=True)
             ]
             subscription = await self._broker.subscribe(interests)

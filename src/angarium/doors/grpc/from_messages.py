@@ -10,9 +10,9 @@ from angarium.api import (
     ConsumeRequest,
     GroupConfig,
     Held,
-    Place,
     Settlement,
     Start,
+    StartAt,
     TopicConfig,
     Verb,
 )
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 C = TypeVar("C", TopicConfig, GroupConfig)
 E = TypeVar("E", bound="IntEnum")
 
-OTHER_NAMES: Final = {"retention_groups": "until_consumed", "cleanup": "compact"}
-"""Settings that protobuf calls otherwise."""
+OTHER_NAMES: Final = {"cleanup": "compact"}
+"""The one setting that has another type, and so another name, in protobuf: a boolean."""
 
 CREDIT_DEFAULT: Final = 1_000
 """Records on loan at a time, where a consumer does not say."""
@@ -76,13 +76,13 @@ def start_of(start: pb.Start) -> Start:
     """Return where to begin; where nothing is said, at the end."""
     match start.WhichOneof("place"):
         case "earliest":
-            return Start(Place.EARLIEST)
+            return Start(StartAt.EARLIEST)
         case "offset":
-            return Start(Place.OFFSET, _not_negative("an offset", start.offset))
+            return Start(StartAt.OFFSET, _not_negative("an offset", start.offset))
         case "timestamp_us":
-            return Start(Place.TIMESTAMP, _not_negative("a time", start.timestamp_us))
+            return Start(StartAt.TIMESTAMP, _not_negative("a time", start.timestamp_us))
         case _:
-            return Start(Place.LATEST)
+            return Start(StartAt.LATEST)
 
 
 def identity_of(request: pb.PublishRequest | pb.PublishBatchRequest) -> ProducerIdentity:
@@ -139,7 +139,7 @@ def consume_request_of(opening: pb.SubscribeRequest.Open) -> ConsumeRequest:
         group=wish.group,
         topics=tuple(wish.topics),
         kind=choice_of(GroupKind, wish.kind, what="kind of group"),
-        start=start_of(wish.start) if wish.HasField("start") else Start(Place.EARLIEST),
+        start=start_of(wish.start) if wish.HasField("start") else Start(StartAt.EARLIEST),
         config=config_of(GroupConfig, wish.config) if wish.HasField("config") else None,
         member=wish.member,
         credit=opening.credit if opening.HasField("credit") else CREDIT_DEFAULT,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from angarium.api import ConsumeRequest, Place, Start
+from angarium.api import ConsumeRequest, Start, StartAt
 from angarium.doors.feeds.batch_records import ranges_of
 from angarium.doors.feeds.beating import beating
 from angarium.doors.feeds.feed import GroupFeed
@@ -248,10 +248,10 @@ def start_of(given: StreamParameters | Subscribe) -> Start:
     if given.offset is not None:
         if given.partition is None:
             raise InvalidArgument("an offset is one of a partition: name it")
-        return Start(Place.OFFSET, given.offset)
+        return Start(StartAt.OFFSET, given.offset)
     if given.since_us is not None:
-        return Start(Place.TIMESTAMP, given.since_us)
-    return LIVE if given.start == "live" else Start(Place.EARLIEST)
+        return Start(StartAt.TIMESTAMP, given.since_us)
+    return LIVE if given.start == "live" else Start(StartAt.EARLIEST)
 
 
 def _event(

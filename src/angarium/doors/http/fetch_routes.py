@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from angarium.api import FETCH_WAIT_MS_MAX, Broker, FetchRequest, FetchResult, Place, Start
+from angarium.api import FETCH_WAIT_MS_MAX, Broker, FetchRequest, FetchResult, Start, StartAt
 from angarium.batch import Batch, Record
 from angarium.doors.feeds.batch_records import readable, records_of
 from angarium.doors.http.publish_routes import PACKED
@@ -162,9 +162,9 @@ class FetchRoutes:
         if at.isdecimal():
             if int(at) > INT64_MAX:
                 raise InvalidArgument("that time is too far away")
-            start = Start(Place.TIMESTAMP, int(at))
+            start = Start(StartAt.TIMESTAMP, int(at))
         else:
-            start = Start(Place[at.upper()])
+            start = Start(StartAt[at.upper()])
         return FoundOffset(await self._broker.find_offset(topic, partition, start))
 
 

@@ -17,8 +17,8 @@ from angarium.api import (
     GroupMember,
     GroupPosition,
     Moved,
-    Place,
     Start,
+    StartAt,
 )
 from angarium.doors.http.forms import GroupSettings, answer, answer_form, chosen
 from angarium.doors.http.record_json import Count, Partition
@@ -36,10 +36,10 @@ answer_form("GroupOut", GroupInfo, listed_lag="lag")
 answer_form("MoveOut", Moved)
 
 _SEEK_STARTS: Final = {
-    "earliest": Place.EARLIEST,
-    "latest": Place.LATEST,
-    "offset": Place.OFFSET,
-    "time": Place.TIMESTAMP,
+    "earliest": StartAt.EARLIEST,
+    "latest": StartAt.LATEST,
+    "offset": StartAt.OFFSET,
+    "time": StartAt.TIMESTAMP,
 }
 
 _groups: Final = partial(call, tag="groups")

@@ -14,7 +14,7 @@ from angarium.doors.status import INTERNAL, status_of
 from angarium.errors import AngariumError, LimitExceeded
 from angarium.wire.error_codec import Failure, failure_of
 from angarium.wire.http.messages import Response
-from angarium.wire.http.reading import HeadRefused
+from angarium.wire.http.request_reader import HeadRefused
 
 if TYPE_CHECKING:
     from angarium.doors.status import Status

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from angarium.api import ConsumeRequest, Interest, Place, Start
+from angarium.api import ConsumeRequest, Interest, Start, StartAt
 from angarium.doors.feeds.positions import offsets_in
 from angarium.doors.feeds.subscriptions import partitions_of
 from angarium.doors.http.ack_json import ack_out, mode_of
@@ -143,14 +143,14 @@ class Session(SocketSession):
         starts = [start] * len(partitions)
         if said.position is not None:
             known = offsets_in(said.position)
-            starts = [Start(Place.OFFSET, one) for one in known[: len(partitions)]]
-            starts += [Start(Place.EARLIEST)] * (len(partitions) - len(starts))
+            starts = [Start(StartAt.OFFSET, one) for one in known[: len(partitions)]]
+            starts += [Start(StartAt.EARLIEST)] * (len(partitions) - len(starts))
         positions: dict[int, int] = {}
         for number, start in zip(partitions, starts, strict=True):
             positions[number] = await self._broker.find_offset(topic, number, start)
         subscription = await self._broker.subscribe(
             [
-                Interest(topic=topic, partition=number, start=Start(Place.OFFSET, offset))
+                Interest(topic=topic, partition=number, start=Start(StartAt.OFFSET, offset))
                 for number, offset in positions.items()
             ]
         )
@@ -164,7 +164,7 @@ class Session(SocketSession):
                 group=said.group,
                 topics=tuple(said.topics),
                 kind=None if said.kind is None else GroupKind[said.kind.upper()],
-                start=Start(Place[said.start.upper()]),
+                start=Start(StartAt[said.start.upper()]),
                 member=said.member,
                 credit=said.credit,
             )

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from angarium.api import PartitionInfo, Place, Start, TopicConfig, TopicInfo
+from angarium.api import PartitionInfo, Start, StartAt, TopicConfig, TopicInfo
 from angarium.errors import InvalidArgument, NotFound
 from angarium.ids import Micros, TopicId
 from angarium.pipelines.record_schema import RECORD
@@ -110,12 +110,12 @@ class LakeCluster:
 
     def _offset(self, partition: int, start: Start) -> int:
         spans = self._of(partition)
-        match start.place:
-            case Place.OFFSET:
+        match start.at:
+            case StartAt.OFFSET:
                 return start.value
-            case Place.EARLIEST:
+            case StartAt.EARLIEST:
                 return spans[0].first
-            case Place.TIMESTAMP:
+            case StartAt.TIMESTAMP:
                 return self._since(spans, partition, start.value)
         return 1 + spans[-1].last
 

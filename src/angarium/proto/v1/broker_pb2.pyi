@@ -699,14 +699,14 @@ class ReportCheckpointsResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class TopicConfig(_message.Message):
-    __slots__ = ("replication", "mode", "retention_ms", "retention_bytes", "batch_bytes_max", "expiry_ms", "until_consumed", "compact", "tombstone_ms", "dirty_percent")
+    __slots__ = ("replication", "mode", "retention_ms", "retention_bytes", "batch_bytes_max", "expiry_ms", "retention_groups", "compact", "tombstone_ms", "dirty_percent")
     REPLICATION_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
     RETENTION_MS_FIELD_NUMBER: _ClassVar[int]
     RETENTION_BYTES_FIELD_NUMBER: _ClassVar[int]
     BATCH_BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
     EXPIRY_MS_FIELD_NUMBER: _ClassVar[int]
-    UNTIL_CONSUMED_FIELD_NUMBER: _ClassVar[int]
+    RETENTION_GROUPS_FIELD_NUMBER: _ClassVar[int]
     COMPACT_FIELD_NUMBER: _ClassVar[int]
     TOMBSTONE_MS_FIELD_NUMBER: _ClassVar[int]
     DIRTY_PERCENT_FIELD_NUMBER: _ClassVar[int]
@@ -716,11 +716,11 @@ class TopicConfig(_message.Message):
     retention_bytes: int
     batch_bytes_max: int
     expiry_ms: int
-    until_consumed: bool
+    retention_groups: bool
     compact: bool
     tombstone_ms: int
     dirty_percent: int
-    def __init__(self, replication: _Optional[int] = ..., mode: _Optional[_Union[DeliveryMode, str]] = ..., retention_ms: _Optional[int] = ..., retention_bytes: _Optional[int] = ..., batch_bytes_max: _Optional[int] = ..., expiry_ms: _Optional[int] = ..., until_consumed: _Optional[bool] = ..., compact: _Optional[bool] = ..., tombstone_ms: _Optional[int] = ..., dirty_percent: _Optional[int] = ...) -> None: ...
+    def __init__(self, replication: _Optional[int] = ..., mode: _Optional[_Union[DeliveryMode, str]] = ..., retention_ms: _Optional[int] = ..., retention_bytes: _Optional[int] = ..., batch_bytes_max: _Optional[int] = ..., expiry_ms: _Optional[int] = ..., retention_groups: _Optional[bool] = ..., compact: _Optional[bool] = ..., tombstone_ms: _Optional[int] = ..., dirty_percent: _Optional[int] = ...) -> None: ...
 
 class PartitionInfo(_message.Message):
     __slots__ = ("number", "replicas", "leader", "start_offset", "end_offset", "in_sync", "handed_on", "trouble")

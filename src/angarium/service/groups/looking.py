@@ -88,7 +88,7 @@ class Looking:
             position = replace(position, pending=on_loan, owner=owner)
         return GroupSeen(
             name=group.name,
-            place=partition.group,
+            raft_group=partition.group,
             topic=topic,
             partition=partition.number,
             leads=replica.may_serve,
@@ -136,10 +136,10 @@ class Looking:
         best: dict[tuple[str, RaftGroupId], GroupSeen] = {}
         for seen in (self.seen_here(header), *answers):
             for one in seen:
-                known = best.get((one.name, one.place))
+                known = best.get((one.name, one.raft_group))
                 # The leader knows; of the others, the one that has seen more.
                 if known is None or (one.leads, _floor(one)) > (known.leads, _floor(known)):
-                    best[one.name, one.place] = one
+                    best[one.name, one.raft_group] = one
         return [best[key] for key in sorted(best)]
 
     async def _ask(self, peer: NodeId, header: GroupLookHeader) -> tuple[GroupSeen, ...]:

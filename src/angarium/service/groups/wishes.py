@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, assert_never
 
-from angarium.api import GroupConfig, Moved, Place, Settled, Start, Verb
+from angarium.api import GroupConfig, Moved, Settled, Start, StartAt, Verb
 from angarium.errors import AlreadyExists, AngariumError, GroupFenced, NotFound, PreconditionFailed
 from angarium.ids import Offset
 from angarium.kinds import GroupKind
@@ -90,7 +90,9 @@ class Wishes:
         if group is not None and not group.kind.keeps_own_offsets:
             raise AlreadyExists(f"the group {name} is of the kind {group.kind.name.lower()}")
         if group is None:
-            opening = Opening(GroupKind.CHECKPOINT, GroupConfig(), Start(Place.OFFSET, wish.offset))
+            opening = Opening(
+                GroupKind.CHECKPOINT, GroupConfig(), Start(StartAt.OFFSET, wish.offset)
+            )
             await _fate(lambda fate: led.open(name, opening, fate))
         elif group.floor != wish.offset:
             await self._change(led, changes.Seek(name, wish.offset))

@@ -203,8 +203,11 @@ class GroupLoad:
         try:
             async for record in self.client.read(self._config.dead_letter_topic):
                 told = dict(record.headers)
-                place = [int(told[f"angarium-dlq-{one}"] or 0) for one in ("partition", "offset")]
-                found[place[0], place[1]].append(int(told["angarium-dlq-attempts"] or 0))
+                at = (
+                    int(told["angarium-dlq-partition"] or 0),
+                    int(told["angarium-dlq-offset"] or 0),
+                )
+                found[at].append(int(told["angarium-dlq-attempts"] or 0))
         except NotFound:
             pass  # nothing was given up
         return dict(found)
@@ -242,17 +245,17 @@ class GroupLoad:
         return verdict
 
 
-def _places(event: Event) -> list[tuple[int, int]]:
+def _records(event: Event) -> list[tuple[int, int]]:
     return [(event.partition, offset) for offset in event.offsets]
 
 
 def _judge_values(stored: dict[tuple[int, int], int], took: list[Event]) -> list[str]:
     """Nothing is invented: what members got is what is stored there."""
     return [
-        f"{place} was handed out as {number}, and is {stored.get(place)}"
+        f"{record} was handed out as {number}, and is {stored.get(record)}"
         for event in took
-        for place, number in zip(_places(event), event.numbers, strict=True)
-        if stored.get(place) != number
+        for record, number in zip(_records(event), event.numbers, strict=True)
+        if stored.get(record) != number
     ][:10]
 
 
@@ -266,25 +269,25 @@ def _judge_ends(
     acked: dict[tuple[int, int], int] = {}
     wrong: list[str] = []
     for event in events:
-        for place in _places(event):
+        for record in _records(event):
             if event.what == "acks":
-                about_to.add(place)
+                about_to.add(record)
             elif event.what == "acked":
-                acked[place] = max(acked.get(place, 0), event.attempt)
+                acked[record] = max(acked.get(record, 0), event.attempt)
     for event in events:
         if event.what == "took":
             wrong += [
-                f"{place} came again, attempt {event.attempt}, after it was acknowledged"
-                for place in _places(event)
-                if event.attempt > acked.get(place, event.attempt)
+                f"{record} came again, attempt {event.attempt}, after it was acknowledged"
+                for record in _records(event)
+                if event.attempt > acked.get(record, event.attempt)
             ]
     wrong += [
-        f"{place} is missing: settled, and nobody did"
-        for place in stored
-        if place not in about_to and place not in letters
+        f"{record} is missing: settled, and nobody did"
+        for record in stored
+        if record not in about_to and record not in letters
     ]
     wrong += [
-        f"{place} was acknowledged and is a dead letter" for place in letters if place in acked
+        f"{record} was acknowledged and is a dead letter" for record in letters if record in acked
     ]
     return wrong[:20]
 
@@ -299,24 +302,26 @@ def _judge_letters(
     """Dead letters are there once, after the right number of attempts, for all that is poison."""
     highest: defaultdict[tuple[int, int], int] = defaultdict(int)
     for event in took:
-        for place in _places(event):
-            highest[place] = max(highest[place], event.attempt)
-    wrong = [f"{place} has {len(told)} dead letters" for place, told in letters.items() if told[1:]]
+        for record in _records(event):
+            highest[record] = max(highest[record], event.attempt)
+    wrong = [
+        f"{record} has {len(told)} dead letters" for record, told in letters.items() if told[1:]
+    ]
     wrong += [
-        f"the dead letter of {place} tells of {told[0]} attempts, not {config.max_attempts}"
-        for place, told in letters.items()
+        f"the dead letter of {record} tells of {told[0]} attempts, not {config.max_attempts}"
+        for record, told in letters.items()
         if told[0] != config.max_attempts
     ]
     wrong += [
-        f"{place} was tried {tried} times, more than {config.max_attempts}"
-        for place, tried in highest.items()
+        f"{record} was tried {tried} times, more than {config.max_attempts}"
+        for record, tried in highest.items()
         if tried > config.max_attempts
     ]
     if poison_every:
         wrong += [
-            f"{place} is poison and no dead letter"
-            for place, number in stored.items()
-            if number % poison_every == 0 and place not in letters
+            f"{record} is poison and no dead letter"
+            for record, number in stored.items()
+            if number % poison_every == 0 and record not in letters
         ]
     return wrong[:20]
 

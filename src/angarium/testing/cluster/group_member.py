@@ -27,7 +27,7 @@ from angarium.errors import AngariumError
 from angarium.kinds import GroupKind
 
 if TYPE_CHECKING:
-    from angarium.client.groups.records import GroupBatch
+    from angarium.client.groups.group_records import GroupBatch
 
 
 class MemberSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ import asyncio
 import random
 from typing import TYPE_CHECKING, Self
 
-from angarium.api import Place, Start
+from angarium.api import Start, StartAt
 from angarium.batch import Batch, encode, split
 from angarium.errors import AngariumError
 from angarium.modes import DeliveryMode
@@ -123,7 +123,7 @@ class LiveLoad:
         while True:
             try:
                 connection = await self._cluster.contact(node).connection(timeout_s=1.0)
-                want = Want(1, self.topic, 0, Start(Place.LATEST))
+                want = Want(1, self.topic, 0, Start(StartAt.LATEST))
                 stream = connection.open_stream(Operation.SUBSCRIBE, Wants((want,)))
                 while (frame := await stream.receive()) is not None:
                     self._take(node, frame, last)
@@ -142,10 +142,10 @@ class LiveLoad:
 
     def _judge(self, node: NodeId, value: bytes, last: list[int]) -> None:
         publisher, _, sequence = value.partition(b".")
-        number, place = int(publisher), int(sequence)
+        number, sent = int(publisher), int(sequence)
         self.delivered[node] += 1
-        if place > self._sent[number]:
+        if sent > self._sent[number]:
             self.incidents.append(f"node {node}: {value!r} was never sent")
-        if place <= last[number]:
+        if sent <= last[number]:
             self.incidents.append(f"node {node}: {value!r} came after {last[number]}")
-        last[number] = place
+        last[number] = sent

@@ -18,7 +18,7 @@ from angarium.testing.reserved_port import HOST
 from angarium.wire.decoder import FrameDecoder
 from angarium.wire.frames import PREFIX, PREFIX_BYTES
 from angarium.wire.handshake import greeting_in
-from angarium.wire.limits import FRAME_BYTES_LEAST
+from angarium.wire.wire_limits import FRAME_BYTES_LEAST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

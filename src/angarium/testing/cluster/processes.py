@@ -164,7 +164,7 @@ class NodeProcess:
 
     def processor_seconds(self) -> float:
         """Return how much processor time it has used since its start."""
-        # The name of the program, in brackets, may hold anything; what follows has fixed places.
+        # The name of the program, in brackets, may hold anything; what follows is in fixed columns.
         fields = self._proc("stat").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

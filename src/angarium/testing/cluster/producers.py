@@ -81,7 +81,7 @@ class Producer:
             producer=self._id,
             epoch=self.epochs,
             sequence=self._sequence,
-            # A value names its record, so that any place it turns up in can be judged.
+            # A value names its record, so that it can be judged wherever it turns up.
             values=tuple(
                 b"%d.%d.%d" % (self._id, self.epochs, self._sequence + position)
                 for position in range(count)
@@ -130,7 +130,7 @@ class Producer:
             self._close(operation, Result.FAIL if is_certain else Result.INFO)
             return
         if ack.base_offset is None:
-            operation.stored = True  # so long ago that its place is forgotten
+            operation.stored = True  # so long ago that its offset is forgotten
             self._close(operation, Result.INFO)
             return
         operation.base_offset = ack.base_offset

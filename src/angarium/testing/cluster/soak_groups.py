@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from angarium.client import Client
-    from angarium.client.groups.records import GroupRecord
+    from angarium.client.groups.group_records import GroupRecord
 
 JOBS: Final = "jobs"
 JOBS_PARTITIONS: Final = 4
@@ -161,7 +161,7 @@ class GroupWork:
                 timestamps=now,
             )
         if later:
-            # Without a key: one that is delayed has no place in an order.
+            # Without a key: one that is delayed is not in order.
             await self._client.publish_batch(
                 JOBS,
                 [_job(one) for one in later],

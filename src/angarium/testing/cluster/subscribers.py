@@ -6,7 +6,7 @@ import asyncio
 import random
 from typing import TYPE_CHECKING
 
-from angarium.api import Place, Start
+from angarium.api import Start, StartAt
 from angarium.batch import Batch, split
 from angarium.errors import AngariumError
 from angarium.ids import NodeId, Offset
@@ -71,7 +71,7 @@ class Subscriber:
     async def _follow(self, node: NodeId) -> None:
         connection = await self._cluster.contact(node).connection(timeout_s=1.0)
         wants = tuple(
-            Want(partition, self._topic, partition, Start(Place.OFFSET, self.next[partition]))
+            Want(partition, self._topic, partition, Start(StartAt.OFFSET, self.next[partition]))
             for partition in self._groups
         )
         stream: Stream = connection.open_stream(Operation.SUBSCRIBE, Wants(wants))

@@ -108,13 +108,13 @@ class Burials:
         host, history = self._node.host, self._world.history.groups
         assert host is not None
         about = Batch.parse(batch)
-        place, name, offset, attempts = _about(about)
-        replica = host.replicas.get(place)
+        raft_group, name, offset, attempts = _about(about)
+        replica = host.replicas.get(raft_group)
         group = None if replica is None else replica.partition.machine.groups.by_name.get(name)
         intent = None if group is None else group.intents.get(offset)
         generation = 0 if intent is None else intent.generation
         value = letter_value(about)
-        history.letters[value] = (place, name, offset, generation, attempts)
+        history.letters[value] = (raft_group, name, offset, generation, attempts)
         history.keys[value] = (next(iter(about)).key, 0)
 
     def _stored(self, batch: bytes, outcome: Outcome) -> Ack:
@@ -124,9 +124,9 @@ class Burials:
             return replace(ack, code=outcome.code, message=outcome.message)
         assert isinstance(outcome, Appended | Duplicate)
         if outcome.base_offset is not None:
-            place, name, offset, _ = _about(Batch.parse(batch))
+            raft_group, name, offset, _ = _about(Batch.parse(batch))
             stored = (self._world.groups[-1], outcome.base_offset)
-            self._world.history.groups.buried[place, name, offset] = stored
+            self._world.history.groups.buried[raft_group, name, offset] = stored
         return ack
 
 
@@ -156,5 +156,5 @@ def _about(batch: Batch) -> tuple[RaftGroupId, str, int, int]:
         for name, value in record.headers
         if name.startswith(PREFIX)
     }
-    place = RaftGroupId(int(told["partition"]))
-    return place, told["group"], int(told["offset"]), int(told["attempts"])
+    raft_group = RaftGroupId(int(told["partition"]))
+    return raft_group, told["group"], int(told["offset"]), int(told["attempts"])

@@ -109,7 +109,7 @@ class Producer:
         return operation
 
     def _values(self, count: int) -> tuple[bytes, ...]:
-        # A value names its record, so that any place it turns up in can be judged.
+        # A value names its record, so that it can be judged wherever it turns up.
         start = self._sequence
         return tuple(
             b"%d.%d.%d" % (self.number, self._epoch, start + position) for position in range(count)

@@ -3,7 +3,7 @@
 In a run with compaction every record has one of a few keys, told from its value, and is published
 in CONSISTENT mode. What a compaction may remove is thereby known to whoever judges the run: a
 record whose key comes again further up, below the offset that was named. `restored` puts such
-records back in their places, so that all other checks go on to hold for everything else.
+records back at their offsets, so that all other checks go on to hold for everything else.
 """
 
 from __future__ import annotations

@@ -36,10 +36,8 @@ class Consumers:
             if members
         ]
         self.members = [
-            SimMember(
-                world, members * place + number + 1, partition, name, kind, rng.getrandbits(64)
-            )
-            for place, (partition, name, kind) in enumerate(self.groups)
+            SimMember(world, members * row + number + 1, partition, name, kind, rng.getrandbits(64))
+            for row, (partition, name, kind) in enumerate(self.groups)
             for number in range(members)
         ]
         known = [(partition, name) for partition, name, _ in self.groups]
@@ -102,8 +100,8 @@ def keys_of(operation: Publish) -> list[bytes | None]:
     """Return the keys of a batch's records, the same whenever it is sent; some have none."""
     first = operation.sequence
     return [
-        b"key-%d" % ((first + place) % KEYS) if (first + place) % 7 else None
-        for place in range(len(operation.values))
+        b"key-%d" % ((first + row) % KEYS) if (first + row) % 7 else None
+        for row in range(len(operation.values))
     ]
 
 

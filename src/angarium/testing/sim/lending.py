@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-from angarium.api import Place, Settlement, Start, Verb
+from angarium.api import Settlement, Start, StartAt, Verb
 from angarium.delivery import assignment
 from angarium.errors import AngariumError, CorruptData, NotLeader
 from angarium.ids import NodeId, RaftGroupId
@@ -113,7 +113,7 @@ class SimLending:
         topics = (TOPIC,)
         node = self._node.id
         membership = Membership(request.name, request.client, node, request.number, topics)
-        opening = Opening(request.kind, request.config, Start(Place.EARLIEST))
+        opening = Opening(request.kind, request.config, Start(StartAt.EARLIEST))
         wanted = Wanted(TOPIC, request.partition, opening, request.credit, request.held)
         return self.host.attach(membership, wanted, _Sink(self, request))
 

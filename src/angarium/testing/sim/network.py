@@ -26,7 +26,7 @@ class Weather:
 
 
 class Network:
-    """Carries payloads between named places. Knows nothing of what they mean."""
+    """Carries payloads between named ends. Knows nothing of what they mean."""
 
     __slots__ = ("_cuts", "_deliver", "_random", "_scheduler", "lost", "repeated", "weather")
 
@@ -70,14 +70,14 @@ class Network:
         self._cuts.add((source, target))
 
     def cut_between(self, one: set[str], other: set[str]) -> None:
-        """Separate two sets of places in both directions."""
+        """Separate two sets of ends in both directions."""
         for a in one:
             for b in other:
                 self._cuts.add((a, b))
                 self._cuts.add((b, a))
 
     def is_open(self, one: str, other: str) -> bool:
-        """Tell whether nothing is cut between two places, in either direction."""
+        """Tell whether nothing is cut between two ends, in either direction."""
         return (one, other) not in self._cuts and (other, one) not in self._cuts
 
     def heal(self) -> None:

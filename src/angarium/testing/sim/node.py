@@ -177,11 +177,11 @@ class SimNode:
         self.renewed.clear()
         self.recollections = Recollections()
 
-    def roll_back(self, copy: Mapping[str, tuple[bytes, int]], part: str = "") -> None:
+    def roll_back(self, copy: Mapping[str, tuple[bytes, int]], prefix: str = "") -> None:
         """Have the disk, or a part of it, replaced by an older copy of itself."""
         if self.host is not None:
             self.crash()
-        self.disk.roll_back(copy, part)
+        self.disk.roll_back(copy, prefix)
 
     def pause(self) -> None:
         """SIGSTOP: what arrives now waits."""

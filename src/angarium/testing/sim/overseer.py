@@ -46,8 +46,8 @@ class Overseer:
             return
         partition, name = self._rng.choice(self._groups)
         if self._rng.random() < 0.4:
-            place = int(self.world.seen_end(partition) * self._rng.random())
-            self._do(partition, Seek(name, Offset(place)), self._later)
+            offset = int(self.world.seen_end(partition) * self._rng.random())
+            self._do(partition, Seek(name, Offset(offset)), self._later)
         else:
             resume = Pause(name, False)
             self._do(partition, Pause(name, True), lambda: self._do(partition, resume, self._later))

@@ -42,7 +42,7 @@ _EXPECTED = frozenset((GroupFenced.code, OffsetOutOfRange.code, TransactionPendi
 
 
 class Redriver(ScriptedClient):
-    """Sends one letter back after the other, its memory of which are done none too good."""
+    """Sends one letter back after the other, and forgets now and then which ones it has sent."""
 
     def __init__(self, world: World, number: int, seed: int) -> None:
         super().__init__(world, f"redriver-{number}", seed)
@@ -72,8 +72,8 @@ class Redriver(ScriptedClient):
             if not isinstance(heard.outcome, Positioned):
                 return
             self._generation = int(heard.outcome.generation)
-        place = f"{self.name}.{self._epoch}.{self._sequence}"
-        value = b"%s.%d.%s" % (SENT_BACK, letter, place.encode())
+        name = f"{self.name}.{self._epoch}.{self._sequence}"
+        value = b"%s.%d.%s" % (SENT_BACK, letter, name.encode())
         one = Transaction(
             name=self.name,
             epoch=self._epoch,
@@ -91,16 +91,16 @@ class Redriver(ScriptedClient):
 
     def _stage(self, one: Transaction, letter: int, value: bytes) -> Script[bool]:
         ack = (GROUP, self._generation or 0, letter, letter + 1)
-        parts = [
+        stages = [
             (self._from, Stage(**_of(one), home=one.home, stage="a", part=0, acks=(ack,))),
             (
                 self._to,
                 Stage(**_of(one), home=one.home, stage="b", part=0, batches=bytes(encode([value]))),
             ),
         ]
-        self._rng.shuffle(parts)
-        for group, command in parts:
-            steps = procedure.stage(group, command)
+        self._rng.shuffle(stages)
+        for raft_group, command in stages:
+            steps = procedure.stage(raft_group, command)
             try:
                 told = yield from self.follow(steps, crashes=self._rng.random() < 0.1)
             except Crashed:

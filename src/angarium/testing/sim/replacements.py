@@ -91,9 +91,9 @@ def rolled_back(world: World) -> None:
         copy = forgetful.disk.copied()
         strike(world, "partition", away, lambda: isolate(world, [away]))  # noqa: B023 - called now
         let_pass(world, 2 * NEWS // MILLISECOND + world.faults.rng.randrange(200, 800))
-        part = world.faults.rng.choice(("", "", "wal/", "groups/", "snapshots/"))
-        strike(world, f"rollback of {part or 'all'}", forgetful, forgetful.crash)
-        forgetful.roll_back(copy, part)
+        prefix = world.faults.rng.choice(("", "", "wal/", "groups/", "snapshots/"))
+        strike(world, f"rollback of {prefix or 'all'}", forgetful, forgetful.crash)
+        forgetful.roll_back(copy, prefix)
         world.network.heal()
         if world.faults.rng.random() < 0.5:
             strike(world, "pause", leading, leading.pause)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from angarium.testing.sim.world import World
 
 LULL = 800 * MILLISECOND
-PARTS = ("", "", "wal/", "groups/", "snapshots/")
+PREFIXES = ("", "", "wal/", "groups/", "snapshots/")
 """What an older copy is of: of everything, or only of some files."""
 
 
@@ -70,6 +70,6 @@ class Replacing:
         others = [one for one in self.world.nodes.values() if one is not node]
         is_known = all(one.recollections.ends.get(node.replica, 0) > end for one in others)
         if node.replica == replica and is_known and self._may_go(node):
-            part = self._rng.choice(PARTS)
-            node.roll_back(copy, part)
-            self.world.faults.strike_disk("rollback", node, f"{node.name} {part or 'all of it'}")
+            prefix = self._rng.choice(PREFIXES)
+            node.roll_back(copy, prefix)
+            self.world.faults.strike_disk("rollback", node, f"{node.name} {prefix or 'all of it'}")

@@ -101,8 +101,8 @@ class SimService:
             self._sharing[request.group] = [publishing]
             self._node.later(wait, self._share, host, request.group)
 
-    def _share(self, host: Host, group: RaftGroupId) -> None:
-        self._admit(host.replicas[group], self._sharing.pop(group))
+    def _share(self, host: Host, raft_group: RaftGroupId) -> None:
+        self._admit(host.replicas[raft_group], self._sharing.pop(raft_group))
 
     def _admit(self, replica: PartitionReplica, requests: list[Publishing]) -> None:
         if self._node.time is not None:

@@ -103,8 +103,8 @@ class Transactor(ScriptedClient):
         return one
 
     def _values(self, group: RaftGroupId, stage: str) -> tuple[bytes, ...]:
-        place = f"{self.name}.{self._epoch}.{self._sequence}.{group}.{stage}"
-        return tuple(f"{place}.{one}".encode() for one in range(self._rng.randrange(1, 6)))
+        name = f"{self.name}.{self._epoch}.{self._sequence}.{group}.{stage}"
+        return tuple(f"{name}.{one}".encode() for one in range(self._rng.randrange(1, 6)))
 
     # --- how it goes ------------------------------------------------------------------------
 

@@ -117,7 +117,7 @@ class World:
             *self.compactors,
             *self.consumers.clients,
         ]
-        self._places: dict[str, Callable[[Any], None]] = {
+        self._receivers: dict[str, Callable[[Any], None]] = {
             **{node.name: node.receive for node in self.nodes.values()},
             **{client.name: client.receive for client in self.clients},
         }
@@ -230,7 +230,7 @@ class World:
 
     def let_in(self, client: Producer) -> None:
         """Let the network deliver to one more client."""
-        self._places[client.name] = client.receive
+        self._receivers[client.name] = client.receive
 
     # --- the run ----------------------------------------------------------------------------
 
@@ -323,4 +323,4 @@ class World:
             self.scheduler.run_until(min(deadline, self.scheduler.now + 50 * MILLISECOND))
 
     def _deliver(self, target: str, payload: Any) -> None:
-        self._places[target](payload)
+        self._receivers[target](payload)

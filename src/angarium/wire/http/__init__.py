@@ -5,7 +5,7 @@ decided by code that very many servers rely on; what may come, how much and how 
 here (`limits`). docs/decisions/0010-an-http-server-on-llhttp.md says why it is our own.
 """
 
-from angarium.wire.http.limits import HttpLimits
+from angarium.wire.http.http_limits import HttpLimits
 from angarium.wire.http.messages import Answer, Request, Response
 from angarium.wire.http.server import HttpServer
 from angarium.wire.http.stream import Stream

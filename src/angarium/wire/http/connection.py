@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, cast
 from angarium.errors import AngariumError, LimitExceeded
 from angarium.wire.errors import DeadlineExceeded
 from angarium.wire.http.messages import Response, head_bytes, response_bytes
-from angarium.wire.http.reading import HeadRefused, RequestReader
+from angarium.wire.http.request_reader import HeadRefused, RequestReader
 from angarium.wire.http.stream import Stream
 
 if TYPE_CHECKING:

@@ -133,7 +133,7 @@ class Request:
                 max_num_fields=QUERY_FIELDS_MAX,
             )
         except (UnicodeDecodeError, ValueError):
-            raise InvalidArgument("the query is no list of name=value in UTF-8") from None
+            raise InvalidArgument("the query is not a list of name=value in UTF-8") from None
         found = dict(pairs)
         if len(found) != len(pairs):
             raise InvalidArgument("a parameter of the query is given twice")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
-    from angarium.wire.http.limits import HttpLimits
+    from angarium.wire.http.http_limits import HttpLimits
     from angarium.wire.http.messages import Answer, Request, Response
 
 SWEEP_SECONDS: Final = 0.5

@@ -24,7 +24,7 @@ from wsproto.events import (
 )
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
-from angarium.wire.http.reading import HeadRefused
+from angarium.wire.http.request_reader import HeadRefused
 from angarium.wire.http.stream import StreamCut, until_writable
 
 if TYPE_CHECKING:

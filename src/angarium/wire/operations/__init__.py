@@ -25,6 +25,24 @@ from angarium.wire.operations.administration import (
     TopicsAnswer,
     TransferLeaderHeader,
 )
+from angarium.wire.operations.batches import (
+    Delivered,
+    Drop,
+    Ended,
+    FetchAnswer,
+    FetchHeader,
+    FindOffsetAnswer,
+    FindOffsetHeader,
+    OpenProducerHeader,
+    PublishAnswer,
+    PublishHeader,
+    ReserveAnswer,
+    ReserveHeader,
+    Told,
+    Want,
+    Wants,
+    Wish,
+)
 from angarium.wire.operations.groups import (
     AlterGroupHeader,
     Answered,
@@ -47,24 +65,6 @@ from angarium.wire.operations.groups import (
 )
 from angarium.wire.operations.numbers import (
     Operation,
-)
-from angarium.wire.operations.records import (
-    Delivered,
-    Drop,
-    Ended,
-    FetchAnswer,
-    FetchHeader,
-    FindOffsetAnswer,
-    FindOffsetHeader,
-    OpenProducerHeader,
-    PublishAnswer,
-    PublishHeader,
-    ReserveAnswer,
-    ReserveHeader,
-    Told,
-    Want,
-    Wants,
-    Wish,
 )
 
 __all__ = [

@@ -133,7 +133,7 @@ class Withdrawn(msgspec.Struct, frozen=True, array_like=True, tag=5):
 
 
 class Dropped(msgspec.Struct, frozen=True, array_like=True, tag=6):
-    """Nothing more comes for this partition. A retriable code: attach again, to whoever leads."""
+    """Nothing more comes for this partition. A retriable code: attach again, to the leader."""
 
     number: int
     code: str
@@ -224,7 +224,7 @@ class GroupSeen(msgspec.Struct, frozen=True, array_like=True):
     """A group as one replica of one partition sees it."""
 
     name: str
-    place: RaftGroupId
+    raft_group: RaftGroupId
     topic: str
     partition: int
     leads: bool

@@ -412,7 +412,7 @@ def test_what_makes_no_sense_is_refused_at_once(
                 client.group(GROUP).consume("t", **words)
             with pytest.raises(InvalidArgument, match="at least one topic"):
                 client.group(GROUP).consume()
-            with pytest.raises(InvalidArgument, match="no kind"):
+            with pytest.raises(InvalidArgument, match="not a kind"):
                 client.group(GROUP, kind="pile")
 
     run(story())

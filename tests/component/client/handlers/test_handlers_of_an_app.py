@@ -449,7 +449,7 @@ def test_what_cannot_be_a_handler_is_refused_when_it_is_registered() -> None:
         app.subscriber("t", group="g", concurrency=0)
     with pytest.raises(InvalidArgument, match="at least one topic"):
         app.subscriber(group="g")
-    with pytest.raises(InvalidArgument, match="no kind of group"):
+    with pytest.raises(InvalidArgument, match="not a kind of group"):
         app.subscriber("t", group="g", kind="qeue")(lambda record: None)
     with pytest.raises(InvalidArgument, match="credit of 0"):
         app.subscriber("t", group="g", credit=0)(lambda record: None)

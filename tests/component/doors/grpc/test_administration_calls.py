@@ -37,7 +37,7 @@ def test_a_topic_is_made_as_it_was_asked_for() -> None:
                 retention_bytes=2_000,
                 batch_bytes_max=3_000,
                 expiry_ms=4_000,
-                until_consumed=True,
+                retention_groups=True,
                 compact=True,
                 tombstone_ms=5_000,
                 dirty_percent=20,

@@ -24,7 +24,7 @@ from tests.component.service.groups.consuming import (
 )
 from tests.on_a_loop import on_a_loop
 
-from angarium.api import GroupConfig, Held, Place, Settled, Start, Verb
+from angarium.api import GroupConfig, Held, Settled, Start, StartAt, Verb
 from angarium.api.groups import RANGES_MAX
 from angarium.errors import (
     AlreadyExists,
@@ -295,10 +295,10 @@ async def test_a_key_has_one_record_at_a_time_with_one_member(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("start", "first"),
     [
-        (Start(Place.EARLIEST), 0),
-        (Start(Place.OFFSET, 2), 2),
-        (Start(Place.OFFSET, 99), 3),
-        (Start(Place.LATEST), 3),
+        (Start(StartAt.EARLIEST), 0),
+        (Start(StartAt.OFFSET, 2), 2),
+        (Start(StartAt.OFFSET, 99), 3),
+        (Start(StartAt.LATEST), 3),
     ],
 )
 def test_a_new_group_begins_where_it_is_told(tmp_path: Path, start: Start, first: int) -> None:

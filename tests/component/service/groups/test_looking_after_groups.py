@@ -22,7 +22,7 @@ from tests.component.service.groups.consuming import (
 )
 from tests.on_a_loop import on_a_loop
 
-from angarium.api import Checkpoint, GroupConfig, Place, Start, TopicConfig, Verb
+from angarium.api import Checkpoint, GroupConfig, Start, StartAt, TopicConfig, Verb
 from angarium.errors import (
     AlreadyExists,
     GroupFenced,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 @on_a_loop
 async def test_a_group_that_nobody_knows_is_an_error(tmp_path: Path) -> None:
     async with one_topic(tmp_path) as service:
-        start = Start(Place.EARLIEST)
+        start = Start(StartAt.EARLIEST)
         for asked in (
             service.describe_group("nobody"),
             service.alter_group("nobody", GroupConfig()),
@@ -90,7 +90,7 @@ async def test_a_seek_moves_the_group_and_fences_what_is_on_loan(tmp_path: Path)
         consumption = await consume(service, credit=100)
         handed = await next_of(consumption)
         await settle(consumption, about(*range(8)))
-        start = Start(Place.OFFSET, 5)
+        start = Start(StartAt.OFFSET, 5)
 
         async def seek(*, dry_run: bool) -> Moved:
             (moved,) = await service.seek_group(

@@ -40,7 +40,7 @@ PAIRS = [
     (api.FetchResult, pb.FetchResponse, {}),
     (api.Interest, pb.Interest, {}),
     (api.Delivery, pb.SubscribeResponse, {}),
-    (api.TopicConfig, pb.TopicConfig, {"retention_groups": "until_consumed", "cleanup": "compact"}),
+    (api.TopicConfig, pb.TopicConfig, {"cleanup": "compact"}),
     (api.PartitionInfo, pb.PartitionInfo, {}),
     (api.TopicInfo, pb.TopicInfo, {}),
     (api.NodeInfo, pb.NodeInfo, {}),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from angarium.api import FetchRequest, GroupConfig, Place, Start, TopicConfig
+from angarium.api import FetchRequest, GroupConfig, Start, StartAt, TopicConfig
 from angarium.doors.http.fetch_routes import page_of
 from angarium.doors.http.graphql.costs import RECORDS_MAX
 from angarium.doors.http.graphql.publish_fields import GraphqlPublishing
@@ -182,7 +182,7 @@ class Resolvers:
         topic: str | None = None,
         partition: int | None = None,
     ) -> object:
-        start = Start(Place.TIMESTAMP if to == "TIME" else Place[to], value)
+        start = Start(StartAt.TIMESTAMP if to == "TIME" else StartAt[to], value)
         return await self._group_broker.seek_group(
             name, topic=topic, partition=partition, start=start, dry_run=dry_run
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from angarium.api import ConsumeRequest, Place, Start
+from angarium.api import ConsumeRequest, Start, StartAt
 from angarium.doors.feeds.feed import GroupFeed, TopicFeed
 from angarium.doors.feeds.passing import passing_id, time_us
 from angarium.doors.feeds.subscriptions import interests, partitions_of
@@ -76,7 +76,7 @@ class Subscribing:
 
     async def subscribed(self, topic: str, *, from_start: bool) -> Subscription:
         """Subscribe to a topic; raises `NotFound`."""
-        start = Start(Place.EARLIEST if from_start else Place.LATEST)
+        start = Start(StartAt.EARLIEST if from_start else StartAt.LATEST)
         partitions = await partitions_of(self._broker, topic)
         return await self._broker.subscribe(interests(topic, partitions, start))
 

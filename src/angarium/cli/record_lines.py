@@ -37,7 +37,7 @@ class RecordPrinter:
             sys.stdout.buffer.write((record.value or b"") + b"\n")
         else:
             if not self._has_headings and sys.stdout.isatty():
-                print(f"{'PLACE':<20} {'APPENDED (UTC)':<23} {'KEY':<12} VALUE")
+                print(f"{'RECORD':<20} {'APPENDED (UTC)':<23} {'KEY':<12} VALUE")
             self._has_headings = True
             print(record_line(record))
 
@@ -64,7 +64,7 @@ def record_json(record: Record) -> dict[str, Any]:
 def record_line(record: Record) -> str:
     """Return a record for a person."""
     offset = "live" if record.offset is None else record.offset
-    place = f"{record.topic}/{record.partition}@{offset}"
+    name = f"{record.topic}/{record.partition}@{offset}"
     when = shown_time(record.append_time) if record.append_time else "-"
     headers = "".join(
         f" [{readable(name.encode())}={readable(content)}]" for name, content in record.headers
@@ -72,7 +72,7 @@ def record_line(record: Record) -> str:
     key, value = readable(record.key), readable(record.value)
     attempt = attempt_of(record)
     again = f" (attempt {attempt})" if attempt > 1 else ""
-    return f"{place:<20} {when:<23} {key:<12} {value}{headers}{again}"
+    return f"{name:<20} {when:<23} {key:<12} {value}{headers}{again}"
 
 
 def attempt_of(record: Record) -> int:

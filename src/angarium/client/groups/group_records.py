@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from angarium.api import Verb
 from angarium.batch import split
-from angarium.client.groups.desk import Said
+from angarium.client.groups.lent_partition import Said
 from angarium.client.groups.spans import count_in, offsets_in, pairs
 from angarium.client.records import ReceivedBatch, Record, header_items, received
 from angarium.client.times import milliseconds
@@ -41,7 +41,7 @@ def awaited(
 
     @wraps(say)
     async def word(self: L, /, *args: P.args, **kwargs: P.kwargs) -> None:
-        await self.loan.desk.hear(partial(say, self, *args, **kwargs), self.loan, self._spans)
+        await self.loan.partition.hear(partial(say, self, *args, **kwargs), self.loan, self._spans)
 
     return word
 
@@ -51,7 +51,9 @@ def waited_for(say: Callable[Concatenate[L, P], None]) -> Callable[Concatenate[L
 
     @wraps(say)
     def word(self: L, /, *args: P.args, **kwargs: P.kwargs) -> None:
-        self.loan.desk.hear_blocking(partial(say, self, *args, **kwargs), self.loan, self._spans)
+        self.loan.partition.hear_blocking(
+            partial(say, self, *args, **kwargs), self.loan, self._spans
+        )
 
     return word
 
@@ -74,10 +76,10 @@ class LoanedRecord(Record, frozen=True, gc=False):
 
     def ack_through_nowait(self) -> None:
         """Done with this record and all before it in its partition: only in a stream group."""
-        desk = self.loan.desk
-        if not desk.is_ordered:
-            raise InvalidArgument("only in a stream group are earlier records done with, too")
-        desk.ack_through(self.offset)
+        partition = self.loan.partition
+        if not partition.is_ordered:
+            raise InvalidArgument("ack_through works only in a stream group")
+        partition.ack_through(self.offset)
 
     def nack_nowait(self, delay: Span | None = None, reason: str = "") -> None:
         """Failed: it comes again, `delay` (seconds) later or as the group's backoff says.
@@ -92,7 +94,7 @@ class LoanedRecord(Record, frozen=True, gc=False):
         self._say(Verb.REJECT, None, reason)
 
     def release_nowait(self) -> None:
-        """Give it back untried: it comes again, to whoever is ready, and does not count."""
+        """Give it back untried: it comes again, to any ready consumer, and does not count."""
         self._say(Verb.RELEASE)
 
     def extend_nowait(self, seconds: Span) -> None:
@@ -104,7 +106,7 @@ class LoanedRecord(Record, frozen=True, gc=False):
 
     def _say(self, verb: Verb, delay_ms: int | None = None, reason: str = "") -> None:
         loan: Loan = self.loan
-        loan.desk.say(Said(loan, verb, loan.take_out(self._spans[:1]), delay_ms, reason))
+        loan.partition.say(Said(loan, verb, loan.take_out(self._spans[:1]), delay_ms, reason))
 
     @property
     def _spans(self) -> Spans:
@@ -141,25 +143,25 @@ class LoanedBatch:
     already stay as they are.
     """
 
-    __slots__ = ("loan", "parts")
+    __slots__ = ("loan", "slices")
 
     def __init__(self, parcel: Parcel) -> None:
         self.loan: Loan = parcel.loan
         """For the client itself."""
-        self.parts = tuple(_parts(parcel))
-        """The stored batches it is part of, each with the positions that are meant."""
+        self.slices = tuple(_slices(parcel))
+        """The stored batches it was cut from, each with the positions that are meant."""
         if self.loan.left is None and len(self) != count_in(self.loan.ranges):
             self.loan.open(self.offsets())
 
     @property
     def topic(self) -> str:
         """Where its records are from."""
-        return self.loan.desk.topic
+        return self.loan.partition.topic
 
     @property
     def partition(self) -> int:
         """Where its records are from."""
-        return self.loan.desk.partition
+        return self.loan.partition.number
 
     @property
     def attempt(self) -> int:
@@ -173,25 +175,25 @@ class LoanedBatch:
     # --- what is in it --------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        return sum(map(len, self.parts))
+        return sum(map(len, self.slices))
 
     def values(self) -> list[bytes | None]:
         """Return the values: the fast way to read."""
-        return list(chain.from_iterable(map(ReceivedBatch.values, self.parts)))
+        return list(chain.from_iterable(map(ReceivedBatch.values, self.slices)))
 
     def keys(self) -> list[bytes | None]:
         """Return the keys."""
-        return list(chain.from_iterable(map(ReceivedBatch.keys, self.parts)))
+        return list(chain.from_iterable(map(ReceivedBatch.keys, self.slices)))
 
     def offsets(self) -> list[Offset]:
         """Return the offsets."""
-        return list(chain.from_iterable(map(ReceivedBatch.offsets, self.parts)))
+        return list(chain.from_iterable(map(ReceivedBatch.offsets, self.slices)))
 
     def to_arrow(self) -> Any:
         """Return a `pyarrow.Table`, contents not copied; needs the extra `angarium[arrow]`."""
         from angarium.batch.arrow import as_table  # noqa: PLC0415 (an extra)
 
-        return as_table([part.to_arrow() for part in self.parts])
+        return as_table([one.to_arrow() for one in self.slices])
 
     # --- what can be said about it ----------------------------------------------------------------
 
@@ -210,7 +212,7 @@ class LoanedBatch:
         self._say(Verb.REJECT, offsets, None, reason)
 
     def release_nowait(self, offsets: Offsets | None = None) -> None:
-        """Give them back untried: they come again, to whoever is ready, and it does not count."""
+        """Give them back untried: they come again, to any ready consumer, and do not count."""
         self._say(Verb.RELEASE, offsets)
 
     def extend_nowait(self, seconds: Span) -> None:
@@ -221,7 +223,7 @@ class LoanedBatch:
         self, verb: Verb, offsets: Offsets | None, delay_ms: int | None = None, reason: str = ""
     ) -> None:
         loan = self.loan
-        loan.desk.say(Said(loan, verb, loan.take_out(offsets), delay_ms, reason))
+        loan.partition.say(Said(loan, verb, loan.take_out(offsets), delay_ms, reason))
 
 
 class GroupBatch(LoanedBatch):
@@ -262,22 +264,22 @@ _R = TypeVar("_R", bound=LoanedRecord)
 def _unsettled(batch: LoanedBatch, make: type[_R]) -> Iterator[_R]:
     loan = batch.loan
     left, lost = loan.open(batch.offsets()), loan.lost
-    for part in batch.parts:
-        for record in _records(part, loan, make):
+    for slice_ in batch.slices:
+        for record in _records(slice_, loan, make):
             # Settled meanwhile with others, taken back by the broker, or known to be another's: not
             # in hand any more.
             if record.offset in left and not (lost and record.offset in lost):
                 yield record
 
 
-def _records(part: ReceivedBatch, loan: Loan, make: type[_R]) -> Iterator[_R]:
-    batch, start, stop = part.batch, part.start, part.stop
+def _records(slice_: ReceivedBatch, loan: Loan, make: type[_R]) -> Iterator[_R]:
+    batch, start, stop = slice_.batch, slice_.start, slice_.stop
     section, columns, header = batch.section, batch.columns, batch.header
     nothing: Iterable[None] = repeat(None)
     return map(
         make,
-        repeat(part.topic),
-        repeat(part.partition),
+        repeat(slice_.topic),
+        repeat(slice_.partition),
         batch.offsets(start, stop),
         nothing if section.keys is None else section.keys.items(start, stop),
         section.values.items(start, stop),
@@ -291,27 +293,27 @@ def _records(part: ReceivedBatch, loan: Loan, make: type[_R]) -> Iterator[_R]:
     )
 
 
-def _parts(parcel: Parcel) -> Iterator[ReceivedBatch]:
+def _slices(parcel: Parcel) -> Iterator[ReceivedBatch]:
     """Yield what of the stored batches was handed over, one for each unbroken stretch."""
     loan = parcel.loan
-    topic, partition = loan.desk.topic, loan.desk.partition
+    topic, number = loan.partition.topic, loan.partition.number
     stretches = list(pairs(loan.ranges))
     at = 0
     for buffer in split(parcel.payload):
-        batch = received(topic, partition, buffer, from_offset=0).batch
+        batch = received(topic, number, buffer, from_offset=0).batch
         while at < len(stretches) and stretches[at][1] <= batch.base_offset:
             at += 1
         # A stretch may go on in the next batch, so the last one of this batch is looked at again.
         for first, past in islice(stretches, at, None):
             if first >= batch.next_offset:
                 break
-            part = batch.slice(Offset(first), Offset(past))
-            if len(part):
-                yield ReceivedBatch(topic, partition, batch, part.start, part.stop)
+            slice_ = batch.slice(Offset(first), Offset(past))
+            if len(slice_):
+                yield ReceivedBatch(topic, number, batch, slice_.start, slice_.stop)
 
 
 def _extend(loan: Loan, offsets: tuple[int, ...], seconds: Span) -> None:
     delay_ms = milliseconds(seconds)
     assert delay_ms is not None
     ranges = loan.keep_longer(offsets, delay_ms / 1000)
-    loan.desk.say(Said(loan, Verb.EXTEND, ranges, delay_ms))
+    loan.partition.say(Said(loan, Verb.EXTEND, ranges, delay_ms))

@@ -84,7 +84,7 @@ class OpenProducerHeader(msgspec.Struct, frozen=True, array_like=True):
 #
 # The client opens the stream with `Wants` and may send further `Want` and `Drop` frames. The node
 # sends `Delivered` frames, whose payload holds batches, and `Ended` for a partition it cannot go
-# on with. Credit is the stream's own: whoever does not read is not sent more.
+# on with. Credit is the stream's own: a peer that does not read is not sent more.
 
 
 class Want(msgspec.Struct, frozen=True, array_like=True, tag=1):

@@ -57,11 +57,11 @@ class Said:
         """About how many bytes it takes on its way."""
         return _SETTLEMENT_BYTES + _NUMBER_BYTES * len(self.ranges) + 4 * len(self.reason)
 
-    def parts(self) -> list[Said]:
+    def halves(self) -> list[Said]:
         """Return it cut in two, so that what is refused can be told from what is not."""
         return [
-            Said(self.loan, self.verb, part, self.delay_ms, self.reason)
-            for part in halves(self.ranges)
+            Said(self.loan, self.verb, half, self.delay_ms, self.reason)
+            for half in halves(self.ranges)
         ]
 
 
@@ -94,12 +94,12 @@ class Flight:
     refused: list[tuple[Said, AngariumError]] = field(default_factory=list)
     attempts: int = 0
 
-    def settlements(self, desk: Desk) -> tuple[Settlement, ...]:
+    def settlements(self, partition: LentPartition) -> tuple[Settlement, ...]:
         """Return it as it travels."""
         return tuple(
             Settlement(
-                desk.topic,
-                desk.partition,
+                partition.topic,
+                partition.number,
                 said.verb,
                 said.ranges,
                 said.delay_ms,
@@ -111,13 +111,13 @@ class Flight:
         )
 
 
-class Desk:
+class LentPartition:
     """One partition of a consumer: its loans, and what is to be said about them."""
 
     def __init__(
         self,
         topic: str,
-        partition: int,
+        number: int,
         *,
         group: str,
         is_ordered: bool,
@@ -125,7 +125,7 @@ class Desk:
         now: Callable[[], float],
     ) -> None:
         self.topic = topic
-        self.partition = partition
+        self.number = number
         self.group = group
         self.is_ordered = is_ordered
         """In a stream group: a record that fails takes back all that lie behind it."""
@@ -246,7 +246,7 @@ class Desk:
                 again.append(said)
             elif isinstance(error, GroupFenced) and count_in(said.ranges) > 1:
                 # One record whose lease ended must not drag down those that came with it.
-                again += said.parts()
+                again += said.halves()
             else:
                 flight.refused.append((said, error))
         flight.said = again
@@ -287,7 +287,7 @@ class Desk:
         size = 0
         while self._noted and size < FRAME_BYTES:
             loan = self._noted[0]
-            # First this, then the list: whoever acknowledges in between notes the loan anew.
+            # First this, then the list: an acknowledgement in between notes the loan again.
             loan.is_noted = False
             offsets = loan.take_acked(ACKS_PER_SETTLEMENT)
             if offsets:

@@ -15,7 +15,7 @@ from angarium.wire.http.messages import Request
 
 if TYPE_CHECKING:
     from angarium.wire.http.connection import Connection
-    from angarium.wire.http.limits import HttpLimits
+    from angarium.wire.http.http_limits import HttpLimits
 
 
 class HeadRefused(InvalidArgument):
