@@ -46,7 +46,7 @@ def test_whoever_comes_before_the_founder_is_known_waits_and_is_not_called_like_
 
     async def introduce_late(catalog: NodeCatalog) -> None:
         if has_a_name and not catalog.machine.cluster:
-            await catalog.submit(Form(cluster=cluster_name(catalog._node.identity), level=1))
+            await catalog.submit(Form(cluster=cluster_name(catalog._node.folder_identity), level=1))
         await may_introduce.wait()
         await introduce(catalog)
 
@@ -73,7 +73,7 @@ def test_whoever_comes_before_the_founder_is_known_waits_and_is_not_called_like_
                 may_introduce.set()
                 identity, _ = await asking
             assert (node.id, identity.node_id) == (1, 2)
-            assert identity.cluster_id == node.identity.cluster_id
+            assert identity.cluster_id == node.folder_identity.cluster_id
         finally:
             await node.stop()
 

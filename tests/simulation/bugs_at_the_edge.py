@@ -26,7 +26,7 @@ def sender_not_compared() -> Iterator[Replaced]:
     def is_for_us(
         self: Host, group: RaftGroupId, message: Message | PeerMessage, via: ReplicaId
     ) -> bool:
-        return message.to == self.identities.in_group(group)
+        return message.to == self.own_ids.in_group(group)
 
     yield Replaced(Host, "_is_for_us", is_for_us)
 

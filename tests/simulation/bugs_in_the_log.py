@@ -22,7 +22,7 @@ from angarium.raft.messages import HardState
 from angarium.replica import opening, scrutiny
 from angarium.replica.catching_up import CatchingUp
 from angarium.replica.host import Host
-from angarium.replica.identities import Identities
+from angarium.replica.own_ids import OwnReplicaIds
 from angarium.replica.partition import Partition
 from angarium.replica.repair import IdentityLost
 from angarium.replica.replica import Replica
@@ -177,12 +177,12 @@ def messages_to_an_older_incarnation_accepted() -> Iterator[Replaced]:
     original = Host.deliver
 
     def deliver(self: Host, group: RaftGroupId, message: Message, *, via: ReplicaId) -> None:
-        mine = self.identities.usual
+        mine = self.own_ids.usual
         try:
-            self.identities.usual = message.to
+            self.own_ids.usual = message.to
             original(self, group, message, via=via)
         finally:
-            self.identities.usual = mine
+            self.own_ids.usual = mine
 
     yield Replaced(Host, "deliver", deliver)
     # Alone, it does no harm any more: a heartbeat that commits what is not there is not believed.
@@ -265,13 +265,13 @@ def state_installed_without_its_segments() -> Iterator[Replaced]:
 def _lost_begin_anew_as_they_were() -> Iterator[Replaced]:
     """Let a replica that is lost come back empty at once, under the identity that voted."""
 
-    def adopt(self: Identities, group: RaftGroupId, incarnation: Incarnation) -> None:
+    def adopt(self: OwnReplicaIds, group: RaftGroupId, incarnation: Incarnation) -> None:
         assert replica_id(node_of(self.usual), incarnation) != self.usual
         self.renewed[group] = Incarnation(self.usual & ((1 << 48) - 1))
 
     yield Replaced(Operator, "may_renew", lambda *_: True)
-    yield Replaced(Identities, "save", lambda *_: None)
-    yield Replaced(Identities, "adopt", adopt)
+    yield Replaced(OwnReplicaIds, "save", lambda *_: None)
+    yield Replaced(OwnReplicaIds, "adopt", adopt)
 
 
 def _others_believe_whoever_comes_back() -> Iterator[Replaced]:

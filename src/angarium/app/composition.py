@@ -27,7 +27,7 @@ from angarium.service.metering import MeteredService
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from angarium.app.serving import Part, Signals
+    from angarium.app.serving import ServingPart, Signals
     from angarium.app.settings import Settings
     from angarium.doors.grpc import GrpcLimits
     from angarium.doors.http.admission import Admission
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def parts(settings: Settings, signals: Signals) -> Sequence[Part]:
+def parts(settings: Settings, signals: Signals) -> Sequence[ServingPart]:
     """Return what a node consists of, in the order in which it starts."""
     node = NodePart(config_of(settings), signals)
-    found: list[Part] = [node]
+    found: list[ServingPart] = [node]
     if settings.listen.grpc_port is not None:
         # gRPC takes as long to load as everything else together; without the door it stays out.
         from angarium.doors.grpc import GrpcDoor  # noqa: PLC0415
@@ -75,7 +75,7 @@ class ListeningPart:
 class ReturningDoor:
     """A door of a node that was here before: somebody may have its port for a while."""
 
-    def __init__(self, door: Part) -> None:
+    def __init__(self, door: ServingPart) -> None:
         self._door = door
 
     async def start(self) -> object:
@@ -87,7 +87,7 @@ class ReturningDoor:
         await self._door.stop()
 
 
-def http_door(settings: Settings, node: NodePart) -> Part:
+def http_door(settings: Settings, node: NodePart) -> ServingPart:
     """Return the HTTP door of a node."""
     from angarium.doors.http import HttpDoor, HttpLimits  # noqa: PLC0415  (as for gRPC)
 
@@ -133,7 +133,7 @@ def hosts_of(settings: Settings) -> Hosts:
     return Hosts([*own, *settings.http.hosts])
 
 
-def compat_doors(settings: Settings, node: NodePart) -> Sequence[Part]:
+def compat_doors(settings: Settings, node: NodePart) -> Sequence[ServingPart]:
     """Return the listeners for clients of earlier brokers that have a port."""
     if not settings.compat.is_on:
         return []

@@ -79,7 +79,7 @@ class Seeds:
     async def _meet(self, connection: Connection, address: Address) -> None:
         """Keep a link to a member of our cluster, and have it tell where we are."""
         node, hello = self._node, connection.peer.hello
-        is_ours = hello.cluster == cluster_name(node.identity)
+        is_ours = hello.cluster == cluster_name(node.folder_identity)
         if not is_ours or not hello.node or hello.node == node.id:
             return
         node.peers.meet(NodeId(hello.node), str(address))
@@ -88,7 +88,7 @@ class Seeds:
         config = node.config
         header = JoinHeader(
             node.id,
-            node.identity.incarnation,
+            node.folder_identity.incarnation,
             tuple(sorted(node.addresses.items())),
             config.region,
             config.zone,

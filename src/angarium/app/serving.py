@@ -60,7 +60,7 @@ _STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _log = logging.getLogger(__name__)
 
 
-class Part(Protocol):
+class ServingPart(Protocol):
     """Something of a node that runs: the node itself, a door."""
 
     async def start(self) -> object:
@@ -70,7 +70,7 @@ class Part(Protocol):
         """End in good order; everything that was started before it is still running."""
 
 
-def serve(parts: Callable[[Signals], Sequence[Part]], log: LogSettings) -> int:
+def serve(parts: Callable[[Signals], Sequence[ServingPart]], log: LogSettings) -> int:
     """Run what `parts` builds until a signal says stop; return the process's exit status."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     keep_freed_memory()
@@ -96,7 +96,9 @@ def serve(parts: Callable[[Signals], Sequence[Part]], log: LogSettings) -> int:
     return 0
 
 
-async def run_until_stopped(parts: Callable[[Signals], Sequence[Part]], signals: Signals) -> None:
+async def run_until_stopped(
+    parts: Callable[[Signals], Sequence[ServingPart]], signals: Signals
+) -> None:
     """Start the parts in order, wait for a signal, stop them in the opposite order.
 
     Raises what made a part give up, after everything has been stopped.
@@ -142,7 +144,7 @@ async def _collect() -> None:
         gc.collect(1 if seconds % 10 == 0 else 0)
 
 
-async def _started(part: Part) -> None:
+async def _started(part: ServingPart) -> None:
     await part.start()
 
 

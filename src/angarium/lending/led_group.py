@@ -107,7 +107,7 @@ class LedGroup:
         claimed = tuple(bound for one in held for bound in (one.start, one.end))
         refused = without(claimed, kept)
         self._members_changed()
-        seat.take_place(self)
+        seat.sit_down(self)
         # From here on the agent may say something at once, in the midst of being told.
         seat.sink.attached(self.group.kind, config_of(self.group.settings))
         if refused:

@@ -56,7 +56,7 @@ class LedSeat:
         """True once it was detached or dropped."""
         return self._is_gone
 
-    def take_place(self, group: LedGroup) -> None:
+    def sit_down(self, group: LedGroup) -> None:
         """Begin, at a group that is open."""
         self._group = group
 

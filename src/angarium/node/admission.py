@@ -81,8 +81,8 @@ class Admission:
         if hello.address is msgspec.UNSET or not is_known or node == self._node.id:
             return
         host, _, port = hello.address.rpartition(":")
-        is_place = bool(host) and port.isdecimal() and 0 < int(port) < 1 << 16
-        if is_place and not peers.is_up(node) and peers.address_of(node) != hello.address:
+        is_address = bool(host) and port.isdecimal() and 0 < int(port) < 1 << 16
+        if is_address and not peers.is_up(node) and peers.address_of(node) != hello.address:
             peers.meet(node, hello.address)
 
     def left(self, connection: Connection, _: AngariumError | None) -> None:

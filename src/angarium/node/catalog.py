@@ -278,12 +278,14 @@ class NodeCatalog(CatalogView):
 
     async def _introduce(self) -> None:
         node = self._node
-        if CATALOG_GROUP in node.host.identities.renewed and not node.leader_of(CATALOG_GROUP):
+        if CATALOG_GROUP in node.host.own_ids.renewed and not node.leader_of(CATALOG_GROUP):
             await self._tell_peers()
         check_not_removed(self.machine, node.id)
         if not self.machine.cluster and node.leader_of(CATALOG_GROUP) == node.id:
             release = node.config.release
-            await self.submit(Form(cluster=cluster_name(node.identity), level=release.level_max))
+            await self.submit(
+                Form(cluster=cluster_name(node.folder_identity), level=release.level_max)
+            )
         await self.catch_up()
         self._became_current()
         known = self.machine.nodes.by_id.get(node.id)
@@ -305,12 +307,12 @@ class NodeCatalog(CatalogView):
         node, config = self._node, self._node.config
         return NodeRegister(
             node=known_as,
-            incarnation=node.identity.incarnation,
+            incarnation=node.folder_identity.incarnation,
             addresses=tuple(sorted(node.addresses.items())),
             labels=Labels(config.region, config.zone, config.host),
             level_min=config.release.level_min,
             level_max=config.release.level_max,
-            renewed=tuple(sorted(node.host.identities.renewed.items())),
+            renewed=tuple(sorted(node.host.own_ids.renewed.items())),
         )
 
 

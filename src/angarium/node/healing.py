@@ -178,7 +178,7 @@ class Healing:
         drawn = self._drawn.get(group)
         if drawn is None:
             drawn = draw_incarnation(secrets.randbits)
-            await asyncio.to_thread(host.identities.save, group, drawn)
+            await asyncio.to_thread(host.own_ids.save, group, drawn)
             self._drawn[group] = drawn
         if group not in host.lost:
             return  # it was taken away from this node meanwhile

@@ -46,7 +46,7 @@ def lacks(node: Node) -> Iterator[Lack]:
             words = "is being repaired: part of its log was damaged"
         elif partition.group in host.lost:
             words = "was lost to damage"
-        elif host.identities.in_group(partition.group) in partition.founders:
+        elif host.own_ids.in_group(partition.group) in partition.founders:
             words = ""  # a partition that is just being made has no records yet
         else:
             words = "is not there yet"

@@ -18,6 +18,7 @@ import msgspec
 from angarium.errors import InvalidArgument, NewerRelease, NotFound, StorageError
 from angarium.ids import CATALOG_GROUP, node_of, replica_id
 from angarium.log import folder_identity
+from angarium.log.folder_identity import FolderIdentity
 from angarium.log.folder_lock import FolderInUse, FolderLock, lock_folder
 from angarium.log.os_disk import OsDisk
 from angarium.node.admission import Admission
@@ -110,7 +111,7 @@ class Node:
         self.rivals = Rivals(self, self._disk)
         self._second = SecondCluster(self)
         self.readiness.sources += [self.rivals.reasons, self._second.reasons]
-        self._identity: folder_identity.FolderIdentity | None = None
+        self._identity: FolderIdentity | None = None
         self._host: Host | None = None
         self._server: Server | None = None
         self.time = Timekeeping(self)
@@ -137,10 +138,10 @@ class Node:
     @property
     def id(self) -> NodeId:
         """This node's id in the cluster."""
-        return self.identity.node_id
+        return self.folder_identity.node_id
 
     @property
-    def identity(self) -> folder_identity.FolderIdentity:
+    def folder_identity(self) -> FolderIdentity:
         """Who this node is; known once it has started."""
         assert self._identity is not None, "the node has not started"
         return self._identity
@@ -361,14 +362,14 @@ class Node:
         elif isinstance(error, _FINAL):
             self.fail(error)
 
-    def _become(self, identity: folder_identity.FolderIdentity, *, level: int) -> None:
+    def _become(self, identity: FolderIdentity, *, level: int) -> None:
         folder_identity.create(self._disk, identity)
         self.levels.begin(level)
         self._identity = identity
         self._open()
 
     def _open(self) -> None:
-        identity = self.identity
+        identity = self.folder_identity
         self.levels.check_data()
         self.marks.load()
         self.rivals.load()

@@ -179,7 +179,7 @@ class Placement:
         if wanted and not has:
             if host.is_leaving(partition.group) or host.wal.is_full:
                 return  # the files of its predecessor go first; and files need room
-            if host.identities.in_group(partition.group) in partition.founders:
+            if host.own_ids.in_group(partition.group) in partition.founders:
                 # Many partitions at once must not keep the loop from its heartbeats.
                 await asyncio.to_thread(host.save_origin, partition.group, partition.founders)
                 host.start_formed(partition.group)

@@ -217,9 +217,9 @@ class Host(Roster):
         # The whole replica id, incarnation included: after a wipe this node is another replica,
         # and an acknowledgement or a vote asked of the earlier one must not be given by it.
         # Planted as messages-to-an-older-incarnation-accepted.
-        if is_honest and message.to == self.identities.in_group(group):
+        if is_honest and message.to == self.own_ids.in_group(group):
             return True
-        if is_honest and isinstance(message, Vouch) and self.identities.is_own(message.to):
+        if is_honest and isinstance(message, Vouch) and self.own_ids.is_own(message.to):
             return True
         # What was meant for an earlier incarnation of this node is late, and no lie.
         if not is_honest or node_of(message.to) != node_of(self.id):

@@ -181,11 +181,11 @@ class Mender:
             return
         log = self._files.log
         if mending.is_complete or not log.is_comparable(mending.damage, mending.stage):
-            self._put_in_place(mending)
+            self._install(mending)
         else:
             self._ask(mending)
 
-    def _put_in_place(self, mending: Mending) -> None:
+    def _install(self, mending: Mending) -> None:
         log, damage = self._files.log, mending.damage
         try:
             # Only frames that fit the checksums known here are written; the bytes on every replica

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from angarium.log.snapshots import SnapshotStore
     from angarium.log.wal import Wal
     from angarium.replica.config import ReplicaConfig
-    from angarium.replica.identities import Identities
     from angarium.replica.outbox import Outbox
+    from angarium.replica.own_ids import OwnReplicaIds
 
 _FOLDERS: Final = "groups"
 
@@ -35,7 +35,7 @@ class Opener:
     """Opens the replicas of one host."""
 
     disk: Disk
-    identities: Identities
+    own_ids: OwnReplicaIds
     wal: Wal
     snapshots: SnapshotStore
     outbox: Outbox
@@ -84,7 +84,7 @@ class Opener:
         config = self.config
         return RaftNode(
             Config(
-                id=self.identities.in_group(group),
+                id=self.own_ids.in_group(group),
                 election_ticks=config.election_ticks,
                 heartbeat_ticks=config.heartbeat_ticks,
                 applied=storage.newest.index,

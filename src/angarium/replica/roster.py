@@ -20,9 +20,9 @@ from angarium.raft.messages import ConfState, Snapshot
 from angarium.replica.catalog import empty_catalog
 from angarium.replica.catalog_replica import CatalogReplica
 from angarium.replica.damage import Fate
-from angarium.replica.identities import Identities
 from angarium.replica.opening import Opener, groups_with_folders, partition_folder
 from angarium.replica.outbox import Outbox
+from angarium.replica.own_ids import OwnReplicaIds
 from angarium.replica.partition_files import folders_in
 from angarium.replica.partition_snapshot import empty_partition
 from angarium.replica.repair import IdentityLost, Repair, entries_to_refetch
@@ -65,7 +65,7 @@ class Roster:
         name_of: Callable[[RaftGroupId], str] = "group {}".format,
     ) -> None:
         """Open what is on `disk`. `listener` hears what happens; `name_of` is for people's eyes."""
-        self.identities = Identities(disk, node=node, incarnation=incarnation)
+        self.own_ids = OwnReplicaIds(disk, node=node, incarnation=incarnation)
         self.replicas: dict[RaftGroupId, PartitionReplica] = {}
         """Replicas of partitions."""
         self.catalog: CatalogReplica | None = None
@@ -82,7 +82,7 @@ class Roster:
         self._snapshots = SnapshotStore(disk)
         self._opener = Opener(
             disk=disk,
-            identities=self.identities,
+            own_ids=self.own_ids,
             wal=self.wal,
             snapshots=self._snapshots,
             outbox=self.outbox,
@@ -103,13 +103,13 @@ class Roster:
         self._fallen: dict[RaftGroupId, PartitionReplica | CatalogReplica] = {}
         """Lost replicas whose files a thread still writes; nobody hears of them any more."""
         self._forget_unformed()
-        for group in sorted({*self.wal.recovered.groups, *self.identities.unreadable}):
+        for group in sorted({*self.wal.recovered.groups, *self.own_ids.unreadable}):
             self._reopen(group)
 
     @property
     def id(self) -> ReplicaId:
         """Who this node is in every group in which it was never renewed."""
-        return self.identities.usual
+        return self.own_ids.usual
 
     # --- coming and going ---------------------------------------------------------------------
 
@@ -192,12 +192,12 @@ class Roster:
     def renew(self, group: RaftGroupId, incarnation: Incarnation) -> None:
         """Give up what is left of a lost replica; the next one to join is another replica.
 
-        `identities.save` has made that durable. As with `remove_group`, it may have to be asked
+        `own_ids.save` has made that durable. As with `remove_group`, it may have to be asked
         again, and the files go first.
         """
         assert self.may_renew(group), "only what is lost is given up"
         if not self.wal.is_exhausted and group not in self._fallen:
-            self.identities.adopt(group, incarnation)
+            self.own_ids.adopt(group, incarnation)
             self.remove_group(group)
 
     def is_leaving(self, group: RaftGroupId) -> bool:
@@ -256,14 +256,14 @@ class Roster:
                 "the log and all snapshots are gone from the data folder: put it back from a "
                 "backup, or empty it and start the node with --join and its id"
             )
-        lost = set(self.identities.disowned)
+        lost = set(self.own_ids.disowned)
         if recovered.unknown_groups:
             # Who joined a group, and took no snapshot yet, has left a folder alone.
             lost |= {*self._snapshots.list(), *groups_with_folders(self._disk)}
         for group in sorted(lost - set(recovered.groups)):
             # The log goes on without it, and the next start would take it for unformed: it would
             # begin anew as the voter it was, with nothing of what it promised.
-            self.identities.disown(group)
+            self.own_ids.disown(group)
             # It may have voted and acknowledged. Coming back empty under the same id, it would
             # vote again. Planted as lost-replica-begins-anew-as-itself.
             self._lose(group, IdentityLost("the log has lost all it knew about it"))
@@ -275,7 +275,7 @@ class Roster:
             self._halts.forget(group)
 
     def _reopen(self, group: RaftGroupId) -> None:
-        if group in self.identities.unreadable:
+        if group in self.own_ids.unreadable:
             self._lose(group, IdentityLost("the file that says who this replica is is damaged"))
             return
         try:
@@ -297,7 +297,7 @@ class Roster:
         # acknowledges. Planted as recovering-replica-goes-on.
         self.repairs[group] = Repair(
             group=group,
-            replica=self.identities.in_group(group),
+            replica=self.own_ids.in_group(group),
             low=missing[0],
             high=missing[1],
             term_max=self.wal.log(group).hard_state.term,

@@ -75,7 +75,7 @@ class Cluster:
         node = self._node
         unready = node.readiness.reasons()
         return ClusterStatus(
-            cluster_id=cluster_name(node.identity),
+            cluster_id=cluster_name(node.folder_identity),
             node=node.id,
             catalog_leader=None,
             catalog_index=node.catalog.applied,

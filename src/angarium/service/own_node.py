@@ -77,7 +77,7 @@ class MemberNode(OwnNode, Protocol):
     """What the cluster is told of the node, and lets it decide."""
 
     @property
-    def identity(self) -> FolderIdentity:
+    def folder_identity(self) -> FolderIdentity:
         """Who this node is; known once it has started."""
 
     @property

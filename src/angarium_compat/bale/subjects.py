@@ -65,7 +65,7 @@ class Subjects:
         record = Outgoing(body, expires_at=expires_at)
         placed = await self._published(subject, record, DeliveryMode.CONSISTENT)
         assert placed.ack.base_offset is not None
-        return self._id(subject, placed.ack.base_offset + placed.place, "this message is stored")
+        return self._id(subject, placed.ack.base_offset + placed.row, "this message is stored")
 
     async def broadcast(self, subject: str, body: bytes) -> None:
         """Hand a message to the subscribers of this moment, on every node; it is not stored."""

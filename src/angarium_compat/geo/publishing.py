@@ -47,7 +47,7 @@ class GeoPublishing:
         assert placed.ack.base_offset is not None
         assert shape.id is not None
         ids = await self.ids_of(shape.id, partition)
-        return ids.at(placed.ack.base_offset + placed.place)
+        return ids.at(placed.ack.base_offset + placed.row)
 
     async def ids_of(self, topic: TopicId, partition: int) -> MessageIds:
         """Return what makes the ids of a partition."""

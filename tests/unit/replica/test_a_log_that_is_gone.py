@@ -40,7 +40,7 @@ def write_something_else(hosts: Hosts, group: RaftGroupId = LATER) -> None:
 
 def come_back_as_somebody_else(hosts: Hosts) -> None:
     host = hosts.open(HURT)
-    host.identities.save(GROUP, Incarnation(99))
+    host.own_ids.save(GROUP, Incarnation(99))
     host.renew(GROUP, Incarnation(99))
     hosts.settle()
     host.join_group(GROUP)
@@ -62,7 +62,7 @@ def test_it_is_lost_no_longer_once_it_has_joined_as_somebody_else() -> None:
     come_back_as_somebody_else(hosts)
     again = hosts.open(HURT)
     assert not again.lost
-    assert again.replicas[GROUP].id == again.identities.in_group(GROUP) != again.id
+    assert again.replicas[GROUP].id == again.own_ids.in_group(GROUP) != again.id
 
 
 def test_it_is_itself_again_when_its_log_is_put_back() -> None:

@@ -117,16 +117,16 @@ class PublisherStream:
         match request.WhichOneof("request"):
             case "publish":
                 asked = request.publish
-                record, identity = outgoing(asked.record), identity_of(asked)
+                record, producer = outgoing(asked.record), identity_of(asked)
                 # Known from here on also to the lane, which packs by the topic's limit.
                 shape = shapes.known(asked.topic) or await shapes.of(asked.topic)
                 if asked.HasField("partition"):
                     partition = partition_of(asked.partition)
                 else:
                     partition = shape.partition_for(record.key)
-                if identity is not NOBODY:
+                if producer is not NOBODY:
                     # A producer's record has a number of its own.
-                    batches, record = (single_batch(record, identity),), None
+                    batches, record = (single_batch(record, producer),), None
             case "batch":
                 asked = request.batch
                 if not asked.HasField("partition"):

@@ -77,10 +77,10 @@ async def batches_of(
         return {partition: _packed(request)}, ()
     if not request.records:
         raise InvalidArgument("there is nothing to publish: neither records nor batches")
-    identity = identity_of(request)
+    producer = identity_of(request)
     records = [outgoing(one) for one in request.records]
     shape = await intake.shapes.of(request.topic)
-    return packed(records, shape, partition=partition, identities=identity)
+    return packed(records, shape, partition=partition, producers=producer)
 
 
 def _packed(request: pb.PublishBatchRequest) -> tuple[Buffer, ...]:

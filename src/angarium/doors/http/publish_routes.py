@@ -211,7 +211,7 @@ class PublishRoutes:
             once = once_of(request, mode)
             shape = self._intake.shapes.known(topic) or await self._intake.shapes.of(topic)
             per_partition, partitions = packed(
-                records, shape, partition=given.partition, identities=once or NOBODY
+                records, shape, partition=given.partition, producers=once or NOBODY
             )
         answers = await self._intake.publish_each(topic, per_partition, mode)
         return self._published(topic, list(per_partition), answers, partitions)

@@ -72,11 +72,6 @@ class Placed(NamedTuple):
     acks: tuple[Ack, ...] = ()
     """Of a publish that came as batches: one for each, in their order."""
 
-    @property
-    def place(self) -> int:
-        """The row, for doors that still call it so."""
-        return self.row
-
 
 class LaneKey(NamedTuple):
     """What can travel together."""

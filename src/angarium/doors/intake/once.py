@@ -36,5 +36,5 @@ class Once(NamedTuple):
         return key_hash(self.key) % partitions
 
 
-Identities: TypeAlias = ProducerIdentity | Once
+ProducerIdentities: TypeAlias = ProducerIdentity | Once
 """Whose the batches of a request are."""

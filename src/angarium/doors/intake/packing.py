@@ -12,7 +12,7 @@ from angarium.errors import TooLarge
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from angarium.doors.intake.once import Identities
+    from angarium.doors.intake.once import ProducerIdentities
     from angarium.doors.intake.partitions import TopicShape
     from angarium.ids import Buffer
 
@@ -38,13 +38,16 @@ class Columns(NamedTuple):
 
 
 def placed(
-    records: Sequence[Outgoing], shape: TopicShape, partition: int | None, identities: Identities
+    records: Sequence[Outgoing],
+    shape: TopicShape,
+    partition: int | None,
+    producers: ProducerIdentities,
 ) -> list[int]:
     """Return each record's partition; those without a key go to one of them together."""
     only = _only_partition(shape, partition)
     if only is not None:
         return [only] * len(records)
-    together = _together(shape, identities)
+    together = _together(shape, producers)
     return [together if one.key is None else shape.partition_for(one.key) for one in records]
 
 
@@ -61,22 +64,22 @@ def packed(
     shape: TopicShape,
     *,
     partition: int | None,
-    identities: Identities = NOBODY,
+    producers: ProducerIdentities = NOBODY,
 ) -> tuple[dict[int, tuple[Buffer, ...]], list[int]]:
     """Return the batches of each partition, and the partition of each record."""
     bytes_max = min(BATCH_BYTES, shape.batch_bytes_max)
     if isinstance(records, Columns):
         only = _only_partition(shape, partition)
         if only is None and records.keys is None:
-            only = _together(shape, identities)
+            only = _together(shape, producers)
         if only is not None:
-            batch = _column_batch(records, bytes_max=bytes_max, identities=identities)
+            batch = _column_batch(records, bytes_max=bytes_max, producers=producers)
             if batch is not None:
                 return {only: (batch,)}, [only] * len(records.values)
         records = records.records()
-    partitions = placed(records, shape, partition, identities)
+    partitions = placed(records, shape, partition, producers)
     batches = {
-        number: tuple([batch for batch, _ in cut(some, bytes_max=bytes_max, identities=identities)])
+        number: tuple([batch for batch, _ in cut(some, bytes_max=bytes_max, producers=producers)])
         for number, some in grouped(records, partitions).items()
     }
     return batches, partitions
@@ -86,14 +89,16 @@ def _only_partition(shape: TopicShape, partition: int | None) -> int | None:
     return 0 if partition is None and shape.partitions == 1 else partition
 
 
-def _together(shape: TopicShape, identities: Identities) -> int:
+def _together(shape: TopicShape, producers: ProducerIdentities) -> int:
     """Return the partition of records without a key, the same for all of them."""
-    if isinstance(identities, Once):
-        return identities.partition(shape.partitions)
+    if isinstance(producers, Once):
+        return producers.partition(shape.partitions)
     return shape.partition_for(None)
 
 
-def _column_batch(columns: Columns, *, bytes_max: int, identities: Identities) -> Buffer | None:
+def _column_batch(
+    columns: Columns, *, bytes_max: int, producers: ProducerIdentities
+) -> Buffer | None:
     """Return columns as one batch, without looking at any record; None if they may not fit."""
     values, keys = columns
     size = sum(map(len, filter(None, values))) + ROW_BYTES * len(values)
@@ -101,12 +106,12 @@ def _column_batch(columns: Columns, *, bytes_max: int, identities: Identities) -
         size += sum(map(len, filter(None, keys)))
     if size >= bytes_max // 2:
         return None
-    producer_id, epoch, sequence = identities.at(0, 0, len(values))
+    producer_id, epoch, sequence = producers.at(0, 0, len(values))
     return encode(values, keys=keys, producer_id=producer_id, epoch=epoch, sequence=sequence)
 
 
 def cut(
-    records: Sequence[Outgoing], *, bytes_max: int, identities: Identities = NOBODY
+    records: Sequence[Outgoing], *, bytes_max: int, producers: ProducerIdentities = NOBODY
 ) -> list[tuple[Buffer, int]]:
     """Pack records into as few batches as the limit allows, in order.
 
@@ -116,7 +121,7 @@ def cut(
     if [one[2:] for one in records].count(BARE) == len(records):
         values, keys, *_ = zip(*records, strict=True)
         columns = Columns(values, None if keys.count(None) == len(keys) else keys)
-        batch = _column_batch(columns, bytes_max=bytes_max, identities=identities)
+        batch = _column_batch(columns, bytes_max=bytes_max, producers=producers)
         if batch is not None:
             return [(batch, len(records))]
     builder = BatchBuilder(bytes_max=bytes_max)
@@ -126,7 +131,7 @@ def cut(
         """End the batch in front of the record with number `past`."""
         count = len(builder)
         if count:
-            producer_id, epoch, sequence = identities.at(len(batches), past - count, count)
+            producer_id, epoch, sequence = producers.at(len(batches), past - count, count)
             batch = builder.build(producer_id=producer_id, epoch=epoch, sequence=sequence)
             batches.append((batch, count))
 
@@ -134,7 +139,7 @@ def cut(
         if not _joins(builder, record):
             close(number)
             if not _joins(builder, record):
-                single = single_batch(record, identities.at(len(batches), number, 1))
+                single = single_batch(record, producers.at(len(batches), number, 1))
                 batches.append((single, 1))
     close(len(records))
     return batches

@@ -129,8 +129,8 @@ def open_delays(
     magic, base, count, length, blocks, crc, stamps, index_crc, head_crc = _HEAD.unpack(head)
     if magic != _MAGIC or crc32c_of_bytes(head[:_CRC_START]) != head_crc:
         return None
-    identity = (segment.base_offset, BLOCK_RECORDS, segment.crc, segment.stamps)
-    if (base, length, crc, stamps) != identity:
+    expected = (segment.base_offset, BLOCK_RECORDS, segment.crc, segment.stamps)
+    if (base, length, crc, stamps) != expected:
         return None
     index = read(name, blocks * _BLOCK_INDEX_BYTES, _HEAD.size)
     if len(index) != blocks * _BLOCK_INDEX_BYTES or crc32c_of_bytes(index) != index_crc:

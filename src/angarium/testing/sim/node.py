@@ -204,7 +204,7 @@ class SimNode:
             jitter=self.rng.randrange,
             listener=self._hearing,
         )
-        self.renewed = dict(host.identities.renewed)  # as it tells the catalog at every start
+        self.renewed = dict(host.own_ids.renewed)  # as it tells the catalog at every start
         return host
 
     def _renew_lost(self) -> None:
@@ -215,12 +215,12 @@ class SimNode:
             if host.may_renew(group) and self.world.operator.may_renew(group, self):
                 incarnation = Incarnation(self.rng.getrandbits(48))
                 with suppress(DiskFull):
-                    host.identities.save(group, incarnation)
+                    host.own_ids.save(group, incarnation)
                     host.renew(group, incarnation)
                 if group in host.lost:
                     continue  # no room for it yet, or its files are still being written
                 # In a real cluster the node tells the catalog.
-                self.renewed[group] = host.identities.renewed[group]
+                self.renewed[group] = host.own_ids.renewed[group]
                 self.world.operator.let_in(self)
                 self.world.note(self.name, "begins anew in group", group)
         if self.world.is_formed:

@@ -99,9 +99,7 @@ def test_batches_of_records_keep_order_and_number_every_record(
     sent = [pb.NewRecord(value=bytes(size)) for size in sizes]
     identity = ProducerIdentity(ProducerId(1), Epoch(0), Sequence(100))
     records = list(map(outgoing, sent))
-    batches = [
-        Batch.parse(one) for one, _ in cut(records, identities=identity, bytes_max=bytes_max)
-    ]
+    batches = [Batch.parse(one) for one, _ in cut(records, producers=identity, bytes_max=bytes_max)]
     assert [len(value or b"") for one in batches for value in one.values()] == sizes
     following = 100
     for one in batches:

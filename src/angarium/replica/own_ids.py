@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from angarium.log.disk import Disk
 
 
-class Identities:
+class OwnReplicaIds:
     """The replica ids of one node."""
 
     def __init__(self, disk: Disk, *, node: NodeId, incarnation: Incarnation) -> None:
