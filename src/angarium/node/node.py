@@ -18,7 +18,6 @@ import msgspec
 from angarium.errors import InvalidArgument, NewerRelease, NotFound, StorageError
 from angarium.ids import CATALOG_GROUP, node_of, replica_id
 from angarium.log import folder_identity
-from angarium.log.folder_identity import FolderIdentity
 from angarium.log.folder_lock import FolderInUse, FolderLock, lock_folder
 from angarium.log.os_disk import OsDisk
 from angarium.node.admission import Admission
@@ -57,6 +56,7 @@ if TYPE_CHECKING:
 
     from angarium.errors import AngariumError
     from angarium.ids import Micros, NodeId, RaftGroupId, ReplicaId
+    from angarium.log.folder_identity import FolderIdentity
     from angarium.node.config import NodeConfig
     from angarium.replica.partition_replica import PartitionReplica
     from angarium.wire import Connection, Frame, Welcome

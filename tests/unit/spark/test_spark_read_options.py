@@ -132,7 +132,7 @@ REFUSED_IN_BOTH = [
     ({"readFrom": "moon"}, "readFrom: 'moon' is none of leader, nearest"),
     ({"startingOffsets": "committed"}, "startingOffsets: 'committed' needs the option groupId"),
     ({"startingOffsets": "committed", "groupId": " "}, "groupId is empty"),
-    ({"servers": "a:b"}, "'b' is no port"),
+    ({"servers": "a:b"}, "'b' is not a port"),
 ]
 
 

@@ -14,7 +14,7 @@ import ipaddress
 import re
 from typing import TYPE_CHECKING, Final
 
-from angarium.wire.http.reading import HeadRefused
+from angarium.wire.http.request_reader import HeadRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from angarium.wire.http.messages import Response
-from angarium.wire.http.reading import HeadRefused
+from angarium.wire.http.request_reader import HeadRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
