@@ -52,6 +52,17 @@ def test_a_node_whose_folder_is_an_older_copy_ends_and_comes_back_empty(
             said = process.last_words()
             assert "was replaced by an older copy" in said
             assert f"ANGARIUM_NODE_ID={forgetful}" in said
+            # A supervisor starts it again, and nobody else is there to tell it.
+            others = [node for node in cluster.ids if node != forgetful]
+            for node in others:
+                cluster.nodes[node].kill()
+            cluster.restart(forgetful)
+            assert await asyncio.to_thread(process.wait) != 0
+            assert "The file rolled-back in the data folder" in process.last_words()
+            for node in others:
+                cluster.restart(node)
+            for node in others:
+                await cluster.back(node)
             # As it was told: with an empty folder it is let in, and filled again.
             process.wipe()
             cluster.restart(forgetful)

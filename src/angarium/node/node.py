@@ -10,6 +10,7 @@ import asyncio
 import logging
 import random
 import secrets
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ import msgspec
 
 from angarium.errors import InvalidArgument, NewerRelease, NotFound, StorageError
 from angarium.ids import CATALOG_GROUP, node_of, replica_id
-from angarium.log import folder_identity
+from angarium.log import folder_identity, rolled_back
 from angarium.log.folder_lock import FolderInUse, FolderLock, lock_folder
 from angarium.log.os_disk import OsDisk
 from angarium.node.admission import Admission
@@ -245,6 +246,7 @@ class Node:
         if self._server is None:
             await self.listen()
         if self._identity is not None:
+            self._check_not_rolled_back()
             self._open()
         elif config.form:
             self._become(new_cluster(), level=config.release.level_max)
@@ -326,6 +328,15 @@ class Node:
                 )
             return lock
 
+    def _check_not_rolled_back(self) -> None:
+        """Raise `RolledBack` if the other nodes have refused this folder before."""
+        why = rolled_back.noted(self._disk)
+        if why is not None:
+            raise RolledBack(
+                f"{why}. The file {rolled_back.NAME} in the data folder says so: remove it only "
+                "if it was the other nodes that were wrong"
+            )
+
     def fail(self, failure: BaseException) -> None:
         """Stop at once: going on would break a promise."""
         if self.failure is None:
@@ -360,6 +371,9 @@ class Node:
         if isinstance(error, NodeIsAlive):
             self.rivals.hear(error)
         elif isinstance(error, _FINAL):
+            if isinstance(error, RolledBack):
+                with suppress(StorageError):  # a full disk must not keep it from ending
+                    rolled_back.note(self._disk, str(error))
             self.fail(error)
 
     def _become(self, identity: FolderIdentity, *, level: int) -> None:
