@@ -15,6 +15,14 @@ START = 1_700_000_000 * SECOND
 """When simulated time begins."""
 
 
+EVENTS_AT_ONCE_MAX = 100_000
+"""So many events in one moment mean that something calls itself without end; runs have tens."""
+
+
+class Spinning(Exception):
+    """Somebody is busy without end: a real process would use a whole core for nothing."""
+
+
 class Scheduler:
     """Runs actions in the order of their time; those of one moment in the order of their asking."""
 
@@ -36,9 +44,13 @@ class Scheduler:
         """Run everything due up to `time`, or until `stop` says enough."""
         heap = self._heap
         pop = heapq.heappop
+        moment = self.steps
         while heap and heap[0][0] <= time:
             due, _, action, arguments = pop(heap)
-            self.now = due
+            if due != self.now:
+                self.now, moment = due, self.steps
+            elif self.steps - moment > EVENTS_AT_ONCE_MAX:
+                raise Spinning(f"{EVENTS_AT_ONCE_MAX:,} events, and no time passes: {action}")
             self.steps += 1
             action(*arguments)
             if stop is not None and stop():
