@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from angarium.errors import CorruptData
 from angarium.ids import Micros, Offset
 from angarium.machine import Trim
 from angarium.node.arrivals import Arrivals
@@ -83,11 +84,21 @@ def retained_from(
     if settings.until_consumed and settled is not None:
         start = max(start, Offset(min(settled, log.end_offset)))
     if settings.retention_micros is not None and now is not None:
-        old = log.offset_at(Micros(now - settings.retention_micros))
+        old = _appended_by(log, Micros(now - settings.retention_micros))
         start = max(start, old if young is None else min(old, young))
     if settings.retention_bytes is not None:
         start = max(start, _within_bytes(log, settings.retention_bytes))
     return start
+
+
+def _appended_by(log: PartitionLog, time: Micros) -> Offset:
+    """Return the first offset appended at `time` or later; the start while that cannot be read."""
+    try:
+        return log.offset_at(time)
+    except CorruptData:
+        # The damage is noted and mended from a peer. Until then nothing is too old: one unreadable
+        # byte must neither trim records nor end the node.
+        return log.start_offset
 
 
 def _within_bytes(log: PartitionLog, bytes_max: int) -> Offset:

@@ -5,6 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.unit.log.disk_images import disk_with, flipped
+from tests.unit.log.segments.test_segment_damage import (
+    BATCHES,
+    CONFIG,
+    END,
+    FOLDER,
+    IMAGE,
+    SEALED,
+)
 
 from angarium.batch import encode, stamp
 from angarium.ids import Micros, Offset, Term
@@ -82,3 +91,14 @@ def test_what_was_seen_to_come_lately_stays_however_old_it_looks(log: PartitionL
     settings = TopicSettings(retention_micros=5 * SECOND)
     assert retained_from(log, settings, now=Micros(100 * SECOND), young=Offset(3)) == 3
     assert retained_from(log, settings, now=Micros(10 * SECOND), young=Offset(9)) == 4
+
+
+def test_damage_where_the_limit_lies_keeps_everything_and_ends_nobody() -> None:
+    flip = flipped(IMAGE, SEALED[0], len(BATCHES[0]) + 60, bit=0)
+    damaged = PartitionLog.open(disk_with(flip), FOLDER, CONFIG, durable_until=Offset(END))
+    settings = TopicSettings(retention_micros=10_000)
+    # Two batches would be too old, the second of which cannot be read.
+    assert retained_from(damaged, settings, now=Micros(12_500)) == 0
+    assert damaged.damage, "and it is known now, so that it is mended"
+    whole = PartitionLog.open(disk_with(IMAGE), FOLDER, CONFIG, durable_until=Offset(END))
+    assert retained_from(whole, settings, now=Micros(12_500)) == 4

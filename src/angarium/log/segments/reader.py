@@ -132,13 +132,16 @@ class SegmentReader:
             row += 1
 
     def first_at_time(self, segment: Segment, time: Micros) -> Offset | None:
-        """Return the base offset of the first written batch appended at `time` or later."""
-        if segment.written.position == 0:
-            return None
-        for _, frame in self.frames(segment, self.index(segment).row_before_time(time)):
-            if not frame.is_gap and frame.append_time >= time:
-                return frame.base_offset
-        return None
+        """Return the base offset of the first written batch appended at `time` or later.
+
+        Where a segment is damaged that may be the first offset that cannot be read. A leader that
+        took it for older would trim young records, on every replica (seed 62016).
+        """
+        if segment.written.position:
+            for _, frame in self.frames(segment, self.index(segment).row_before_time(time)):
+                if not frame.is_gap and frame.append_time >= time:
+                    return frame.base_offset
+        return segment.whole_until
 
     def time_at(self, segment: Segment, offset: Offset) -> Micros | None:
         """Return the append time of the first written batch that ends behind `offset`."""

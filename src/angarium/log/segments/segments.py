@@ -64,8 +64,13 @@ class SegmentList:
         yield from self._segments[bisect_right(self._bases, base_offset) :]
 
     def from_time(self, time: Micros) -> Iterator[Segment]:
-        """Yield the segments that may hold batches appended at `time` or later."""
-        yield from self._segments[bisect_right(self._segments, time - 1, key=_last_time) :]
+        """Yield the segments that may hold batches appended at `time` or later.
+
+        Nobody knows when what is damaged was appended: its segment may hold anything.
+        """
+        first = bisect_right(self._segments, time - 1, key=_last_time)
+        damaged = (at for at in range(first) if self._segments[at].whole_until is not None)
+        yield from self._segments[next(damaged, first) :]
 
 
 def _last_time(segment: Segment) -> Micros:

@@ -11,7 +11,7 @@ from tests.unit.log.stamped_batches import contents, stamped
 
 from angarium.batch import Batch
 from angarium.errors import CorruptData
-from angarium.ids import Offset
+from angarium.ids import Micros, Offset
 from angarium.log.memory_disk import MemoryDisk
 from angarium.log.scrub import Scrub
 from angarium.log.segments import PartitionLog, SegmentConfig
@@ -180,3 +180,18 @@ def test_batches_before_the_damage_are_still_served() -> None:
     with pytest.raises(CorruptData):
         log.read(Offset(2), 1 << 20)
     assert [one.from_offset for one in log.damage] == [2]
+
+
+def test_nobody_knows_how_old_it_is_what_is_damaged() -> None:
+    # Seed 62016: a leader whose segment was lost took its records for older than all others, and
+    # trimmed what had just come, on every replica.
+    later = Micros(1 << 60)
+    whole = PartitionLog.open(disk_with(IMAGE), FOLDER, CONFIG, durable_until=Offset(END))
+    assert whole.offset_at(later) == END
+    for name in [*SEALED, ACTIVE]:
+        lost = disk_with(without(IMAGE, name))
+        log = PartitionLog.open(lost, FOLDER, CONFIG, durable_until=Offset(END))
+        (damage,) = log.damage
+        assert log.offset_at(later) == damage.from_offset
+        # What lies before it is as old as it ever was.
+        assert log.offset_at(Micros(0)) == 0
