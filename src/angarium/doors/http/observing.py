@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from angarium.api import Broker
-    from angarium.doors.http.routing import NoParameters
     from angarium.wire.http import HttpServer, Request
+    from angarium.wire.http.router import NoParameters
 
 REQUEST_BOUNDS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 """Upper bounds of the buckets in which requests are counted by how long they took."""

@@ -14,7 +14,7 @@ from angarium.doors.status import INTERNAL, status_of
 from angarium.errors import AngariumError, LimitExceeded
 from angarium.wire.error_codec import Failure, failure_of
 from angarium.wire.http.messages import Response
-from angarium.wire.http.request_reader import HeadRefused
+from angarium.wire.http.request_reader import RequestRefused
 
 if TYPE_CHECKING:
     from angarium.doors.status import Status
@@ -22,8 +22,12 @@ if TYPE_CHECKING:
 PROBLEM_JSON: Final = b"application/problem+json"
 CODE_HEADER: Final = b"X-Angarium-Code"
 HINT_HEADER: Final = b"X-Leader-Hint"
+RETRY_HEADER: Final = b"Retry-After"
 RETRY_SECONDS: Final = b"1"
 """What a client that may try again is told to wait."""
+
+READABLE_HEADERS: Final = (CODE_HEADER, HINT_HEADER, RETRY_HEADER)
+"""Headers of answers that the scripts of a web page may read."""
 
 _RESERVED: Final = frozenset({"type", "title", "status", "detail", "code", "retriable", "fault"})
 
@@ -43,24 +47,9 @@ class ProblemOut(msgspec.Struct, frozen=True, rename={"kind": "type"}):
     """Who has to do something about it: caller, cluster or data."""
 
 
-class Refused(HeadRefused):
-    """A request that HTTP has a status of its own for; `headers` go with the answer."""
-
-    def __init__(
-        self, message: str, *, status: int, headers: tuple[tuple[bytes, bytes], ...] = ()
-    ) -> None:
-        super().__init__(message, status=status)
-        self._headers = headers
-
-    @property
-    def answer_headers(self) -> tuple[tuple[bytes, bytes], ...]:
-        """What HTTP wants to be told along with it."""
-        return self._headers
-
-
 def http_status(error: Exception) -> int:
     """Return the status with which `error` is answered."""
-    if isinstance(error, HeadRefused):
+    if isinstance(error, RequestRefused):
         return error.status
     if isinstance(error, LimitExceeded) and error.limit in {"body_bytes_max", "batch_bytes_max"}:
         return 413
@@ -77,12 +66,12 @@ def problem(
     code = status or http_status(error)
     headers = [(CODE_HEADER, failure.code.encode())]
     if failure.retriable and code in {429, 503}:
-        headers.append((b"Retry-After", RETRY_SECONDS))
+        headers.append((RETRY_HEADER, RETRY_SECONDS))
     hint = getattr(error, "leader_hint", None)
     if isinstance(hint, str):
         headers.append((HINT_HEADER, hint.encode()))
-    if isinstance(error, Refused):
-        headers += error.answer_headers
+    if isinstance(error, RequestRefused):
+        headers += error.headers
     body = {**problem_members(failure, code), **(extra or {})}
     return Response(code, msgspec.json.encode(body), PROBLEM_JSON, tuple(headers))
 

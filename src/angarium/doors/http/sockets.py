@@ -32,21 +32,21 @@ from angarium.doors.http.socket_messages import (
     decoder,
     id_in,
 )
-from angarium.doors.http.socket_sessions import SocketSession
-from angarium.doors.http.strict_json import decoded
 from angarium.errors import AngariumError, InvalidArgument, LimitExceeded, NotFound
 from angarium.kinds import GroupKind
 from angarium.wire.errors import UnsupportedOperation
 from angarium.wire.http import WebSocket
+from angarium.wire.http.socket_session import SocketSession
 from angarium.wire.http.stream import StreamCut
+from angarium.wire.http.strict_json import decoded
 
 if TYPE_CHECKING:
     from angarium.api import GroupBroker
     from angarium.closing import Closings
-    from angarium.doors.http.routing import NoParameters
     from angarium.doors.http.socket_messages import Said
     from angarium.doors.intake import Intake
     from angarium.wire.http import Request
+    from angarium.wire.http.router import NoParameters
 
 FEEDS_MAX: Final = 64
 """Subscriptions on one socket. One more is refused."""
