@@ -111,7 +111,7 @@ class PublishRoutes:
         takes_any=True,
         other_bodies=("application/octet-stream", "text/plain"),
         answer=Ack,
-        errors=(409, 422, 501, 507),
+        errors=(422, 501, 507),
         headers=(_KEY, _NUMBER),
     )
     def publish(self, request: Request, given: PublishParameters) -> Answer:
@@ -192,7 +192,7 @@ class PublishRoutes:
         body=NewRecords,
         other_bodies=(PACKED.decode(),),
         answer=Published,
-        errors=(409, 422, 507),
+        errors=(422, 507),
         headers=(_KEY,),
     )
     async def publish_batch(self, request: Request, given: BatchParameters) -> Response:

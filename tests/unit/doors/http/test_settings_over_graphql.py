@@ -9,10 +9,10 @@ from tests.unit.doors.grpc.memory_broker import MemoryBroker
 
 from angarium.api import GroupConfig, GroupInfo, TopicConfig
 from angarium.api.settings import settings_of
+from angarium.doors.http.graphql.derived_types import camel
 from angarium.doors.http.graphql.execution import Executor, Operation
 from angarium.doors.http.graphql.resolving import Resolvers
 from angarium.doors.http.graphql.schema import schema
-from angarium.doors.http.graphql.setting_types import camel
 from angarium.doors.intake import Intake
 from angarium.kinds import Behind, GroupKind, Poison
 

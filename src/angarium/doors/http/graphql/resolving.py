@@ -11,6 +11,7 @@ import msgspec
 from angarium.api import FetchRequest, GroupConfig, Start, StartAt, TopicConfig
 from angarium.doors.http.fetch_routes import page_of
 from angarium.doors.http.graphql.costs import RECORDS_MAX
+from angarium.doors.http.graphql.derived_types import DOORS
 from angarium.doors.http.graphql.publish_fields import GraphqlPublishing
 from angarium.errors import InvalidArgument, NotFound
 from angarium.ids import Offset
@@ -198,7 +199,7 @@ class Resolvers:
 
 def shown(source: object, name: str) -> object:
     """Return a field of a value: its attribute, in the schema's terms."""
-    if name in {"wire", "grpc", "http"}:
+    if name in DOORS:
         addresses: dict[str, str] = source.addresses  # type: ignore[attr-defined]
         return addresses.get(name)
     value = getattr(source, snake(name))
