@@ -20,7 +20,7 @@ from angarium.doors.http.observing import Observing, Strangers
 from angarium.doors.http.problems import READABLE_HEADERS, ProblemOut, problem
 from angarium.doors.http.publish_routes import PublishRoutes
 from angarium.doors.http.routing import route, routes_of
-from angarium.doors.http.sockets import Sockets
+from angarium.doors.http.sockets import Session
 from angarium.doors.http.topic_routes import TopicRoutes
 from angarium.doors.intake import Intake
 from angarium.wire.http import HttpLimits, HttpServer, Response
@@ -91,7 +91,7 @@ class HttpDoor:
             self._handle,
             problem,
             self._limits,
-            on_answered=self.observing.answered,
+            on_answered=self.observing.requests.answered,
             closings=self._closings,
         )
 
@@ -122,9 +122,8 @@ class HttpDoor:
             self._closings,
             heartbeat_s=self._limits.heartbeat_seconds,
         )
-        sockets = Sockets(self.intake, self._groups, self._closings)
         parts: list[object] = [
-            *(publishing, FetchRoutes(broker), streaming, sockets),
+            *(publishing, FetchRoutes(broker), streaming),
             *(TopicRoutes(broker, self.intake.shapes), self.observing),
         ]
         if self._groups is not None:
@@ -134,6 +133,10 @@ class HttpDoor:
         found = [one for part in (*parts, self) for one in routes_of(part)]
         front = FrontPage(found)
         return [*found, Route(method="GET", path="/", handler=front.show, summary="Links.")]
+
+    @route("GET /v1/socket", "A WebSocket: subscribe, consume, settle, publish.")
+    async def _socket(self, request: Request, _: NoParameters) -> None:
+        await Session(request, self.intake, self._groups, self._closings).run()
 
     # --- GraphQL: loaded after the door is open, because that takes a while --------------------
 

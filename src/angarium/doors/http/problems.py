@@ -6,18 +6,15 @@ nobody reads here) keeps its status, and says INVALID_ARGUMENT like any other wr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
-from angarium.doors.status import INTERNAL, status_of
-from angarium.errors import AngariumError, LimitExceeded
+from angarium.doors.status import status_of
+from angarium.errors import LimitExceeded
 from angarium.wire.error_codec import Failure, failure_of
 from angarium.wire.http.messages import Response
 from angarium.wire.http.request_reader import RequestRefused
-
-if TYPE_CHECKING:
-    from angarium.doors.status import Status
 
 PROBLEM_JSON: Final = b"application/problem+json"
 CODE_HEADER: Final = b"X-Angarium-Code"
@@ -53,7 +50,7 @@ def http_status(error: Exception) -> int:
         return error.status
     if isinstance(error, LimitExceeded) and error.limit in {"body_bytes_max", "batch_bytes_max"}:
         return 413
-    return _row(error).http
+    return status_of(error).http
 
 
 def problem(
@@ -100,7 +97,3 @@ def told(error: Exception) -> dict[str, object]:
     if isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
     return problem_members(failure_of(error), http_status(error))
-
-
-def _row(error: Exception) -> Status:
-    return status_of(error) if isinstance(error, AngariumError) else INTERNAL
