@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from angarium.api import Broker, GroupBroker, OffsetBroker, PassingBroker
     from angarium.doors.grpc.server_limits import GrpcLimits
-    from angarium.doors.http.admission import Admission
     from angarium.doors.http.observing import Facts
     from angarium.security import Users
+    from angarium.wire.http.admission import Admission
 
     class NodeBroker(Broker, GroupBroker, OffsetBroker, PassingBroker, Protocol):
         """A node's broker: whatever a profile may need of it."""

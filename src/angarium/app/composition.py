@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from angarium.app.serving import ServingPart, Signals
     from angarium.app.settings import Settings
     from angarium.doors.grpc import GrpcLimits
-    from angarium.doors.http.admission import Admission
+    from angarium.wire.http.admission import Admission
     from angarium.wire.http.hosts import Hosts
 
 _log = logging.getLogger(__name__)
@@ -119,7 +119,7 @@ def grpc_limits(settings: Settings) -> GrpcLimits:
 
 def admission(settings: Settings) -> Admission:
     """Return who may ask this node over HTTP: by its own names, and pages that were named."""
-    from angarium.doors.http.admission import Admission  # noqa: PLC0415  (as for gRPC)
+    from angarium.wire.http.admission import Admission  # noqa: PLC0415  (as for gRPC)
     from angarium.wire.http.origins import Origins  # noqa: PLC0415
 
     return Admission(hosts_of(settings), Origins(settings.http.origins))

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from angarium.api import Ack
     from angarium.api.transactions import SequencedPublish
     from angarium.doors.http import HttpLimits
-    from angarium.doors.http.admission import Admission
     from angarium.telemetry.exposition import Family
+    from angarium.wire.http.admission import Admission
 
 
 LOOK_EVERY_S: Final = 2.0

@@ -158,8 +158,13 @@ STATUSES: Final[Mapping[str, Status]] = {
 """By `AngariumError.code`."""
 
 
-def status_of(error: AngariumError) -> Status:
-    """Return what the doors call `error`, also if only a newer version knows its code."""
+def status_of(error: BaseException) -> Status:
+    """Return what the doors call `error`, also if only a newer version knows its code.
+
+    What is not of the error tree is a mistake in our own code.
+    """
+    if not isinstance(error, AngariumError):
+        return INTERNAL
     return STATUSES.get(error.code) or _status_by_kind(error)
 
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Final
 
-from angarium.doors.http.admission import Admission
-from angarium.doors.http.problems import problem
-from angarium.doors.http.routing import NoParameters, Route, Router
+from angarium.doors.http.problems import READABLE_HEADERS, problem
 from angarium.telemetry.exposition import (
     CONTENT_TYPE,
     Family,
@@ -20,6 +18,8 @@ from angarium.telemetry.exposition import (
     gauge,
 )
 from angarium.wire.http import HttpLimits, HttpServer, Response
+from angarium.wire.http.admission import Admission
+from angarium.wire.http.router import NoParameters, Route, Router
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -147,7 +147,7 @@ class BaleMetricsDoor:
             await server.stop(grace_s)
 
     def _handle(self, request: Request) -> Answer:
-        told = self._admission.admit(request)
+        told = self._admission.admit(request, readable=READABLE_HEADERS)
         return self._router.dispatch(request) if told is None else told
 
     def _page(self, _: Request, __: NoParameters) -> Response:

@@ -10,21 +10,20 @@ import msgspec
 from angarium.closing import Closings
 from angarium.doors.feeds.beating import beating
 from angarium.doors.feeds.subscriptions import found, subscribed_live
-from angarium.doors.http.admission import Admission
-from angarium.doors.http.events import HEADERS, HEARTBEAT
+from angarium.doors.http.graphql import QueryParameters
 from angarium.doors.http.graphql.endpoint import GraphqlEndpoint
-from angarium.doors.http.graphql.parameters import QueryParameters
 from angarium.doors.http.graphql.subscribing import Subscribing
 from angarium.doors.http.observing import Observing, Strangers
-from angarium.doors.http.problems import HINT_HEADER, http_status
-from angarium.doors.http.routing import NoParameters, Route, Router
+from angarium.doors.http.problems import HINT_HEADER, READABLE_HEADERS, http_status
 from angarium.doors.intake import Intake
 from angarium.doors.patience import patient
 from angarium.errors import InvalidArgument
 from angarium.wire.error_codec import failure_of
 from angarium.wire.http import HttpLimits, HttpServer, Response
+from angarium.wire.http.admission import Admission
 from angarium.wire.http.messages import JSON
-from angarium.wire.http.stream import StreamCut
+from angarium.wire.http.router import NoParameters, Route, Router
+from angarium.wire.http.stream import EVENT_HEADERS, HEARTBEAT, StreamCut
 from angarium_compat.hermes.feeds import GROUP, begun, messages
 from angarium_compat.hermes.joining import Joining
 from angarium_compat.hermes.lenient_json import LenientDecoder
@@ -153,7 +152,7 @@ class HermesHttpDoor:
         await self.server.stop(grace_s)
 
     def _handle(self, request: Request) -> Answer:
-        told = self._admission.admit(request)
+        told = self._admission.admit(request, readable=READABLE_HEADERS)
         return self._router.dispatch(request) if told is None else told
 
     def _routes(self) -> list[Route]:
@@ -200,7 +199,7 @@ class HermesHttpDoor:
             raise InvalidArgument("topic is required")
         feed = await begun(self._broker, self._groups, given.topic, given.group)
         try:
-            stream = request.connection.begin_stream(request, status=200, headers=HEADERS)
+            stream = request.connection.begin_stream(request, status=200, headers=EVENT_HEADERS)
             with suppress(StreamCut):
                 await self._stream(feed, stream)
         finally:

@@ -10,7 +10,7 @@ from angarium.app.serving import serve
 from angarium.app.settings import HttpSettings, LogSettings
 from angarium.cli.complaints import Refusal
 from angarium.cli.profiles import choices
-from angarium.doors.http.admission import Admission
+from angarium.wire.http.admission import Admission
 from angarium.wire.http.hosts import Hosts
 from angarium.wire.http.origins import Origins
 

@@ -116,20 +116,12 @@ class DeadLetterRoutes:
         letters = found.list(given.filter(), count_max=given.limit)
         return Letters([_letter_out(one) async for one in letters])
 
-    @_letters(
-        "POST /v1/dead-letters/redrive",
-        "Send letters back to where they came from, once.",
-        errors=(409,),
-    )
+    @_letters("POST /v1/dead-letters/redrive", "Send letters back to where they came from, once.")
     async def redrive_dead_letters(self, body: LetterWish) -> DealtOut:
         letters = self._letters(body.dead_letter_topic)
         return _dealt(await letters.redrive(body.filter(body.places), dry_run=body.dry_run))
 
-    @_letters(
-        "POST /v1/dead-letters/purge",
-        "Let letters be: they are not listed any more.",
-        errors=(409,),
-    )
+    @_letters("POST /v1/dead-letters/purge", "Let letters be: they are not listed any more.")
     async def purge_dead_letters(self, body: LetterWish) -> DealtOut:
         letters = self._letters(body.dead_letter_topic)
         return _dealt(await letters.purge(body.filter(body.places), dry_run=body.dry_run))

@@ -7,25 +7,27 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+import angarium
 from angarium.closing import Closings
 from angarium.doors.feeds.tails import Tails
-from angarium.doors.http.admission import Admission
 from angarium.doors.http.dead_letter_routes import DeadLetterRoutes
 from angarium.doors.http.events import Streaming
 from angarium.doors.http.fetch_routes import FetchRoutes
 from angarium.doors.http.front_page import FrontPage
-from angarium.doors.http.graphql.parameters import QueryParameters
+from angarium.doors.http.graphql import QueryParameters
 from angarium.doors.http.group_routes import GroupRoutes
 from angarium.doors.http.observing import Observing, Strangers
-from angarium.doors.http.openapi import document
-from angarium.doors.http.problems import problem
+from angarium.doors.http.problems import READABLE_HEADERS, ProblemOut, problem
 from angarium.doors.http.publish_routes import PublishRoutes
-from angarium.doors.http.routing import NoParameters, Route, Router, route, routes_of
-from angarium.doors.http.sockets import Sockets
+from angarium.doors.http.routing import route, routes_of
+from angarium.doors.http.sockets import Session
 from angarium.doors.http.topic_routes import TopicRoutes
 from angarium.doors.intake import Intake
 from angarium.wire.http import HttpLimits, HttpServer, Response
+from angarium.wire.http.admission import Admission
 from angarium.wire.http.messages import JSON
+from angarium.wire.http.openapi import document
+from angarium.wire.http.router import NoParameters, Route, Router
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,13 +79,19 @@ class HttpDoor:
         self._closings = Closings()
         self._graphql: GraphqlEndpoint | None = None
         self._loading: asyncio.Task[None] | None = None
-        self.router = Router(self._routes())
-        self._document = msgspec.json.encode(document(self.router.routes))
+        self.router = Router(self._routes(), lists="GET /v1/openapi.json lists all")
+        info = {
+            "title": "Angarium",
+            "version": angarium.__version__,
+            "description": "A replicated message broker. Every error is an RFC 9457 problem.",
+        }
+        shown = document(self.router.routes, info=info, problem=ProblemOut)
+        self._document = msgspec.json.encode(shown)
         self.server = HttpServer(
             self._handle,
             problem,
             self._limits,
-            on_answered=self.observing.answered,
+            on_answered=self.observing.requests.answered,
             closings=self._closings,
         )
 
@@ -100,7 +108,7 @@ class HttpDoor:
         await self.server.stop(grace_s)
 
     def _handle(self, request: Request) -> Answer:
-        told = self._admission.admit(request)
+        told = self._admission.admit(request, readable=READABLE_HEADERS)
         return self.router.dispatch(request) if told is None else told
 
     def _routes(self) -> list[Route]:
@@ -114,9 +122,8 @@ class HttpDoor:
             self._closings,
             heartbeat_s=self._limits.heartbeat_seconds,
         )
-        sockets = Sockets(self.intake, self._groups, self._closings)
         parts: list[object] = [
-            *(publishing, FetchRoutes(broker), streaming, sockets),
+            *(publishing, FetchRoutes(broker), streaming),
             *(TopicRoutes(broker, self.intake.shapes), self.observing),
         ]
         if self._groups is not None:
@@ -126,6 +133,10 @@ class HttpDoor:
         found = [one for part in (*parts, self) for one in routes_of(part)]
         front = FrontPage(found)
         return [*found, Route(method="GET", path="/", handler=front.show, summary="Links.")]
+
+    @route("GET /v1/socket", "A WebSocket: subscribe, consume, settle, publish.")
+    async def _socket(self, request: Request, _: NoParameters) -> None:
+        await Session(request, self.intake, self._groups, self._closings).run()
 
     # --- GraphQL: loaded after the door is open, because that takes a while --------------------
 

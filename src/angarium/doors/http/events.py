@@ -27,7 +27,7 @@ from angarium.doors.http.record_json import Count, Encoding, Partition, record_o
 from angarium.doors.http.routing import route
 from angarium.errors import AngariumError, InvalidArgument
 from angarium.wire.errors import Unreachable, UnsupportedOperation
-from angarium.wire.http.stream import StreamCut
+from angarium.wire.http.stream import EVENT_HEADERS, HEARTBEAT, OPENING, StreamCut
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -38,16 +38,6 @@ if TYPE_CHECKING:
     from angarium.doors.feeds.tails import Tail, Tails
     from angarium.doors.http.socket_messages import Subscribe
     from angarium.wire.http import Request, Stream
-
-HEADERS: Final = (
-    (b"Content-Type", b"text/event-stream"),
-    (b"Cache-Control", b"no-store"),
-    (b"X-Accel-Buffering", b"no"),  # proxies that gather answers would hold events back
-)
-HEARTBEAT: Final = b":\n\n"
-"""A comment, which readers pass over."""
-OPENING: Final = b"retry: 1000\n\n"
-"""How long a browser waits before it reconnects, in milliseconds."""
 
 CREDIT: Final = 500
 """Records lent to one stream of a group at a time; more come as they are written out."""
@@ -121,7 +111,7 @@ class Streaming:
                 found = await starts(self._broker, given.topic, partitions, start, resumed=resumed)
                 positions = list(found)
                 tail.check(positions)
-            stream = request.connection.begin_stream(request, status=200, headers=HEADERS)
+            stream = request.connection.begin_stream(request, status=200, headers=EVENT_HEADERS)
             await stream.write(OPENING)
             await EventFollower(tail, stream, positions, heartbeat_s=self._heartbeat_s).run()
         finally:
@@ -138,7 +128,7 @@ class Streaming:
             )
         )
         try:
-            stream = request.connection.begin_stream(request, status=200, headers=HEADERS)
+            stream = request.connection.begin_stream(request, status=200, headers=EVENT_HEADERS)
             await stream.write(OPENING)
             async with telling(stream):
                 await self._deliver(feed, stream, in_base64=given.encoding == "base64")

@@ -24,6 +24,7 @@ from typing import (
 import msgspec
 from msgspec import Meta
 
+from angarium import api
 from angarium.api import GroupConfig, TopicConfig
 from angarium.api.settings import Setting, settings_of, word_of
 
@@ -138,3 +139,13 @@ else:
     GroupSettings = _settings_form(
         "GroupSettings", GroupConfig, "What can be chosen about a group, but for its kind."
     )
+
+answer_form("PartitionOut", api.PartitionInfo)
+answer_form("TopicOut", api.TopicInfo, created_at="created_at_us")
+answer_form("NodeOut", api.NodeInfo)
+answer_form("Cluster", api.ClusterStatus)
+answer_form("ProducerOut", api.Producer)
+answer_form("MemberOut", api.GroupMember)
+answer_form("PositionOut", api.GroupPosition)
+answer_form("GroupOut", api.GroupInfo, listed_lag="lag")
+answer_form("MoveOut", api.Moved)

@@ -16,8 +16,8 @@ from angarium.wire.http.messages import JSON, Response
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from angarium.doors.http.routing import NoParameters, Route
     from angarium.wire.http.messages import Request
+    from angarium.wire.http.router import NoParameters, Route
 
 HTML: Final = b"text/html; charset=utf-8"
 

@@ -14,13 +14,12 @@ from angarium.api import (
     GroupBroker,
     GroupConfig,
     GroupInfo,
-    GroupMember,
     GroupPosition,
     Moved,
     Start,
     StartAt,
 )
-from angarium.doors.http.forms import GroupSettings, answer, answer_form, chosen
+from angarium.doors.http.forms import GroupSettings, answer, chosen
 from angarium.doors.http.record_json import Count, Partition
 from angarium.doors.http.routing import call
 from angarium.doors.http.settlement_json import SettledOut, SettlementIn, settled_out, settlement_of
@@ -29,11 +28,6 @@ from angarium.ids import Offset
 OnlyTopic = Annotated[
     str | None, Meta(description="Only in this topic; without it, in all of them.")
 ]
-
-answer_form("MemberOut", GroupMember)
-answer_form("PositionOut", GroupPosition)
-answer_form("GroupOut", GroupInfo, listed_lag="lag")
-answer_form("MoveOut", Moved)
 
 _SEEK_STARTS: Final = {
     "earliest": StartAt.EARLIEST,
@@ -134,11 +128,7 @@ class GroupRoutes:
         found = await self._broker.describe_group(group)
         return Lag(found.name, found.lag, found.lag_ms or 0, found.positions)
 
-    @_groups(
-        "PUT /v1/groups/{group}/config",
-        "Give a group other settings, all of them anew.",
-        errors=(409,),
-    )
+    @_groups("PUT /v1/groups/{group}/config", "Give a group other settings, all of them anew.")
     async def alter_group(self, group: str, body: GroupSettings) -> GroupInfo:
         return await self._broker.alter_group(group, chosen(GroupConfig, body))
 
@@ -149,9 +139,7 @@ class GroupRoutes:
         await self._broker.delete_group(group, topic=topic)
 
     @_groups(
-        "POST /v1/groups/{group}/seek",
-        "Move a group; what is on loan is fenced.",
-        errors=(409, 416),
+        "POST /v1/groups/{group}/seek", "Move a group; what is on loan is fenced.", errors=(416,)
     )
     async def seek_group(self, group: str, body: Seek) -> Moves:
         moved = await self._broker.seek_group(
@@ -163,14 +151,12 @@ class GroupRoutes:
         )
         return Moves(moved)
 
-    @_groups("POST /v1/groups/{group}/pause", "Hand nothing more out, or go on.", errors=(409,))
+    @_groups("POST /v1/groups/{group}/pause", "Hand nothing more out, or go on.")
     async def pause_group(self, group: str, body: Pause) -> None:
         await self._broker.pause_group(group, paused=body.paused)
 
     @_groups(
-        "POST /v1/groups/{group}/settle",
-        "Settle records for a member that is connected elsewhere.",
-        errors=(409,),
+        "POST /v1/groups/{group}/settle", "Settle records for a member that is connected elsewhere."
     )
     async def settle_records(self, group: str, body: Settlements) -> AllSettled:
         said = [settlement_of(one) for one in body.settlements]
@@ -180,7 +166,7 @@ class GroupRoutes:
     @_groups(
         "POST /v1/groups/{group}/checkpoints",
         "Say how far a group of kind checkpoint has come.",
-        errors=(409, 416),
+        errors=(416,),
     )
     async def report_checkpoints(self, group: str, body: Checkpoints) -> None:
         await self._broker.report_checkpoints(

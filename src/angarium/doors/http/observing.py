@@ -9,28 +9,19 @@ from typing import TYPE_CHECKING, Final, Protocol
 import msgspec
 
 from angarium.doors.http.routing import route
-from angarium.telemetry.exposition import (
-    CONTENT_TYPE,
-    Family,
-    Histogram,
-    Sample,
-    exposition,
-    gauge,
-)
+from angarium.telemetry.exposition import CONTENT_TYPE, Family, exposition
 from angarium.telemetry.meter_families import meter_families
 from angarium.telemetry.meters import Meters
 from angarium.telemetry.process import process_families, resident_bytes
 from angarium.wire.http.messages import JSON, Response
+from angarium.wire.http.request_meters import RequestMeters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from angarium.api import Broker
-    from angarium.doors.http.routing import NoParameters
     from angarium.wire.http import HttpServer, Request
-
-REQUEST_BOUNDS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
-"""Upper bounds of the buckets in which requests are counted by how long they took."""
+    from angarium.wire.http.router import NoParameters
 
 _OK: Final = Response(200, b"ok\n", b"text/plain")
 _MEGABYTE: Final = 1 << 20
@@ -55,11 +46,9 @@ class Strangers:
         self.meters = Meters()
 
     def unready(self) -> tuple[str, ...]:
-        """Nothing is known against it."""
         return ()
 
     def families(self) -> Iterable[Family]:
-        """Nothing is known."""
         return ()
 
 
@@ -67,26 +56,20 @@ class Observing:
     """The requests that look."""
 
     def __init__(self, broker: Broker, facts: Facts, server: Callable[[], HttpServer]) -> None:
-        self.durations = Histogram(REQUEST_BOUNDS_S)
-        self.statuses: dict[int, int] = {}
+        self.requests = RequestMeters()
         self._broker = broker
         self._facts = facts
         self._server = server
-
-    def answered(self, status: int, seconds: float) -> None:
-        self.durations.observe(seconds)
-        self.statuses[status] = self.statuses.get(status, 0) + 1
 
     # --- health ---------------------------------------------------------------------------------
 
     @route("GET /healthz", "Whether the process is alive.")
     def healthz(self, _: Request, __: NoParameters) -> Response:
-        """Say that the process is alive; it would not say anything if it were not."""
         return _OK
 
     @route("GET /readyz", "Whether to send anything here.")
     def readyz(self, _: Request, __: NoParameters) -> Response:
-        """Say whether requests should be sent here, or in a line each why not."""
+        # A line for each reason why not.
         reasons = ("stopping",) if self._server().is_stopping else self._facts.unready()
         body = "".join(f"{one}\n" for one in reasons).encode()
         return Response(503, body, b"text/plain") if reasons else _OK
@@ -145,25 +128,8 @@ class Observing:
         return Response(200, exposition(self._families()), CONTENT_TYPE)
 
     def _families(self) -> Iterable[Family]:
-        meters, server = self._facts.meters, self._server()
+        meters = self._facts.meters
         yield from meter_families(meters)
-        yield Family(
-            "angarium_http_requests_total",
-            "counter",
-            "Requests answered, by status.",
-            tuple(
-                Sample(count, (("status", str(status)),))
-                for status, count in sorted(self.statuses.items())
-            ),
-        )
-        yield Family(
-            "angarium_http_request_duration_seconds",
-            "histogram",
-            "From a whole request to its answer; streams are not counted.",
-            tuple(self.durations.samples()),
-        )
-        yield gauge("angarium_http_connections", "Connections open.", len(server.connections))
-        yield gauge("angarium_http_streams", "Streams and WebSockets open.", len(server.streams))
-        yield gauge("angarium_http_requests_in_progress", "Requests under way.", server.requests)
+        yield from self.requests.families(self._server())
         yield from self._facts.families()
         yield from process_families(meters.started_at)

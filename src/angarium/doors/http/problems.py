@@ -6,24 +6,25 @@ nobody reads here) keeps its status, and says INVALID_ARGUMENT like any other wr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
-from angarium.doors.status import INTERNAL, status_of
-from angarium.errors import AngariumError, LimitExceeded
+from angarium.doors.status import status_of
+from angarium.errors import LimitExceeded
 from angarium.wire.error_codec import Failure, failure_of
 from angarium.wire.http.messages import Response
-from angarium.wire.http.request_reader import HeadRefused
-
-if TYPE_CHECKING:
-    from angarium.doors.status import Status
+from angarium.wire.http.request_reader import RequestRefused
 
 PROBLEM_JSON: Final = b"application/problem+json"
 CODE_HEADER: Final = b"X-Angarium-Code"
 HINT_HEADER: Final = b"X-Leader-Hint"
+RETRY_HEADER: Final = b"Retry-After"
 RETRY_SECONDS: Final = b"1"
 """What a client that may try again is told to wait."""
+
+READABLE_HEADERS: Final = (CODE_HEADER, HINT_HEADER, RETRY_HEADER)
+"""Headers of answers that the scripts of a web page may read."""
 
 _RESERVED: Final = frozenset({"type", "title", "status", "detail", "code", "retriable", "fault"})
 
@@ -43,28 +44,13 @@ class ProblemOut(msgspec.Struct, frozen=True, rename={"kind": "type"}):
     """Who has to do something about it: caller, cluster or data."""
 
 
-class Refused(HeadRefused):
-    """A request that HTTP has a status of its own for; `headers` go with the answer."""
-
-    def __init__(
-        self, message: str, *, status: int, headers: tuple[tuple[bytes, bytes], ...] = ()
-    ) -> None:
-        super().__init__(message, status=status)
-        self._headers = headers
-
-    @property
-    def answer_headers(self) -> tuple[tuple[bytes, bytes], ...]:
-        """What HTTP wants to be told along with it."""
-        return self._headers
-
-
 def http_status(error: Exception) -> int:
     """Return the status with which `error` is answered."""
-    if isinstance(error, HeadRefused):
+    if isinstance(error, RequestRefused):
         return error.status
     if isinstance(error, LimitExceeded) and error.limit in {"body_bytes_max", "batch_bytes_max"}:
         return 413
-    return _row(error).http
+    return status_of(error).http
 
 
 def problem(
@@ -77,12 +63,12 @@ def problem(
     code = status or http_status(error)
     headers = [(CODE_HEADER, failure.code.encode())]
     if failure.retriable and code in {429, 503}:
-        headers.append((b"Retry-After", RETRY_SECONDS))
+        headers.append((RETRY_HEADER, RETRY_SECONDS))
     hint = getattr(error, "leader_hint", None)
     if isinstance(hint, str):
         headers.append((HINT_HEADER, hint.encode()))
-    if isinstance(error, Refused):
-        headers += error.answer_headers
+    if isinstance(error, RequestRefused):
+        headers += error.headers
     body = {**problem_members(failure, code), **(extra or {})}
     return Response(code, msgspec.json.encode(body), PROBLEM_JSON, tuple(headers))
 
@@ -111,7 +97,3 @@ def told(error: Exception) -> dict[str, object]:
     if isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
     return problem_members(failure_of(error), http_status(error))
-
-
-def _row(error: Exception) -> Status:
-    return status_of(error) if isinstance(error, AngariumError) else INTERNAL

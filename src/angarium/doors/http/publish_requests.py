@@ -19,14 +19,13 @@ from urllib.parse import unquote
 import msgspec
 from msgspec import Meta
 
-from angarium.doors.http.problems import Refused
 from angarium.doors.http.record_json import RECORDS_MAX, NewRecord, NewRecords, outgoing
-from angarium.doors.http.strict_json import decoded, is_json
 from angarium.doors.intake import Outgoing
 from angarium.doors.intake.once import Once
 from angarium.doors.intake.packing import Columns
 from angarium.errors import InvalidArgument
 from angarium.modes import DeliveryMode
+from angarium.wire.http.strict_json import decoded, is_json, not_json
 
 if TYPE_CHECKING:
     from angarium.wire.http.messages import Request
@@ -99,7 +98,7 @@ def read_records(request: Request) -> Columns | list[Outgoing]:
     """Return the records of a JSON body, as columns if they have nothing but keys and values."""
     body = request.body
     if not is_json(request):
-        raise Refused("the body has to be JSON: Content-Type: application/json", status=415)
+        raise not_json()
     columns = _read_columns(body)
     if columns is not None:
         return columns

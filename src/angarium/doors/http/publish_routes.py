@@ -63,25 +63,21 @@ class SequencedBroker(Protocol):
         """Store batches unless that sequence, or a higher one, has been stored before."""
 
 
-class PublishParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a record goes, and when it is answered."""
-
-    topic: str
-    partition: Partition | None = None
-    """Without it the key decides, and without a key they take turns."""
-    mode: ModeName | None = None
-    """Without it, the topic's own."""
-    key: Annotated[str, Meta(max_length=4_096)] | None = None
-    """The record's key, for bodies that are taken as they are."""
-
-
 class BatchParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where records go, and when they are answered."""
 
     topic: str
     partition: Partition | None = None
-    """For all of them. Needed for packed batches."""
+    """Without it the key decides, and without a key they take turns. Packed batches need it."""
     mode: ModeName | None = None
+    """Without it, the topic's own."""
+
+
+class PublishParameters(BatchParameters, frozen=True):
+    """Where a record goes, and when it is answered."""
+
+    key: Annotated[str, Meta(max_length=4_096)] | None = None
+    """The record's key, for bodies that are taken as they are."""
 
 
 class PublishRoutes:
@@ -111,7 +107,7 @@ class PublishRoutes:
         takes_any=True,
         other_bodies=("application/octet-stream", "text/plain"),
         answer=Ack,
-        errors=(409, 422, 501, 507),
+        errors=(422, 501, 507),
         headers=(_KEY, _NUMBER),
     )
     def publish(self, request: Request, given: PublishParameters) -> Answer:
@@ -192,7 +188,7 @@ class PublishRoutes:
         body=NewRecords,
         other_bodies=(PACKED.decode(),),
         answer=Published,
-        errors=(409, 422, 507),
+        errors=(422, 507),
         headers=(_KEY,),
     )
     async def publish_batch(self, request: Request, given: BatchParameters) -> Response:

@@ -14,11 +14,8 @@ from angarium.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from angarium import api
-    from angarium.doors.http.socket_messages import Settle
 
 VerbName = Annotated[str, Meta(pattern=words_pattern(Verb))]
-DelayMs = Annotated[int, Meta(ge=0, le=1 << 40)]
-Reason = Annotated[str, Meta(max_length=4_096)]
 
 
 class SettlementIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -29,8 +26,8 @@ class SettlementIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     verb: VerbName
     ranges: Annotated[list[Count], Meta(min_length=2, max_length=100_000)]
     """First offset, past the last offset, and so on, ascending."""
-    delay_ms: DelayMs | None = None
-    reason: Reason = ""
+    delay_ms: Annotated[int, Meta(ge=0, le=1 << 40)] | None = None
+    reason: Annotated[str, Meta(max_length=4_096)] = ""
     cumulative: bool = False
 
 
@@ -42,7 +39,7 @@ class SettledOut(msgspec.Struct, frozen=True, omit_defaults=True):
     message: str = ""
 
 
-def settlement_of(given: SettlementIn | Settle) -> Settlement:
+def settlement_of(given: SettlementIn) -> Settlement:
     if len(given.ranges) % 2:
         raise InvalidArgument("ranges come in pairs: first offset, past the last offset")
     return Settlement(

@@ -11,7 +11,7 @@ from msgspec import Meta
 from angarium.doors.http.ack_json import ModeName
 from angarium.doors.http.forms import words_pattern
 from angarium.doors.http.record_json import Count, Encoding, NewRecord, Partition
-from angarium.doors.http.settlement_json import DelayMs, Reason, VerbName
+from angarium.doors.http.settlement_json import SettlementIn, VerbName
 from angarium.kinds import GroupKind
 
 Id = Annotated[str, Meta(max_length=128)]
@@ -55,17 +55,12 @@ class Consume(_Said, frozen=True):
     encoding: Encoding = "text"
 
 
-class Settle(_Said, frozen=True):
+class Settle(SettlementIn, frozen=True, kw_only=True, tag="settle", tag_field="type"):
     """Say what became of records on loan."""
 
-    topic: str
-    partition: Partition
+    id: Id
     ranges: Annotated[list[Count], Meta(min_length=2, max_length=10_000)]
-    """First offset, past the last offset, and so on, ascending."""
     verb: VerbName = "ack"
-    delay_ms: DelayMs | None = None
-    reason: Reason = ""
-    cumulative: bool = False
 
 
 class MoreCredit(_Said, frozen=True, tag="credit"):

@@ -19,7 +19,6 @@ from angarium.doors.http.ack_json import ack_out, mode_of
 from angarium.doors.http.events import start_of
 from angarium.doors.http.problems import told
 from angarium.doors.http.record_json import outgoing
-from angarium.doors.http.routing import route
 from angarium.doors.http.settlement_json import settled_out, settlement_of
 from angarium.doors.http.socket_feeds import GroupSocketFeed, SocketFeed, TopicSocketFeed
 from angarium.doors.http.socket_messages import (
@@ -32,18 +31,17 @@ from angarium.doors.http.socket_messages import (
     decoder,
     id_in,
 )
-from angarium.doors.http.socket_sessions import SocketSession
-from angarium.doors.http.strict_json import decoded
 from angarium.errors import AngariumError, InvalidArgument, LimitExceeded, NotFound
 from angarium.kinds import GroupKind
 from angarium.wire.errors import UnsupportedOperation
 from angarium.wire.http import WebSocket
+from angarium.wire.http.socket_session import SocketSession
 from angarium.wire.http.stream import StreamCut
+from angarium.wire.http.strict_json import decoded
 
 if TYPE_CHECKING:
     from angarium.api import GroupBroker
     from angarium.closing import Closings
-    from angarium.doors.http.routing import NoParameters
     from angarium.doors.http.socket_messages import Said
     from angarium.doors.intake import Intake
     from angarium.wire.http import Request
@@ -55,36 +53,18 @@ PUBLISHES_MAX: Final = 1_024
 """Publishes of one socket that are not answered yet. At the bound nothing more is read from it."""
 
 
-class Sockets:
-    """The request that becomes a WebSocket."""
-
-    def __init__(
-        self,
-        intake: Intake,
-        groups: GroupBroker | None,
-        closings: Closings,
-    ) -> None:
-        self._intake = intake
-        self._groups = groups
-        self._closings = closings
-
-    @route("GET /v1/socket", "A WebSocket: subscribe, consume, settle, publish.")
-    async def socket(self, request: Request, _: NoParameters) -> None:
-        websocket = WebSocket(request, subprotocols=("angarium.v1",))
-        await Session(websocket, self._intake, self._groups, self._closings).run()
-
-
 class Session(SocketSession):
     """One client."""
 
     def __init__(
         self,
-        websocket: WebSocket,
+        request: Request,
         intake: Intake,
         groups: GroupBroker | None,
         closings: Closings,
     ) -> None:
-        super().__init__(websocket, closings)
+        """Accept the WebSocket; raises `RequestRefused` if the request is none for one."""
+        super().__init__(WebSocket(request, subprotocols=("angarium.v1",)), closings)
         self._broker = intake.broker
         self._groups = groups
         self._intake = intake

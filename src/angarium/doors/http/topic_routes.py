@@ -9,16 +9,8 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from angarium.api import (
-    Broker,
-    ClusterStatus,
-    NodeInfo,
-    PartitionInfo,
-    Producer,
-    TopicConfig,
-    TopicInfo,
-)
-from angarium.doors.http.forms import TopicSettings, answer, answer_form, chosen
+from angarium.api import Broker, ClusterStatus, Producer, TopicConfig, TopicInfo
+from angarium.doors.http.forms import TopicSettings, answer, chosen
 from angarium.doors.http.record_json import Partition
 from angarium.doors.http.routing import call
 from angarium.doors.intake.partitions import TopicShapes
@@ -26,12 +18,6 @@ from angarium.ids import NodeId
 
 NodeNumber = Annotated[int, Meta(ge=1, le=(1 << 15) - 1)]
 Partitions = Annotated[int, Meta(ge=1, le=1_024)]
-
-answer_form("PartitionOut", PartitionInfo)
-answer_form("TopicOut", TopicInfo, created_at="created_at_us")
-answer_form("NodeOut", NodeInfo)
-answer_form("Cluster", ClusterStatus)
-answer_form("ProducerOut", Producer)
 
 _topics: Final = partial(call, tag="topics")
 _cluster: Final = partial(call, tag="cluster")
@@ -103,7 +89,7 @@ class TopicRoutes:
     async def list_topics(self) -> Topics:
         return Topics(await self._broker.list_topics())
 
-    @_topics("POST /v1/topics", "Make a topic.", status=201, errors=(409,))
+    @_topics("POST /v1/topics", "Make a topic.", status=201)
     async def create_topic(self, body: NewTopic) -> TopicInfo:
         topic = await self._broker.create_topic(
             body.name, partitions=body.partitions, config=chosen(TopicConfig, body.config)
@@ -115,11 +101,7 @@ class TopicRoutes:
     async def describe_topic(self, topic: str) -> TopicInfo:
         return await self._broker.describe_topic(topic)
 
-    @_topics(
-        "PATCH /v1/topics/{topic}",
-        "Give a topic more partitions or other settings.",
-        errors=(409,),
-    )
+    @_topics("PATCH /v1/topics/{topic}", "Give a topic more partitions or other settings.")
     async def alter_topic(self, topic: str, body: TopicChange) -> TopicInfo:
         config = None if body.config is None else chosen(TopicConfig, body.config)
         info = await self._broker.alter_topic(topic, partitions=body.partitions, config=config)
@@ -134,12 +116,11 @@ class TopicRoutes:
     @_cluster(
         "POST /v1/topics/{topic}/partitions/{partition}/leader",
         "Ask a partition's leader to hand over.",
-        errors=(409,),
     )
     async def transfer_leader(self, topic: str, partition: Partition, body: Handover) -> None:
         await self._broker.transfer_leader(topic, partition, NodeId(body.to))
 
-    @_producers("POST /v1/producers", "Issue a producer's identity.", errors=(409,))
+    @_producers("POST /v1/producers", "Issue a producer's identity.")
     async def open_producer(self, body: ProducerName) -> Producer:
         return await self._broker.open_producer(body.name)
 
@@ -148,25 +129,18 @@ class TopicRoutes:
         return await self._broker.cluster_status()
 
     @_cluster(
-        "POST /v1/cluster/nodes/{node}/drain",
-        "Move everything away from a node, or call that off.",
-        errors=(409,),
+        "POST /v1/cluster/nodes/{node}/drain", "Move everything away from a node, or call that off."
     )
     async def drain_node(self, node: NodeNumber, body: Drain) -> None:
         await self._broker.drain_node(NodeId(node), draining=body.draining)
 
-    @_cluster(
-        "DELETE /v1/cluster/nodes/{node}",
-        "Forget a node that holds nothing any more.",
-        errors=(409,),
-    )
+    @_cluster("DELETE /v1/cluster/nodes/{node}", "Forget a node that holds nothing any more.")
     async def remove_node(self, node: NodeNumber) -> None:
         await self._broker.remove_node(NodeId(node))
 
     @_cluster(
         "POST /v1/cluster/level",
         "Let the cluster work at a higher feature level, the end of an upgrade.",
-        errors=(409,),
     )
     async def raise_level(self, body: LevelWish) -> Level:
         return Level(await self._broker.raise_level(body.level))

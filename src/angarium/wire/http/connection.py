@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, cast
 from angarium.errors import AngariumError, LimitExceeded
 from angarium.wire.errors import DeadlineExceeded
 from angarium.wire.http.messages import Response, head_bytes, response_bytes
-from angarium.wire.http.request_reader import HeadRefused, RequestReader
+from angarium.wire.http.request_reader import RequestReader, RequestRefused
 from angarium.wire.http.stream import Stream
 
 if TYPE_CHECKING:
@@ -308,7 +308,7 @@ class Connection(asyncio.Protocol):
             case State.IDLE:
                 self.close()
             case State.HEAD | State.BODY:
-                self._refuse(HeadRefused("the request came too slowly", status=408))
+                self._refuse(RequestRefused("the request came too slowly", status=408))
             case State.BUSY:
                 if self._task is not None:
                     self._task.cancel()  # which answers

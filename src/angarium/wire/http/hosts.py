@@ -14,7 +14,7 @@ import ipaddress
 import re
 from typing import TYPE_CHECKING, Final
 
-from angarium.wire.http.request_reader import HeadRefused
+from angarium.wire.http.request_reader import RequestRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,13 +55,13 @@ class Hosts:
         self._remembered: set[bytes] = set()
 
     def admit(self, request: Request) -> None:
-        """Raise `HeadRefused` if a request is for another host; browsers always say one."""
+        """Raise `RequestRefused` if a request is for another host; browsers always say one."""
         said = request.header(b"host")
         if said is None or said in self._remembered or EVERY_NAME in self._names:
             return
         if not self.has(said.decode("latin-1")):
             shown = said.decode("latin-1")[:SHOWN_CHARACTERS_MAX]
-            raise HeadRefused(
+            raise RequestRefused(
                 f"this broker does not answer to the name {shown!r}, so that web pages cannot reach"
                 f" it by names of their own; add it to {self._setting}, or use an IP address",
                 status=MISDIRECTED,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from angarium.wire.http.messages import Response
-from angarium.wire.http.request_reader import HeadRefused
+from angarium.wire.http.request_reader import RequestRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,7 +44,7 @@ class Origins:
         """Let a request through, or return the answer to a browser that asks beforehand.
 
         `readable` are headers of answers that scripts may read besides the usual ones.
-        Raises `HeadRefused` if a web page that may not is behind the request.
+        Raises `RequestRefused` if a web page that may not is behind the request.
         """
         origin = request.header(b"origin")
         if origin is None:
@@ -52,7 +52,7 @@ class Origins:
         text = origin.decode("latin-1")
         if text not in self._allowed and EVERYBODY not in self._allowed:
             if text.partition("://")[2] != request.text_header(b"host"):
-                raise HeadRefused(
+                raise RequestRefused(
                     f"web pages from elsewhere may not use this broker; to let those of"
                     f" {text[:SHOWN_CHARACTERS_MAX]!r}, add it to {self._setting}",
                     status=403,

@@ -16,14 +16,16 @@ from angarium.wire.http.messages import Request
 if TYPE_CHECKING:
     from angarium.wire.http.connection import Connection
     from angarium.wire.http.http_limits import HttpLimits
+    from angarium.wire.http.messages import Headers
 
 
-class HeadRefused(InvalidArgument):
-    """The request cannot be read at all, or not for so long; `status` is what HTTP calls that."""
+class RequestRefused(InvalidArgument):
+    """A request that HTTP has a status of its own for; `headers` go with the answer."""
 
-    def __init__(self, message: str, *, status: int) -> None:
+    def __init__(self, message: str, *, status: int, headers: Headers = ()) -> None:
         super().__init__(message)
         self.status = status
+        self.headers = headers
 
 
 class RequestReader:
@@ -50,7 +52,7 @@ class RequestReader:
         return self._parser.get_http_version() == "1.1"
 
     def feed(self, data: bytes, *, is_idle: bool) -> None:
-        """Take bytes; raises what is wrong with them: `HeadRefused` or `TooLarge`."""
+        """Take bytes; raises what is wrong with them: `RequestRefused` or `TooLarge`."""
         if self.in_head or is_idle:
             self._head_bytes += len(data)
         elif self.in_body:
@@ -62,12 +64,12 @@ class RequestReader:
             # What follows the head of an upgrade is the new protocol's; its client has to wait for
             # the answer before it speaks it.
             if len(data) > upgrade.args[0]:
-                raise HeadRefused("speak after the upgrade is accepted", status=400) from None
+                raise RequestRefused("speak after the upgrade is accepted", status=400) from None
         except httptools.HttpParserError as error:
             cause = error.__context__
             if isinstance(cause, AngariumError):
                 raise cause from None
-            raise HeadRefused(f"this is not HTTP/1.1: {error}", status=400) from None
+            raise RequestRefused(f"this is not HTTP/1.1: {error}", status=400) from None
         if self.in_head and self._head_bytes > self._limits.head_bytes_max:
             raise self._head_too_long()
         if self.in_body and self._framing_bytes > self._limits.body_bytes_max:
@@ -113,11 +115,11 @@ class RequestReader:
             elif name == b"content-encoding" and value.strip().lower() != b"identity":
                 # Stored as they are, such bytes would be taken for the value; and what they would
                 # become has no end that could be known beforehand.
-                raise HeadRefused("send the body as it is, without Content-Encoding", status=415)
+                raise RequestRefused("send the body as it is, without Content-Encoding", status=415)
             elif name == b"expect" and value.lower() == b"100-continue":
                 wants_leave = True
         if hosts > 1 or (hosts == 0 and self.is_http_1_1):
-            raise HeadRefused("a request has one Host header", status=400)
+            raise RequestRefused("a request has one Host header", status=400)
         self._connection.head_read(wants_leave=wants_leave)
 
     def on_body(self, body: bytes) -> None:
@@ -144,9 +146,9 @@ class RequestReader:
             )
         )
 
-    def _head_too_long(self) -> HeadRefused:
+    def _head_too_long(self) -> RequestRefused:
         limits = self._limits
-        return HeadRefused(
+        return RequestRefused(
             f"a head has up to {limits.head_bytes_max} bytes and {limits.headers_max} headers",
             status=431,
         )

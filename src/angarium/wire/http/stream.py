@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from angarium.wire.http.connection import Connection
+
+EVENT_HEADERS: Final = (
+    (b"Content-Type", b"text/event-stream"),
+    (b"Cache-Control", b"no-store"),
+    (b"X-Accel-Buffering", b"no"),  # proxies that gather answers would hold events back
+)
+"""What the answer to a request for server-sent events begins with."""
+HEARTBEAT: Final = b":\n\n"
+"""A comment, which readers of events pass over."""
+OPENING: Final = b"retry: 1000\n\n"
+"""How long a browser waits before it reconnects, in milliseconds."""
 
 
 class StreamCut(Exception):

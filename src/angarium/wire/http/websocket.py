@@ -24,7 +24,7 @@ from wsproto.events import (
 )
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
-from angarium.wire.http.request_reader import HeadRefused
+from angarium.wire.http.request_reader import RequestRefused
 from angarium.wire.http.stream import StreamCut, until_writable
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class WebSocket:
     """One WebSocket, on a connection that was given over to it."""
 
     def __init__(self, request: Request, *, subprotocols: Sequence[str] = ()) -> None:
-        """Accept; raises `HeadRefused` if the request is none for a WebSocket.
+        """Accept; raises `RequestRefused` if the request is none for a WebSocket.
 
         Of `subprotocols`, in our order of preference, the first that the client offers is chosen.
         """
@@ -180,16 +180,16 @@ def _accepted(request: Request, subprotocol: str | None) -> bytes:
     """Return the answer that turns a request into a WebSocket; RFC 6455, section 4.2."""
     upgrade = (request.text_header(b"upgrade") or "").lower()
     if request.method != b"GET" or upgrade != "websocket":
-        raise HeadRefused("this address is for WebSockets", status=426)
+        raise RequestRefused("this address is for WebSockets", status=426)
     if request.header(b"sec-websocket-version") != b"13":
-        raise HeadRefused("the version of WebSocket spoken here is 13", status=426)
+        raise RequestRefused("the version of WebSocket spoken here is 13", status=426)
     key = request.header(b"sec-websocket-key") or b""
     try:
         is_right = len(base64.b64decode(key, validate=True)) == _KEY_BYTES
     except binascii.Error:
         is_right = False
     if not is_right:
-        raise HeadRefused("Sec-WebSocket-Key is 16 bytes in base64", status=400)
+        raise RequestRefused("Sec-WebSocket-Key is 16 bytes in base64", status=400)
     digest = base64.b64encode(hashlib.sha1(key + _MAGIC).digest())  # noqa: S324  (RFC 6455)
     lines = [
         b"HTTP/1.1 101 Switching Protocols",

@@ -8,7 +8,7 @@ import pytest
 from tests.component.doors.http.opened_http import Opened, opened, request_bytes
 from tests.on_a_loop import run
 
-from angarium.doors.http.admission import Admission
+from angarium.wire.http.admission import Admission
 from angarium.wire.http.hosts import Hosts
 from angarium.wire.http.origins import Origins
 from angarium_compat.bale.metrics import BaleMetrics, BaleMetricsDoor

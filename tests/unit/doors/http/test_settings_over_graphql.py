@@ -1,4 +1,7 @@
-"""Settings over GraphQL: every one is shown and taken, and what is not said has its default."""
+"""Settings over GraphQL: every one is shown and taken, and what is not said has its default.
+
+What the contract answers is shown in full, too.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,20 @@ from typing import Any, cast
 from tests.on_a_loop import run
 from tests.unit.doors.grpc.memory_broker import MemoryBroker
 
-from angarium.api import GroupConfig, GroupInfo, TopicConfig
+from angarium.api import (
+    ClusterStatus,
+    GroupConfig,
+    GroupInfo,
+    GroupPosition,
+    NodeInfo,
+    PartitionInfo,
+    TopicConfig,
+)
 from angarium.api.settings import settings_of
+from angarium.doors.http.graphql.derived_types import camel
 from angarium.doors.http.graphql.execution import Executor, Operation
 from angarium.doors.http.graphql.resolving import Resolvers
 from angarium.doors.http.graphql.schema import schema
-from angarium.doors.http.graphql.setting_types import camel
 from angarium.doors.intake import Intake
 from angarium.kinds import Behind, GroupKind, Poison
 
@@ -51,3 +62,23 @@ def test_what_a_group_does_in_trouble_can_be_chosen() -> None:
         "maxAttempts": GroupConfig().max_attempts,
         "ackTimeoutMs": 5_000,
     }
+
+
+def test_every_field_of_an_answer_is_shown() -> None:
+    types: Any = schema().type_map
+    for name, answered in (
+        ("Cluster", ClusterStatus),
+        ("Node", NodeInfo),
+        ("Partition", PartitionInfo),
+        ("Position", GroupPosition),
+    ):
+        wanted = {camel(one) for one in answered.__struct_fields__ if one != "addresses"}
+        assert wanted <= types[name].fields.keys()
+    assert str(types["Partition"].fields["inSync"].type) == "[Int!]"
+    assert str(types["Node"].fields["clockAheadMs"].type) == "Long"
+    assert types["Position"].fields["floor"].description == "Everything below is settled."
+
+
+def test_a_node_says_why_not_to_rely_on_it() -> None:
+    answer = asked("{ status { nodes { id wire unready clockAgrees } } }")
+    assert answer["data"]["status"]["nodes"][0]["unready"] == []

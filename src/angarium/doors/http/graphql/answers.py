@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from graphql import GraphQLError
 
-from angarium.doors.status import INTERNAL, status_of
-from angarium.errors import AngariumError, InvalidArgument
+from angarium.doors.status import status_of
+from angarium.errors import InvalidArgument
 from angarium.wire.error_codec import failure_of
 
 if TYPE_CHECKING:
@@ -19,12 +19,7 @@ class InvalidDocument(InvalidArgument):
 
     def __init__(self, errors: list[GraphQLError]) -> None:
         super().__init__("; ".join(one.message for one in errors[:5]))
-        self._errors = errors
-
-    @property
-    def errors(self) -> list[GraphQLError]:
-        """What is wrong, each with where it stands in the document."""
-        return self._errors
+        self.errors = errors
 
 
 def answer_of(result: ExecutionResult) -> dict[str, Any]:
@@ -51,14 +46,13 @@ def told(error: GraphQLError) -> dict[str, Any]:
     if known is None or isinstance(known, GraphQLError):
         known = InvalidArgument(error.message)
     failure = failure_of(known)
-    status = status_of(known) if isinstance(known, AngariumError) else INTERNAL
     shown: dict[str, Any] = {"message": failure.message}
     if error.locations:
         shown["locations"] = [one.formatted for one in error.locations]
     if error.path is not None:
         shown["path"] = error.path
     shown["extensions"] = {
-        "code": status.graphql,
+        "code": status_of(known).graphql,
         "angariumCode": failure.code,
         "retriable": failure.retriable,
         "fault": failure.fault,

@@ -118,14 +118,10 @@ def measure(document: DocumentNode, limits: GraphqlLimits) -> Measure:
 
 def check(found: Measure, limits: GraphqlLimits) -> None:
     """Raise `TooLarge` for the first limit that is exceeded."""
-    for name, value, most in (
-        ("depth_max", found.depth, limits.depth_max),
-        ("fields_max", found.fields, limits.fields_max),
-        ("aliases_max", found.aliases, limits.aliases_max),
-        ("cost_max", found.cost, limits.cost_max),
-    ):
+    for name, value in found._asdict().items():
+        most = getattr(limits, f"{name}_max")
         if value > most:
-            raise TooLarge(name, f"{value} where {most} is the most")
+            raise TooLarge(f"{name}_max", f"{value} where {most} is the most")
 
 
 def _larger(one: Measure, other: Measure) -> Measure:

@@ -15,20 +15,20 @@ from angarium.doors.http.graphql.resolving import Resolvers
 from angarium.doors.http.graphql.schema import SDL
 from angarium.doors.http.graphql.sessions import PROTOCOLS, GraphqlSession
 from angarium.doors.http.graphql.subscribing import Subscribing
-from angarium.doors.http.problems import Refused
-from angarium.doors.http.strict_json import decoded
 from angarium.errors import AngariumError, InvalidArgument, TooLarge
 from angarium.wire.http import Response, WebSocket
 from angarium.wire.http.messages import JSON
+from angarium.wire.http.request_reader import RequestRefused
+from angarium.wire.http.strict_json import decoded, not_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from angarium.api import GroupBroker
     from angarium.closing import Closings
+    from angarium.doors.http.graphql import QueryParameters
     from angarium.doors.http.graphql.costs import GraphqlLimits
     from angarium.doors.http.graphql.execution import Prepared
-    from angarium.doors.http.graphql.parameters import QueryParameters
     from angarium.doors.http.graphql.plans import Plan
     from angarium.doors.intake import Intake
     from angarium.wire.http.messages import Answer, Headers, Request
@@ -74,7 +74,7 @@ class GraphqlEndpoint:
     def post(self, request: Request, _: QueryParameters) -> Answer:
         """Execute one operation, or a few."""
         if request.media_type != JSON:
-            raise Refused("the body has to be JSON: Content-Type: application/json", status=415)
+            raise not_json()
         if request.body.lstrip()[:1] == b"[":
             return self._several(request)
         try:
@@ -165,7 +165,7 @@ class GraphqlEndpoint:
             raise InvalidArgument("subscriptions go over a WebSocket: graphql-transport-ws")
         if is_get and kind is not OperationType.QUERY:
             # A link must not change anything.
-            raise Refused("only queries may be asked with GET", status=405)
+            raise RequestRefused("only queries may be asked with GET", status=405)
         return prepared
 
 

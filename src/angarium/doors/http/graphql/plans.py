@@ -114,58 +114,40 @@ class Plan:
         """Return the arguments of the only field."""
         return _arguments(self.steps[0], given)
 
-    def answer(self, outcome: object) -> dict[str, Any]:
-        """Return the answer for what the only field came to: a value, or an exception."""
-        answer = _Answer()
-        answer.take(self.steps[0], outcome)
-        return answer.whole
+    def answer(self, *outcomes: object) -> dict[str, Any]:
+        """Return the answer for what the fields came to, one after the other: values or exceptions.
+
+        There are fewer outcomes than fields if nothing can come after the last of them.
+        """
+        data: dict[str, Any] = {}
+        errors: list[dict[str, Any]] = []
+        for step, outcome in zip(self.steps, outcomes, strict=False):
+            wanted, shown = step.wanted, None
+            try:
+                if isinstance(outcome, Exception):
+                    raise outcome
+                shown = _projected(outcome, wanted)
+            except Exception as error:  # each becomes an answer
+                path: list[str | int] = [wanted.key]
+                failed = GraphQLError(str(error), step.node, path=path, original_error=error)
+                errors.append(told(failed))
+                if not wanted.may_be_none:
+                    return {"data": None, "errors": errors}
+            data[wanted.key] = shown
+        return {"data": data, "errors": errors} if errors else {"data": data}
 
     async def follow(self, resolvers: Resolvers, given: Mapping[str, Any] | None) -> dict[str, Any]:
         """Return the answer, one field after the other."""
-        answer = _Answer()
+        outcomes: list[object] = []
         for step in self.steps:
-            outcome: object
             try:
-                outcome = await resolvers.field(step.wanted.name)(**_arguments(step, given))
+                found = await resolvers.field(step.wanted.name)(**_arguments(step, given))
+                outcomes.append(found)
             except Exception as error:  # each becomes an answer
-                outcome = error
-            if not answer.take(step, outcome):
-                break
-        return answer.whole
-
-
-class _Answer:
-    """What has been answered so far."""
-
-    __slots__ = ("_data", "_errors")
-
-    def __init__(self) -> None:
-        self._data: dict[str, Any] | None = {}
-        self._errors: list[dict[str, Any]] = []
-
-    @property
-    def whole(self) -> dict[str, Any]:
-        if self._errors:
-            return {"data": self._data, "errors": self._errors}
-        return {"data": self._data}
-
-    def take(self, step: Step, outcome: object) -> bool:
-        """Add what a field came to; False if nothing can come after it."""
-        wanted, shown = step.wanted, None
-        try:
-            if isinstance(outcome, Exception):
-                raise outcome
-            shown = _projected(outcome, wanted)
-        except Exception as error:  # each becomes an answer
-            path: list[str | int] = [wanted.key]
-            failed = GraphQLError(str(error), step.node, path=path, original_error=error)
-            self._errors.append(told(failed))
-            if not wanted.may_be_none:
-                self._data = None
-        if self._data is None:
-            return False
-        self._data[wanted.key] = shown
-        return True
+                outcomes.append(error)
+                if not step.wanted.may_be_none:
+                    break
+        return self.answer(*outcomes)
 
 
 def _arguments(step: Step, given: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -18,18 +18,17 @@ if TYPE_CHECKING:
     from angarium.doors.intake import Intake
 
 
-class AckView(NamedTuple):
-    """What became of records, as the schema shows it."""
+class AckView:
+    """What became of records, as the schema shows it: an ack, or what it says of one record."""
 
-    topic: str
-    partition: int
-    mode: DeliveryMode
-    offset: int | None
-    next_offset: int | None
-    append_time_us: int | None
-    provisional: bool
-    duplicate: bool
-    subscribers: int
+    def __init__(self, ack: api.Ack, row: int | None = None) -> None:
+        self._ack = ack
+        self.offset, self.next_offset = span(ack, row)
+        self.append_time_us = ack.append_time
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what is shown as the ack has it."""
+        return getattr(self._ack, name)
 
 
 class PublishView(NamedTuple):
@@ -52,7 +51,7 @@ class GraphqlPublishing:
     async def publish(self, topic: str, **given: Any) -> PublishView:
         record, partition, mode = _record(**given)
         ack, row, _ = await self._intake.sent(topic, record, partition=partition, mode=mode)
-        return PublishView(True, [_view(ack, row)])
+        return PublishView(True, [AckView(ack, row)])
 
     def begin(
         self, done: Callable[[PublishView | Exception], None], topic: str, **given: Any
@@ -63,7 +62,7 @@ class GraphqlPublishing:
         def settle(outcome: Placed | Exception) -> None:
             if not isinstance(outcome, Exception):
                 ack, row, _ = outcome
-                done(PublishView(True, [_view(ack, row)]))
+                done(PublishView(True, [AckView(ack, row)]))
             else:
                 done(outcome)
 
@@ -95,7 +94,7 @@ class GraphqlPublishing:
         refusal = first_refusal(acks)
         if refusal is not None:
             raise refusal
-        return PublishView(True, [_view(ack) for ack in acks])
+        return PublishView(True, [AckView(ack) for ack in acks])
 
 
 def _record(
@@ -128,16 +127,3 @@ def _values(texts: list[str] | None, in_base64: list[str] | None) -> list[bytes 
     return [bytes_of("payloads", None, one) for one in in_base64 or ()] or [
         one.encode() for one in texts or ()
     ]
-
-
-def _view(ack: api.Ack, row: int | None = None) -> AckView:
-    return AckView(
-        ack.topic,
-        ack.partition,
-        ack.mode,
-        *span(ack, row),
-        ack.append_time,
-        ack.provisional,
-        ack.duplicate,
-        ack.subscribers,
-    )

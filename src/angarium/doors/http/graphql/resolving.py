@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import base64
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
-from angarium.api import FetchRequest, GroupConfig, Start, StartAt, TopicConfig
+from angarium.api import FETCH_WAIT_MS_MAX, FetchRequest, GroupConfig, Start, StartAt, TopicConfig
 from angarium.doors.http.fetch_routes import page_of
 from angarium.doors.http.graphql.costs import RECORDS_MAX
+from angarium.doors.http.graphql.derived_types import DOORS
 from angarium.doors.http.graphql.publish_fields import GraphqlPublishing
 from angarium.errors import InvalidArgument, NotFound
 from angarium.ids import Offset
@@ -26,11 +28,6 @@ if TYPE_CHECKING:
     from angarium.doors.intake import Intake
 
 C = TypeVar("C", bound=msgspec.Struct)
-
-WAIT_MS_MAX: Final = 30_000
-
-_SNAKE: Final[dict[str, str]] = {}
-"""Names of the schema, as Python has them; as many as the schema has."""
 
 
 class HeaderView:
@@ -114,9 +111,10 @@ class Resolvers:
     async def records(
         self, topic: str, partition: int, offset: int, limit: int, wait_ms: int, fresh: bool
     ) -> Page:
-        if not 1 <= limit <= RECORDS_MAX or not 0 <= wait_ms <= WAIT_MS_MAX or offset < 0:
+        if not 1 <= limit <= RECORDS_MAX or not 0 <= wait_ms <= FETCH_WAIT_MS_MAX or offset < 0:
             raise InvalidArgument(
-                f"limit is from 1 to {RECORDS_MAX}, waitMs up to {WAIT_MS_MAX}, offset from 0 on"
+                f"limit is from 1 to {RECORDS_MAX}, waitMs up to {FETCH_WAIT_MS_MAX},"
+                " offset from 0 on"
             )
         wanted = FetchRequest(
             topic=topic, partition=partition, offset=Offset(offset), wait_ms=wait_ms, fresh=fresh
@@ -198,7 +196,7 @@ class Resolvers:
 
 def shown(source: object, name: str) -> object:
     """Return a field of a value: its attribute, in the schema's terms."""
-    if name in {"wire", "grpc", "http"}:
+    if name in DOORS:
         addresses: dict[str, str] = source.addresses  # type: ignore[attr-defined]
         return addresses.get(name)
     value = getattr(source, snake(name))
@@ -207,15 +205,11 @@ def shown(source: object, name: str) -> object:
     return value
 
 
+@cache  # of as many names as the schema has: valid documents ask for no others
 def snake(name: str) -> str:
     """Return a name of the schema as Python has it."""
-    found = _SNAKE.get(name)
-    if found is None:
-        letters = "".join(f"_{one.lower()}" if one.isupper() else one for one in name)
-        # base64 and created_at_us are one word each there.
-        found = {"created_at_us": "created_at"}.get(letters, letters)
-        _SNAKE[name] = found
-    return found
+    letters = "".join(f"_{one.lower()}" if one.isupper() else one for one in name)
+    return {"created_at_us": "created_at"}.get(letters, letters)
 
 
 def _chosen(kind: type[C], given: dict[str, Any]) -> C:

@@ -1,4 +1,4 @@
-"""The schema, as it is published, and built once; `setting_types` has its types of settings."""
+"""The schema, as it is published, built once; `derived_types` makes what `api` declares."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any, Final
 from graphql import GraphQLError, GraphQLScalarType, GraphQLSchema, build_schema
 from graphql.language import IntValueNode
 
+from angarium import api
 from angarium.api import GroupConfig, TopicConfig
-from angarium.doors.http.graphql.setting_types import settings_sdl
+from angarium.doors.http.graphql.derived_types import settings_sdl, value_sdl
 from angarium.kinds import GroupKind
 
 _WRITTEN: Final = '''
@@ -134,84 +135,18 @@ type Record {
 type Header { name: String! value: String valueBase64: String }
 input HeaderInput { name: String! value: String valueBase64: String }
 
-type Topic {
-  id: ID!
-  name: String!
-  config: TopicConfig!
-  partitions: [Partition!]!
-  createdAtUs: Long!
-}
-
-type Partition {
-  number: Int!
-  replicas: [Int!]!
-  leader: Int
-  startOffset: Long
-  endOffset: Long
-  inSync: [Int!]
-  "Why nobody leads it, where that will not pass by itself; empty otherwise."
-  trouble: String!
-}
-
-type Group {
-  name: String!
-  kind: GroupKind!
-  config: GroupConfig!
-  paused: Boolean!
-  members: [Member!]!
-  "Empty in a list of groups."
-  positions: [Position!]!
-  lag: Long!
-}
-
-type Member { name: String! node: Int! pending: Int! }
-
-type Position {
-  topic: String!
-  partition: Int!
-  floor: Long!
-  startOffset: Long!
-  endOffset: Long!
-  pending: Int!
-  retrying: Int!
-  lag: Long!
-  lagMs: Long!
-  isBehind: Boolean!
-  owner: String!
-}
-
-type Move { topic: String! partition: Int! oldFloor: Long! newFloor: Long! }
-
-type Cluster {
-  clusterId: String!
-  node: Int!
-  catalogLeader: Int
-  nodes: [Node!]!
-  topics: Int!
-  partitions: Int!
-  featureLevel: Int!
-  version: String!
-}
-
-type Node {
-  id: Int!
-  wire: String
-  grpc: String
-  http: String
-  region: String!
-  zone: String!
-  host: String!
-  draining: Boolean!
-  alive: Boolean!
-  leads: Int!
-  replicas: Int!
-}
-
 '''
+
+_ANSWERED: Final[tuple[type[Any], ...]] = (
+    *(api.TopicInfo, api.PartitionInfo, api.GroupInfo, api.GroupMember, api.GroupPosition),
+    *(api.Moved, api.ClusterStatus, api.NodeInfo),
+)
+"""What calls of the contract answer, and the schema shows as it is."""
 
 SDL: Final = "\n".join(
     (
         _WRITTEN,
+        *map(value_sdl, _ANSWERED),
         f"enum GroupKind {{ {' '.join(one.name for one in GroupKind)} }}",
         settings_sdl("TopicConfig", TopicConfig, known=_WRITTEN),
         settings_sdl("GroupConfig", GroupConfig, known=_WRITTEN),

@@ -17,10 +17,10 @@ from graphql import OperationType
 from angarium.doors.http.graphql.answers import refusal
 from angarium.doors.http.graphql.execution import Operation, operation_kind
 from angarium.doors.http.graphql.subscribing import LIVE
-from angarium.doors.http.socket_sessions import Over, SocketSession
-from angarium.doors.http.strict_json import decoded
 from angarium.errors import AngariumError, InvalidArgument, LimitExceeded
+from angarium.wire.http.socket_session import Over, SocketSession
 from angarium.wire.http.stream import StreamCut
+from angarium.wire.http.strict_json import decoded
 
 if TYPE_CHECKING:
     from angarium.closing import Closings

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from angarium.doors.http.problems import CODE_HEADER, HINT_HEADER
 from angarium.wire.http.hosts import Hosts
 from angarium.wire.http.origins import Origins
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from angarium.wire.http.messages import Request, Response
 
 
@@ -21,10 +22,11 @@ class Admission:
         self._hosts = hosts or Hosts()
         self._origins = origins or Origins()
 
-    def admit(self, request: Request) -> Response | None:
+    def admit(self, request: Request, *, readable: Iterable[bytes] = ()) -> Response | None:
         """Let a request through, or return the answer to a browser that asks beforehand.
 
-        Raises `HeadRefused` for another host, and for a page that may not.
+        `readable` are headers of answers that scripts may read besides the usual ones.
+        Raises `RequestRefused` for another host, and for a page that may not.
         """
         self._hosts.admit(request)
-        return self._origins.admit(request, readable=(CODE_HEADER, HINT_HEADER, b"Retry-After"))
+        return self._origins.admit(request, readable=readable)

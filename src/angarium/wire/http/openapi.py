@@ -1,7 +1,8 @@
-"""The OpenAPI document, made from the table of routes and the classes that read and write JSON."""
+"""An OpenAPI document, made from the table of routes and the classes that read and write JSON."""
 
 from __future__ import annotations
 
+import ast
 import inspect
 from contextlib import suppress
 from itertools import pairwise
@@ -9,13 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-import angarium
-from angarium.doors.http.problems import ProblemOut
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from angarium.doors.http.routing import Route
+    from angarium.wire.http.router import Route
 
 _REFERENCE: Final = "#/components/schemas/{name}"
 
@@ -23,23 +21,31 @@ USUAL_ERRORS: Final = (400, 403, 404, 405, 408, 413, 415, 421, 429, 431, 500, 50
 """What any request may be answered with."""
 
 
-def document(routes: Iterable[Route]) -> dict[str, object]:
-    """Return the document for `routes`; those without a tag are left out."""
+def document(routes: Iterable[Route], *, info: dict[str, str], problem: type) -> dict[str, object]:
+    """Return the document for `routes`; those without a tag are left out.
+
+    `info` says what it is about; a request that fails is answered with a `problem`.
+    """
     shown = [route for route in routes if route.tag]
     types = {one for route in shown for one in (route.body, route.answer) if one is not None}
-    ordered = sorted(types | {ProblemOut}, key=lambda one: one.__name__)
+    ordered = sorted(types | {problem}, key=lambda one: one.__name__)
     schemas, components = msgspec.json.schema_components(ordered, ref_template=_REFERENCE)
     schema_of = dict(zip(ordered, schemas, strict=True))
+    trouble = {
+        "description": "A problem; `code` says which.",
+        "content": {"application/problem+json": {"schema": schema_of[problem]}},
+    }
     paths: dict[str, dict[str, object]] = {}
     for route in shown:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schema_of)
+        operation = _operation(route, schema_of)
+        operation["responses"] = {
+            str(route.status): _answer(route, schema_of),
+            **{str(one): trouble for one in sorted({*USUAL_ERRORS, *route.errors})},
+        }
+        paths.setdefault(route.path, {})[route.method.lower()] = operation
     return {
         "openapi": "3.1.0",
-        "info": {
-            "title": "Angarium",
-            "version": angarium.__version__,
-            "description": "A replicated message broker. Every error is an RFC 9457 problem.",
-        },
+        "info": info,
         "paths": paths,
         "components": {"schemas": components},
     }
@@ -51,7 +57,6 @@ def _operation(route: Route, schema_of: dict[type, dict[str, Any]]) -> dict[str,
         "summary": route.summary,
         "tags": [route.tag],
         "parameters": _parameters(route),
-        "responses": _responses(route, schema_of),
     }
     content: dict[str, object] = {kind: {} for kind in route.other_bodies}
     if route.body is not None:
@@ -64,7 +69,7 @@ def _operation(route: Route, schema_of: dict[type, dict[str, Any]]) -> dict[str,
 def _parameters(route: Route) -> list[dict[str, object]]:
     schema = msgspec.json.schema_components([route.parameters], ref_template=_REFERENCE)[1]
     properties = schema[route.parameters.__name__].get("properties", {})
-    described = _sentences(route.parameters)
+    described = sentences_of(route.parameters)
     found: list[dict[str, object]] = []
     for name, kind in properties.items():
         in_path = "{" + name + "}" in route.path
@@ -93,34 +98,31 @@ def _parameters(route: Route) -> list[dict[str, object]]:
     return found
 
 
-def _responses(route: Route, schema_of: dict[type, dict[str, Any]]) -> dict[str, object]:
+def _answer(route: Route, schema_of: dict[type, dict[str, Any]]) -> dict[str, object]:
     well: dict[str, object] = {"description": route.summary}
     content: dict[str, object] = {kind: {} for kind in route.other_answers}
     if route.answer is not None:
         content["application/json"] = {"schema": schema_of[route.answer]}
     if content:
         well["content"] = content
-    found: dict[str, object] = {str(route.status): well}
-    trouble = {
-        "description": "A problem; `code` says which.",
-        "content": {"application/problem+json": {"schema": schema_of[ProblemOut]}},
-    }
-    for status in sorted({*USUAL_ERRORS, *route.errors}):
-        found[str(status)] = trouble
-    return found
+    return well
 
 
-def _sentences(kind: type) -> dict[str, str]:
+def sentences_of(kind: type) -> dict[str, str]:
     """Return the sentence under each field of a class; its source, or its parent's, has them."""
     found: dict[str, str] = {}
     for one in reversed(kind.__mro__):
-        lines: list[str] = []
+        fields: list[ast.stmt] = []
         # A class that was made from a call's arguments has no source.
         with suppress(OSError, TypeError):
-            lines = inspect.getsource(one).splitlines() if issubclass(one, msgspec.Struct) else []
-        for line, below in pairwise(lines):
-            name, colon, _ = line.strip().partition(":")
-            said = below.strip()
-            if colon and name.isidentifier() and said.startswith('"""'):
-                found[name] = said.strip('"')
+            if issubclass(one, msgspec.Struct):
+                (source,) = ast.parse(inspect.getsource(one)).body
+                fields = source.body if isinstance(source, ast.ClassDef) else []
+        for field, below in pairwise(fields):
+            match field, below:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str(said))),
+                ):
+                    found[name] = " ".join(said.split())
     return found

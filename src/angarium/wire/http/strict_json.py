@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from angarium.doors.http.problems import Refused
 from angarium.errors import InvalidArgument
 from angarium.wire.http.messages import JSON
+from angarium.wire.http.request_reader import RequestRefused
 
 if TYPE_CHECKING:
     from angarium.wire.http.messages import Request
@@ -53,8 +53,13 @@ def is_json(request: Request) -> bool:
 def json_body(request: Request, decoder: msgspec.json.Decoder[T]) -> T:
     """Return what a request's body says, if it says that it is JSON."""
     if not is_json(request):
-        raise Refused("the body has to be JSON: Content-Type: application/json", status=415)
+        raise not_json()
     return decoded(request.body, decoder)
+
+
+def not_json() -> RequestRefused:
+    """Return the refusal of a body that is something else."""
+    return RequestRefused("the body has to be JSON: Content-Type: application/json", status=415)
 
 
 def check_names(body: bytes | str) -> None:
