@@ -13,7 +13,6 @@ from angarium.api import FetchRequest, Start, StartAt
 from angarium.batch import NEVER
 from angarium.doors import timing
 from angarium.doors.feeds.batch_records import readable
-from angarium.doors.feeds.subscriptions import subscribed_live
 from angarium.doors.intake import Intake, LaneKey, Outgoing
 from angarium.doors.patience import patiently
 from angarium.doors.status import GrpcCode
@@ -21,6 +20,7 @@ from angarium.errors import InvalidArgument, NotFound, OffsetOutOfRange, Precond
 from angarium.ids import Offset
 from angarium.modes import DeliveryMode
 from angarium_compat.listening import Refused
+from angarium_compat.subscribing import subscribed_live
 
 if TYPE_CHECKING:
     from typing import Protocol
