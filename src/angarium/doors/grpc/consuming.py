@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
 
     from angarium.api import Consumption, Handed
-    from angarium.doors.grpc.calls import Context, Surroundings
+    from angarium.doors.grpc.calls import Context
+    from angarium.doors.grpc.door import GrpcDoor
     from angarium.doors.grpc.server_limits import GrpcLimits
     from angarium.ids import Buffer
 
 
 async def consume(
-    door: Surroundings,
+    door: GrpcDoor,
     opening: pb.SubscribeRequest.Open,
     requests: AsyncIterator[bytes],
     context: Context,

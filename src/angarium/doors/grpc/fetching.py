@@ -14,7 +14,8 @@ from angarium.ids import Offset
 from angarium.proto.v1 import broker_pb2 as pb
 
 if TYPE_CHECKING:
-    from angarium.doors.grpc.calls import Context, Surroundings
+    from angarium.doors.grpc.calls import Context
+    from angarium.doors.grpc.door import GrpcDoor
 
 BYTES_DEFAULT: Final = 1 << 20
 """What a fetch returns if it does not say how much it wants."""
@@ -23,7 +24,7 @@ ANSWER_MS: Final = 50
 """Kept of a call's deadline for the way back: a fetch that waits answers before it is too late."""
 
 
-async def fetch(door: Surroundings, request: pb.FetchRequest, context: Context) -> pb.FetchResponse:
+async def fetch(door: GrpcDoor, request: pb.FetchRequest, context: Context) -> pb.FetchResponse:
     """Return committed records, or batches, from an offset on."""
     batches = wants_batches(request.format)
     if request.offset < 0 or request.bytes_max < 0 or request.wait_ms < 0:
