@@ -99,8 +99,9 @@ class HermesDoor:
             tally.waiting += 1
             topic = request.topic
             try:
-                if not publishing.begin_known(topic, request.payload, request.mode, done):
-                    await publishing.begin(topic, request.payload, request.mode, done)
+                asking = publishing.begin(topic, request.payload, request.mode, done)
+                if asking is not None:
+                    await asking
             except AngariumError as error:
                 done(error)
         await tally.has_ended()

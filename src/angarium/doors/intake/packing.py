@@ -90,10 +90,9 @@ def _only_partition(shape: TopicShape, partition: int | None) -> int | None:
 
 
 def _together(shape: TopicShape, producers: ProducerIdentities) -> int:
-    """Return the partition of records without a key, the same for all of them."""
-    if isinstance(producers, Once):
-        return producers.partition(shape.partitions)
-    return shape.partition_for(None)
+    """Return the partition of records without a key: the same for all of them, and again for a
+    request that comes again."""
+    return shape.partition_for(producers.key if isinstance(producers, Once) else None)
 
 
 def _column_batch(
