@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from angarium.api import FetchRequest, Start, StartAt
+from angarium.api.stored_records import readable
 from angarium.batch import NEVER
 from angarium.doors import timing
-from angarium.doors.feeds.batch_records import readable
 from angarium.doors.intake import Intake, Outgoing
 from angarium.doors.patience import patiently
 from angarium.doors.status import GrpcCode

@@ -9,11 +9,12 @@ import pytest
 from tests.on_a_loop import run
 
 from angarium.api import Delivery, Handed, Settled
+from angarium.api.stored_records import lent
 from angarium.batch import encode, stamp
-from angarium.doors.feeds.batch_records import PORTION_RECORDS, lent, ranges_of
+from angarium.batch.deadlines import ranges_of
 from angarium.doors.feeds.beating import beating
 from angarium.doors.feeds.credit import Credit
-from angarium.doors.feeds.feed import GroupFeed, TopicFeed
+from angarium.doors.feeds.feed import PORTION_RECORDS, GroupFeed, TopicFeed
 from angarium.errors import InvalidArgument, NotFound
 from angarium.ids import Micros, Offset, Term
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from angarium.api.stored_records import delivered, lent
 from angarium.doors.feeds.acknowledging import Acknowledgements
-from angarium.doors.feeds.batch_records import delivered, lent, portions
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterable, Iterator
 
     from angarium.api import Consumption, Subscription
     from angarium.batch import Record
+
+PORTION_RECORDS: Final = 500
+"""Records in one portion at the most."""
+
+PORTION_BYTES: Final = 256 << 10
+"""About how many bytes of values one portion has at the most; a larger record comes alone."""
 
 
 class Portion(NamedTuple):
@@ -81,3 +87,17 @@ class GroupFeed:
             await self._acknowledgements.told()
         finally:
             await self.consumption.close(lost=lost)
+
+
+def portions(records: Iterable[Record]) -> Iterator[list[Record]]:
+    """Yield records in lists that go out together."""
+    portion: list[Record] = []
+    size = 0
+    for record in records:
+        portion.append(record)
+        size += len(record.value or b"")
+        if len(portion) == PORTION_RECORDS or size >= PORTION_BYTES:
+            yield portion
+            portion, size = [], 0
+    if portion:
+        yield portion

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from angarium.doors.feeds.batch_records import lent_rows, ranges_of
+from angarium.api.stored_records import lent_rows
+from angarium.batch.deadlines import ranges_of
 from angarium.doors.feeds.credit import Credit
 from angarium.doors.grpc.from_messages import (
     consume_request_of,

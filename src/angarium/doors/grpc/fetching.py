@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from angarium.api import FETCH_BYTES_MAX, FETCH_WAIT_MS_MAX, FetchRequest, FetchResult
+from angarium.api.stored_records import readable, rows_of
 from angarium.batch import Batch
-from angarium.doors.feeds.batch_records import readable, rows_of
 from angarium.doors.grpc.from_messages import partition_of, wants_batches
 from angarium.doors.grpc.record_messages import add_records
 from angarium.errors import InvalidArgument

@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from angarium.api.stored_records import delivered_rows
 from angarium.batch import Batch
-from angarium.doors.feeds.batch_records import delivered_rows
 from angarium.doors.feeds.credit import Credit
 from angarium.doors.feeds.subscriptions import interests, partitions_of
 from angarium.doors.grpc.consuming import consume
