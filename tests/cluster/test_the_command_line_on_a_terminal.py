@@ -43,7 +43,7 @@ def test_lines_are_published_as_they_are_typed_until_ctrl_c(tmp_path: Path, serv
 def test_ctrl_d_ends_it_and_the_sums_are_told(tmp_path: Path, servers: str) -> None:
     with Running(tmp_path, "pub", "ended", "--servers", servers, on_terminal=True) as pub:
         pub.type_in(b"one\n")
-        pub.wait_for("there was no topic 'ended': publishing made it")
+        pub.wait_for("there was no topic 'ended': publishing created it")
         pub.type_in(CTRL_D)
         assert pub.wait() == 0
         assert "1 record in " in pub.said()

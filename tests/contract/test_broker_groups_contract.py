@@ -20,6 +20,7 @@ from angarium.api import (
     StartAt,
     Verb,
 )
+from angarium.api.groups import SETTLEMENTS_MAX
 from angarium.batch import Batch
 from angarium.errors import (
     AlreadyExists,
@@ -28,6 +29,7 @@ from angarium.errors import (
     InvalidArgument,
     NotFound,
     PreconditionFailed,
+    TooLarge,
 )
 from angarium.kinds import GroupKind
 from angarium.machine.partition_limits import NAME_CHARACTERS_MAX
@@ -336,6 +338,18 @@ async def test_what_is_not_on_loan_cannot_be_settled(subject: Subject) -> None:
             (asked,) = await subject.broker.settle(group, "other", [said(topic, Verb.ACK, 0, 1)])
             assert asked.code == refused.code
     assert (await position(subject.broker, group)).floor == 0
+
+
+@kept_by_all
+async def test_too_many_settlements_at_once_are_refused_together(subject: Subject) -> None:
+    topic, group = await subject.topic(), subject.fresh("group")
+    await stored(subject.broker, topic, b"a")
+    async with joined(subject.broker, group, topic, member="me") as member:
+        await member.take(1)
+        too_many = [said(topic, Verb.ACK, 0, 1)] * (SETTLEMENTS_MAX + 1)
+        with pytest.raises(TooLarge):
+            await subject.broker.settle(group, "me", too_many)
+        assert (await position(subject.broker, group)).floor == 0
 
 
 @kept_by_all

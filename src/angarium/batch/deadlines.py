@@ -92,6 +92,17 @@ def joined(rows: Iterable[Ranges]) -> Ranges:
     return tuple(bounds)
 
 
+def ranges_of(offsets: Iterable[int]) -> Ranges:
+    """Return ascending offsets as ranges: first, past the last, and so on."""
+    flat: list[int] = []
+    for offset in offsets:
+        if flat and flat[-1] == offset:
+            flat[-1] += 1
+        else:
+            flat += (offset, offset + 1)
+    return tuple(flat)
+
+
 def is_among(ranges: Ranges, offset: Offset) -> bool:
     """Tell whether `offset` lies in one of the ranges."""
     return bisect_right(ranges, offset) % 2 == 1

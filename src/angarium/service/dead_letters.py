@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.api import FetchRequest, Start, StartAt
 from angarium.api.dead_letters import REDRIVE, LetterProcedure
+from angarium.api.stored_records import readable, records_of
 from angarium.api.transactions import GroupAck, StagedIn, StageRequest, TransactionId
-from angarium.batch import Batch, BatchBuilder, Record
-from angarium.batch.deadlines import outside
+from angarium.batch import BatchBuilder, Record
 from angarium.errors import AngariumError
 from angarium.ids import Offset
 
@@ -63,12 +63,10 @@ class ServedDeadLetters(LetterProcedure[Record]):
             if not result.batches:
                 return
             for buffer in result.batches:
-                batch = Batch.parse(buffer, compacted=True)
-                for first, past in outside(result.expired, start=at, stop=batch.next_offset):
-                    part = batch.slice(Offset(first), Offset(past))
-                    for record in batch.records(part.start, part.stop):
-                        if record.offset < end:
-                            yield record.offset, record
+                batch = readable(buffer, topic=self.topic, partition=partition)
+                for record in records_of(batch, from_offset=at, expired=result.expired):
+                    if record.offset < end:
+                        yield record.offset, record
                 at = batch.next_offset
 
     async def _commit(

@@ -10,17 +10,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from angarium.api import FetchRequest, Start, StartAt
+from angarium.api.stored_records import readable
 from angarium.batch import NEVER
 from angarium.doors import timing
-from angarium.doors.feeds.batch_records import readable
-from angarium.doors.feeds.subscriptions import subscribed_live
-from angarium.doors.intake import Intake, LaneKey, Outgoing
+from angarium.doors.intake import Intake, Outgoing
 from angarium.doors.patience import patiently
 from angarium.doors.status import GrpcCode
 from angarium.errors import InvalidArgument, NotFound, OffsetOutOfRange, PreconditionFailed
 from angarium.ids import Offset
 from angarium.modes import DeliveryMode
 from angarium_compat.listening import Refused
+from angarium_compat.subscribing import subscribed_live
 
 if TYPE_CHECKING:
     from typing import Protocol
@@ -82,7 +82,7 @@ class Subjects:
         )
 
     async def _published(self, subject: str, record: Outgoing, mode: DeliveryMode) -> Placed:
-        return await self._intake.published(LaneKey(subject, _PARTITION, mode), record)
+        return await self._intake.sent(subject, record, partition=_PARTITION, mode=mode)
 
     # --- reading --------------------------------------------------------------------------------
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.api import Interest, Start, StartAt
 from angarium.doors import timing
-from angarium.doors.feeds.subscriptions import found
 from angarium.errors import InvalidArgument, LimitExceeded, NotFound
 from angarium_compat.geo.history import Source, before, history
+from angarium_compat.subscribing import found
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping

@@ -12,7 +12,7 @@ import heapq
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from angarium.api import FetchRequest, Start, StartAt
-from angarium.doors.feeds.batch_records import readable, records_of
+from angarium.api.stored_records import readable, records_of
 from angarium.errors import OffsetOutOfRange
 from angarium.ids import Offset
 

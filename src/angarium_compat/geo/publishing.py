@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from angarium.doors.intake import Intake, LaneKey, Outgoing, ProducerIdentity
+from angarium.doors.intake import Intake, Outgoing, ProducerIdentity
 from angarium.errors import InvalidArgument
 from angarium.modes import DeliveryMode
 from angarium_compat.geo.message_ids import MessageIds
@@ -40,8 +40,13 @@ class GeoPublishing:
             raise InvalidArgument("topic is required")
         shape = await self._intake.shapes.of(topic)
         partition = shape.partition_for(None)
-        key = LaneKey(topic, partition, DeliveryMode.CONSISTENT)
-        placed = await self._intake.published(key, Outgoing(body), ALONE)
+        placed = await self._intake.sent(
+            topic,
+            Outgoing(body),
+            partition=partition,
+            mode=DeliveryMode.CONSISTENT,
+            identity=ALONE,
+        )
         if shape.id is None:  # made by this publish
             shape = await self._intake.shapes.of(topic)
         assert placed.ack.base_offset is not None

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from angarium.api import GroupBroker
     from angarium.doors.feeds.feed import Feed
-    from angarium.doors.feeds.subscriptions import LiveBroker
     from angarium.doors.grpc.server_limits import GrpcLimits
     from angarium.doors.intake import Placed
     from angarium_compat.listening import Context
+    from angarium_compat.subscribing import LiveBroker
 
 HINT_KEY: Final = "x-leader-hint"
 STREAM_WAITING_MAX: Final = 4_096
@@ -99,8 +99,9 @@ class HermesDoor:
             tally.waiting += 1
             topic = request.topic
             try:
-                if not publishing.begin_known(topic, request.payload, request.mode, done):
-                    await publishing.begin(topic, request.payload, request.mode, done)
+                asking = publishing.begin(topic, request.payload, request.mode, done)
+                if asking is not None:
+                    await asking
             except AngariumError as error:
                 done(error)
         await tally.has_ended()

@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from angarium.api import ConsumeRequest, GroupConfig
-from angarium.doors.feeds.feed import GroupFeed, JoinedFeed, TopicFeed
+from angarium.doors.feeds.feed import GroupFeed, TopicFeed
 from angarium.doors.feeds.passing import passing_id, time_us
-from angarium.doors.feeds.subscriptions import listening, subscribed_live
+from angarium_compat.hermes.joined_feed import JoinedFeed
+from angarium_compat.subscribing import listening, subscribed_live
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from angarium.api import GroupBroker
     from angarium.doors.feeds.feed import Feed, Portion
-    from angarium.doors.feeds.subscriptions import LiveBroker
+    from angarium_compat.subscribing import LiveBroker
 
 
 LIVE: Final = ""

@@ -9,7 +9,6 @@ import msgspec
 
 from angarium.closing import Closings
 from angarium.doors.feeds.beating import beating
-from angarium.doors.feeds.subscriptions import found, subscribed_live
 from angarium.doors.http.graphql import QueryParameters
 from angarium.doors.http.graphql.endpoint import GraphqlEndpoint
 from angarium.doors.http.graphql.subscribing import Subscribing
@@ -30,17 +29,18 @@ from angarium_compat.hermes.lenient_json import LenientDecoder
 from angarium_compat.hermes.publishing import HermesPublishing
 from angarium_compat.listening import Refused
 from angarium_compat.pacing import paced
+from angarium_compat.subscribing import found, subscribed_live
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from angarium.api import Consumption, GroupBroker, Subscription
     from angarium.doors.feeds.feed import Feed
-    from angarium.doors.feeds.subscriptions import LiveBroker
     from angarium.doors.http.observing import Facts
     from angarium.wire.http import Request, Stream
     from angarium.wire.http.messages import Answer, Headers
     from angarium_compat.hermes.feeds import Sent
+    from angarium_compat.subscribing import LiveBroker
 
 _encode: Final = msgspec.json.Encoder().encode
 _PLAIN: Final = b"text/plain; charset=utf-8"

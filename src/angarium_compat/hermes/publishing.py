@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from angarium.doors.intake import Intake, LaneKey, Outgoing
+from angarium.doors.intake import Intake, Outgoing
 from angarium.doors.intake.acks import first_refusal
 from angarium.doors.intake.packing import Columns, packed
 from angarium.errors import InvalidArgument
 from angarium.modes import DeliveryMode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Coroutine, Sequence
 
     from angarium.api import Broker
     from angarium.doors.intake import Placed
@@ -25,30 +25,13 @@ class HermesPublishing:
 
     async def publish(self, topic: str, payload: bytes, mode: int) -> None:
         """Publish one record; raises why it is not stored."""
-        shape = await self._intake.shapes.of(named(topic))
-        key = LaneKey(topic, shape.partition_for(None), mode_of(mode))
-        await self._intake.published(key, Outgoing(payload))
+        await self._intake.sent(named(topic), Outgoing(payload), mode=mode_of(mode))
 
-    async def begin(
+    def begin(
         self, topic: str, payload: bytes, mode: int, done: Callable[[Placed | Exception], None]
-    ) -> None:
-        """Publish one record and call `done` later."""
-        shape = await self._intake.shapes.of(named(topic))
-        key = LaneKey(topic, shape.partition_for(None), mode_of(mode))
-        self._intake.lanes.publish(key, Outgoing(payload), done)
-
-    def begin_known(
-        self, topic: str, payload: bytes, mode: int, done: Callable[[Placed | Exception], None]
-    ) -> bool:
-        """Do the same at once where the topic is known; False, with nothing done, where not."""
-        shape = self._intake.shapes.known(topic)
-        if shape is None:
-            return False
-        partition = shape.partition_for(None) if shape.partitions > 1 else 0
-        self._intake.lanes.publish(
-            LaneKey(topic, partition, mode_of(mode)), Outgoing(payload), done
-        )
-        return True
+    ) -> Coroutine[None, None, None] | None:
+        """Publish one record and call `done` later. What is returned has to be awaited."""
+        return self._intake.send(named(topic), Outgoing(payload), done, mode=mode_of(mode))
 
     async def publish_batch(self, topic: str, payloads: Sequence[bytes], mode: int) -> None:
         """Publish many records: all of them, or raise. None at all are all of them."""

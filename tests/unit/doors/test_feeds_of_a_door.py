@@ -1,4 +1,4 @@
-"""What comes to one reader: portions, two feeds together, heartbeats, credit."""
+"""What comes to one reader: portions, acknowledgements, heartbeats, credit."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import pytest
 from tests.on_a_loop import run
 
 from angarium.api import Delivery, Handed, Settled
+from angarium.api.stored_records import lent
 from angarium.batch import encode, stamp
-from angarium.doors.feeds.batch_records import PORTION_RECORDS, lent, ranges_of
+from angarium.batch.deadlines import ranges_of
 from angarium.doors.feeds.beating import beating
 from angarium.doors.feeds.credit import Credit
-from angarium.doors.feeds.feed import GroupFeed, JoinedFeed, TopicFeed
+from angarium.doors.feeds.feed import PORTION_RECORDS, GroupFeed, TopicFeed
 from angarium.errors import InvalidArgument, NotFound
 from angarium.ids import Micros, Offset, Term
 
@@ -81,29 +82,22 @@ def test_a_long_delivery_comes_in_portions_from_where_it_begins() -> None:
     run(check())
 
 
-def test_two_feeds_come_together_and_the_first_is_acknowledged() -> None:
+def test_a_member_acknowledges_and_leaves_and_what_breaks_a_topic_breaks_its_feed() -> None:
     async def check() -> None:
-        member, passing = Coming(handed(0, 2)), Coming(delivery(stored(b"x"), live=True))
-        feed = JoinedFeed(GroupFeed(cast("Any", member)), TopicFeed(cast("Any", passing)))
-        coming = aiter(feed)
-        found = [await anext(coming), await anext(coming)]
-        assert {one.live for one in found} == {True, False}
+        member = Coming(handed(0, 2))
+        feed = GroupFeed(cast("Any", member))
+        portion = await anext(aiter(feed))
+        assert (portion.live, portion.attempt, len(portion.records)) == (False, 3, 2)
         await feed.acknowledge("t", 2, (0, 2))
         await feed.close()
         assert [(one.topic, one.partition, one.ranges) for one in member.settled] == [
             ("t", 2, (0, 2))
         ]
-        assert (member.closed, passing.closed) == ([False], [False])
-        await coming.aclose()
-
-    run(check())
-
-
-def test_what_breaks_one_of_two_feeds_ends_both() -> None:
-    async def check() -> None:
-        broken = TopicFeed(cast("Any", Coming(error=NotFound("gone"))))
+        assert member.closed == [False]
+        passing = aiter(TopicFeed(cast("Any", Coming(delivery(stored(b"x"), live=True)))))
+        assert (await anext(passing)).live
         with pytest.raises(NotFound):
-            async for _ in JoinedFeed(TopicFeed(cast("Any", Coming())), broken):
+            async for _ in TopicFeed(cast("Any", Coming(error=NotFound("gone")))):
                 pass
 
     run(check())

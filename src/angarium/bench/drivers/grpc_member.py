@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import grpc.aio
 
-from angarium.bench.drivers.members import Hands, ranges_of
+from angarium.batch.deadlines import ranges_of
+from angarium.bench.drivers.members import Hands
 from angarium.bench.drivers.port import Lent
 from angarium.errors import OutcomeUnknown
 from angarium.ids import TopicPartition

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from angarium.wire.errors import ConnectionLost
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable
 
     from angarium.bench.drivers.port import Lent
 
@@ -63,14 +63,3 @@ class Hands:
         self._unanswered.clear()
         self._is_answered.set()
         self._arrived.put_nowait(None)
-
-
-def ranges_of(offsets: Sequence[int]) -> list[int]:
-    """Return ascending offsets as first, past the last, and so on."""
-    flat: list[int] = []
-    for offset in offsets:
-        if flat and flat[-1] == offset:
-            flat[-1] += 1
-        else:
-            flat += (offset, offset + 1)
-    return flat

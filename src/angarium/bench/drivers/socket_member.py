@@ -10,7 +10,8 @@ import msgspec
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, CloseConnection, Message, Ping, Request, TextMessage
 
-from angarium.bench.drivers.members import Hands, ranges_of
+from angarium.batch.deadlines import ranges_of
+from angarium.bench.drivers.members import Hands
 from angarium.bench.drivers.port import Lent
 from angarium.errors import OutcomeUnknown
 from angarium.ids import TopicPartition

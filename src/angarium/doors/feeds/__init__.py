@@ -1,8 +1,7 @@
 """Feeds: how batches become an outgoing stream of records, at its reader's pace.
 
-`subscriptions` begins one; `feed` has what comes (a topic's records, what a member of a group is
-lent, or both together) in portions; `credit` and `acknowledging` are how a reader answers;
-`beating` keeps a silent stream alive. `tails` reads the end of a topic once for everybody who
-follows it, and `positions` says how far somebody is. A door writes records down in its own form,
-and no more.
+`feed` has what comes (a topic's records, or what a member of a group is lent) in portions; `credit`
+and `acknowledging` are how a reader answers; `beating` keeps a silent stream alive. `tails` reads
+the end of a topic once for everybody who follows it, and `positions` says how far somebody is. A
+door writes records down in its own form, and no more.
 """

@@ -1,21 +1,23 @@
-"""What comes to one reader: a topic's records, what a member of a group is lent, or both."""
+"""What comes to one reader: a topic's records, or what a member of a group is lent."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from angarium.api.stored_records import delivered, lent
 from angarium.doors.feeds.acknowledging import Acknowledgements
-from angarium.doors.feeds.batch_records import delivered, lent, portions
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
+    from collections.abc import AsyncIterator, Iterable, Iterator
 
     from angarium.api import Consumption, Subscription
     from angarium.batch import Record
 
-WAITING_MAX: Final = 16
-"""Portions of feeds that come together which wait to be taken. At the bound no more is read."""
+PORTION_RECORDS: Final = 500
+"""Records in one portion at the most."""
+
+PORTION_BYTES: Final = 256 << 10
+"""About how many bytes of values one portion has at the most; a larger record comes alone."""
 
 
 class Portion(NamedTuple):
@@ -87,40 +89,15 @@ class GroupFeed:
             await self.consumption.close(lost=lost)
 
 
-class JoinedFeed:
-    """What comes to one reader from two feeds; acknowledgements go to the first."""
-
-    def __init__(self, first: Feed, second: Feed) -> None:
-        self._first = first
-        self._second = second
-
-    async def __aiter__(self) -> AsyncGenerator[Portion, None]:
-        arrived: asyncio.Queue[Portion | Exception | None] = asyncio.Queue(WAITING_MAX)
-
-        async def take(feed: Feed) -> None:
-            try:
-                async for portion in feed:
-                    await arrived.put(portion)
-                await arrived.put(None)
-            except Exception as error:  # told to the reader of the queue
-                await arrived.put(error)
-
-        tasks = [asyncio.create_task(take(one)) for one in (self._first, self._second)]
-        try:
-            while (portion := await arrived.get()) is not None:
-                if isinstance(portion, Exception):
-                    raise portion
-                yield portion
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
-
-    async def acknowledge(self, topic: str, partition: int, ranges: tuple[int, ...]) -> None:
-        await self._first.acknowledge(topic, partition, ranges)
-
-    async def close(self, *, lost: bool = False) -> None:
-        try:
-            await self._second.close()
-        finally:
-            await self._first.close(lost=lost)
+def portions(records: Iterable[Record]) -> Iterator[list[Record]]:
+    """Yield records in lists that go out together."""
+    portion: list[Record] = []
+    size = 0
+    for record in records:
+        portion.append(record)
+        size += len(record.value or b"")
+        if len(portion) == PORTION_RECORDS or size >= PORTION_BYTES:
+            yield portion
+            portion, size = [], 0
+    if portion:
+        yield portion

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from angarium.api import FetchRequest, Interest, Start, StartAt
-from angarium.doors.feeds.batch_records import delivered, readable, records_of
+from angarium.api.stored_records import delivered, readable, records_of
 from angarium.errors import AngariumError, OffsetOutOfRange
 from angarium.ids import Offset
 

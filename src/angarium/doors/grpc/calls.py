@@ -6,7 +6,6 @@ that a caller who sends garbage is told what every other wrong input is told.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
@@ -17,36 +16,17 @@ from angarium.doors.grpc.inflating import inflated
 from angarium.doors.grpc.refusals import expected
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from google.protobuf.message import Message
     from grpc.aio import ServicerContext
 
-    from angarium.api import Broker
-    from angarium.closing import Closings
     from angarium.doors.grpc.refusals import Refusals
-    from angarium.doors.grpc.server_limits import GrpcLimits
-    from angarium.doors.intake import Intake
 
 Context: TypeAlias = "ServicerContext[bytes, bytes]"
 """The call under way, as gRPC shows it. Messages are bytes by then."""
 
 RequestT = TypeVar("RequestT", bound="Message")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What the calls of a door have in common."""
-
-    broker: Broker
-    intake: Intake
-    limits: GrpcLimits
-    refusals: Refusals
-    stopping: asyncio.Event
-    """Set when streams are to end."""
-    closings: Closings
-    leader_hint: Callable[[str, int], str | None] | None
 
 
 class Calls:

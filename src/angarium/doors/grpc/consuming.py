@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from angarium.doors.feeds.batch_records import lent_rows, ranges_of
+from angarium.api.stored_records import lent_rows
+from angarium.batch.deadlines import ranges_of
 from angarium.doors.feeds.credit import Credit
 from angarium.doors.grpc.from_messages import (
     consume_request_of,
@@ -26,13 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
 
     from angarium.api import Consumption, Handed
-    from angarium.doors.grpc.calls import Context, Surroundings
+    from angarium.doors.grpc.calls import Context
+    from angarium.doors.grpc.door import GrpcDoor
     from angarium.doors.grpc.server_limits import GrpcLimits
     from angarium.ids import Buffer
 
 
 async def consume(
-    door: Surroundings,
+    door: GrpcDoor,
     opening: pb.SubscribeRequest.Open,
     requests: AsyncIterator[bytes],
     context: Context,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from angarium.doors.grpc.calls import Calls, Surroundings
+from angarium.doors.grpc.calls import Calls
 from angarium.doors.grpc.contract_calls import contract_calls
 from angarium.doors.grpc.fetching import fetch
 from angarium.doors.grpc.publish_stream import publish_stream
@@ -50,10 +50,14 @@ class GrpcDoor:
         `leader_hint` returns the gRPC address of the node that leads a partition, None if that is
         this node or nobody knows. A publish that was passed on says so in its trailing metadata.
         """
-        self._broker = broker
-        self._limits = limits or GrpcLimits()
-        self._server = GrpcServer(host=host, port=port, limits=self._limits, tls=tls)
-        self._leader_hint = leader_hint
+        self.broker = broker
+        self.intake = Intake(broker)
+        self.limits = limits or GrpcLimits()
+        self.leader_hint = leader_hint
+        self.refusals = Refusals(self._address_of)
+        self._server = GrpcServer(host=host, port=port, limits=self.limits, tls=tls)
+        self.stopping = self._server.stopping
+        self.closings = self._server.closings
         self._health = health.aio.HealthServicer()
 
     async def start(self) -> int:
@@ -65,11 +69,8 @@ class GrpcDoor:
 
     async def set_serving(self, *, serving: bool) -> None:
         """Say to those who ask for our health whether to send us anything."""
-        state = (
-            health_pb2.HealthCheckResponse.SERVING
-            if serving
-            else health_pb2.HealthCheckResponse.NOT_SERVING
-        )
+        states = health_pb2.HealthCheckResponse
+        state = states.SERVING if serving else states.NOT_SERVING
         for service in ("", SERVICE):
             await self._health.set(service, state)
 
@@ -79,31 +80,20 @@ class GrpcDoor:
         await self._server.stop(grace_s)
 
     def _handlers(self) -> dict[str, grpc.RpcMethodHandler[bytes, bytes]]:
-        intake = Intake(self._broker)
-        refusals = Refusals(self._address_of)
-        calls = Calls(refusals, message_bytes_max=self._limits.message_bytes_max)
-        door = Surroundings(
-            broker=self._broker,
-            intake=intake,
-            limits=self._limits,
-            refusals=refusals,
-            stopping=self._server.stopping,
-            closings=self._server.closings,
-            leader_hint=self._leader_hint,
-        )
+        calls = Calls(self.refusals, message_bytes_max=self.limits.message_bytes_max)
         return {
-            "Publish": calls.unary(pb.PublishRequest, partial(publish, door)),
-            "PublishBatch": calls.unary(pb.PublishBatchRequest, partial(publish_batch, door)),
-            "PublishStream": calls.streaming(partial(publish_stream, door)),
-            "Subscribe": calls.streaming(partial(subscribe, door)),
-            "Fetch": calls.unary(pb.FetchRequest, partial(fetch, door)),
-            **contract_calls(calls, self._broker, intake.shapes),
+            "Publish": calls.unary(pb.PublishRequest, partial(publish, self)),
+            "PublishBatch": calls.unary(pb.PublishBatchRequest, partial(publish_batch, self)),
+            "PublishStream": calls.streaming(partial(publish_stream, self)),
+            "Subscribe": calls.streaming(partial(subscribe, self)),
+            "Fetch": calls.unary(pb.FetchRequest, partial(fetch, self)),
+            **contract_calls(calls, self.broker, self.intake.shapes),
         }
 
     async def _address_of(self, node: NodeId) -> str | None:
         """Return where `node` listens for gRPC, if the broker can say."""
         try:
-            status = await self._broker.cluster_status()
+            status = await self.broker.cluster_status()
         except AngariumError:
             return None  # a hint is a courtesy; the error it would go with matters more
         return next((one.addresses.get("grpc") for one in status.nodes if one.id == node), None)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from angarium.api import FETCH_BYTES_MAX, FETCH_WAIT_MS_MAX, FetchRequest, FetchResult
+from angarium.api.stored_records import readable, rows_of
 from angarium.batch import Batch
-from angarium.doors.feeds.batch_records import readable, rows_of
 from angarium.doors.grpc.from_messages import partition_of, wants_batches
 from angarium.doors.grpc.record_messages import add_records
 from angarium.errors import InvalidArgument
@@ -14,7 +14,8 @@ from angarium.ids import Offset
 from angarium.proto.v1 import broker_pb2 as pb
 
 if TYPE_CHECKING:
-    from angarium.doors.grpc.calls import Context, Surroundings
+    from angarium.doors.grpc.calls import Context
+    from angarium.doors.grpc.door import GrpcDoor
 
 BYTES_DEFAULT: Final = 1 << 20
 """What a fetch returns if it does not say how much it wants."""
@@ -23,7 +24,7 @@ ANSWER_MS: Final = 50
 """Kept of a call's deadline for the way back: a fetch that waits answers before it is too late."""
 
 
-async def fetch(door: Surroundings, request: pb.FetchRequest, context: Context) -> pb.FetchResponse:
+async def fetch(door: GrpcDoor, request: pb.FetchRequest, context: Context) -> pb.FetchResponse:
     """Return committed records, or batches, from an offset on."""
     batches = wants_batches(request.format)
     if request.offset < 0 or request.bytes_max < 0 or request.wait_ms < 0:

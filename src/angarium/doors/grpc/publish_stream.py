@@ -28,7 +28,8 @@ from angarium.wire.errors import Unreachable
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from angarium.doors.grpc.calls import Context, Surroundings
+    from angarium.doors.grpc.calls import Context
+    from angarium.doors.grpc.door import GrpcDoor
     from angarium.doors.grpc.server_limits import GrpcLimits
     from angarium.doors.intake import Intake, Outgoing, Placed
     from angarium.ids import Buffer
@@ -39,9 +40,7 @@ RESULTS_PER_MESSAGE: Final = 1_024
 """Results sent in one message at the most."""
 
 
-async def publish_stream(
-    door: Surroundings, requests: AsyncIterator[bytes], context: Context
-) -> None:
+async def publish_stream(door: GrpcDoor, requests: AsyncIterator[bytes], context: Context) -> None:
     """Serve one stream until the client has said everything and knows all results."""
     # Some clients wait for the headers before they say anything.
     await context.send_initial_metadata(())

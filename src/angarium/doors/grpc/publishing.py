@@ -18,13 +18,14 @@ from angarium.proto.v1 import broker_pb2 as pb
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from angarium.doors.grpc.calls import Context, Surroundings
+    from angarium.doors.grpc.calls import Context
+    from angarium.doors.grpc.door import GrpcDoor
     from angarium.doors.intake import Intake
     from angarium.ids import Buffer
 
 
 async def publish(
-    door: Surroundings, request: pb.PublishRequest, context: Context
+    door: GrpcDoor, request: pb.PublishRequest, context: Context
 ) -> pb.PublishResponse:
     """Publish one record."""
     record, topic = outgoing(request.record), request.topic
@@ -44,7 +45,7 @@ async def publish(
 
 
 async def publish_batch(
-    door: Surroundings, request: pb.PublishBatchRequest, context: Context
+    door: GrpcDoor, request: pb.PublishBatchRequest, context: Context
 ) -> pb.PublishBatchResponse:
     """Publish many records or batches: all of them, or say which not."""
     topic = request.topic

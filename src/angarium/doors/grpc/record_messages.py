@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from angarium.api.stored_records import batches_of
 from angarium.batch import NEVER
-from angarium.doors.feeds.batch_records import batches_of
 from angarium.doors.intake.outgoing import Outgoing, deadlines
 from angarium.proto.v1 import broker_pb2 as pb
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from angarium.api.stored_records import delivered_rows
 from angarium.batch import Batch
-from angarium.doors.feeds.batch_records import delivered_rows
 from angarium.doors.feeds.credit import Credit
 from angarium.doors.feeds.subscriptions import interests, partitions_of
 from angarium.doors.grpc.consuming import consume
@@ -25,12 +25,13 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
     from angarium.api import Broker, Delivery, Interest, Subscription
-    from angarium.doors.grpc.calls import Context, Surroundings
+    from angarium.doors.grpc.calls import Context
+    from angarium.doors.grpc.door import GrpcDoor
     from angarium.doors.grpc.server_limits import GrpcLimits
     from angarium.ids import Buffer
 
 
-async def subscribe(door: Surroundings, requests: AsyncIterator[bytes], context: Context) -> None:
+async def subscribe(door: GrpcDoor, requests: AsyncIterator[bytes], context: Context) -> None:
     """Serve one subscriber until it goes, has no credit for good, or the door closes."""
     first = await anext(requests, None)
     request = pb.SubscribeRequest() if first is None else pb.SubscribeRequest.FromString(first)
@@ -52,7 +53,7 @@ async def _watch(stopping: asyncio.Event) -> None:
 
 
 async def _deliver(
-    door: Surroundings,
+    door: GrpcDoor,
     opening: pb.SubscribeRequest.Open,
     requests: AsyncIterator[bytes],
     context: Context,

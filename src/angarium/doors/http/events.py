@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from angarium.api import ConsumeRequest, Start, StartAt
-from angarium.doors.feeds.batch_records import ranges_of
+from angarium.batch.deadlines import ranges_of
 from angarium.doors.feeds.beating import beating
 from angarium.doors.feeds.feed import GroupFeed
 from angarium.doors.feeds.positions import LIVE, starts, word_of

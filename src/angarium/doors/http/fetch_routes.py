@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Meta
 
 from angarium.api import FETCH_WAIT_MS_MAX, Broker, FetchRequest, FetchResult, Start, StartAt
+from angarium.api.stored_records import readable, records_of
 from angarium.batch import Batch, Record
-from angarium.doors.feeds.batch_records import readable, records_of
 from angarium.doors.http.publish_routes import PACKED
 from angarium.doors.http.record_json import (
     INT64_MAX,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from angarium.api import PublishRequest
 from angarium.doors.intake.lanes import LaneKey, Lanes
 from angarium.doors.intake.outgoing import NOBODY
-from angarium.doors.intake.packing import placed
 from angarium.doors.intake.partitions import TopicShapes
 from angarium.errors import AngariumError, NotFound
 
@@ -31,22 +30,6 @@ class Intake:
         self.shapes = TopicShapes(broker)
         self.lanes = Lanes(self.publish, self.shapes)
 
-    async def published(
-        self, key: LaneKey, record: Outgoing, identity: ProducerIdentity = NOBODY
-    ) -> Placed:
-        """Publish one record by its lane; return where it went, or raise why it did not."""
-        done: asyncio.Future[Placed | Exception] = asyncio.get_running_loop().create_future()
-
-        def settle(outcome: Placed | Exception) -> None:
-            if not done.done():
-                done.set_result(outcome)
-
-        self.lanes.publish(key, record, settle, identity)
-        outcome = await done
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
-
     def send(
         self,
         topic: str,
@@ -65,11 +48,8 @@ class Intake:
         if partition is None:
             shape = self.shapes.known(topic)
             if shape is None:
-                return self._send_after_asking(topic, record, done, mode=mode, once=once)
-            if once is not None and record.key is None:
-                partition = once.partition(shape.partitions)
-            else:
-                partition = shape.partition_for(record.key)
+                return self._send_after_asking(topic, record, done, mode, once)
+            partition = shape.partition_for(_partition_key(record, once))
         identity = NOBODY if once is None else once.at()
         self.lanes.publish(LaneKey(topic, partition, mode), record, done, identity)
         return None
@@ -79,13 +59,11 @@ class Intake:
         topic: str,
         record: Outgoing,
         done: Callable[[Placed | Exception], None],
-        *,
         mode: DeliveryMode | None,
         once: Once | None,
     ) -> None:
         try:
-            shape = await self.shapes.of(topic)
-            (partition,) = placed((record,), shape, None, once or NOBODY)
+            partition = (await self.shapes.of(topic)).partition_for(_partition_key(record, once))
             self.send(topic, record, done, partition=partition, mode=mode, once=once)
         except AngariumError as error:
             done(error)
@@ -97,11 +75,22 @@ class Intake:
         *,
         partition: int | None = None,
         mode: DeliveryMode | None = None,
+        identity: ProducerIdentity = NOBODY,
     ) -> Placed:
         """Publish one record; return where it went, or raise why it did not."""
+        done: asyncio.Future[Placed | Exception] = asyncio.get_running_loop().create_future()
+
+        def settle(outcome: Placed | Exception) -> None:
+            if not done.done():
+                done.set_result(outcome)
+
         if partition is None:
             partition = (await self.shapes.of(topic)).partition_for(record.key)
-        return await self.published(LaneKey(topic, partition, mode), record)
+        self.lanes.publish(LaneKey(topic, partition, mode), record, settle, identity)
+        outcome = await done
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
 
     async def publish(
         self,
@@ -141,3 +130,8 @@ class Intake:
             return await self.publish(topic, partition, batches, mode)
         except Exception as error:  # each becomes a part of the answer
             return error
+
+
+def _partition_key(record: Outgoing, once: Once | None) -> bytes | None:
+    """Return what decides on a record's partition; a request that comes again finds the same."""
+    return once.key if once is not None and record.key is None else record.key

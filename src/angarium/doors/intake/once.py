@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from angarium.batch import key_hash
 from angarium.doors.intake.outgoing import ProducerIdentity
 from angarium.ids import Epoch
 from angarium.machine.keys import identity_of
@@ -30,10 +29,6 @@ class Once(NamedTuple):
         key = self.key if not batch else b"%b/%d" % (self.key, batch)
         producer, sequence = identity_of(key, b"%d/%b" % (records, self.content))
         return ProducerIdentity(producer, Epoch(0), sequence)
-
-    def partition(self, partitions: int) -> int:
-        """Return where records without a key go: a repeated request finds the same partition."""
-        return key_hash(self.key) % partitions
 
 
 ProducerIdentities: TypeAlias = ProducerIdentity | Once

@@ -90,10 +90,9 @@ def _only_partition(shape: TopicShape, partition: int | None) -> int | None:
 
 
 def _together(shape: TopicShape, producers: ProducerIdentities) -> int:
-    """Return the partition of records without a key, the same for all of them."""
-    if isinstance(producers, Once):
-        return producers.partition(shape.partitions)
-    return shape.partition_for(None)
+    """Return the partition of records without a key: the same for all of them, and again for a
+    request that comes again."""
+    return shape.partition_for(producers.key if isinstance(producers, Once) else None)
 
 
 def _column_batch(
@@ -118,8 +117,9 @@ def cut(
     Return each batch with its number of records. One that is too large for any batch of this size
     is a batch of its own, beyond the limit.
     """
-    if [one[2:] for one in records].count(BARE) == len(records):
-        values, keys, *_ = zip(*records, strict=True)
+    # Column by column: a look at each record costs as much as packing it.
+    values, keys, *others = zip(*records, strict=True)
+    if all(other.count(bare) == len(records) for other, bare in zip(others, BARE, strict=True)):
         columns = Columns(values, None if keys.count(None) == len(keys) else keys)
         batch = _column_batch(columns, bytes_max=bytes_max, producers=producers)
         if batch is not None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from angarium.api.groups import SETTLEMENTS_MAX
 from angarium.api.transactions import SequencedPublish, StageRequest
 from angarium.doors.wire.answering import (
     asks,
@@ -25,9 +24,7 @@ from angarium.wire import packed, roomy
 from angarium.wire.operations import Operation, members, transactions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from angarium.api import Broker, GroupBroker, Settled, Settlement, TopicInfo
+    from angarium.api import Broker, GroupBroker, TopicInfo
     from angarium.api.transactions import Aborted, Series, TransactionBroker
     from angarium.node.node import Node
     from angarium.service.broker import Service
@@ -130,15 +127,8 @@ def _about_the_cluster(broker: Service, node: Node) -> Rows:
 
 
 def _about_groups(groups: GroupBroker) -> Rows:
-    async def settled(
-        group: str, member: str, settlements: Sequence[Settlement]
-    ) -> tuple[Settled, ...]:
-        if len(settlements) > SETTLEMENTS_MAX:
-            raise InvalidArgument(f"{len(settlements)} settlements; {SETTLEMENTS_MAX} fit")
-        return await groups.settle(group, member, settlements)
-
     return {
-        Operation.SETTLE: asks(op.SettleHeader, settled, op.SettleAnswer),
+        Operation.SETTLE: asks(op.SettleHeader, groups.settle, op.SettleAnswer),
         Operation.LIST_GROUPS: asks_nothing(groups.list_groups, op.GroupsAnswer, in_payload),
         Operation.DESCRIBE_GROUP: asks(op.GroupHeader, groups.describe_group, layout=in_payload),
         Operation.ALTER_GROUP: asks(op.AlterGroupHeader, groups.alter_group, layout=in_payload),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from angarium.api import GroupConfig, GroupInfo, Moved, Settled
+from angarium.api.groups import SETTLEMENTS_MAX
 from angarium.api.reading import check_start
 from angarium.errors import (
     AngariumError,
@@ -18,6 +19,7 @@ from angarium.errors import (
     LimitExceeded,
     NotFound,
     NotLeader,
+    TooLarge,
 )
 from angarium.kinds import GroupKind
 from angarium.lending.configs import settings_of
@@ -126,6 +128,9 @@ class GroupCalls:
         self, group: str, member: str, settlements: Sequence[Settlement]
     ) -> tuple[Settled, ...]:
         """Settle records for a member, wherever it is connected."""
+        if len(settlements) > SETTLEMENTS_MAX:
+            said = f"{len(settlements)} settlements at once; {SETTLEMENTS_MAX} are taken"
+            raise TooLarge("SETTLEMENTS_MAX", said)
         here = self._consumptions.get((group, member))
         if here is not None:
             return await here.settle(settlements)

@@ -6,6 +6,7 @@ import random
 from typing import TYPE_CHECKING
 
 from angarium.api import GroupConfig
+from angarium.batch.deadlines import ranges_of
 from angarium.delivery import Held
 from angarium.kinds import Behind
 from angarium.testing.group_history import Settle, offsets_in
@@ -203,7 +204,7 @@ class SimMember:
             self._partition,
             self._group,
             verb,
-            _ranges(offsets),
+            ranges_of(sorted(offsets)),
             settle,
             cumulative,
         )
@@ -278,13 +279,3 @@ class SimMember:
     def _come_back(self) -> None:
         self._is_away = False
         self._attach()
-
-
-def _ranges(offsets: list[int]) -> tuple[int, ...]:
-    flat: list[int] = []
-    for offset in sorted(offsets):
-        if flat and flat[-1] == offset:
-            flat[-1] += 1
-        else:
-            flat += (offset, offset + 1)
-    return tuple(flat)

@@ -1,9 +1,9 @@
-"""The records inside stored batches: those that are meant, and not their neighbours."""
+"""The records inside stored batches: those that are meant for a reader, not their neighbours."""
 
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from angarium.batch import Batch
 from angarium.batch.deadlines import outside
@@ -11,21 +11,16 @@ from angarium.errors import CorruptData, InvalidBatch
 from angarium.ids import Offset
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-    from angarium.api import Delivery, Handed
+    from angarium.api.groups import Handed
+    from angarium.api.reading import Delivery
     from angarium.batch import Record
     from angarium.batch.deadlines import Ranges
     from angarium.ids import Buffer
 
     Rows: TypeAlias = list[tuple[int, int]]
     """Rows of a batch: the first, and the one past the last, of each run."""
-
-PORTION_RECORDS: Final = 500
-"""Records in one portion at the most."""
-
-PORTION_BYTES: Final = 256 << 10
-"""About how many bytes of values one portion has at the most; a larger record comes alone."""
 
 
 def readable(buffer: Buffer, *, topic: str, partition: int) -> Batch:
@@ -95,28 +90,3 @@ def _records(batch: Batch, rows: Rows) -> Iterator[Record]:
     if len(rows) == 1:
         return batch.records(*rows[0])
     return chain.from_iterable(batch.records(*some) for some in rows)
-
-
-def portions(records: Iterable[Record]) -> Iterator[list[Record]]:
-    """Yield records in lists that go out together."""
-    portion: list[Record] = []
-    size = 0
-    for record in records:
-        portion.append(record)
-        size += len(record.value or b"")
-        if len(portion) == PORTION_RECORDS or size >= PORTION_BYTES:
-            yield portion
-            portion, size = [], 0
-    if portion:
-        yield portion
-
-
-def ranges_of(offsets: Iterable[int]) -> tuple[int, ...]:
-    """Return ascending offsets as ranges: first, past the last, and so on."""
-    flat: list[int] = []
-    for offset in offsets:
-        if flat and flat[-1] == offset:
-            flat[-1] += 1
-        else:
-            flat += (offset, offset + 1)
-    return tuple(flat)
