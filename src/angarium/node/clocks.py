@@ -47,7 +47,7 @@ DOUBT: Final = 600 * SECOND
 not trimmed."""
 
 SLEW: Final = 10
-"""The time a node goes by is put right by one part in so many: it neither jumps nor goes back."""
+"""A node corrects its time by 1/this of the time that passes: it neither jumps nor goes back."""
 
 
 class Standing(Enum):
@@ -229,7 +229,10 @@ class Clocks:
                 return Standing.UNKNOWN
             self._bound(spans, len(spans))
             return Standing.UNKNOWN
-        self._is_heard = True
+        if not self._is_heard:
+            # What was told before anybody was heard is nothing to go on from by small steps: the
+            # time is at once what a majority allows.
+            self._is_heard, self._offset = True, None
         self._bound(spans, majority)
         assert self._low is not None
         assert self._high is not None
@@ -245,7 +248,7 @@ class Clocks:
         return Standing.JUMPED if is_doubted else Standing.AGREED
 
     def _bound(self, spans: list[Span], needed: int) -> None:
-        """Let those times be believed that so many say have come, and so many say are not past."""
+        """Believe the times that this many nodes say have come, and this many say are not past."""
         self._high = sorted((one.high for one in spans), reverse=True)[needed - 1] + self._half
         self._low = sorted(one.low for one in spans)[needed - 1] - self._half
 

@@ -133,6 +133,15 @@ def test_before_a_majority_has_answered_nobody_who_has_is_overtaken() -> None:
     assert cluster.error_of_now() <= SKEW
 
 
+def test_what_was_told_before_a_majority_was_heard_is_not_kept_to_step_by_step() -> None:
+    """Seed 80190: a clock that ran fast after a start was made up for slowly by its leader."""
+    cluster = Cluster(SKEW + SKEW // 4, 0, 0, 0)
+    assert cluster.error_of_now() == cluster.errors[1], "nobody was heard"
+    cluster.silent = {2}
+    cluster.asked()
+    assert cluster.error_of_now() <= SKEW // 2 + cluster.trip
+
+
 def test_of_two_clocks_that_disagree_either_may_be_wrong_and_the_earlier_bounds_the_time() -> None:
     for errors in ((DAY, 0), (0, DAY)):
         cluster = Cluster(*errors)
