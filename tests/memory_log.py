@@ -118,7 +118,7 @@ class MemoryLog:
 
     async def fetch(self, request: FetchRequest, *, now: Micros) -> FetchResult:
         if request.offset < 0 or request.bytes_max < 1 or request.wait_ms < 0:
-            raise InvalidArgument("a fetch has an offset from 0 on, a size from 1 and a wait")
+            raise InvalidArgument("a fetch needs an offset >= 0, a size >= 1 and a wait >= 0")
         if request.offset > self.end:
             raise OffsetOutOfRange(offset=request.offset, start=self.start, end=self.end)
         if request.wait_ms and request.offset == self.end:

@@ -27,6 +27,7 @@ from angarium.replica.partition import Partition
 from angarium.replica.repair import IdentityLost
 from angarium.replica.replica import Replica
 from angarium.replica.roster import Roster
+from angarium.replica.snapshots import Snapshots
 from angarium.testing.disk import SimulatedDisk
 from angarium.testing.sim.node import SimNode
 from angarium.testing.sim.operator import Operator
@@ -207,14 +208,15 @@ def segments_not_synced_before_the_log_is_freed() -> Iterator[Replaced]:
 @bug(seeds_max=20, run=scripted("interrupted-snapshot"))
 def log_forgets_before_the_snapshot_is_saved() -> Iterator[Replaced]:
     """Entries leave the log before the snapshot that stands for them is durable."""
-    original = Replica.take_snapshot
+    original = Snapshots.take
 
-    def take_snapshot(self: Replica) -> Generator[Work, None, None]:
-        if self.applied > self.snapshot_index:
-            self._forget_entries(self.applied, keep=self._config.snapshot_keep_entries)
+    def take(self: Snapshots) -> Generator[Work, None, None]:
+        applied = self._replica.applied
+        if applied > self.newest_index:
+            self.forget_entries(applied, keep=self._config.snapshot_keep_entries)
         yield from original(self)
 
-    yield Replaced(Replica, "take_snapshot", take_snapshot)
+    yield Replaced(Snapshots, "take", take)
     yield Replaced(opening, "_agreed_hard_state", older_snapshot_agreed_with)
     yield from _others_believe_whoever_comes_back()
 

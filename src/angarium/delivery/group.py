@@ -7,7 +7,7 @@ what is to be tried again when. Guaranteed, whatever members say or do:
 - a record is on loan to one member at a time, and only that member can settle it;
 - nothing is lent that is acknowledged, and nothing counts as acknowledged that is not committed;
 - the attempts at a record are committed before it is lent again;
-- after a change of leader nothing is lent before the members of old had time to say what they hold.
+- after a change of leader nothing is lent before earlier members had time to claim what they hold.
 
 Whoever drives it calls `advance` after each call, and when `wake_at` has come, and does what it is
 told; `confirmed` brings back what became of each proposed change. When leadership is lost it is
@@ -175,9 +175,9 @@ class GroupDelivery:
         return kept
 
     def detach(self, member: str, *, clean: bool, now: Micros) -> None:
-        """Let a member go. One that left `clean` gives back untried what it had on loan; one that
-        died has failed with all of it, or else a record that kills whoever handles it would never
-        be found out. (In a stream only the first of its records has failed.)
+        """Remove a member. If it left `clean`, its loans go back untried. If it died, each of its
+        records counts as a failed attempt: otherwise a record that kills every consumer would
+        be lent for ever. (In a stream only the first of its records has failed.)
         """
         self._follow(now)
         ledger = self._ledger

@@ -1,9 +1,9 @@
 """Who holds which records, and until when.
 
 What one member holds of one block is one `Loan`, whatever it was lent in: giving five hundred
-records costs one object, settling one of them costs one bit. Ends of leases are gathered in ticks,
-so that there is neither a timer nor an entry in a heap for each record; a lease may last up to one
-tick longer than was said, and never shorter.
+records costs one object, settling one of them costs one bit. Leases end on ticks,
+so no record needs a timer or an entry in a heap. A lease may last up to one tick longer than
+promised, and never shorter.
 
 An offset is on loan to one member at most: the caller of `lend` makes sure that it is free.
 """

@@ -1,8 +1,9 @@
 """Changes on their way into the log, and what each of them is for.
 
-All acknowledgements that come between two steps leave as one change, whoever made them. A change
-that the machine refuses for want of room is proposed again after a while if it is the group's own
-(a failed attempt, an expired record); an acknowledgement is refused to whoever made it.
+All acknowledgements that come between two steps leave as one change, whoever made them. A machine
+at one of its limits refuses a change. If the change is the group's own (a failed attempt, an
+expired record), it is proposed again after a while. If it is an acknowledgement, its member gets
+the error.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class LedGroup:
         known = self.seats.get(member)
         if known is not None and known.membership.session > seat.membership.session:
             # Retriable: clocks of nodes differ, and the other one may be about to go.
-            seat.drop(NotLeader(f"{member} takes part from another connection at the moment"))
+            seat.drop(NotLeader(f"{member} is attached through another connection at the moment"))
             return
         members_max = self.led.members_max
         if known is None and len(self.seats) >= members_max:
@@ -95,7 +95,7 @@ class LedGroup:
             return
         self.seats[member] = seat
         if known is not None:
-            known.drop(GroupFenced(f"{member} takes part from another connection now"))
+            known.drop(GroupFenced(f"{member} is attached through another connection now"))
         self._missing.pop(member, None)
         held = sorted(Held(*one) for one in wanted.held)
         self._measure()
@@ -218,7 +218,7 @@ class LedGroup:
             del self._missing[member]
             seat = self.seats.get(member)
             if seat is not None and seat.is_orphaned:
-                seat.drop(GroupFenced(f"{member} was not heard of for too long"))
+                seat.drop(GroupFenced(f"{member} was not heard from for too long"))
                 del self.seats[member]
                 self.delivery.detach(member, clean=False, now=now)
             self._members_changed()

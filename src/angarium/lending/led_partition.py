@@ -131,7 +131,7 @@ class LedPartition:
             if isinstance(outcome, AngariumError):
                 seat.drop(outcome)
             elif group is None or self.is_over:
-                seat.drop(NotLeader("the group was opened and lost again; come back"))
+                seat.drop(NotLeader("the group was opened and lost again; attach again"))
             elif not seat.is_gone:
                 self._join(group, seat, wanted)
 

@@ -240,7 +240,7 @@ class Transactions:
         elif len(old.acks) + len(command.acks) > limits.staged_acks_max:
             verdict = limited("staged_acks_max", "too many acknowledgements wait in the stage")
         elif any(not 0 <= start < end for _, _, start, end in command.acks):
-            verdict = refused(InvalidArgument, "an acknowledged range is empty or turned round")
+            verdict = refused(InvalidArgument, "an acknowledged range is empty or reversed")
         return verdict
 
     # --- deciding ----------------------------------------------------------------------------

@@ -166,7 +166,7 @@ class Admission:
         task = asyncio.create_task(self._look_for_double(others, hello))
         self._looking.add(task)
         task.add_done_callback(self._looking.discard)
-        raise NotRegistered(f"another process of node {hello.node} may be alive; come again")
+        raise NotRegistered(f"another process of node {hello.node} may be alive; try again")
 
     async def _look_for_double(self, others: list[Connection], hello: Hello) -> None:
         """Find out which of two processes is the node, by who is where the catalog has it.
@@ -176,7 +176,7 @@ class Admission:
         is_at_home = await self._process_at_home(NodeId(hello.node)) == hello.process
         for one in others:
             if is_at_home or not await _answers(one):
-                one.fail(Unreachable("another process has come in the place of this one"))
+                one.fail(Unreachable("another process has replaced this one"))
             else:
                 if len(self._doubles) >= DOUBLES_MAX:
                     self._doubles.clear()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from angarium.ids import Offset
 
 NOTES_PER_AGE: Final = 64
-"""How finely arrivals are told apart: within one part in so many of the age that is asked for."""
+"""The precision of arrival times: within 1/this of the age that is asked for."""
 
 
 class Arrivals:

@@ -1,10 +1,10 @@
-"""How busy the event loop is: the share of the time in which its thread ran, or wanted to.
+"""How busy the event loop is: the share of the time in which its thread ran, or was ready to run.
 
-Both count, for a loop that waits for a processor which others use keeps up no better than one that
-has it all the time. Linux tells both; elsewhere the time a thread ran has to do.
+Both count: a loop that waits for a processor that others use is as late as one that is always
+running. Linux reports both; elsewhere only the time that the thread ran is known.
 
-Work that costs the same for little and for much is put off while the loop is pressed, because then
-everybody waits anyway, and what is saved comes back to all of them.
+While the loop is pressed (overloaded), work with a fixed cost per round waits for more to share the
+round. Everybody waits then anyway, and the time saved makes everybody faster.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-RELAXED: Final = 0.6
+RELAXED: Final = 0.85
 """Up to this share of the time at work a loop counts as one that keeps up."""
 
 

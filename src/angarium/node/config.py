@@ -80,9 +80,9 @@ class NodeConfig:
         if self.tick_ms < 1:
             raise ValueError("a tick takes at least a millisecond")
         if self.clock_skew_max_ms < 1:
-            raise ValueError("clocks agree that are a millisecond apart at least")
+            raise ValueError("clock_skew_max_ms is at least 1")
         if self.staged_bytes_max < 1:
-            raise ValueError("a byte can be staged at least")
+            raise ValueError("staged_bytes_max is at least 1")
         if self.scrub_bytes_per_s < 0:
             raise ValueError("scrub_bytes_per_s is not negative")
         if self.catalog_voters < 1 or self.catalog_voters % 2 == 0:

@@ -188,7 +188,7 @@ class Driver:
         outbox = host.outbox
         if outbox.raft_messages:
             self._peers.send_raft(outbox.take_raft_messages())
-        if outbox.commit_news and not self._has_news:
+        if outbox.is_news_awaited and not self._has_news:
             self._has_news = True
             self._loop.call_later(self._news_wait_s, self._tell_commits)
         if outbox.peer_messages:

@@ -185,7 +185,7 @@ class Healing:
         host.renew(group, drawn)
         if group not in host.lost:
             del self._drawn[group]
-            _log.warning("begins anew, from its peers", extra={"partition": self._name(group)})
+            _log.warning("starts again, from its peers", extra={"partition": self._name(group)})
             self._node.catalog.introduce_again()
         self._node.wake()
 

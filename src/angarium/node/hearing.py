@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 class NodeListener(PartitionListener, Protocol):
     """Whom a node tells what happens in it: partitions once per turn of the loop, links at once."""
 
+    def has_readers(self, raft_group: RaftGroupId) -> bool:
+        """Tell whether somebody waits for new records of a partition."""
+
     def link_changed(self, node: NodeId) -> None:
         """Hear that the link to another node went up or down."""
 
@@ -41,6 +44,10 @@ class Hearing(HostListener):
         """Tell that a link went up or down."""
         for listener in self.listeners:
             listener.link_changed(node)
+
+    def has_readers(self, raft_group: RaftGroupId) -> bool:
+        """Tell whether anybody on this node waits for new records of a partition."""
+        return any(listener.has_readers(raft_group) for listener in self.listeners)
 
     def catalog_changed(self, applied: CatalogApplied | None) -> None:
         """Let the node act on another catalog."""

@@ -45,7 +45,7 @@ class Marks:
         try:
             self._recollections = Recollections(peer_ends.load(self._disk))
         except CorruptData as damaged:
-            _log.warning("%s; what the others' logs were like is forgotten", damaged)
+            _log.warning("%s; where the other nodes' logs ended is forgotten", damaged)
 
     def note(self, node: NodeId, end: int) -> None:
         """Hear from a node how far its log is durable.

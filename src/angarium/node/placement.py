@@ -35,7 +35,7 @@ FRESH_PAUSE_S = 0.02
 founders may not have heard of the partition yet."""
 
 FULL_ROUNDS = 8
-"""Every so many rounds everything is looked at, even if the catalog has not changed."""
+"""After this many rounds everything is checked, even if the catalog has not changed."""
 
 NEAR_ENTRIES = 64
 """A replica that lacks no more entries than this may be handed a leadership: it takes no time."""

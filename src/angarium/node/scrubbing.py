@@ -64,7 +64,9 @@ class Scrubbing:
             return True
         self.verified_bytes += current.verified_bytes - before
         if damage is not None:
-            _log.warning("found rot, will be mended", extra={"group": group, "what": str(damage)})
+            _log.warning(
+                "found damage, will be mended", extra={"group": group, "what": str(damage)}
+            )
         if current.is_done:
             self._current = None
         return True

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from angarium.ids import node_of
 from angarium.machine.catalog.placement import host_of
 from angarium.raft import Change, ChangeKind, ConfChange
-from angarium.replica.fullness import CONF_HEARD_TICKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -86,7 +85,7 @@ def in_sync(
     those who leave are needed for a majority, too.
     """
     state = replica.raft.conf_state
-    if state.voters_outgoing or replica.conf_ticks < CONF_HEARD_TICKS:
+    if state.voters_outgoing or not replica.is_membership_heard:
         return ()
     found = (
         node_of(one)

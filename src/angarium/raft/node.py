@@ -29,7 +29,7 @@ from angarium.raft.messages import (
     Message,
     MessageKind,
 )
-from angarium.raft.progress import ProgressState
+from angarium.raft.progress import REPLICATE, ProgressState
 from angarium.raft.ready import Ready, SoftState, append_task, applied, apply_task, written
 from angarium.raft.reconfiguration import apply_change
 from angarium.raft.status import status_of
@@ -350,6 +350,11 @@ class RaftNode:
         return self._core.tracker.conf_state
 
     @property
+    def is_changing_members(self) -> bool:
+        """As a leader: whether a change of membership may be in its log that is not applied."""
+        return self._core.pending_conf_index > self._core.log.applied
+
+    @property
     def transferee(self) -> ReplicaId:
         """Who is to take over from this leader, or 0; it takes no proposals meanwhile."""
         return self._core.transferee
@@ -363,6 +368,15 @@ class RaftNode:
         """Return up to where a member's log is known to equal ours; None if it is no member."""
         progress = self._core.tracker.progress.get(replica)
         return None if progress is None else progress.match
+
+    def has_everything(self, replica: ReplicaId) -> bool:
+        """As a leader, tell whether a member has confirmed the whole log and is not doubted."""
+        progress = self._core.tracker.progress.get(replica)
+        return (
+            progress is not None
+            and progress.state is REPLICATE
+            and progress.match == self._core.log.last_index
+        )
 
     def members_on(self, node: NodeId) -> list[ReplicaId]:
         """Return the other members that live on `node`: what it is, and what it was before."""

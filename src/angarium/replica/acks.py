@@ -106,7 +106,9 @@ class Acks:
             else:
                 # Definite: index and term name an entry (Raft §5.3), and another one is committed
                 # here.
-                done.reply(NotLeader("another leader's entry took the place; nothing was stored"))
+                done.reply(
+                    NotLeader("another leader's entry was committed instead; nothing was stored")
+                )
         while early and early[0].index <= index:
             answered = early.popleft()
             if answered.index == index and answered.term != term:

@@ -15,8 +15,9 @@ class ReplicaConfig:
     election_ticks: int = 10
     """Ticks without a word from the leader before a follower thinks of campaigning."""
 
-    heartbeat_ticks: int = 1
-    """Ticks between two heartbeats of a leader."""
+    heartbeat_ticks: int = 2
+    """Ticks between two heartbeats of a leader. Each costs every awake group a message to each
+    follower and an answer; five fit into the shortest election timeout."""
 
     inflight_messages_max: int = 256
     """Unacknowledged appends per follower. At the limit the leader waits for acknowledgements."""
@@ -71,20 +72,26 @@ class ReplicaConfig:
 
     def __post_init__(self) -> None:
         if self.vouch_patience_ticks <= 2 * self.vouch_ticks:
-            raise ValueError("the patience covers at least two words that vouch")
+            raise ValueError("vouch_patience_ticks is more than twice vouch_ticks")
         if self.heartbeat_ticks < 1 or self.election_ticks <= self.heartbeat_ticks:
             raise ValueError("an election takes longer than a heartbeat, and both at least a tick")
         if self.snapshot_keep_entries < 0 or min(self.snapshot_entries, self.snapshot_bytes) < 1:
             raise ValueError("a snapshot replaces at least one entry and keeps none or more")
         if self.snapshot_wait_entries < self.snapshot_keep_entries:
-            raise ValueError("nobody is waited for with fewer entries than are kept anyway")
+            raise ValueError("snapshot_wait_entries is at least snapshot_keep_entries")
         if self.commit_step_bytes < 0:
             raise ValueError("a step of a commit is not negative")
         if (
             min(self.transfer_chunk_bytes, self.transfer_chunks_per_tick) < 1
             or self.transfer_patience_ticks < 1
         ):
-            raise ValueError("a segment copy needs a chunk and some patience")
+            raise ValueError("each transfer setting is at least 1")
+
+    @property
+    def conf_heard_ticks(self) -> int:
+        """Ticks after which everybody has heard that a change of membership is done: a heartbeat
+        says it, and three of four may be lost."""
+        return 4 * self.heartbeat_ticks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from angarium.raft import RaftNode
     from angarium.raft.messages import Message
 
-CONF_HEARD_TICKS: Final = 4
-"""Ticks after which everybody has heard that a change of membership is done: a heartbeat says it,
-and goes out with every tick."""
-
 MARK_TICKS: Final = 20
 """Ticks between two marks. What was committed one to two marks ago a member of the group should
 have, however busy it is; a second with the default tick."""
@@ -32,6 +28,7 @@ class Fullness:
     """What one replica has heard of its group, and when."""
 
     __slots__ = (
+        "_conf_heard_ticks",
         "_earlier",
         "_goal",
         "_is_told",
@@ -43,7 +40,9 @@ class Fullness:
         "told_commit",
     )
 
-    def __init__(self, raft: RaftNode) -> None:
+    def __init__(self, raft: RaftNode, *, conf_heard_ticks: int) -> None:
+        """Begin; `conf_heard_ticks` after a change of membership everybody has heard of it."""
+        self._conf_heard_ticks = conf_heard_ticks
         self.told_commit = Index(0)
         """The highest commit index that a leader has told of."""
         self.heard: set[ReplicaId] = set()
@@ -57,7 +56,7 @@ class Fullness:
         what was committed while it was away. The newest it may never reach, however long it tries:
         under load there is always an entry that the others have a moment sooner."""
         self._earlier = self._later = raft.commit
-        self._seated = CONF_HEARD_TICKS if votes(raft) else 0
+        self._seated = conf_heard_ticks if votes(raft) else 0
         """Ticks since it votes."""
         self._ticks = 0
 
@@ -131,7 +130,7 @@ class Fullness:
 
         Until then the replica that it replaces is needed for a majority.
         """
-        return self._seated >= CONF_HEARD_TICKS or (is_resting and self._seated > 0)
+        return self._seated >= self._conf_heard_ticks or (is_resting and self._seated > 0)
 
 
 def votes(raft: RaftNode) -> bool:

@@ -101,6 +101,7 @@ class Host(Roster):
         if self.wal.is_exhausted:
             return
         self._wake()
+        self.outbox.release_commit_news()
         self._tick_awake()
         self._sleepers.tick()
         self._wake()

@@ -67,6 +67,11 @@ class HostListener:
             for raft_group in changed:
                 listener.partition_changed(raft_group)
 
+    def has_readers(self, raft_group: RaftGroupId) -> bool:
+        """Tell whether somebody on this node waits for new records of a partition."""
+        del raft_group
+        return False
+
     def started(self, replica: PartitionReplica) -> None:
         """Hear that a replica begins to work: at once, or after a repair."""
 

@@ -33,6 +33,7 @@ class Outbox:
         "commit_news",
         "damage",
         "hurt",
+        "is_news_awaited",
         "listener",
         "peer_messages",
         "raft_messages",
@@ -48,7 +49,9 @@ class Outbox:
         self.raft_messages: list[tuple[RaftGroupId, Message]] = []
         self.commit_news: dict[tuple[RaftGroupId, ReplicaId], Message] = {}
         """Appends without entries, by whom they are for: they only tell how far is committed, and
-        the next append with entries tells the same. They may wait for it a moment, no longer."""
+        the next append with entries tells the same. They may wait for it."""
+        self.is_news_awaited = False
+        """Whether some of them may wait for a moment only, and not until the next tick."""
         self.peer_messages: list[PeerMessage] = []
         self.refusals = Refusals(self.listener)
         """What came in and was not believed."""
@@ -71,10 +74,15 @@ class Outbox:
         """Send a Raft message to the replica it names."""
         self.raft_messages.append((group, message))
 
-    def send_append(self, group: RaftGroupId, message: Message) -> None:
-        """Send an append; one without entries may wait, and is dropped if another one comes."""
+    def send_append(self, group: RaftGroupId, message: Message, *, is_awaited: bool) -> None:
+        """Send an append; one without entries may wait, and is dropped if another one comes.
+
+        It waits for a moment if it is awaited, and else until the next tick at the latest.
+        """
         if not message.entries:
             self.commit_news[group, message.to] = message
+            if is_awaited:
+                self.is_news_awaited = True
             return
         if self.commit_news:
             self.commit_news.pop((group, message.to), None)
@@ -82,6 +90,7 @@ class Outbox:
 
     def release_commit_news(self) -> None:
         """Send the appends without entries that have waited long enough."""
+        self.is_news_awaited = False
         news, self.commit_news = self.commit_news, {}
         self.raft_messages += [(group, message) for (group, _), message in news.items()]
 

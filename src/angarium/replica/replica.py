@@ -2,8 +2,7 @@
 
 The core decides, the replica carries out. What the core wants written goes into the node's WAL,
 and the answers that depend on it leave only after the sync that covers it. What is committed goes
-to the state (`Partition`). A snapshot is saved before the entries it replaces are forgotten, and a
-snapshot from a leader is installed only after the segments it lists have been copied.
+to the state (`Partition`), which is saved now and then so that the log may forget (`Snapshots`).
 
 No clock and no threads here: the host calls, and looks into the outbox afterwards.
 """
@@ -14,9 +13,10 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from msgspec import structs
+
 from angarium.errors import (
     AngariumError,
-    CorruptData,
     DiskFull,
     NewerRelease,
     NotLeader,
@@ -24,12 +24,10 @@ from angarium.errors import (
 )
 from angarium.ids import NO_REPLICA, Index
 from angarium.raft import (
-    Compacted,
     Contradicted,
     InvalidConfChange,
     ProposalDropped,
     RaftError,
-    Unavailable,
     decode_conf_change,
 )
 from angarium.raft.messages import (
@@ -38,26 +36,31 @@ from angarium.raft.messages import (
     EntryKind,
     HardState,
     MessageKind,
-    Snapshot,
 )
 from angarium.replica.damage import Fate
 from angarium.replica.fullness import Fullness
-from angarium.replica.peers import EntriesReply, EntriesRequest
+from angarium.replica.peers import EntriesRequest
 from angarium.replica.reads import Reads
 from angarium.replica.scrutiny import Objection
+from angarium.replica.serving import give_entries
+from angarium.replica.snapshots import Snapshots
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
     from angarium.ids import Buffer, NodeId, ReplicaId, Term
     from angarium.raft import ConfChange, LogContradiction
-    from angarium.raft.messages import ConfState, Entry, Message
+    from angarium.raft.messages import Entry, Message
     from angarium.replica.parts import Parts, State
     from angarium.replica.peers import PeerMessage
     from angarium.replica.storage import ReplicaStorage
     from angarium.replica.work import Work
 
 _APPEND = MessageKind.APPEND
+_APPEND_RESPONSE = MessageKind.APPEND_RESPONSE
+
+READ_HERE: Final = b"r"
+"""The context of a follower's acknowledgement while somebody waits for records at its node."""
 
 WHAT_TO_DO: Final = (
     "a data folder of this partition was replaced by an older copy. Find out which; to keep what "
@@ -76,7 +79,8 @@ class Replica:
         self.group = parts.group
         self.raft = parts.raft
         self.applied = parts.storage.newest.index
-        self._applied_term = parts.storage.newest.term
+        self.applied_term = parts.storage.newest.term
+        self._parts = parts
         self._storage = parts.storage
         self._state = state
         self._wal = parts.wal
@@ -87,12 +91,12 @@ class Replica:
         self.is_closed = False
         self._quiet_index = Index(0)
         self._quiet_ticks = 0
-        self._fullness = Fullness(parts.raft)
+        self._fullness = Fullness(parts.raft, conf_heard_ticks=parts.config.conf_heard_ticks)
         self.halted = ""
         """Why this replica has stopped for good, in words: its log and its group's contradict each
         other. It says and takes nothing more, and its files stay as they are."""
         self._contradicted: set[int] = set()
-        self.conf_ticks = 0
+        self._conf_ticks = 0
         """Ticks since the membership last changed here."""
         self.is_busy = False
         """True while files are written that nothing else may touch meanwhile."""
@@ -105,8 +109,9 @@ class Replica:
         self._sync = parts.outbox.next_sync
         """The sync that covers all this replica has handed to the WAL, commit indexes apart."""
         self._reads = Reads()
-        self._unsaved_bytes = 0
-        """Bytes of the entries applied since the newest snapshot."""
+        self._read_at: set[ReplicaId] = set()
+        """Members at whose nodes somebody waits for records, as their last answers say."""
+        self.snapshots = Snapshots(self, parts, state)
         self._unapplied: deque[tuple[Sequence[Entry], tuple[Message, ...]]] = deque()
         """Committed entries that the state has no time for yet, and what the core is told then."""
 
@@ -123,12 +128,17 @@ class Replica:
     @property
     def snapshot_index(self) -> Index:
         """The index of the newest durable snapshot."""
-        return self._storage.newest.index
+        return self.snapshots.newest_index
 
     @property
     def may_serve(self) -> bool:
         """True while this replica leads and an entry of its own term has been applied."""
         return self._leading is not None
+
+    @property
+    def is_membership_heard(self) -> bool:
+        """True when everybody has heard of the last change of membership that was applied here."""
+        return self._conf_ticks >= self._config.conf_heard_ticks
 
     @property
     def settled_index(self) -> Index:
@@ -157,7 +167,7 @@ class Replica:
         if self.halted:
             return
         self.raft.tick()
-        self.conf_ticks += 1
+        self._conf_ticks += 1
         self._fullness.tick(self.raft)
         if self.raft.last_index == self._quiet_index:
             self._quiet_ticks += 1
@@ -242,11 +252,38 @@ class Replica:
         """Take a Raft message from another node."""
         self._fullness.hear(message, self.raft)
         self.step(message)
+        if message.kind is _APPEND_RESPONSE:
+            self._hear_answer(message)
+
+    def _hear_answer(self, message: Message) -> None:
+        """Note whether somebody waits for records where an answer came from."""
+        raft, sender = self.raft, message.sender
+        if message.context == READ_HERE and raft.match(sender) is not None:
+            self._read_at.add(sender)
+        else:
+            self._read_at.discard(sender)
+        news = self._outbox.commit_news
+        if not news or (self.group, sender) not in news:
+            return
+        if self._is_told_at_once(sender):
+            # What waits was written before it was known that somebody waits for it.
+            self._outbox.is_news_awaited = True
+        elif raft.has_everything(sender):
+            # It waited for its turn only in case that this answer would not come.
+            del news[self.group, sender]
+
+    def _is_told_at_once(self, member: ReplicaId) -> bool:
+        """Tell whether a member should not have to wait for a heartbeat to hear of a commit.
+
+        To one that a change of membership removes no heartbeat goes once the change is applied: it
+        would never hear of that, and go on standing for its group.
+        """
+        return member in self._read_at or self.raft.is_changing_members
 
     def receive_from_peer(self, message: PeerMessage) -> None:
         """Take a message outside of Raft: here, only a request for entries to mend a log with."""
         if isinstance(message, EntriesRequest):
-            self._serve_entries(message)
+            give_entries(self._parts, message)
 
     @property
     def has_room(self) -> bool:
@@ -257,6 +294,11 @@ class Replica:
     def last_index(self) -> Index:
         """The index of the last entry in the log, committed or not."""
         return self.raft.last_index
+
+    @property
+    def has_uncommitted(self) -> bool:
+        """True while its log goes on behind what it knows to be committed."""
+        return self.raft.last_index > self.raft.commit
 
     def unapplied(self) -> Sequence[Entry]:
         """Return the entries of the log that are not applied yet, in order."""
@@ -325,7 +367,7 @@ class Replica:
                 elif message.to == APPLY_THREAD:
                     self._apply(message)
                 elif message.kind is _APPEND:
-                    self._outbox.send_append(self.group, message)
+                    self._send_append(message)
                 else:
                     self._outbox.send(self.group, message)
             for read in ready.read_states:
@@ -335,11 +377,20 @@ class Replica:
         if self._reads.are_confirmed:
             self._reads.answer(self.seen_index)
 
+    def _send_append(self, message: Message) -> None:
+        # To one that has the whole log an append without entries says only how far is committed,
+        # and so does the next heartbeat. To any other it is a probe: without it a follower whose
+        # appends were lost would never say so.
+        is_awaited = self._is_told_at_once(message.to)
+        if message.entries or is_awaited or not self.raft.has_everything(message.to):
+            self._outbox.send_append(self.group, message, is_awaited=is_awaited)
+
     def _append(self, message: Message) -> None:
         """Hand what the core wants remembered to the WAL; its answers wait for the sync."""
         # First, since the entries of the same task go on behind the snapshot.
         if message.snapshot is not None:
-            self._install(message.snapshot)
+            assert not self.is_applying, "no core hands out a snapshot before entries are applied"
+            self.snapshots.install(message.snapshot)
         ballot = self._ballot
         if message.term:
             ballot = (message.term, message.vote)
@@ -379,6 +430,10 @@ class Replica:
             # disk.
             if response.to == self.raft.id:
                 self.step(response)
+            elif response.kind is _APPEND_RESPONSE and self._outbox.listener.has_readers(
+                self.group
+            ):
+                self._outbox.send(self.group, structs.replace(response, context=READ_HERE))
             else:
                 self._outbox.send(self.group, response)
 
@@ -423,8 +478,8 @@ class Replica:
                     f"entry {entry.index} of groups/{self.group} was written by a newer release; "
                     "start that one on this data directory"
                 )
-            self.applied, self._applied_term = entry.index, entry.term
-            self._unsaved_bytes += len(entry.data)
+            self.applied, self.applied_term = entry.index, entry.term
+            self.snapshots.unsaved_bytes += len(entry.data)
             if entry.kind is not EntryKind.NORMAL:
                 # One that does not fit is refused alike by every replica.
                 with suppress(InvalidConfChange):
@@ -432,7 +487,7 @@ class Replica:
                 # A snapshot that was taken before does not hold this membership. A newcomer that
                 # installed it would not find itself in the group.
                 self._storage.outdate()
-                self.conf_ticks = 0
+                self._conf_ticks = 0
                 is_changed = True
             state.apply(entry)
             done += 1
@@ -466,114 +521,28 @@ class Replica:
             self._reads.abandon(raft.leader)
         # Until an entry of its own term is committed a leader does not know what is committed
         # (section 8 of the paper), so it neither numbers nor serves anything before.
-        if self._leading is None and raft.is_leader and self._applied_term == raft.term:
+        if self._leading is None and raft.is_leader and self.applied_term == raft.term:
             self._leading = raft.term
             self._fullness.begin_anew(raft.commit)
             self._state.lead(raft.term)
-
-    def _serve_entries(self, request: EntriesRequest) -> None:
-        """Give committed entries to a peer whose log is damaged."""
-        # Committed ones only. They are the same on every replica (Raft §5.4.3), so a peer may fill
-        # holes with them; uncommitted ones might be another history than the peer's.
-        if not 0 < request.low <= request.high <= self.raft.commit:
-            return
-        entries: tuple[Entry, ...] = ()
-        compacted = False
-        try:
-            found = self._storage.entries(
-                request.low, Index(request.high + 1), self._config.message_bytes_max
-            )
-            entries = tuple(found)
-        except Compacted:
-            compacted = True
-        except (Unavailable, CorruptData):
-            return
-        self._outbox.tell(EntriesReply.of(request, entries, compacted=compacted))
 
     # --- snapshots --------------------------------------------------------------------------
 
     def wants_snapshot(self) -> bool:
         """Tell whether enough has been applied since the last snapshot, or a peer needs one."""
-        config = self._config
-        return (
-            self.applied - self.snapshot_index >= config.snapshot_entries
-            or self._unsaved_bytes >= config.snapshot_bytes
-            or self._storage.is_wanted
-        )
+        return self.snapshots.is_due
 
     def take_snapshot(self) -> Generator[Work, None, None]:
-        """Save the state, then let the log forget what it covers, but for a small margin.
-
-        While the work is under way no other snapshot may be installed (`is_busy`).
-        """
-        # All of these are fixed before the first `yield`: entries are applied while the files are
-        # written, and the snapshot must be of one moment.
-        applied, term = self.applied, self._applied_term
-        conf_state: ConfState = self.raft.conf_state
-        as_of = self._storage.outdated_count
-        saved_bytes = self._unsaved_bytes
-        is_newest = applied == self.snapshot_index and self._storage.is_fresh
-        # Never of a commit that is only half brought in: a replica restored from it would miss the
-        # rest. Nor one older than what is there.
-        if applied < self.snapshot_index or is_newest or not self._state.is_concluded:
-            return
-        self.is_busy = True
-        try:
-            # This order is what recovery relies on: segments durable, then the snapshot durable,
-            # then the log may forget. Planted as segments-not-synced-before-the-log-is-freed,
-            # snapshot-not-synced and log-forgets-before-the-snapshot-is-saved.
-            data = yield from self._state.save()
-            snapshot = Snapshot(applied, term, conf_state, data)
-            yield lambda: self._storage.write(snapshot)
-        finally:
-            self.is_busy = False
-        self._storage.adopt(snapshot, as_of=as_of)
-        self._unsaved_bytes -= saved_bytes
-        # Stages whose batches are in durable segments may go now, and not when their commit was
-        # applied. Planted as stages-dropped-before-their-batches-are-safe.
-        self._state.saved(applied)
-        self._forget_entries(applied, keep=self._config.snapshot_keep_entries)
+        """Save the state, then let the log forget what it covers, but for a small margin."""
+        return self.snapshots.take()
 
     def shorten_log(self, *, is_patient: bool) -> Generator[Work, None, None]:
         """Save the state and let the log forget all that it covers: the WAL's oldest file is to go.
 
         Unless `is_patient`, a member that is catching up will need a snapshot.
         """
-        if self.is_busy or self.halted:
-            return
-        # A member that is catching up from the log would need a whole snapshot if its entries went
-        # now.
-        waited_for = self.raft.slowest_index() if is_patient else None
-        with suppress(DiskFull):
-            # A newer snapshot would not help where a member needs what is older than this one.
-            if waited_for is None or waited_for > self.snapshot_index:
-                yield from self.take_snapshot()
-            self._forget_entries(self.snapshot_index, keep=0, is_patient=is_patient)
-
-    def _forget_entries(self, applied: Index, *, keep: int, is_patient: bool = True) -> None:
-        index = Index(max(applied - keep, 0))
-        waited_for = self.raft.slowest_index() if is_patient else None
-        if waited_for is not None:
-            # Else a member under steady load would need the next snapshot as soon as it has one.
-            bound = applied - self._config.snapshot_wait_entries
-            index = min(index, Index(max(waited_for, bound, 0)))
-        if index >= self._storage.first_index():
-            self._wal.compact(self.group, index, self._storage.term(index))
-
-    def _install(self, snapshot: Snapshot) -> None:
-        """Replace log and state by a leader's snapshot, whose segments are here already."""
-        assert not self.is_applying, "a core hands out no snapshot before its entries are applied"
-        # Blocks, and must: the answer to the leader says that the snapshot is installed, so it is
-        # on disk before anything of it is acted upon.
-        self._storage.write(snapshot)
-        self._storage.adopt(snapshot, as_of=self._storage.outdated_count)
-        self._unsaved_bytes = 0
-        self._wal.compact(self.group, snapshot.index, snapshot.term)
-        # Its segments and stages were copied before the core was shown the snapshot. A state
-        # without its files would answer readers with nothing. Planted as
-        # state-installed-without-its-segments.
-        self._state.restore(snapshot.data, snapshot.index)
-        self.applied, self._applied_term = snapshot.index, snapshot.term
+        if not self.is_busy and not self.halted:
+            yield from self.snapshots.shorten_log(is_patient=is_patient)
 
     def close(self) -> None:
         """Let go of everything; callers that still wait are told that the outcome is unknown."""

@@ -1,4 +1,5 @@
-"""What a replica gives its peers of its own files: chunks and stages to copy, batches to mend with.
+"""What a replica gives its peers of its own files: chunks and stages to copy, batches and entries
+to mend with.
 
 A copy takes many requests, so a leader watches for peers that have ceased to ask: the core is told,
 and offers them a new snapshot later.
@@ -10,14 +11,35 @@ from typing import TYPE_CHECKING
 
 from angarium.batch.checksum import crc32c
 from angarium.errors import AngariumError, CorruptData, NotFound, OffsetOutOfRange
+from angarium.ids import Index
 from angarium.log.segments.compacted_mark import Stage
-from angarium.replica.peers import ChunkReply, FramesReply, PartReply
+from angarium.raft import Compacted, Unavailable
+from angarium.replica.peers import ChunkReply, EntriesReply, FramesReply, PartReply
 
 if TYPE_CHECKING:
     from angarium.ids import ReplicaId
+    from angarium.raft.messages import Entry
     from angarium.replica.partition_files import PartitionFiles
     from angarium.replica.parts import Parts
-    from angarium.replica.peers import ChunkRequest, FramesRequest, PartRequest
+    from angarium.replica.peers import ChunkRequest, EntriesRequest, FramesRequest, PartRequest
+
+
+def give_entries(parts: Parts, request: EntriesRequest) -> None:
+    """Give committed entries to a peer whose log is damaged."""
+    # Committed ones only. They are the same on every replica (Raft §5.4.3), so a peer may fill
+    # holes with them; uncommitted ones might be another history than the peer's.
+    if not 0 < request.low <= request.high <= parts.raft.commit:
+        return
+    entries: tuple[Entry, ...] = ()
+    compacted = False
+    try:
+        high = Index(request.high + 1)
+        entries = tuple(parts.storage.entries(request.low, high, parts.config.message_bytes_max))
+    except Compacted:
+        compacted = True
+    except (Unavailable, CorruptData):
+        return
+    parts.outbox.tell(EntriesReply.of(request, entries, compacted=compacted))
 
 
 class SegmentServer:

@@ -13,18 +13,18 @@ from angarium.machine.catalog import Labels
 from angarium.machine.catalog.values import Node as Member
 from angarium.node.node import Node
 from angarium.raft import Change, ChangeKind, ConfChange
-from angarium.replica.fullness import CONF_HEARD_TICKS
+from angarium.replica.config import ReplicaConfig
 
 GROUP = RaftGroupId(1)
 NODES = [NodeId(1), NodeId(2), NodeId(3)]
 
 
-def leading() -> tuple[SeveralHosts, NodeId]:
+def leading(config: ReplicaConfig | None = None) -> tuple[SeveralHosts, NodeId]:
     """Return hosts of which three share a group, a fourth does not, and the group's leader."""
-    hosts = SeveralHosts([*NODES, NodeId(4)])
+    hosts = SeveralHosts([*NODES, NodeId(4)], config)
     hosts.form(GROUP, NODES)
     hosts.hosts[NodeId(4)].join_group(GROUP)
-    for _ in range(60):
+    for _ in range(120):
         hosts.tick()
     leader = hosts.leader_known_at(NODES[0], GROUP)
     if leader is None:
@@ -51,8 +51,12 @@ def test_the_leader_knows_and_nobody_else() -> None:
     assert all(in_sync(hosts, node) is None for node in NODES if node != leader)
 
 
-def test_nobody_counts_until_all_have_heard_of_a_change_of_membership() -> None:
-    hosts, leader = leading()
+@pytest.mark.parametrize("heartbeat_ticks", [2, 5])
+def test_nobody_counts_until_all_have_heard_of_a_change_of_membership(
+    heartbeat_ticks: int,
+) -> None:
+    config = ReplicaConfig(heartbeat_ticks=heartbeat_ticks, election_ticks=5 * heartbeat_ticks)
+    hosts, leader = leading(config)
     leaving = next(node for node in NODES if node != leader)
     replica = hosts.replica(leader, GROUP)
     newcomer = hosts.hosts[NodeId(4)].id
@@ -67,7 +71,7 @@ def test_nobody_counts_until_all_have_heard_of_a_change_of_membership() -> None:
     replica.propose_conf_change(ConfChange(swap))
     replica.process()
     hosts.settle()
-    assert in_sync(hosts, leader) == ()
-    for _ in range(CONF_HEARD_TICKS):
+    for _ in range(4 * heartbeat_ticks):
+        assert in_sync(hosts, leader) == ()
         hosts.tick()
     assert in_sync(hosts, leader) == tuple(sorted({*NODES, NodeId(4)} - {leaving}))

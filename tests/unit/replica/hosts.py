@@ -37,11 +37,15 @@ CONFIG = HostConfig(
 
 
 class Heard(HostListener):
-    """What a host has told."""
+    """What a host has told; somebody waits for records at every node, unless a test says else."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.is_read = True
         self.damage: list[tuple[Fate, RaftGroupId, str]] = []
+
+    def has_readers(self, raft_group: RaftGroupId) -> bool:
+        return self.is_read and raft_group == GROUP
 
     def damaged(self, fate: Fate, raft_group: RaftGroupId, what: str) -> None:
         self.damage.append((fate, raft_group, what))

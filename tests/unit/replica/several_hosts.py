@@ -9,6 +9,7 @@ from angarium.log.memory_disk import MemoryDisk
 from angarium.log.wal import WalConfig
 from angarium.replica.config import HostConfig, ReplicaConfig
 from angarium.replica.host import Host
+from angarium.replica.listener import HostListener
 from angarium.replica.work import do_now
 
 if TYPE_CHECKING:
@@ -16,6 +17,14 @@ if TYPE_CHECKING:
 
     from angarium.raft.messages import Message
     from angarium.replica.replica import Replica
+
+
+class _Read(HostListener):
+    """Somebody waits for records at every node, so that all hear at once what is committed."""
+
+    def has_readers(self, raft_group: RaftGroupId) -> bool:
+        del raft_group
+        return True
 
 
 class SeveralHosts:
@@ -74,6 +83,7 @@ class SeveralHosts:
             incarnation=Incarnation(7),
             config=self._config,
             jitter=lambda ticks: int(node) * 3 % ticks,
+            listener=_Read(),
         )
 
     def carry(self) -> bool:

@@ -128,7 +128,7 @@ def test_one_that_is_always_an_entry_behind_under_load_is_ready_all_the_same() -
     away = next(node for node in NODES if node != leader)
     hosts.restart(away)
     raft = replica(hosts, away).raft
-    fullness, applied = Fullness(raft), raft.commit + 10
+    fullness, applied = Fullness(raft, conf_heard_ticks=8), raft.commit + 10
     told = Message(kind=MessageKind.APPEND, term=raft.term, commit=Index(applied + 1))
     fullness.hear(told, raft)
     assert "is catching up" in fullness.shortfall(raft, Index(applied))

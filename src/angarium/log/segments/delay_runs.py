@@ -127,8 +127,8 @@ _LAST: Final = 1 << 63
 def _sorted(times: array[int], deltas: array[int]) -> tuple[array[int], array[int]]:
     """Return both in the order of delivery; of equal times the one that came first is first.
 
-    What comes first has the lower offset, and a run that was closed earlier has lower offsets than
-    a later one, so that sorting by time alone, which keeps the order of equals, is enough.
+    Records come in the order of their offsets, within a run and from run to run. The sort by time
+    is stable, so equal times stay in the order of their offsets.
     """
     order = sorted(range(len(times)), key=times.__getitem__)
     return array("q", map(times.__getitem__, order)), array("q", map(deltas.__getitem__, order))

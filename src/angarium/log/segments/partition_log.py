@@ -209,9 +209,9 @@ class PartitionLog:
     def read(self, offset: Offset, bytes_max: int, *, gaps: bool = False) -> list[memoryview]:
         """Return whole batches from the one that holds `offset` on, up to `bytes_max`.
 
-        There is at least one, however large, unless nothing but declared gaps follows; with
-        `gaps` the frames that declare them are returned, too, for a peer that repairs itself, and
-        also what lies below the start but has not been deleted yet: its segment may need it.
+        Returns at least one, however large, unless only declared gaps follow. With `gaps`, for a
+        peer that repairs itself, it also returns the frames of gaps, and what is below the start
+        but not deleted yet: the peer's segment may need it.
         Raises `OffsetOutOfRange`, or `CorruptData` if the batch at `offset` is damaged.
         """
         if gaps:

@@ -1,9 +1,9 @@
 """Putting good frames, fetched from a peer, where this replica's own are damaged.
 
-Replicas hold the same bytes, so a repair writes in place: into a sealed segment exactly the bytes
-between two points whose checksums are known, and only if they fit these; behind the whole part of
-a broken one, frame after frame, until it is complete. A crash in the middle leaves damage that
-the next reader or the next opening finds again.
+Replicas hold the same bytes, so a repair writes in place. Into a sealed segment it writes exactly
+the bytes between two index points, and only if they fit the checksums of these points. A segment
+that is broken off is continued frame by frame until it is complete. A crash in the middle leaves
+damage that the next reader or the next opening finds again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """A mark beside the log that says how many logs were begun on this disk; usually one.
 
-Where it lies beside no log, the log was lost; without it, a node whose log was deleted would be
-taken for a new one. The numbers of the next log go on far behind those of the lost one, because
-others remember how far a log was durable, and would take one that ends earlier for an older copy.
+If this file is there and the log is not, the log was lost. Without the file, a node whose log was
+deleted would look like a new one. The file numbers of the next log start far above those of the
+lost one: other nodes remember how far a log was durable, and would take one that ends earlier for
+an older copy.
 """
 
 from __future__ import annotations

@@ -188,7 +188,7 @@ class Topics:
         if not partition.target:
             return Done(changed=False)
         if sorted(command.replicas) != sorted(partition.target):
-            return refused(PreconditionFailed, f"{command.group} is to live elsewhere by now")
+            return refused(PreconditionFailed, f"{command.group} has another target by now")
         self.loads.add(partition, -1)
         arrived = msgspec.structs.replace(partition, replicas=partition.target, target=())
         self.partitions[partition.group] = arrived

@@ -7,10 +7,12 @@ import json
 import os
 import sys
 import traceback
+from itertools import count, islice
 from typing import TYPE_CHECKING
 
 from angarium.testing.sim.campaign import RANDOM, run_many
 from angarium.testing.sim.scenarios import SCENARIOS
+from angarium.testing.sim.settings import drawn_settings
 from angarium.testing.sim.world import World
 
 if TYPE_CHECKING:
@@ -23,7 +25,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     if options.replay is not None:
         return _replay(options.schedule, options.replay, lines=options.lines)
-    seeds = range(options.first, options.first + options.seeds)
+    chosen = (one for one in count(options.first) if not options.groups or _has_groups(one))
+    seeds = list(islice(chosen, options.seeds))
     quiet = options.format == "json" or not sys.stderr.isatty()
     summary = run_many(
         options.schedule, seeds, jobs=options.jobs, progress=None if quiet else _progress
@@ -47,6 +50,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seeds", type=int, default=150, help="how many seeds (default 150)")
     parser.add_argument("--first", type=int, default=1, help="the first seed (default 1)")
     parser.add_argument(
+        "--groups",
+        action="store_true",
+        help="only seeds whose random runs have consumer groups, a quarter of all",
+    )
+    parser.add_argument(
         "--schedule",
         choices=[RANDOM, *SCENARIOS],
         default=RANDOM,
@@ -59,6 +67,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--lines", type=int, default=400, help="trace lines to print (default 400)")
     parser.add_argument("--format", choices=["table", "json"], default="table")
     return parser
+
+
+def _has_groups(seed: int) -> bool:
+    return drawn_settings(seed).members > 0
 
 
 def _replay(schedule: str, seed: int, *, lines: int) -> int:
