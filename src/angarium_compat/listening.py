@@ -9,33 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
-import grpc
-import grpc.aio
-
-from angarium.doors.grpc.inflating import inflated
-from angarium.doors.grpc.refusals import expected, without_frames
-from angarium.doors.grpc.server_limits import GrpcLimits
-from angarium.doors.grpc.serving import GrpcServer
-from angarium.doors.status import INTERNAL, GrpcCode, status_of
+from angarium.doors.grpc.reflection import Reflection
+from angarium.doors.grpc.refusals import expected
+from angarium.doors.status import INTERNAL, status_of
 from angarium.errors import AngariumError
 from angarium.wire import Unreachable
 from angarium.wire.error_codec import failure_of
+from angarium.wire.grpc import CallEnded, CallLimits, CallRefused, GrpcServer, streaming, unary
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
 
+    from angarium.wire.grpc import Call, GrpcCode, Method
     from angarium_compat.schemas import Schema
-
-Context = Any
-"""A grpc.aio context; messages are of classes that exist at run time only."""
 
 MESSAGE_CHARACTERS_MAX: Final = 1_024
 """A longer sentence is cut: it travels in a header."""
-
-_CODES: Final = {code.value[0]: code for code in grpc.StatusCode}
 
 
 class Refused(Exception):
@@ -56,27 +47,39 @@ class Listener:
         *,
         host: str,
         port: int,
-        admit: Callable[[Context], Awaitable[None]] | None = None,
+        begins: Mapping[str, Callable[..., Coroutine[Any, Any, None] | None]] | None = None,
+        admit: Callable[[Call], Awaitable[None]] | None = None,
         on_ended: Callable[[str, bool, float], None] | None = None,
-        limits: GrpcLimits | None = None,
+        limits: CallLimits | None = None,
     ) -> None:
         """Prepare; `admit` raises for callers who may not, `on_ended` is told how each call went:
-        its name, whether it succeeded, and its seconds."""
-        assert handlers.keys() == schema.methods.keys(), "every call of the schema has a handler"
+        its name, whether it succeeded, and its seconds.
+
+        Calls of `begins` are not awaited but begun, and answered on the call later, so that one
+        costs no task: for those without `admit` and `on_ended`.
+        """
+        begins = begins or {}
+        assert {*handlers, *begins} == schema.methods.keys(), "every call has a handler"
         self._schema = schema
-        self._handlers = handlers
         self._admit = admit
         self._on_ended = on_ended
-        self._limits = limits or GrpcLimits()
-        self._server = GrpcServer(host=host, port=port, limits=self._limits)
+        methods = {name: self._method(name, one) for name, one in handlers.items()}
+        methods |= {name: self._begun(name, one) for name, one in begins.items()}
+        self._server = GrpcServer(
+            {
+                **{f"/{schema.service}/{name}": one for name, one in methods.items()},
+                **Reflection((schema.service,), schema.pool).methods(),
+            },
+            limits or CallLimits(),
+            refusal_of=_refusal_of,
+        )
+        self._address = (host, port)
         self.closings = self._server.closings
 
     async def start(self) -> int:
         """Listen; return the port. `OSError` if the address cannot be had."""
-        schema = self._schema
-        served = {name: self._handler(name) for name in schema.methods}
-        inflating = self._server.prepare(schema.service, served)
-        return await self._server.start(inflating, schema.service, pool=schema.pool)
+        host, port = self._address
+        return await self._server.start(host=host, port=port)
 
     async def stop(self, grace_s: float) -> None:
         """Close: streams end at once, other calls have `grace_s` to finish."""
@@ -105,59 +108,56 @@ class Listener:
 
     # --- calls ----------------------------------------------------------------------------------
 
-    def _handler(self, name: str) -> grpc.RpcMethodHandler[Any, Any]:
-        method = self._schema.methods[name]
-        handler = self._handlers[name]
-        parsed = self._schema[method.request].FromString
-        bytes_max = self._limits.message_bytes_max
+    def _begun(self, name: str, begin: Callable[..., Coroutine[Any, Any, None] | None]) -> Method:
+        assert self._admit is None
+        assert self._on_ended is None
+        parsed = self._schema[self._schema.methods[name].request].FromString
 
-        async def call(request: Any, context: Context) -> Any:
+        def start(data: bytes, call: Call) -> None:
+            work = begin(parsed(data), call)
+            if work is not None:
+                call.attend(work)
+
+        return unary(start)
+
+    def _method(self, name: str, handler: Callable[..., Awaitable[Any]]) -> Method:
+        method = self._schema.methods[name]
+        parsed = self._schema[method.request].FromString
+
+        async def answer(request: Any, call: Call) -> Any:
             began = time.perf_counter()
             succeeded = False
             answer: Any = None
             try:
                 if self._admit is not None:
-                    await self._admit(context)
+                    await self._admit(call)
                 if not method.client_streams:
-                    request = parsed(inflated(request, bytes_max))
-                answer = await handler(request, context)
+                    request = parsed(request)
+                answer = await handler(request, call)
                 succeeded = True
             except asyncio.CancelledError:
                 # A stream that its client leaves has done what it was there for.
                 succeeded = method.server_streams
                 raise
-            except grpc.aio.BaseError:
+            except CallEnded:
                 # A write to a stream that its client has left: there is nobody to tell.
                 succeeded = method.server_streams
-                if not succeeded:
-                    raise
-            except Exception as error:  # each becomes an answer
-                request = None  # see `without_frames`
-                await _refuse(context, error)
+                raise
             finally:
                 if self._on_ended is not None:
                     self._on_ended(name, succeeded, time.perf_counter() - began)
             return None if answer is None else answer.SerializeToString()
 
-        inflating = partial(inflated, bytes_max=bytes_max)
-        match method.client_streams, method.server_streams:
-            case False, False:
-                return grpc.unary_unary_rpc_method_handler(call)
-            case True, False:
-                return grpc.stream_unary_rpc_method_handler(call, request_deserializer=inflating)
-            case False, True:
-                return grpc.unary_stream_rpc_method_handler(call)
-            case _:
-                return grpc.stream_stream_rpc_method_handler(call, request_deserializer=inflating)
+        return streaming(answer) if method.client_streams else unary(answer)
 
 
-async def _refuse(context: Context, error: Exception) -> NoReturn:
+async def _refusal_of(error: Exception) -> CallRefused:
     known = expected(error)
+    if isinstance(known, CallRefused):
+        return known
     if isinstance(known, Refused):
         code, sentence = known.code, str(known)
     else:
         status = status_of(known) if isinstance(known, AngariumError) else INTERNAL
         code, sentence = status.grpc, failure_of(known).message
-    without_frames(error)
-    await context.abort(_CODES[code], sentence[:MESSAGE_CHARACTERS_MAX])
-    raise AssertionError("abort raises")
+    return CallRefused(code, sentence[:MESSAGE_CHARACTERS_MAX])

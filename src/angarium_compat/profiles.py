@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from angarium.api import Broker, GroupBroker, OffsetBroker, PassingBroker
-    from angarium.doors.grpc.server_limits import GrpcLimits
     from angarium.doors.http.observing import Facts
     from angarium.security import Users
+    from angarium.wire.grpc import CallLimits
     from angarium.wire.http.admission import Admission
 
     class NodeBroker(Broker, GroupBroker, OffsetBroker, PassingBroker, Protocol):
@@ -59,7 +59,7 @@ class Surroundings:
     users: Users
     facts: Facts
     admission: Admission
-    limits: GrpcLimits
+    limits: CallLimits
     leader_address: Callable[[str, str], str | None]
     """(door, topic): where the node that leads the topic has that door; None if it is this node,
     if nobody knows, or if the topic's partitions have several leaders."""

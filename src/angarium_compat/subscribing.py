@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from angarium.api import Start, StartAt, TopicConfig
-from angarium.doors.feeds.subscriptions import interests
-from angarium.doors.patience import patiently
+from angarium.doors.feeds.positions import interests
 from angarium.errors import AlreadyExists, NotFound
+from angarium.service.patience import patiently
 
 if TYPE_CHECKING:
     from angarium.api import Broker, PassingBroker, Subscription, TopicInfo

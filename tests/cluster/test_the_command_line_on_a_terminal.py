@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +13,6 @@ from angarium.testing.broker import BrokerThread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 CTRL_C = b"\x03"
 CTRL_D = b"\x04"
@@ -52,7 +52,10 @@ def test_ctrl_d_ends_it_and_the_sums_are_told(tmp_path: Path, servers: str) -> N
 def test_ctrl_c_before_anything_was_typed_ends_it(tmp_path: Path, servers: str) -> None:
     with Running(tmp_path, "pub", "typed", "--servers", servers, on_terminal=True) as pub:
         # It has the terminal, and waits for a line, once it has connected; before that Ctrl-C
-        # ends it as well, and only what is said matters here.
+        # ends it as well, and only what is said matters here. But Python's own start, before any
+        # line of ours, takes it for a fault of its own.
+        memory = Path(f"/proc/{pub.process.pid}/maps")
+        eventually(lambda: "msgspec" in memory.read_text(encoding="utf-8"), seconds=60)
         pub.type_in(CTRL_C)
         assert pub.wait() in (INTERRUPTED, -2)
         assert "Exception" not in pub.said()
@@ -121,4 +124,4 @@ def test_the_clusters_own_topic_is_not_published_to(tmp_path: Path, servers: str
     said = angarium(
         tmp_path, "pub", "angarium.transactions", "x", "--servers", servers, status=2
     ).stderr
-    assert "angarium.transactions is the cluster's own" in said
+    assert "angarium.transactions is internal" in said

@@ -21,12 +21,12 @@ from angarium.app.gateway import CountingBroker
 from angarium.client import Client
 from angarium.client.contract import RemoteBroker
 from angarium.client.loop_thread import LoopThread
-from angarium.doors.patience import patient
 from angarium.doors.wire.door import WireDoor
 from angarium.ids import CATALOG_GROUP
 from angarium.node.config import NodeConfig
 from angarium.node.node import Node
 from angarium.service.metering import MeteredService
+from angarium.service.patience import patient
 from angarium.telemetry.meters import Meters
 from angarium.testing.broker import InProcessBroker, in_process_broker
 

@@ -34,8 +34,8 @@ def megabytes(paths: list[Path]) -> float:
 
 def test_the_base_install_stays_within_its_limit() -> None:
     found = needed("angarium", {})
-    assert {"grpcio", "protobuf", "uvloop"} <= found.keys()
-    assert "pyarrow" not in found
+    assert {"protobuf", "uvloop"} <= found.keys()
+    assert found.keys().isdisjoint({"grpcio", "pyarrow"})
     sizes = {
         name: megabytes([Path(str(one.locate_file(file))) for file in one.files or ()])
         for name, one in found.items()

@@ -43,6 +43,13 @@ class Ack(msgspec.Struct, frozen=True, kw_only=True):
     """Not empty if this batch was refused while its neighbours were not: the error's code."""
     message: str = ""
 
+    def span(self, row: int | None) -> tuple[int | None, int | None]:
+        """Return the first offset and the one past the last, of the batch or of one `row` of it;
+        None where nothing was stored."""
+        if row is None or self.base_offset is None:
+            return self.base_offset, self.next_offset
+        return self.base_offset + row, self.base_offset + row + 1
+
 
 class Producer(msgspec.Struct, frozen=True, kw_only=True):
     """An idempotent producer's identity: sequences start at 0 in each partition and epoch."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from angarium.api.groups import Handed
-    from angarium.api.reading import Delivery
+    from angarium.api.reading import Delivery, FetchRequest, FetchResult
     from angarium.batch import Record
     from angarium.batch.deadlines import Ranges
     from angarium.ids import Buffer
@@ -90,3 +90,20 @@ def _records(batch: Batch, rows: Rows) -> Iterator[Record]:
     if len(rows) == 1:
         return batch.records(*rows[0])
     return chain.from_iterable(batch.records(*some) for some in rows)
+
+
+def fetched_records(
+    result: FetchResult, wanted: FetchRequest, *, limit: int
+) -> tuple[list[Record], int]:
+    """Return the records that were fetched, up to `limit`, and the offset to go on from."""
+    records: list[Record] = []
+    after = int(wanted.offset)
+    for buffer in result.batches:
+        batch = readable(buffer, topic=wanted.topic, partition=wanted.partition)
+        for record in records_of(batch, from_offset=wanted.offset, expired=result.expired):
+            if len(records) == limit:
+                return records, record.offset
+            records.append(record)
+        # A compacted batch covers offsets beyond its last record, too.
+        after = max(after, batch.next_offset)
+    return records, after

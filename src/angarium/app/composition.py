@@ -13,7 +13,6 @@ from angarium.app.processes import is_new
 from angarium.app.seeds import Seeds
 from angarium.app.settings import DOOR_PORTS
 from angarium.doors import timing
-from angarium.doors.patience import patient
 from angarium.doors.wire.door import WireDoor
 from angarium.errors import NotFound
 from angarium.ids import NodeId
@@ -23,6 +22,7 @@ from angarium.node.ports import listening
 from angarium.replica.config import HostConfig, ReplicaConfig
 from angarium.security import Users
 from angarium.service.metering import MeteredService
+from angarium.service.patience import patient
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +41,7 @@ def parts(settings: Settings, signals: Signals) -> Sequence[ServingPart]:
     node = NodePart(config_of(settings), signals)
     found: list[ServingPart] = [node]
     if settings.listen.grpc_port is not None:
-        # gRPC takes as long to load as everything else together; without the door it stays out.
+        # Protobuf takes time to load; without the door it stays out.
         from angarium.doors.grpc import GrpcDoor  # noqa: PLC0415
 
         host, port = settings.listen.host, settings.listen.grpc_port

@@ -39,7 +39,7 @@ class NodeFacts:
         yield Family(
             "angarium_damage_total",
             "counter",
-            "Damage to stored data, by what became of it.",
+            "Damage to stored data, by outcome.",
             tuple(
                 Sample(count, (("fate", fate.value),))
                 for fate, count in node.host.outbox.damage.counts.items()
@@ -53,7 +53,7 @@ class NodeFacts:
         yield Family(
             "angarium_partitions",
             "gauge",
-            "Partitions that this node has a replica of, by its part in them.",
+            "Partitions that this node has a replica of, by role.",
             (Sample(led, (("role", "leader"),)), Sample(held - led, (("role", "follower"),))),
         )
         yield gauge(
@@ -70,7 +70,7 @@ class NodeFacts:
         yield Family(
             "angarium_peer_refusals_total",
             "counter",
-            "What came from other nodes, or who said so, and was not believed, by why.",
+            "Greetings and messages of other nodes that were not believed, by reason.",
             tuple(Sample(refused[one], (("objection", str(one)),)) for one in Objection),
         )
         yield gauge(
@@ -85,7 +85,7 @@ class NodeFacts:
         )
         yield gauge(
             "angarium_event_loop_lag_seconds",
-            "How late 999 of 1000 ticks were at the most.",
+            "999 of 1000 ticks were at most this late.",
             node.lag.quantile(0.999),
         )
 

@@ -137,7 +137,7 @@ class ListenSettings:
 
     def __post_init__(self) -> None:
         if not self.host or not self.host.isprintable() or " " in self.host:
-            raise ValueError("host: that is no host; write for example 127.0.0.1")
+            raise ValueError("host: that is not a host; write for example 127.0.0.1")
         for name in DOOR_PORTS:
             _check_port(name, getattr(self, name))
 
@@ -188,11 +188,11 @@ class HttpSettings:
         for origin in self.origins:
             if not re.fullmatch(r"https?://[^/\s]+|\*", origin):
                 what = "write https://example.org, or * for every page there is"
-                raise ValueError(f"origins: {origin!r} is no origin; {what}")
+                raise ValueError(f"origins: {origin!r} is not an origin; {what}")
         for host in self.hosts:
             if not names_hosts(host):
                 what = "write node.example.org without a port, *.example.org, or * for any"
-                raise ValueError(f"hosts: {host!r} is no host's name; {what}")
+                raise ValueError(f"hosts: {host!r} is not a host name; {what}")
         if not 1 <= self.connections_max <= 1_000_000:
             raise ValueError("connections_max: from 1 to 1,000,000")
         if not 1_024 <= self.body_bytes_max <= BODY_BYTES_LARGEST:
@@ -300,7 +300,7 @@ class ClusterSettings:
     """After this many ticks without a word from a leader its followers look for another one. It
     has to stay far above the pauses that nodes and network make."""
 
-    heartbeat_ticks: int = 1
+    heartbeat_ticks: int = 2
     """How often a leader says that it is there."""
 
     catalog_voters: int = 3

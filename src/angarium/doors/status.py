@@ -11,30 +11,10 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 from angarium.errors import AngariumError, Fault
+from angarium.wire.grpc.codes import GrpcCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-
-class GrpcCode(IntEnum):
-    """The status codes of gRPC by number: this page is read by doors that have no grpc."""
-
-    CANCELLED = 1
-    UNKNOWN = 2
-    INVALID_ARGUMENT = 3
-    DEADLINE_EXCEEDED = 4
-    NOT_FOUND = 5
-    ALREADY_EXISTS = 6
-    PERMISSION_DENIED = 7
-    RESOURCE_EXHAUSTED = 8
-    FAILED_PRECONDITION = 9
-    ABORTED = 10
-    OUT_OF_RANGE = 11
-    UNIMPLEMENTED = 12
-    INTERNAL = 13
-    UNAVAILABLE = 14
-    DATA_LOSS = 15
-    UNAUTHENTICATED = 16
 
 
 class Exit(IntEnum):

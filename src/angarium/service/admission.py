@@ -37,7 +37,7 @@ def check_writable(topic: str) -> None:
     """
     if topic == HOMES_TOPIC:
         raise InvalidArgument(
-            f"{topic} is the cluster's own, where transactions are decided: nobody publishes to it"
+            f"{topic} is internal, for decisions of transactions: you cannot publish to it"
         )
 
 
@@ -56,8 +56,8 @@ def check_fit(
             _check_delay(deliver_at, settings, now())
         if is_compacted and flags & (KEYS | KEY_NULLS) != KEYS:
             raise InvalidArgument(
-                "a topic that is compacted keeps the latest record of each key: every record "
-                "published to it has one"
+                "a compacted topic keeps the latest record of each key, so every record "
+                "published to it needs a key"
             )
 
 
@@ -69,7 +69,7 @@ def check_passing(batches: Iterable[Buffer]) -> None:
     for batch in batches:
         if _PRODUCER(batch)[0] >= KEYED_FROM:
             raise InvalidArgument(
-                "mode performance stores nothing, so nobody could tell that a key came before"
+                "mode performance stores nothing, so it cannot recognise an idempotency key"
             )
 
 
@@ -81,5 +81,5 @@ def _check_delay(deliver_at: int, settings: TopicSettings, now: Micros) -> None:
         if limit is not None and deliver_at - now > limit:
             raise InvalidArgument(
                 f"a record is to be delivered in {(deliver_at - now) / _SECOND_MICROS:g} s, "
-                f"and the topic's {name} is {limit / _SECOND_MICROS:g} s: it would be gone by then"
+                f"and the topic's {name} is {limit / _SECOND_MICROS:g} s: it would be trimmed first"
             )

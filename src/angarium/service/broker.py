@@ -90,6 +90,10 @@ class Service:
         """Let groups look again at who leads them, and at what they are."""
         self.groups.host.partition_changed(raft_group)
 
+    def has_readers(self, raft_group: RaftGroupId) -> bool:
+        """Tell whether somebody waits for new records of a partition."""
+        return self.fetching.has_readers(raft_group)
+
     def link_changed(self, node: NodeId) -> None:
         """Tell a node that may just have come up what subscribers here want."""
         self.dispatcher.tell_one(node)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import defaultdict
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from angarium.api import FETCH_BYTES_MAX, FETCH_WAIT_MS_MAX, FetchResult, StartAt
 from angarium.api.reading import check_start
 from angarium.batch import Batch, split
 from angarium.batch.deadlines import expired_among
-from angarium.errors import AngariumError, CorruptData, InvalidArgument
+from angarium.errors import CorruptData, InvalidArgument
 from angarium.node.deadlines import in_time
 from angarium.replica.starts import offset_of
+from angarium.settling import settling
 from angarium.wire.operations import (
     FetchAnswer,
     FetchHeader,
@@ -33,6 +35,13 @@ if TYPE_CHECKING:
     from angarium.service.topics import Topics
 
 
+HEARD_OF_MS: Final = 200
+"""Within so long a follower hears by a heartbeat what is committed, even if one is lost."""
+
+READER_S: Final = 1.0
+"""Whoever was told of new records so lately will wait for more, or does already."""
+
+
 class Fetching:
     """Reads partitions, and tells waiting readers when there is more to read."""
 
@@ -40,13 +49,25 @@ class Fetching:
         self._node = node
         self._topics = topics
         self._waiting: defaultdict[RaftGroupId, set[Callable[[], None]]] = defaultdict(set)
+        self._last_read: dict[RaftGroupId, float] = {}
+        """When somebody was last told of new records, by the monotonic clock."""
 
     # --- waiting ----------------------------------------------------------------------------
 
     def announce(self, group: RaftGroupId) -> None:
         """Tell everybody who waits that `group` has new records."""
-        for woken in self._waiting.pop(group, ()):
-            woken()
+        waiting = self._waiting.pop(group, None)
+        if waiting:
+            self._last_read[group] = time.monotonic()
+            for woken in waiting:
+                woken()
+
+    def has_readers(self, group: RaftGroupId) -> bool:
+        """Tell whether somebody waits for new records of `group`, or was told of some lately."""
+        if self._waiting.get(group):
+            return True
+        last_read = self._last_read.get(group)
+        return last_read is not None and time.monotonic() - last_read < READER_S
 
     def wait(self, group: RaftGroupId, woken: Callable[[], None]) -> None:
         """Have `woken` called once, when `group` has new records."""
@@ -63,13 +84,12 @@ class Fetching:
         """Return committed batches from an offset on."""
         if request.bytes_max < 1 or request.offset < 0 or request.wait_ms < 0:
             raise InvalidArgument(
-                f"a fetch has an offset from 0 on, a size from 1 and a wait from 0 on, not "
+                f"a fetch needs an offset >= 0, a size >= 1 and a wait >= 0, not "
                 f"{request.offset}, {request.bytes_max} and {request.wait_ms}"
             )
         partition = await self._topics.partition(request.topic, request.partition)
         replica = self._node.replicas.full(partition.group)
-        # Who asks for more than a follower has yet has heard of it elsewhere.
-        is_behind = replica is not None and request.offset > replica.end_offset
+        is_behind = replica is not None and self._is_behind(replica, request)
         if replica is None or ((request.fresh or is_behind) and not replica.may_serve):
             return await self._forward(request, partition)
         if request.fresh:
@@ -85,6 +105,23 @@ class Fetching:
             expired=self.expired(request.topic, batches),
         )
 
+    def _is_behind(self, replica: PartitionReplica, request: FetchRequest) -> bool:
+        """Tell whether there may be committed records that a follower does not know to be so.
+
+        Who asks for more than it has has heard of it elsewhere. Who does not wait, or not for long,
+        should not miss what is in its log already: it may hear only with the next heartbeat that
+        this is committed.
+        """
+        if request.offset < replica.end_offset:
+            return False
+        if request.offset > replica.end_offset:
+            return True
+        if request.wait_ms >= HEARD_OF_MS or not replica.has_uncommitted:
+            return False
+        # Where nobody leads nobody can say more, and what is known can be read all the same: by a
+        # reader that has come to its end, too.
+        return self._node.leader_of(replica.group) not in (None, self._node.id)
+
     def expired(self, topic: str, batches: Sequence[Buffer]) -> tuple[int, ...]:
         """Return which offsets of these batches have expired, by this node's clock."""
         known = self._node.catalog.find(topic)
@@ -94,16 +131,7 @@ class Fetching:
     async def _confirm(self, replica: PartitionReplica) -> None:
         """Wait until this leader knows that it still leads, and has applied what is committed."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def done(refused: AngariumError | None) -> None:
-            if future.done():
-                return
-            if refused is None:
-                future.set_result(None)
-            else:
-                future.set_exception(refused)
-
-        replica.read_index(done)
+        replica.read_index(settling(future))
         replica.process()
         self._node.wake()
         async with in_time(self._node.config.request_timeout_s, "asking whether it still leads"):

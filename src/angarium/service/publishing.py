@@ -18,6 +18,7 @@ from angarium.machine.outcomes import Appended, Duplicate, Refused
 from angarium.modes import DeliveryMode
 from angarium.replica.acks import Publishing
 from angarium.service.admission import check_fit, check_passing, check_writable
+from angarium.settling import settling
 from angarium.wire.operations import Operation, PublishAnswer, PublishHeader
 
 if TYPE_CHECKING:
@@ -47,15 +48,7 @@ class Publisher:
     async def publish(self, request: PublishRequest) -> tuple[Ack, ...]:
         """Store batches here if this node leads their partition, else through its leader."""
         future: asyncio.Future[tuple[Ack, ...]] = asyncio.get_running_loop().create_future()
-
-        def settle(answer: tuple[Ack, ...] | AngariumError) -> None:
-            if future.done():
-                return  # the caller has gone; what was stored stays stored
-            if isinstance(answer, AngariumError):
-                future.set_exception(answer)
-            else:
-                future.set_result(answer)
-
+        settle = settling(future)
         if not self.begin(request, settle):
             await self._topics.find_or_make(request.topic)
             if not self.begin(request, settle):

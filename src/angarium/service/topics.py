@@ -117,7 +117,7 @@ class Topics:
         """Give a topic more partitions or other settings."""
         topic = await self.find(name)
         if partitions is not None and name == HOMES_TOPIC:
-            raise InvalidArgument(f"{name} keeps its partitions: transactions are found by them")
+            raise InvalidArgument(f"{name} cannot get more partitions: they locate transactions")
         settings = None if config is None else self.settings(config)
         await self._node.catalog.submit(
             TopicAlter(topic=topic.id, partitions=partitions, settings=settings)
@@ -127,7 +127,9 @@ class Topics:
     async def delete(self, name: str) -> None:
         """Remove a topic with everything in it."""
         if name == HOMES_TOPIC:
-            raise InvalidArgument(f"{name} stays: the cluster decides transactions there")
+            raise InvalidArgument(
+                f"{name} cannot be deleted: the cluster decides transactions there"
+            )
         topic = await self.find(name)
         await self._node.catalog.submit(TopicDelete(topic=topic.id))
 

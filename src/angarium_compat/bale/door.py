@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from angarium.doors.feeds.feed import TopicFeed
-from angarium.doors.patience import patient
+from angarium.service.patience import patient
 from angarium_compat.bale.metrics import BaleMetrics
 from angarium_compat.bale.schema import SCHEMA
 from angarium_compat.bale.subjects import Subjects
@@ -14,9 +14,8 @@ from angarium_compat.pacing import paced
 
 if TYPE_CHECKING:
     from angarium.api import Subscription
-    from angarium.doors.grpc.server_limits import GrpcLimits
+    from angarium.wire.grpc import Call, CallLimits
     from angarium_compat.bale.subjects import SubjectBroker
-    from angarium_compat.listening import Context
 
 _published = SCHEMA["PublishResponse"]
 _message = SCHEMA["MessageResponse"]
@@ -32,7 +31,7 @@ class BaleDoor:
         host: str,
         port: int,
         metrics: BaleMetrics | None = None,
-        limits: GrpcLimits | None = None,
+        limits: CallLimits | None = None,
     ) -> None:
         self._subjects = Subjects(paced(patient(broker)))
         self._metrics = metrics or BaleMetrics()
@@ -55,36 +54,36 @@ class BaleDoor:
         """Close the door: subscriptions end as UNAVAILABLE at once."""
         await self._listener.stop(grace_s)
 
-    async def _publish(self, request: Any, _: Context) -> Any:
+    async def _publish(self, request: Any, _: Call) -> Any:
         number = await self._subjects.publish(
             request.subject, request.body, expires_after_s=request.expirationSeconds
         )
         return _published(id=number)
 
-    async def _fetch(self, request: Any, _: Context) -> Any:
+    async def _fetch(self, request: Any, _: Call) -> Any:
         return _message(body=await self._subjects.fetch(request.subject, request.id))
 
-    async def _broadcast(self, request: Any, _: Context) -> Any:
+    async def _broadcast(self, request: Any, _: Call) -> Any:
         await self._subjects.broadcast(request.subject, request.body)
         return SCHEMA["BroadcastResponse"](ack=True)
 
-    async def _inc_idx(self, request: Any, _: Context) -> Any:
+    async def _inc_idx(self, request: Any, _: Call) -> Any:
         return SCHEMA["IncIdxResponse"](newIdx=await self._subjects.reserve(request.subject))
 
-    async def _subscribe(self, request: Any, context: Context) -> None:
+    async def _subscribe(self, request: Any, call: Call) -> None:
         subscription = await self._subjects.subscribe(request.subject)
         metrics = self._metrics
         metrics.subscribers += 1
         try:
             # A client that waits for the headers knows that it misses nothing from here on.
-            await context.send_initial_metadata(())
-            await self._listener.until_one_ends(_deliver(subscription, context))
+            await call.send_initial_metadata(())
+            await self._listener.until_one_ends(_deliver(subscription, call))
         finally:
             metrics.subscribers -= 1
             await self._listener.closings.see_to(subscription.close())
 
 
-async def _deliver(subscription: Subscription, context: Context) -> None:
+async def _deliver(subscription: Subscription, call: Call) -> None:
     async for portion in TopicFeed(subscription):
         for record in portion.records:
-            await context.write(_message(body=record.value or b"").SerializeToString())
+            await call.write(_message(body=record.value or b"").SerializeToString())

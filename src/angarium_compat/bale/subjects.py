@@ -14,11 +14,11 @@ from angarium.api.stored_records import readable
 from angarium.batch import NEVER
 from angarium.doors import timing
 from angarium.doors.intake import Intake, Outgoing
-from angarium.doors.patience import patiently
-from angarium.doors.status import GrpcCode
 from angarium.errors import InvalidArgument, NotFound, OffsetOutOfRange, PreconditionFailed
 from angarium.ids import Offset
 from angarium.modes import DeliveryMode
+from angarium.service.patience import patiently
+from angarium.wire.grpc import GrpcCode
 from angarium_compat.listening import Refused
 from angarium_compat.subscribing import subscribed_live
 

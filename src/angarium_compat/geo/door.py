@@ -7,8 +7,8 @@ import binascii
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
-from angarium.doors.patience import patient
-from angarium.doors.status import GrpcCode
+from angarium.service.patience import patient
+from angarium.wire.grpc import GrpcCode
 from angarium_compat.geo.feeds import begun
 from angarium_compat.geo.publishing import GeoPublishing
 from angarium_compat.geo.schema import SCHEMA
@@ -17,10 +17,9 @@ from angarium_compat.pacing import paced
 
 if TYPE_CHECKING:
     from angarium.api import Broker
-    from angarium.doors.grpc.server_limits import GrpcLimits
     from angarium.security import Users
+    from angarium.wire.grpc import Call, CallLimits
     from angarium_compat.geo.feeds import Feed
-    from angarium_compat.listening import Context
 
 _KEY: Final = "authorization"
 _SCHEME: Final = "basic "
@@ -37,7 +36,7 @@ class GeoDoor:
         *,
         host: str,
         port: int,
-        limits: GrpcLimits | None = None,
+        limits: CallLimits | None = None,
     ) -> None:
         broker = paced(patient(broker))
         self._broker = broker
@@ -56,29 +55,29 @@ class GeoDoor:
         """Close the door: subscriptions end as UNAVAILABLE at once."""
         await self._listener.stop(grace_s)
 
-    async def _admit(self, context: Context) -> None:
-        said = next((value for key, value in context.invocation_metadata() if key == _KEY), "")
+    async def _admit(self, call: Call) -> None:
+        said = next((value for key, value in call.invocation_metadata() if key == _KEY), "")
         name, password = _credentials(said if isinstance(said, str) else said.decode("latin-1"))
         if not await self._users.knows(name, password):
             # Which of the two is wrong is nobody's business.
             raise Refused(GrpcCode.UNAUTHENTICATED, "no user has this name and password")
 
-    async def _publish(self, request: Any, _: Context) -> Any:
+    async def _publish(self, request: Any, _: Call) -> Any:
         number = await self._publishing.publish(request.topic, request.body)
         return SCHEMA["PublishResponse"](id=number)
 
-    async def _subscribe(self, request: Any, context: Context) -> None:
+    async def _subscribe(self, request: Any, call: Call) -> None:
         feed = await begun(self._broker, self._publishing, dict(request.topics))
         # A client that waits for the headers knows that it misses nothing from here on.
-        await context.send_initial_metadata(())
-        await self._listener.until_one_ends(_deliver(feed, context))
+        await call.send_initial_metadata(())
+        await self._listener.until_one_ends(_deliver(feed, call))
 
 
-async def _deliver(feed: Feed, context: Context) -> None:
+async def _deliver(feed: Feed, call: Call) -> None:
     async with aclosing(feed.messages()) as messages:
         async for one in messages:
             message = _message(id=one.id, timestamp=one.shown_us, topic=one.topic, body=one.body)
-            await context.write(message.SerializeToString())
+            await call.write(message.SerializeToString())
 
 
 def _credentials(said: str) -> tuple[str, str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from angarium.doors.patience import patient
 from angarium.errors import AngariumError, InvalidArgument
+from angarium.service.patience import patient
 from angarium_compat.hermes.feeds import acknowledge, begun, messages
 from angarium_compat.hermes.joining import Joining
 from angarium_compat.hermes.publishing import HermesPublishing
@@ -15,20 +15,19 @@ from angarium_compat.listening import Listener
 from angarium_compat.pacing import paced
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import Callable, Coroutine
 
     from angarium.api import GroupBroker
     from angarium.doors.feeds.feed import Feed
-    from angarium.doors.grpc.server_limits import GrpcLimits
     from angarium.doors.intake import Placed
-    from angarium_compat.listening import Context
+    from angarium.wire.grpc import Call, CallLimits, Requests
     from angarium_compat.subscribing import LiveBroker
 
 HINT_KEY: Final = "x-leader-hint"
 STREAM_WAITING_MAX: Final = 4_096
 """Messages of one PublishStream that are not answered. At the bound no more are read."""
 
-_DONE: Final = SCHEMA["PublishResponse"](success=True)
+_DONE: Final = SCHEMA["PublishResponse"](success=True).SerializeToString()
 _request_of: Final = SCHEMA["PublishRequest"].FromString
 _said_in: Final = SCHEMA["SubscribeRequest"].FromString
 _message: Final = SCHEMA["Message"]
@@ -46,7 +45,7 @@ class HermesDoor:
         port: int,
         leader_hint: Callable[[str], str | None] | None = None,
         joining: Joining | None = None,
-        limits: GrpcLimits | None = None,
+        limits: CallLimits | None = None,
     ) -> None:
         """Prepare; `leader_hint` returns the listener of the node that leads a topic, None if that
         is this node, if nobody knows, or if the topic's partitions have several."""
@@ -57,13 +56,15 @@ class HermesDoor:
         self._joining = joining or Joining(broker, token="")
         self._publishing = HermesPublishing(broker)
         handlers = {
-            "Publish": self._publish,
             "PublishStream": self._publish_stream,
             "PublishBatch": self._publish_batch,
             "Subscribe": self._subscribe,
             "Join": self._join,
         }
-        self._listener = Listener(SCHEMA, handlers, host=host, port=port, limits=limits)
+        begins = {"Publish": self._publish}
+        self._listener = Listener(
+            SCHEMA, handlers, host=host, port=port, begins=begins, limits=limits
+        )
 
     async def start(self) -> int:
         """Open the door; return the port."""
@@ -75,70 +76,78 @@ class HermesDoor:
 
     # --- publishing -----------------------------------------------------------------------------
 
-    async def _publish(self, request: Any, context: Context) -> Any:
-        await self._publishing.publish(request.topic, request.payload, request.mode)
-        await self._tell_leader(context, request.topic)
-        return _DONE
+    def _publish(self, request: Any, call: Call) -> Coroutine[None, None, None] | None:
+        topic: str = request.topic
 
-    async def _publish_batch(self, request: Any, context: Context) -> Any:
+        def done(outcome: Placed | Exception) -> None:
+            if isinstance(outcome, Exception):
+                call.fail(outcome)
+            else:
+                self._tell_leader(call, topic)
+                call.finish(_DONE)
+
+        return self._publishing.begin(topic, request.payload, request.mode, done)
+
+    async def _publish_batch(self, request: Any, call: Call) -> Any:
         await self._publishing.publish_batch(request.topic, request.payloads, request.mode)
-        await self._tell_leader(context, request.topic)
-        return _DONE
+        self._tell_leader(call, request.topic)
+        return SCHEMA["PublishResponse"](success=True)
 
-    async def _publish_stream(self, requests: AsyncIterator[bytes], context: Context) -> Any:
+    async def _publish_stream(self, requests: Requests, call: Call) -> Any:
         # At once, as there: its clients wait for the headers before they say anything. Which topic
         # it is about is not known yet, so who leads is told at the end.
-        await context.send_initial_metadata(())
+        call.begin()
         tally = Tally()
         publishing, done = self._publishing, tally.count
         topic = ""
-        async for data in requests:
-            request = _request_of(data)
-            if tally.waiting >= STREAM_WAITING_MAX:
-                await tally.has_room()
-            tally.waiting += 1
-            topic = request.topic
-            try:
-                asking = publishing.begin(topic, request.payload, request.mode, done)
-                if asking is not None:
-                    await asking
-            except AngariumError as error:
-                done(error)
+        while some := await requests.together():
+            for data in some:
+                request = _request_of(data)
+                if tally.waiting >= STREAM_WAITING_MAX:
+                    await tally.has_room()
+                tally.waiting += 1
+                topic = request.topic
+                try:
+                    asking = publishing.begin(topic, request.payload, request.mode, done)
+                    if asking is not None:
+                        await asking
+                except AngariumError as error:
+                    done(error)
         await tally.has_ended()
-        context.set_trailing_metadata(self._hint(topic))
+        call.set_trailing_metadata(self._hint(topic))
         return SCHEMA["PublishSummary"](processed_count=tally.processed, failed_count=tally.failed)
 
     # --- subscribing ----------------------------------------------------------------------------
 
-    async def _subscribe(self, requests: AsyncIterator[bytes], context: Context) -> None:
+    async def _subscribe(self, requests: Requests, call: Call) -> None:
         opening = await anext(requests, None)
         first = None if opening is None else _said_in(opening)
         if first is None or first.action != "SUBSCRIBE" or not first.topic:
             raise InvalidArgument("a subscription begins with SUBSCRIBE and a topic")
         feed = await begun(self._broker, self._groups, first.topic, first.group_id)
         try:
-            await context.send_initial_metadata(self._hint(first.topic))
+            await call.send_initial_metadata(self._hint(first.topic))
             await self._listener.until_one_ends(
-                _deliver(feed, context), _listen(feed, first.topic, requests)
+                _deliver(feed, call), _listen(feed, first.topic, requests)
             )
         finally:
             await self._listener.closings.see_to(feed.close())
 
     # --- the cluster ----------------------------------------------------------------------------
 
-    async def _join(self, request: Any, context: Context) -> Any:
-        metadata = dict(context.invocation_metadata() or ())
+    async def _join(self, request: Any, call: Call) -> Any:
+        metadata = dict(call.invocation_metadata() or ())
         refusal = await self._joining.asked(
             request.raft_addr, str(metadata.get("authorization", ""))
         )
         return SCHEMA["JoinResponse"](success=not refusal, error=refusal)
 
-    async def _tell_leader(self, context: Context, topic: str) -> None:
+    def _tell_leader(self, call: Call, topic: str) -> None:
         """On a follower, say who leads: in headers and trailers, wherever it is looked for."""
         hint = self._hint(topic)
         if hint:
-            context.set_trailing_metadata(hint)
-            await context.send_initial_metadata(hint)
+            call.set_trailing_metadata(hint)
+            call.begin(hint)
 
     def _hint(self, topic: str) -> tuple[tuple[str, str], ...]:
         if self._leader_hint is None or not topic:
@@ -181,16 +190,16 @@ class Tally:
             await self._moved.wait()
 
 
-async def _deliver(feed: Feed, context: Context) -> None:
+async def _deliver(feed: Feed, call: Call) -> None:
     async for portion in feed:
         for one in messages(portion):
             message = _message(
                 id=one.id, topic=one.topic, payload=one.payload, timestamp=one.time_us * 1_000
             )
-            await context.write(message.SerializeToString())
+            await call.write(message.SerializeToString())
 
 
-async def _listen(feed: Feed, topic: str, requests: AsyncIterator[bytes]) -> None:
+async def _listen(feed: Feed, topic: str, requests: Requests) -> None:
     async for data in requests:
         request = _said_in(data)
         if request.action == "ACK":

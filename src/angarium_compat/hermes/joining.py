@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from angarium.doors.status import GrpcCode
 from angarium.security import Users
+from angarium.wire.grpc import GrpcCode
 from angarium_compat.listening import Refused
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from angarium.doors.http.graphql.subscribing import Subscribing
 from angarium.doors.http.observing import Observing, Strangers
 from angarium.doors.http.problems import HINT_HEADER, READABLE_HEADERS, http_status
 from angarium.doors.intake import Intake
-from angarium.doors.patience import patient
 from angarium.errors import InvalidArgument
+from angarium.service.patience import patient
 from angarium.wire.error_codec import failure_of
 from angarium.wire.http import HttpLimits, HttpServer, Response
 from angarium.wire.http.admission import Admission

@@ -30,5 +30,5 @@ def test_a_node_answers_to_where_it_listens_and_is_found() -> None:
     "wrong", ["http://broker.example", "broker.example:80", "a b", "**", "*.*.example", ".", "a/b"]
 )
 def test_what_names_no_host_is_refused(wrong: str) -> None:
-    with pytest.raises(InvalidSettings, match="is no host's name"):
+    with pytest.raises(InvalidSettings, match="is not a host name"):
         load_settings(environment={variable("http", "hosts"): wrong})

@@ -9,9 +9,11 @@ import grpc
 import pytest
 
 import angarium
-from angarium.doors.status import STATUSES, Exit, GrpcCode, status_of
+from angarium.doors.status import STATUSES, Exit, status_of
 from angarium.errors import AngariumError, Fault, OutcomeUnknown
+from angarium.service.patience import is_passing
 from angarium.wire.errors import RemoteError
+from angarium.wire.grpc import GrpcCode
 
 
 def error_classes() -> set[type[AngariumError]]:
@@ -49,6 +51,14 @@ def test_every_row_has_an_error() -> None:
 
 
 @pytest.mark.parametrize("error_class", NAMED, ids=lambda one: one.__name__)
+def test_doors_wait_out_exactly_what_they_call_unavailable(
+    error_class: type[AngariumError],
+) -> None:
+    error = error_class.__new__(error_class)
+    assert is_passing(error) == (STATUSES[error_class.code].grpc is GrpcCode.UNAVAILABLE)
+
+
+@pytest.mark.parametrize("error_class", NAMED, ids=lambda one: one.__name__)
 def test_what_clients_repeat_blindly_is_definite_and_retriable(
     error_class: type[AngariumError],
 ) -> None:
@@ -77,7 +87,7 @@ def test_http_blames_whom_the_error_blames(error_class: type[AngariumError]) -> 
 
 
 def test_our_numbers_are_those_of_grpc() -> None:
-    theirs = {code.name: code.value[0] for code in grpc.StatusCode if code.name != "OK"}
+    theirs = {code.name: code.value[0] for code in grpc.StatusCode}
     assert {code.name: int(code) for code in GrpcCode} == theirs
 
 

@@ -1,8 +1,8 @@
-"""How far a reader is in every partition of a topic, as one word.
+"""Which partitions of a topic a reader reads, from where on, and how far it is in all of them.
 
-It travels as the id of a server-sent event: the next offset of each partition, in their order, with
-dots between them. A browser sends the last one back when it reconnects (`Last-Event-ID`), and the
-stream goes on after exactly that record.
+The last is one word, which travels as the id of a server-sent event: the next offset of each
+partition, in their order, with dots between them. A browser sends the last one back when it
+reconnects (`Last-Event-ID`), and the stream goes on after exactly that record.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from angarium.api import Start, StartAt
+from angarium.api import Interest, Start, StartAt
 from angarium.errors import InvalidArgument
 from angarium.ids import Offset
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from angarium.api import Broker
 
@@ -54,3 +54,13 @@ async def starts(
         await broker.find_offset(topic, number, Start(StartAt.EARLIEST))
         for number in partitions[len(known) :]
     ]
+
+
+def interests(topic: str, partitions: Iterable[int], start: Start) -> list[Interest]:
+    """Return the wish to read some partitions of a topic."""
+    return [Interest(topic=topic, partition=number, start=start) for number in partitions]
+
+
+async def partitions_of(broker: Broker, topic: str) -> list[int]:
+    """Return the numbers of a topic's partitions; raises `NotFound`."""
+    return [one.number for one in (await broker.describe_topic(topic)).partitions]

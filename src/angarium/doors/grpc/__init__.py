@@ -5,7 +5,7 @@ docs/reference/grpc.md. `GrpcDoor` is what a node opens; the other modules are i
 """
 
 from angarium.doors.grpc.door import GrpcDoor
-from angarium.doors.grpc.server_limits import GrpcLimits
-from angarium.doors.grpc.serving import Tls
+from angarium.doors.grpc.door_limits import GrpcLimits
+from angarium.wire.grpc import Tls
 
 __all__ = ["GrpcDoor", "GrpcLimits", "Tls"]

@@ -24,27 +24,27 @@ from angarium.errors import InvalidArgument
 from angarium.proto.v1 import broker_pb2 as pb
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from angarium.api import Consumption, Handed
-    from angarium.doors.grpc.calls import Context
     from angarium.doors.grpc.door import GrpcDoor
-    from angarium.doors.grpc.server_limits import GrpcLimits
+    from angarium.doors.grpc.door_limits import GrpcLimits
     from angarium.ids import Buffer
+    from angarium.wire.grpc import Call, Requests
 
 
 async def consume(
     door: GrpcDoor,
     opening: pb.SubscribeRequest.Open,
-    requests: AsyncIterator[bytes],
-    context: Context,
+    requests: Requests,
+    call: Call,
 ) -> None:
     """Serve one consumer until it leaves, is lost, or its part in the group breaks."""
     is_in_batches = wants_batches(opening.format)
     request = consume_request_of(opening)
     consumption = await door.broker.consume(request)
     try:
-        member = _Member(consumption, door.limits, context, credit=request.credit)
+        member = _Member(consumption, door.limits, call, credit=request.credit)
         hand = member.hand_batches if is_in_batches else member.hand_records
         await member.join()
         async with asyncio.TaskGroup() as tasks:
@@ -61,10 +61,10 @@ class _Member:
     """One consumer and its stream."""
 
     def __init__(
-        self, consumption: Consumption, limits: GrpcLimits, context: Context, *, credit: int
+        self, consumption: Consumption, limits: GrpcLimits, call: Call, *, credit: int
     ) -> None:
         self._consumption = consumption
-        self._context = context
+        self._call = call
         self._bytes_target = limits.delivery_bytes
         self._writing = asyncio.Lock()
         self._settling = asyncio.Semaphore(limits.settles_max)
@@ -82,7 +82,7 @@ class _Member:
 
     # --- what it says -----------------------------------------------------------------------------
 
-    async def hear(self, requests: AsyncIterator[bytes], tasks: asyncio.TaskGroup) -> None:
+    async def hear(self, requests: Requests, tasks: asyncio.TaskGroup) -> None:
         """Take what comes until it leaves."""
         async for data in requests:
             request = pb.SubscribeRequest.FromString(data)
@@ -147,4 +147,4 @@ class _Member:
     async def _write(self, message: pb.SubscribeResponse, batches: Sequence[Buffer] = ()) -> None:
         data = with_batches(message, batches)
         async with self._writing:
-            await self._context.write(data)
+            await self._call.write(data)

@@ -6,6 +6,7 @@ import inspect
 from typing import TYPE_CHECKING, Any, Final
 
 from angarium.api import Broker, GroupConfig, TopicConfig
+from angarium.doors.grpc.calls import answered
 from angarium.doors.grpc.from_messages import readers
 from angarium.doors.grpc.to_messages import responder
 from angarium.proto.v1 import broker_pb2 as pb
@@ -13,12 +14,11 @@ from angarium.proto.v1 import broker_pb2 as pb
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    import grpc
     from google.protobuf.message import Message
 
     from angarium.api import TopicInfo
-    from angarium.doors.grpc.calls import Calls, Context
     from angarium.doors.intake.partitions import TopicShapes
+    from angarium.wire.grpc import Call, Method
 
 
 METHODS: Final[Mapping[str, Callable[..., Awaitable[Any]]]] = {
@@ -39,9 +39,7 @@ METHODS: Final[Mapping[str, Callable[..., Awaitable[Any]]]] = {
 """Calls that are a method of the contract, word for word."""
 
 
-def contract_calls(
-    calls: Calls, broker: Broker, shapes: TopicShapes
-) -> dict[str, grpc.RpcMethodHandler[bytes, bytes]]:
+def contract_calls(broker: Broker, shapes: TopicShapes) -> dict[str, Method]:
     """Return the handlers, by the name of the call.
 
     A request's fields are the arguments of the method, by name. Where protobuf says something
@@ -67,7 +65,7 @@ def contract_calls(
         await broker.delete_topic(name)
         shapes.forget(name)
 
-    async def open_producer(request: pb.OpenProducerRequest, _: Context) -> Message:
+    async def open_producer(request: pb.OpenProducerRequest, _: Call) -> Message:
         producer = await broker.open_producer(request.name if request.HasField("name") else None)
         return pb.OpenProducerResponse(producer_id=producer.id, epoch=producer.epoch)
 
@@ -80,15 +78,15 @@ def contract_calls(
         "DrainNode": lambda node, undo: broker.drain_node(node, draining=not undo),
     }
     return {
-        "OpenProducer": calls.unary(pb.OpenProducerRequest, open_producer),
-        **{name: _handler(calls, name, method) for name, method in own.items()},
-        **{name: _handler(calls, name, method, broker) for name, method in METHODS.items()},
+        "OpenProducer": answered(pb.OpenProducerRequest, open_producer),
+        **{name: _handler(name, method) for name, method in own.items()},
+        **{name: _handler(name, method, broker) for name, method in METHODS.items()},
     }
 
 
 def _handler(
-    calls: Calls, name: str, method: Callable[..., Awaitable[Any]], broker: Broker | None = None
-) -> grpc.RpcMethodHandler[bytes, bytes]:
+    name: str, method: Callable[..., Awaitable[Any]], broker: Broker | None = None
+) -> Method:
     """Serve a call by a function, or by a method of the contract that `broker` has."""
     request_class: type[Message] = getattr(pb, f"{name}Request")
     reading = readers(request_class)
@@ -97,9 +95,9 @@ def _handler(
     # The contract and the proto are declared apart. Where they differ, no door opens.
     inspect.signature(method).bind(*(() if broker is None else (broker,)), **dict.fromkeys(reading))
 
-    async def handle(request: Message, _: Context) -> Message:
+    async def handle(request: Message, _: Call) -> Message:
         given = {name: read(request) for name, read in reading.items()}
         call = method if broker is None else getattr(broker, method.__name__)
         return response_of(await call(**given))
 
-    return calls.unary(request_class, handle)
+    return answered(request_class, handle)

@@ -14,8 +14,8 @@ from angarium.ids import Offset
 from angarium.proto.v1 import broker_pb2 as pb
 
 if TYPE_CHECKING:
-    from angarium.doors.grpc.calls import Context
     from angarium.doors.grpc.door import GrpcDoor
+    from angarium.wire.grpc import Call
 
 BYTES_DEFAULT: Final = 1 << 20
 """What a fetch returns if it does not say how much it wants."""
@@ -24,7 +24,7 @@ ANSWER_MS: Final = 50
 """Kept of a call's deadline for the way back: a fetch that waits answers before it is too late."""
 
 
-async def fetch(door: GrpcDoor, request: pb.FetchRequest, context: Context) -> pb.FetchResponse:
+async def fetch(door: GrpcDoor, request: pb.FetchRequest, call: Call) -> pb.FetchResponse:
     """Return committed records, or batches, from an offset on."""
     batches = wants_batches(request.format)
     if request.offset < 0 or request.bytes_max < 0 or request.wait_ms < 0:
@@ -37,7 +37,7 @@ async def fetch(door: GrpcDoor, request: pb.FetchRequest, context: Context) -> p
             partition=partition_of(request.partition),
             offset=Offset(request.offset),
             bytes_max=bytes_max,
-            wait_ms=_wait_ms(request.wait_ms, context.time_remaining()),
+            wait_ms=_wait_ms(request.wait_ms, call.time_remaining()),
             fresh=request.fresh,
         )
     )

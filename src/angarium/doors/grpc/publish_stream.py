@@ -26,13 +26,13 @@ from angarium.proto.v1 import broker_pb2 as pb
 from angarium.wire.errors import Unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import Callable
 
-    from angarium.doors.grpc.calls import Context
     from angarium.doors.grpc.door import GrpcDoor
-    from angarium.doors.grpc.server_limits import GrpcLimits
+    from angarium.doors.grpc.door_limits import GrpcLimits
     from angarium.doors.intake import Intake, Outgoing, Placed
     from angarium.ids import Buffer
+    from angarium.wire.grpc import Call, Requests
 
     Outcome: TypeAlias = Placed | Exception
 
@@ -40,14 +40,14 @@ RESULTS_PER_MESSAGE: Final = 1_024
 """Results sent in one message at the most."""
 
 
-async def publish_stream(door: GrpcDoor, requests: AsyncIterator[bytes], context: Context) -> None:
+async def publish_stream(door: GrpcDoor, requests: Requests, call: Call) -> None:
     """Serve one stream until the client has said everything and knows all results."""
     # Some clients wait for the headers before they say anything.
-    await context.send_initial_metadata(())
+    await call.send_initial_metadata(())
     stream = PublisherStream(door.intake, door.limits)
     try:
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(stream.write_results(context))
+            tasks.create_task(stream.write_results(call))
             reading = tasks.create_task(stream.read_requests(requests))
             stopping = tasks.create_task(door.stopping.wait())
             await asyncio.wait((reading, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -79,23 +79,27 @@ class PublisherStream:
 
     # --- inwards ---------------------------------------------------------------------------
 
-    async def read_requests(self, requests: AsyncIterator[bytes]) -> None:
+    async def read_requests(self, requests: Requests) -> None:
         """Take requests, each when there is room, until the client has no more."""
-        async for data in requests:
-            request = pb.PublishStreamRequest.FromString(data)
-            self._requests += 1
-            self._bytes += len(data)
-            done = self._done(request, len(data))
-            try:
-                await self._take(request, len(data), done)
-            except Exception as error:  # each becomes the answer to this request alone
-                done(error)
-            while (
-                self._requests >= self._limits.stream_requests_max
-                or self._bytes >= self._limits.stream_bytes_max
-            ):
-                self._has_room.clear()
-                await self._has_room.wait()
+        while some := await requests.together():
+            for data in some:
+                await self._read(data)
+
+    async def _read(self, data: bytes) -> None:
+        request = pb.PublishStreamRequest.FromString(data)
+        self._requests += 1
+        self._bytes += len(data)
+        done = self._done(request, len(data))
+        try:
+            await self._take(request, len(data), done)
+        except Exception as error:  # each becomes the answer to this request alone
+            done(error)
+        while (
+            self._requests >= self._limits.stream_requests_max
+            or self._bytes >= self._limits.stream_bytes_max
+        ):
+            self._has_room.clear()
+            await self._has_room.wait()
 
     def finish(self) -> None:
         """No more requests come: end when all have been answered."""
@@ -159,7 +163,7 @@ class PublisherStream:
 
         return done
 
-    async def write_results(self, context: Context) -> None:
+    async def write_results(self, call: Call) -> None:
         """Send results as they come, until all requests are answered and no more come."""
         while True:
             if self._results:
@@ -168,7 +172,7 @@ class PublisherStream:
                     for _ in range(min(RESULTS_PER_MESSAGE, len(self._results)))
                 ]
                 message = pb.PublishStreamResponse(results=[result for result, _ in some])
-                await context.write(message.SerializeToString())
+                await call.write(message.SerializeToString())
                 # Only now: a client that does not read its results must not fill our memory.
                 self._requests -= len(some)
                 self._bytes -= sum(size for _, size in some)

@@ -9,43 +9,49 @@ from angarium.doors.grpc.from_messages import identity_of, mode_of, partition_of
 from angarium.doors.grpc.record_messages import outgoing
 from angarium.doors.grpc.refusals import HINT_KEY, error_message
 from angarium.doors.grpc.to_messages import ack_message
-from angarium.doors.intake.acks import error_of_ack, first_refusal
-from angarium.doors.intake.outgoing import single_batch
+from angarium.doors.intake.acks import first_refusal
 from angarium.doors.intake.packing import packed
 from angarium.errors import InvalidArgument
 from angarium.proto.v1 import broker_pb2 as pb
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Coroutine, Iterable
 
-    from angarium.doors.grpc.calls import Context
     from angarium.doors.grpc.door import GrpcDoor
-    from angarium.doors.intake import Intake
+    from angarium.doors.intake import Intake, Placed
     from angarium.ids import Buffer
+    from angarium.wire.grpc import Call
 
 
-async def publish(
-    door: GrpcDoor, request: pb.PublishRequest, context: Context
-) -> pb.PublishResponse:
-    """Publish one record."""
-    record, topic = outgoing(request.record), request.topic
-    batches = (single_batch(record, identity_of(request)),)
-    if request.HasField("partition"):
-        partition = partition_of(request.partition)
-    else:
-        shapes = door.intake.shapes
-        shape = shapes.known(topic) or await shapes.of(topic)
-        partition = shape.partition_for(record.key)
-    acks = await door.intake.publish(topic, partition, batches, mode_of(request.mode))
-    if acks[0].code:
-        raise error_of_ack(acks[0])
-    if door.leader_hint is not None and (hint := door.leader_hint(topic, partition)):
-        context.set_trailing_metadata(((HINT_KEY, hint),))
-    return pb.PublishResponse(ack=ack_message(acks[0]))
+def publish(
+    door: GrpcDoor, request: pb.PublishRequest, call: Call
+) -> Coroutine[None, None, None] | None:
+    """Publish one record: by a lane, with all that came in the same turn."""
+    topic = request.topic
+    partition = partition_of(request.partition) if request.HasField("partition") else None
+
+    def done(outcome: Placed | Exception) -> None:
+        if isinstance(outcome, Exception):
+            call.fail(outcome)
+            return
+        hint = door.leader_hint and door.leader_hint(topic, outcome.ack.partition)
+        if hint:
+            call.set_trailing_metadata(((HINT_KEY, hint),))
+        ack = ack_message(outcome.ack, row=outcome.row)
+        call.finish(pb.PublishResponse(ack=ack).SerializeToString())
+
+    return door.intake.send(
+        topic,
+        outgoing(request.record),
+        done,
+        partition=partition,
+        mode=mode_of(request.mode),
+        producer=identity_of(request),
+    )
 
 
 async def publish_batch(
-    door: GrpcDoor, request: pb.PublishBatchRequest, context: Context
+    door: GrpcDoor, request: pb.PublishBatchRequest, _: Call
 ) -> pb.PublishBatchResponse:
     """Publish many records or batches: all of them, or say which not."""
     topic = request.topic
@@ -63,7 +69,7 @@ async def publish_batch(
             refusal = refusal or first_refusal(answer)
             response.acks.extend(map(ack_message, answer))
     if refusal is not None:
-        await door.refusals.refuse(context, refusal, extra=(response,))
+        raise await door.refusals.of(refusal, extra=(response,))
     return response
 
 

@@ -7,9 +7,8 @@ of ours: its text stays in the log, and the caller is told INTERNAL.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
-import grpc
 from google.protobuf import any_pb2
 from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
@@ -18,14 +17,15 @@ from angarium.doors.status import INTERNAL, status_of
 from angarium.errors import AngariumError, InvalidArgument
 from angarium.proto.v1 import broker_pb2 as pb
 from angarium.wire.error_codec import Failure, failure_of
+from angarium.wire.grpc import CallRefused
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from google.protobuf.message import Message
 
-    from angarium.doors.grpc.calls import Context
     from angarium.ids import NodeId
+    from angarium.wire.grpc import GrpcCode
 
 DOMAIN: Final = "angarium"
 CODE_KEY: Final = "x-angarium-code"
@@ -41,20 +41,18 @@ METADATA_BYTES_MAX: Final = 768
 EXTRA_BYTES_MAX: Final = 1_024
 """A further detail that is longer is left out."""
 
-_CODES: Final = {code.value[0]: code for code in grpc.StatusCode}
-
 
 class Refusals:
-    """Ends calls with errors. `address_of` finds the gRPC address of a node that leads."""
+    """How calls end that met an error. `address_of` finds the gRPC address of a node that leads."""
 
     def __init__(self, address_of: Callable[[NodeId], Awaitable[str | None]]) -> None:
         self._address_of = address_of
 
-    async def refuse(
-        self, context: Context, error: Exception, *, extra: Iterable[Message] = ()
-    ) -> NoReturn:
-        """End the call with `error`; `extra` messages go into the details where they are short."""
+    async def of(self, error: Exception, *, extra: Iterable[Message] = ()) -> CallRefused:
+        """Return what ends a call; `extra` messages go into the details where they are short."""
         known = expected(error)
+        if isinstance(known, CallRefused):
+            return known
         failure = failure_of(known)
         hint = None
         leader = getattr(known, "leader", None)
@@ -63,15 +61,13 @@ class Refusals:
         message = _cut(failure.message)
         info = _error_info(failure, hint)
         status = status_of(known) if isinstance(known, AngariumError) else INTERNAL
-        code = _CODES[status.grpc]
         trailing: list[tuple[str, str | bytes]] = [
-            (DETAILS_KEY, _details(code, message, [info, *extra])),
+            (DETAILS_KEY, _details(status.grpc, message, [info, *extra])),
             (CODE_KEY, failure.code),
         ]
         if hint is not None:
             trailing.append((HINT_KEY, hint))
-        without_frames(error)
-        await context.abort(code, message, tuple(trailing))
+        return CallRefused(status.grpc, message, trailing)
 
 
 def expected(error: Exception) -> Exception:
@@ -82,20 +78,6 @@ def expected(error: Exception) -> Exception:
     if isinstance(error, DecodeError):
         return InvalidArgument("the request is not the protobuf message that this call takes")
     return error
-
-
-def without_frames(error: BaseException | None) -> None:
-    """Let go of what the frames hold that an error, and those it came from, passed through.
-
-    A call that was aborted and the exception that did it hold each other inside gRPC until the
-    garbage collector comes, and that may be long: megabytes of a request would wait with them.
-    """
-    while error is not None:
-        error.__traceback__ = None
-        if isinstance(error, BaseExceptionGroup):
-            for one in error.exceptions:
-                without_frames(one)
-        error = error.__cause__ or error.__context__
 
 
 def error_message(error: Exception) -> pb.Error:
@@ -120,8 +102,8 @@ def _error_info(failure: Failure, hint: str | None) -> error_details_pb2.ErrorIn
     return error_details_pb2.ErrorInfo(reason=failure.code, domain=DOMAIN, metadata=metadata)
 
 
-def _details(code: grpc.StatusCode, message: str, details: list[Message]) -> bytes:
-    status = status_pb2.Status(code=code.value[0], message=message)
+def _details(code: GrpcCode, message: str, details: list[Message]) -> bytes:
+    status = status_pb2.Status(code=code, message=message)
     for number, detail in enumerate(details):
         packed = any_pb2.Any()
         packed.Pack(detail)

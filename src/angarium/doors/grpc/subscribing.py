@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from angarium.api.stored_records import delivered_rows
 from angarium.batch import Batch
 from angarium.doors.feeds.credit import Credit
-from angarium.doors.feeds.subscriptions import interests, partitions_of
+from angarium.doors.feeds.positions import interests, partitions_of
 from angarium.doors.grpc.consuming import consume
 from angarium.doors.grpc.from_messages import partition_of, start_of, wants_batches
 from angarium.doors.grpc.record_messages import filled, with_batches
@@ -22,16 +22,16 @@ from angarium.proto.v1 import broker_pb2 as pb
 from angarium.wire.errors import Unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import Iterable
 
     from angarium.api import Broker, Delivery, Interest, Subscription
-    from angarium.doors.grpc.calls import Context
     from angarium.doors.grpc.door import GrpcDoor
-    from angarium.doors.grpc.server_limits import GrpcLimits
+    from angarium.doors.grpc.door_limits import GrpcLimits
     from angarium.ids import Buffer
+    from angarium.wire.grpc import Call, Requests
 
 
-async def subscribe(door: GrpcDoor, requests: AsyncIterator[bytes], context: Context) -> None:
+async def subscribe(door: GrpcDoor, requests: Requests, call: Call) -> None:
     """Serve one subscriber until it goes, has no credit for good, or the door closes."""
     first = await anext(requests, None)
     request = pb.SubscribeRequest() if first is None else pb.SubscribeRequest.FromString(first)
@@ -41,9 +41,9 @@ async def subscribe(door: GrpcDoor, requests: AsyncIterator[bytes], context: Con
     async with asyncio.TaskGroup() as tasks:
         watching = tasks.create_task(_watch(door.stopping))
         if opening.HasField("group"):
-            await consume(door, opening, requests, context)
+            await consume(door, opening, requests, call)
         else:
-            await _deliver(door, opening, requests, context)
+            await _deliver(door, opening, requests, call)
         watching.cancel()
 
 
@@ -55,19 +55,19 @@ async def _watch(stopping: asyncio.Event) -> None:
 async def _deliver(
     door: GrpcDoor,
     opening: pb.SubscribeRequest.Open,
-    requests: AsyncIterator[bytes],
-    context: Context,
+    requests: Requests,
+    call: Call,
 ) -> None:
     credit = Credit(opening.credit if opening.HasField("credit") else None)
     wishes = Wishes(door.broker, door.limits)
     wanted = await wishes.interests(opening.interests)
     is_in_batches = wants_batches(opening.format)
     subscription = await door.broker.subscribe(wanted)
-    sender = Sender(context, credit, bytes_target=door.limits.delivery_bytes)
+    sender = Sender(call, credit, bytes_target=door.limits.delivery_bytes)
     send = sender.send_batches if is_in_batches else sender.send_records
     try:
         # A client that waits for the headers knows that nothing from here on is missed.
-        await context.send_initial_metadata(())
+        await call.send_initial_metadata(())
         async with asyncio.TaskGroup() as tasks:
             listening = tasks.create_task(_listen(requests, subscription, wishes, credit))
             async for delivery in subscription:
@@ -120,8 +120,8 @@ class Sender:
     Both ways of sending return False if there will never be credit for the rest of a delivery.
     """
 
-    def __init__(self, context: Context, credit: Credit, *, bytes_target: int) -> None:
-        self._context = context
+    def __init__(self, call: Call, credit: Credit, *, bytes_target: int) -> None:
+        self._call = call
         self._credit = credit
         self._bytes_target = bytes_target
 
@@ -135,7 +135,7 @@ class Sender:
             bytes_max=self._bytes_target,
         ):
             message.live = delivery.live
-            await self._context.write(message.SerializeToString())
+            await self._call.write(message.SerializeToString())
         return not self._credit.is_over
 
     async def send_batches(self, delivery: Delivery) -> bool:
@@ -153,7 +153,7 @@ class Sender:
                 from_offset=delivery.from_offset,
                 expired=delivery.expired,
             )
-            await self._context.write(with_batches(message, some))
+            await self._call.write(with_batches(message, some))
         return True
 
     def _portion(self, waiting: list[Buffer], delivery: Delivery) -> tuple[list[Buffer], int]:
@@ -177,7 +177,7 @@ class Sender:
 
 
 async def _listen(
-    requests: AsyncIterator[bytes], subscription: Subscription, wishes: Wishes, credit: Credit
+    requests: Requests, subscription: Subscription, wishes: Wishes, credit: Credit
 ) -> None:
     """Do what the subscriber says, until it has nothing more to say."""
     async for data in requests:

@@ -8,7 +8,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from angarium.doors.grpc.from_messages import OTHER_NAMES
 from angarium.doors.grpc.refusals import error_message
-from angarium.doors.intake.acks import error_of_ack, span
+from angarium.doors.intake.acks import error_of_ack
 from angarium.proto.v1 import broker_pb2 as pb
 from angarium.wire.error_codec import Failure, error_of
 
@@ -26,7 +26,7 @@ Shown: TypeAlias = "Callable[[Any], Any]"
 
 def ack_message(ack: Ack, *, row: int | None = None) -> pb.Ack:
     """Return what became of a batch, or of the record that is number `row` in it."""
-    offset, next_offset = span(ack, row)
+    offset, next_offset = ack.span(row)
     message = pb.Ack(
         mode=ack.mode + 1,  # type: ignore[arg-type]  # any number is taken, the stub wants names
         topic=ack.topic,

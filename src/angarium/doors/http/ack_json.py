@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from angarium.doors.http.problems import told
-from angarium.doors.intake.acks import error_of_ack, span
+from angarium.doors.intake.acks import error_of_ack
 from angarium.modes import DeliveryMode
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def mode_of(name: str | None) -> DeliveryMode | None:
 
 def ack_out(ack: api.Ack, *, row: int | None = None) -> Ack:
     """Return what became of a batch, or of the record at one `row` of it."""
-    start, end = span(ack, row)
+    start, end = ack.span(row)
     return Ack(
         topic=ack.topic,
         partition=ack.partition,

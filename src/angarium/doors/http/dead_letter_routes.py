@@ -130,14 +130,9 @@ class DeadLetterRoutes:
 def _letter_out(letter: DeadLetter[Any]) -> LetterOut:
     partition, offset = letter.place
     given_up = letter.record
-    record = Record(
-        Offset(offset),
-        given_up.key,
-        given_up.value,
-        letter.headers,
-        given_up.timestamp,
-        given_up.append_time,
-    )
+    key, value, headers = given_up.key, given_up.value, letter.headers
+    times = given_up.timestamp, given_up.append_time
+    record = Record(Offset(offset), key, value, headers, *times)
     return LetterOut(
         partition=partition,
         offset=offset,
@@ -155,8 +150,4 @@ def _letter_out(letter: DeadLetter[Any]) -> LetterOut:
 
 
 def _dealt(dealt: Dealt) -> DealtOut:
-    skipped = [
-        Skipped(partition=partition, offset=offset, reason=reason)
-        for (partition, offset), reason in dealt.skipped
-    ]
-    return DealtOut(letters=dealt.letters, skipped=skipped)
+    return DealtOut(dealt.letters, [Skipped(*where, reason) for where, reason in dealt.skipped])

@@ -19,8 +19,7 @@ from angarium.api import ConsumeRequest, Start, StartAt
 from angarium.batch.deadlines import ranges_of
 from angarium.doors.feeds.beating import beating
 from angarium.doors.feeds.feed import GroupFeed
-from angarium.doors.feeds.positions import LIVE, starts, word_of
-from angarium.doors.feeds.subscriptions import partitions_of
+from angarium.doors.feeds.positions import LIVE, partitions_of, starts, word_of
 from angarium.doors.feeds.tails import TailKey
 from angarium.doors.http.problems import told
 from angarium.doors.http.record_json import Count, Encoding, Partition, record_out

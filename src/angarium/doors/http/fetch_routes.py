@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Meta
 
 from angarium.api import FETCH_WAIT_MS_MAX, Broker, FetchRequest, FetchResult, Start, StartAt
-from angarium.api.stored_records import readable, records_of
-from angarium.batch import Batch, Record
+from angarium.api.stored_records import fetched_records
+from angarium.batch import Batch
 from angarium.doors.http.publish_routes import PACKED
 from angarium.doors.http.record_json import (
     INT64_MAX,
@@ -118,7 +118,7 @@ class FetchRoutes:
         result = await self._broker.fetch(wanted)
         if request.header(b"accept") == PACKED:
             return _packed(result, asked=given.offset)
-        records, after = page_of(result, wanted, limit=given.limit)
+        records, after = fetched_records(result, wanted, limit=given.limit)
         number, in_base64 = given.partition, given.encoding == "base64"
         fetched = Fetched(
             records=[record_out(one, partition=number, in_base64=in_base64) for one in records],
@@ -143,7 +143,7 @@ class FetchRoutes:
             offset=Offset(given.offset),
             bytes_max=1,
         )
-        found, _ = page_of(await self._broker.fetch(wanted), wanted, limit=1)
+        found, _ = fetched_records(await self._broker.fetch(wanted), wanted, limit=1)
         if not found or found[0].offset != given.offset:
             raise NotFound(f"there is no record at offset {given.offset}, or not any more")
         if request.header(b"accept") == BARE:
@@ -166,21 +166,6 @@ class FetchRoutes:
         else:
             start = Start(StartAt[at.upper()])
         return FoundOffset(await self._broker.find_offset(topic, partition, start))
-
-
-def page_of(result: FetchResult, wanted: FetchRequest, *, limit: int) -> tuple[list[Record], int]:
-    """Return the records that were fetched, up to `limit`, and the offset to go on from."""
-    records: list[Record] = []
-    after = int(wanted.offset)
-    for buffer in result.batches:
-        batch = readable(buffer, topic=wanted.topic, partition=wanted.partition)
-        for record in records_of(batch, from_offset=wanted.offset, expired=result.expired):
-            if len(records) == limit:
-                return records, record.offset
-            records.append(record)
-        # A compacted batch covers offsets beyond its last record, too.
-        after = max(after, batch.next_offset)
-    return records, after
 
 
 def _packed(result: FetchResult, *, asked: int) -> Response:

@@ -34,22 +34,18 @@ class Facts(Protocol):
 
     def unready(self) -> tuple[str, ...]:
         """Return why nothing should be sent here; nothing if it may."""
+        return ()
 
     def families(self) -> Iterable[Family]:
         """Return metrics of what lies behind the door."""
+        return ()
 
 
-class Strangers:
+class Strangers(Facts):
     """Facts of a door that nobody told any."""
 
     def __init__(self) -> None:
         self.meters = Meters()
-
-    def unready(self) -> tuple[str, ...]:
-        return ()
-
-    def families(self) -> Iterable[Family]:
-        return ()
 
 
 class Observing:

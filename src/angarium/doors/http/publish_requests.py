@@ -78,17 +78,18 @@ _records: Final = msgspec.json.Decoder(NewRecords, float_hook=Decimal)
 
 def read_record(request: Request, key: str | None) -> Outgoing:
     """Return the one record of a request; `key` is its key if the body is taken as it is."""
-    if not is_json(request) or request.header(b"ce-specversion") is not None:
+    if not is_json(request) or b"ce-specversion" in request.named:
         return plain_record(request, key)
     if key is not None:
         raise InvalidArgument("a record in JSON has its key inside")
     body = request.body
+    # With one name at the most, none comes twice.
+    has_one_name = body.count(b":") == 1
     try:
-        # With one name at the most, none comes twice.
-        record = decoded(body, _record, is_checked=body.count(b":") == 1)
+        record = decoded(body, _record, is_checked=has_one_name)
     except InvalidArgument as error:
         raise InvalidArgument(f"{error}; {_AS_IT_IS}") from None
-    if type(record.value) is str and body.count(b":") == 1:
+    if has_one_name and type(record.value) is str:
         # There is a value and nothing else: the most frequent record of all.
         return Outgoing(record.value.encode())
     return outgoing(record)
@@ -166,7 +167,7 @@ def once_of(
 
     Key and headers of a record may come beside the body, and are as much of what was asked.
     """
-    key = request.header(KEY_HEADER)
+    key = request.named.get(KEY_HEADER)
     if key is None:
         return None
     if not 0 < len(key) <= KEY_BYTES_MAX or not key.isascii():
@@ -181,10 +182,9 @@ def once_of(
 
 def numbered_of(request: Request, mode: DeliveryMode | None) -> Numbered | None:
     """Return the number that a client gave to its request, if any; raises `InvalidArgument`."""
-    text = request.text_header(SEQUENCE_HEADER)
-    if text is None:
+    if SEQUENCE_HEADER not in request.named:
         return None
-    fits = _NUMBERED.fullmatch(text)
+    fits = _NUMBERED.fullmatch(request.named[SEQUENCE_HEADER].decode("latin-1"))
     if fits is None:
         raise InvalidArgument("Angarium-Sequence is NAME:NUMBER, and the number grows")
     if mode not in (None, DeliveryMode.CONSISTENT):

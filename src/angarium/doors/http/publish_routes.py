@@ -123,7 +123,7 @@ class PublishRoutes:
             lambda outcome: request.answer(self._answer(outcome)),
             partition=given.partition,
             mode=mode,
-            once=once,
+            producer=once or NOBODY,
         )
 
     async def _publish_numbered(
@@ -159,7 +159,7 @@ class PublishRoutes:
     def _answer(self, outcome: Placed | Exception) -> Response:
         if isinstance(outcome, Exception):
             return problem(outcome)
-        ack, row, _ = outcome
+        ack, row = outcome.ack, outcome.row
         if ack is not self._answered:
             # Records that travelled together are acknowledged together: what they are told
             # differs by an offset.

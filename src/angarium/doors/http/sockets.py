@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from angarium.api import ConsumeRequest, Interest, Start, StartAt
-from angarium.doors.feeds.positions import offsets_in
-from angarium.doors.feeds.subscriptions import partitions_of
+from angarium.doors.feeds.positions import offsets_in, partitions_of
 from angarium.doors.http.ack_json import ack_out, mode_of
 from angarium.doors.http.events import start_of
 from angarium.doors.http.problems import told
@@ -180,13 +179,11 @@ class Session(SocketSession):
 
     async def _publish(self, said: Publish) -> None:
         try:
-            ack, row, _ = await self._intake.sent(
-                said.topic,
-                outgoing(said.record),
-                partition=said.partition,
-                mode=mode_of(said.mode),
+            record, mode = outgoing(said.record), mode_of(said.mode)
+            placed = await self._intake.sent(
+                said.topic, record, partition=said.partition, mode=mode
             )
-            shown = ack_out(ack, row=row)
+            shown = ack_out(placed.ack, row=placed.row)
             await self._say({"type": "published", "id": said.id, "ack": shown})
         except StreamCut:
             pass

@@ -21,11 +21,3 @@ def error_of_ack(ack: Ack) -> AngariumError:
 def first_refusal(acks: Iterable[Ack]) -> AngariumError | None:
     """Return the error of the first batch that was refused, if one was."""
     return next((error_of_ack(ack) for ack in acks if ack.code), None)
-
-
-def span(ack: Ack, row: int | None) -> tuple[int | None, int | None]:
-    """Return the first offset and the one past the last: of a batch, or of one `row` of it. None
-    where nothing was stored."""
-    if row is None or ack.base_offset is None:
-        return ack.base_offset, ack.next_offset
-    return ack.base_offset + row, ack.base_offset + row + 1

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING
 
 from angarium.api import PublishRequest
 from angarium.doors.intake.lanes import LaneKey, Lanes
+from angarium.doors.intake.once import Once
 from angarium.doors.intake.outgoing import NOBODY
 from angarium.doors.intake.partitions import TopicShapes
 from angarium.errors import AngariumError, NotFound
+from angarium.settling import settling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
     from angarium.api import Ack, Broker
     from angarium.doors.intake.lanes import Placed
-    from angarium.doors.intake.once import Once
+    from angarium.doors.intake.once import ProducerIdentities
     from angarium.doors.intake.outgoing import Outgoing, ProducerIdentity
     from angarium.ids import Buffer
     from angarium.modes import DeliveryMode
@@ -38,7 +40,7 @@ class Intake:
         *,
         partition: int | None = None,
         mode: DeliveryMode | None = None,
-        once: Once | None = None,
+        producer: ProducerIdentities = NOBODY,
     ) -> Coroutine[None, None, None] | None:
         """Publish one record, with no task for it, and tell `done` what became of it.
 
@@ -48,9 +50,9 @@ class Intake:
         if partition is None:
             shape = self.shapes.known(topic)
             if shape is None:
-                return self._send_after_asking(topic, record, done, mode, once)
-            partition = shape.partition_for(_partition_key(record, once))
-        identity = NOBODY if once is None else once.at()
+                return self._send_after_asking(topic, record, done, mode, producer)
+            partition = shape.partition_for(_partition_key(record, producer))
+        identity = NOBODY if producer is NOBODY else producer.at(0, 0, 1)
         self.lanes.publish(LaneKey(topic, partition, mode), record, done, identity)
         return None
 
@@ -60,11 +62,12 @@ class Intake:
         record: Outgoing,
         done: Callable[[Placed | Exception], None],
         mode: DeliveryMode | None,
-        once: Once | None,
+        producer: ProducerIdentities,
     ) -> None:
         try:
-            partition = (await self.shapes.of(topic)).partition_for(_partition_key(record, once))
-            self.send(topic, record, done, partition=partition, mode=mode, once=once)
+            shape = await self.shapes.of(topic)
+            partition = shape.partition_for(_partition_key(record, producer))
+            self.send(topic, record, done, partition=partition, mode=mode, producer=producer)
         except AngariumError as error:
             done(error)
 
@@ -78,19 +81,13 @@ class Intake:
         identity: ProducerIdentity = NOBODY,
     ) -> Placed:
         """Publish one record; return where it went, or raise why it did not."""
-        done: asyncio.Future[Placed | Exception] = asyncio.get_running_loop().create_future()
-
-        def settle(outcome: Placed | Exception) -> None:
-            if not done.done():
-                done.set_result(outcome)
-
-        if partition is None:
-            partition = (await self.shapes.of(topic)).partition_for(record.key)
-        self.lanes.publish(LaneKey(topic, partition, mode), record, settle, identity)
-        outcome = await done
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
+        done: asyncio.Future[Placed] = asyncio.get_running_loop().create_future()
+        asking = self.send(
+            topic, record, settling(done), partition=partition, mode=mode, producer=identity
+        )
+        if asking is not None:
+            await asking
+        return await done
 
     async def publish(
         self,
@@ -116,22 +113,17 @@ class Intake:
     ) -> list[tuple[Ack, ...] | Exception]:
         """Publish the batches of each partition; what becomes of one is told whatever becomes of
         the others."""
-        calls = [self._told(topic, one, some, mode) for one, some in per_partition.items()]
+
+        async def told(partition: int, batches: tuple[Buffer, ...]) -> tuple[Ack, ...] | Exception:
+            try:
+                return await self.publish(topic, partition, batches, mode)
+            except Exception as error:  # each becomes a part of the answer
+                return error
+
+        calls = [told(one, some) for one, some in per_partition.items()]
         return [await calls[0]] if len(calls) == 1 else await asyncio.gather(*calls)
 
-    async def _told(
-        self,
-        topic: str,
-        partition: int,
-        batches: tuple[Buffer, ...],
-        mode: DeliveryMode | None,
-    ) -> tuple[Ack, ...] | Exception:
-        try:
-            return await self.publish(topic, partition, batches, mode)
-        except Exception as error:  # each becomes a part of the answer
-            return error
 
-
-def _partition_key(record: Outgoing, once: Once | None) -> bytes | None:
+def _partition_key(record: Outgoing, producer: ProducerIdentities) -> bytes | None:
     """Return what decides on a record's partition; a request that comes again finds the same."""
-    return once.key if once is not None and record.key is None else record.key
+    return producer.key if record.key is None and isinstance(producer, Once) else record.key

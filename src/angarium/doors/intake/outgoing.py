@@ -30,9 +30,10 @@ class Outgoing(NamedTuple):
     @property
     def size(self) -> int:
         """How many bytes of data it has."""
-        size = len(self[0] or b"") + len(self[1] or b"")
-        if self[2]:
-            size += sum(len(name) + len(content or b"") for name, content in self[2])
+        value, key, headers, _, _, _ = self
+        size = len(value or b"") + len(key or b"")
+        if headers:
+            size += sum(len(name) + len(content or b"") for name, content in headers)
         return size
 
 

@@ -16,9 +16,8 @@ from angarium.doors.wire.answering import (
     brings_batches,
     in_payload,
 )
-from angarium.errors import InvalidArgument
-from angarium.machine.commands import Transacting, decode
 from angarium.node.timekeeping import wall_clock
+from angarium.service.transactions.participants import commands_in
 from angarium.wire import operations as op
 from angarium.wire import packed, roomy
 from angarium.wire.operations import Operation, members, transactions
@@ -71,7 +70,7 @@ def of_peers(broker: Service, node: Node) -> Rows:
 
     async def transact(request: Request) -> None:
         header = request.read(transactions.TransactHeader)
-        commands = _commands(request.payload, header.lengths)
+        commands = commands_in(request.payload, header.lengths)
         told = await broker.transactions.participants.serve(header.group, commands)
         request.answer(transactions.TransactAnswer(told))
 
@@ -165,16 +164,3 @@ def _about_transactions(broker: TransactionBroker) -> Rows:
         ),
         Operation.SETTLED_BY: asks(transactions.SettledByHeader, broker.settled_by),
     }
-
-
-def _commands(payload: memoryview, lengths: tuple[int, ...]) -> list[Transacting]:
-    """Return the commands of a payload, which stand one after the other."""
-    commands: list[Transacting] = []
-    start = 0
-    for length in lengths:
-        command = decode(payload[start : start + length])
-        start += length
-        if not isinstance(command, Transacting):
-            raise InvalidArgument("only commands of transactions are put this way")
-        commands.append(command)
-    return commands

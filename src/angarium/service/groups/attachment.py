@@ -217,7 +217,9 @@ class Attachment:
     def ask(self, settlements: tuple[Settlement, ...], answer: Answers, deadline: float) -> None:
         """Settle records of this partition, now or when there is a leader again."""
         if len(self._asks) >= ASKS_MAX:
-            refusal = Settled(0, "RESOURCE_EXHAUSTED", "ASKS_MAX: too much waits to be settled")
+            refusal = Settled(
+                0, "RESOURCE_EXHAUSTED", "ASKS_MAX: too many settlements wait for the leader"
+            )
             answer([refusal] * len(settlements))
             return
         number = next(self._numbers)

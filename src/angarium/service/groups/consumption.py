@@ -28,6 +28,7 @@ from angarium.service.groups.consumer_limits import CREDIT_MAX, LINGER_S
 from angarium.service.groups.credit import spread
 from angarium.service.groups.reaching import Reaching
 from angarium.service.groups.settling import ask_attachments
+from angarium.settling import settling
 from angarium.wire import DeadlineExceeded
 
 if TYPE_CHECKING:
@@ -313,12 +314,7 @@ class LocalConsumption:
     async def settle(self, settlements: Sequence[Settlement]) -> tuple[Settled, ...]:
         """Settle records; an answer for each, in their order, once it is committed."""
         future: asyncio.Future[tuple[Settled, ...]] = self._loop.create_future()
-
-        def told(settled: tuple[Settled, ...]) -> None:
-            if not future.done():
-                future.set_result(settled)
-
-        self.begin_settle(settlements, told)
+        self.begin_settle(settlements, settling(future))
         return await future
 
     def begin_settle(self, settlements: Sequence[Settlement], told: Told) -> None:
@@ -418,7 +414,7 @@ class LocalConsumption:
     def superseded(self) -> None:
         """End, because the member has come again; its leases go on with the new consumer."""
         if not self._is_over:
-            self._error = GroupFenced(f"{self.member} takes part from another connection now")
+            self._error = GroupFenced(f"{self.member} is attached through another connection now")
             self._is_over = True
             # The leaders hear of the new one first; what is left here then counts as lost.
             self._loop.call_later(LINGER_S, self._let_go, True)

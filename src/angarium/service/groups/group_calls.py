@@ -180,7 +180,7 @@ class GroupCalls:
     ) -> tuple[Moved, ...]:
         """Move a group."""
         if topic is None and partition is not None:
-            raise InvalidArgument("a partition has a topic")
+            raise InvalidArgument("name the topic of the partition")
         check_start(start)
         seen = [
             one
@@ -274,7 +274,7 @@ def _check(request: ConsumeRequest) -> None:
         bounds = held.ranges
         ascending = all(low < high for low, high in pairwise(bounds))
         if len(bounds) % 2 or not ascending or (bounds and bounds[0] < 0):
-            raise InvalidArgument("ranges that are held go upward and are not empty")
+            raise InvalidArgument("held ranges must ascend and must not be empty")
 
 
 def _check_name(name: str, what: str) -> None:

@@ -201,4 +201,6 @@ def _retriable(error: AngariumError | None) -> AngariumError:
     """Return why a stream is over as something to try again, which it is, with another node."""
     if error is not None and error.retriable:
         return error
-    return ConnectionLost(f"the leader's node let go: {error or 'it ended the stream'}")
+    return ConnectionLost(
+        f"the leader's node ended the connection: {error or 'it ended the stream'}"
+    )

@@ -81,7 +81,7 @@ class Wishes:
         active = led.groups.get(name)
         if active is not None and active.seats:
             who = ", ".join(sorted(active.seats)[:3])
-            raise PreconditionFailed(f"{who} take part in the group {name}")
+            raise PreconditionFailed(f"the group {name} has members: {who}")
         if name in led.replica.partition.machine.groups.by_name:
             await self._change(led, changes.Delete(name))
 
@@ -100,7 +100,7 @@ class Wishes:
     async def _settle(self, led: LedPartition, name: str, wish: SettleFor) -> tuple[Settled, ...]:
         active = led.groups.get(name)
         if active is None or wish.member not in active.seats:
-            absent = f"{wish.member} takes no part in {name} here"
+            absent = f"{wish.member} is not a member of {name} here"
             return (Settled(0, GroupFenced.code, absent),) * len(wish.settlements)
         seat = active.seats[wish.member]
         future: asyncio.Future[Sequence[Settled]] = asyncio.get_running_loop().create_future()

@@ -16,12 +16,13 @@ from msgspec import structs
 
 from angarium.errors import (
     AngariumError,
+    InvalidArgument,
     NotFound,
     NotLeader,
     OutcomeUnknown,
     TransactionPending,
 )
-from angarium.machine.commands import Configure, Stage, encode
+from angarium.machine.commands import Configure, Stage, Transacting, decode, encode
 from angarium.machine.outcomes import refused
 from angarium.node.release import STAGES_BESIDE_LEVEL
 from angarium.retrying import Backoff, Tries, is_worth_repeating
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from angarium.ids import NodeId, RaftGroupId
-    from angarium.machine.commands import Transacting
     from angarium.replica.acks import Published
     from angarium.replica.partition_replica import PartitionReplica
     from angarium.service.own_node import OwnNode
@@ -218,3 +218,16 @@ class Participants:
 
 def _unheard(_: Published | AngariumError) -> None:
     """Whatever becomes of it: the next stage looks again."""
+
+
+def commands_in(payload: memoryview, lengths: tuple[int, ...]) -> list[Transacting]:
+    """Return the commands of a payload, which stand one after the other."""
+    commands: list[Transacting] = []
+    start = 0
+    for length in lengths:
+        command = decode(payload[start : start + length])
+        start += length
+        if not isinstance(command, Transacting):
+            raise InvalidArgument("only commands of transactions are put this way")
+        commands.append(command)
+    return commands

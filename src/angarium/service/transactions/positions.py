@@ -6,11 +6,12 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from angarium.api.transactions import Position
-from angarium.errors import AngariumError, InvalidArgument, NotFound
+from angarium.errors import InvalidArgument, NotFound
 from angarium.ids import Offset
 from angarium.kinds import GroupKind
 from angarium.machine.changes import Open
 from angarium.machine.commands import Cursors
+from angarium.settling import settling
 from angarium.wire.operations.numbers import Operation
 from angarium.wire.operations.transactions import SettledByHeader
 
@@ -79,19 +80,10 @@ class Positions:
         return Position(floor=Offset(group.floor), ranges=ranges, generation=int(group.generation))
 
     async def _open(self, replica: PartitionReplica, name: str) -> None:
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def settle(answer: Published | AngariumError) -> None:
-            if future.done():
-                return
-            if isinstance(answer, AngariumError):
-                future.set_exception(answer)
-            else:
-                future.set_result(None)
-
+        future: asyncio.Future[Published] = asyncio.get_running_loop().create_future()
         floor = replica.partition.machine.start_offset
         command = Cursors(changes=(Open(name, GroupKind.QUEUE, floor),))
-        replica.partition.submit(command, now=self._node.now(), reply=settle)
+        replica.partition.submit(command, now=self._node.now(), reply=settling(future))
         replica.process()
         self._node.wake()
         async with asyncio.timeout(self._node.config.request_timeout_s):

@@ -28,5 +28,8 @@ class Admission:
         `readable` are headers of answers that scripts may read besides the usual ones.
         Raises `RequestRefused` for another host, and for a page that may not.
         """
+        named = request.named
+        if b"origin" not in named and named.get(b"host") in self._hosts.remembered:
+            return None  # as nearly all are
         self._hosts.admit(request)
         return self._origins.admit(request, readable=readable)

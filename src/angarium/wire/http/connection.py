@@ -49,6 +49,10 @@ class State(Enum):
     CLOSING = "throwing away what still comes"
 
 
+_READING: Final = (State.IDLE, State.HEAD, State.BODY)
+"""While a connection has nothing to answer."""
+
+
 class Connection(asyncio.Protocol):
     """One client, from its first byte to its last."""
 
@@ -76,7 +80,7 @@ class Connection(asyncio.Protocol):
         """Begin."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=self.limits.write_bytes_high)
-        self._begin_waiting()
+        self.deadline = self._loop.time() + self.limits.idle_seconds_max
         if not self._server.admit(self):
             refusal = LimitExceeded("connections_max", "too many connections; try another node")
             self._refuse(refusal, status=503)
@@ -95,6 +99,8 @@ class Connection(asyncio.Protocol):
             self._refuse(error, status=413)
         except AngariumError as error:
             self._refuse(error)
+        else:
+            self._note_reading()
 
     def eof_received(self) -> bool:
         """Take the end of what a client says for its end: whoever waits for an answer stays."""
@@ -125,28 +131,38 @@ class Connection(asyncio.Protocol):
 
     # --- what the reader tells ------------------------------------------------------------------
 
-    def request_begun(self) -> None:
-        """Hear that a request begins."""
-        if self.state is State.IDLE:
-            self.state = State.HEAD
-            self.deadline = self._loop.time() + self.limits.head_seconds_max
-
-    def head_read(self, *, wants_leave: bool) -> None:
-        """Hear that a head is whole; its client may want leave to send the body."""
-        if wants_leave and not self._ahead:
+    def leave_wanted(self) -> None:
+        """Hear that a client wants leave to send the body of the head that was just read."""
+        if not self._ahead:
             self._write(_CONTINUE)
-        if self.state is State.HEAD:
-            self.state = State.BODY
-            self.deadline = self._loop.time() + self.limits.body_seconds_max
 
     def request_read(self, request: Request) -> None:
         """Have a request served, or have it wait for its turn."""
-        if self.state is State.BODY:
+        if self.state in _READING and not self._ahead:
             self._serve(request)
             return
         self._ahead.append(request)
         if self._transport is not None:
             self._transport.pause_reading()
+
+    def _note_reading(self) -> None:
+        """See what a connection that has nothing to answer is reading, and until when it may.
+
+        A request that came in one piece is being answered by now, and has cost no look at the
+        clock.
+        """
+        if self.state not in _READING:
+            return
+        reader, limits = self._reader, self.limits
+        if reader.in_head:
+            state, seconds = State.HEAD, limits.head_seconds_max
+        elif reader.in_body:
+            state, seconds = State.BODY, limits.body_seconds_max
+        else:
+            return  # it was answered at once, and waits for the next one
+        if state is not self.state:
+            self.state = state
+            self.deadline = self._loop.time() + seconds
 
     # --- serving --------------------------------------------------------------------------------
 
@@ -192,18 +208,19 @@ class Connection(asyncio.Protocol):
         if request is not self._request or self.state is not State.BUSY:
             return
         self._request = None
-        self._server.end_request()
-        if self._server.on_answered is not None:
+        server, now = self._server, self._loop.time()
+        server.end_request()
+        if server.on_answered is not None:
             began = self.deadline - self.limits.request_seconds_max
-            self._server.on_answered(response.status, self._loop.time() - began)
-        keep_alive = request.keep_alive and not self._server.is_stopping
+            server.on_answered(response.status, now - began)
+        keep_alive = request.keep_alive and not server.is_stopping
         if request.answer_headers:
             headers = response.headers + request.answer_headers
             response = Response(response.status, response.body, response.type, headers)
         self._write(
             response_bytes(
                 response,
-                date=self._server.date,
+                date=server.date,
                 keep_alive=keep_alive,
                 is_head=request.method == b"HEAD",
             )
@@ -211,9 +228,11 @@ class Connection(asyncio.Protocol):
         if not keep_alive or self._is_last:
             self.close()
             return
-        self._begin_waiting()
+        self.state = State.IDLE
+        self.deadline = now + self.limits.idle_seconds_max
         if not self._ahead:
-            self._go_on_reading()
+            # The next request may have come in part while this one was being answered.
+            self._note_reading()
         else:
             # Not from here: a thousand requests sent ahead must not become a thousand frames.
             self._loop.call_soon(self._serve_next)
@@ -224,17 +243,6 @@ class Connection(asyncio.Protocol):
             if not self._ahead and self._transport is not None:
                 self._transport.resume_reading()
             self._serve(request)
-
-    def _begin_waiting(self) -> None:
-        self.state = State.IDLE
-        self.deadline = self._loop.time() + self.limits.idle_seconds_max
-
-    def _go_on_reading(self) -> None:
-        """Take up the request that had half come while the one before it was being answered."""
-        if self._reader.in_head or self._reader.in_body:
-            self.request_begun()
-        if self._reader.in_body:
-            self.head_read(wants_leave=False)
 
     # --- giving over ----------------------------------------------------------------------------
 
@@ -322,7 +330,7 @@ class Connection(asyncio.Protocol):
 
     def stop(self) -> None:
         """Close if there is nothing under way."""
-        if self.state in (State.IDLE, State.HEAD, State.BODY):
+        if self.state in _READING:
             self.close()
         elif self.state is State.GIVEN and self._websocket is not None:
             self._websocket.close(GOING_AWAY, "this node is stopping")

@@ -31,7 +31,7 @@ MISDIRECTED: Final = 421
 """What HTTP calls a request for a host that is not served here."""
 
 REMEMBERED_MAX: Final = 1_024
-"""Values of `Host` that were found right. At the bound all are forgotten."""
+"""Values of `Host` that are remembered. At the bound all are forgotten."""
 
 SHOWN_CHARACTERS_MAX: Final = 100
 """How much of a name that was refused is repeated."""
@@ -52,12 +52,13 @@ class Hosts:
         self._names = frozenset([LOOPBACK, *plain])
         self._below = (f".{LOOPBACK}", *[one[1:] for one in plain if one.startswith("*.")])
         self._setting = setting
-        self._remembered: set[bytes] = set()
+        self.remembered: set[bytes | None] = set()
+        """Values of `Host` that were found right."""
 
     def admit(self, request: Request) -> None:
         """Raise `RequestRefused` if a request is for another host; browsers always say one."""
         said = request.header(b"host")
-        if said is None or said in self._remembered or EVERY_NAME in self._names:
+        if said is None or said in self.remembered or EVERY_NAME in self._names:
             return
         if not self.has(said.decode("latin-1")):
             shown = said.decode("latin-1")[:SHOWN_CHARACTERS_MAX]
@@ -66,9 +67,9 @@ class Hosts:
                 f" it by names of their own; add it to {self._setting}, or use an IP address",
                 status=MISDIRECTED,
             )
-        if len(self._remembered) >= REMEMBERED_MAX:
-            self._remembered.clear()
-        self._remembered.add(said)
+        if len(self.remembered) >= REMEMBERED_MAX:
+            self.remembered.clear()
+        self.remembered.add(said)
 
     def has(self, authority: str) -> bool:
         """Whether `HOST` or `HOST:PORT` is one of ours, whatever the port."""

@@ -37,8 +37,12 @@ class RequestReader:
         self._parser = httptools.HttpRequestParser(self)
         self._target = b""
         self._headers: list[tuple[bytes, bytes]] = []
+        self._named: dict[bytes, bytes] = {}
         self._body: list[bytes] = []
         self._head_bytes = 0
+        self._piece_bytes = 0
+        self._is_split = False
+        """Whether the head that is being read had begun before this piece."""
         self._body_bytes = 0
         self._framing_bytes = 0
         self.in_head = False
@@ -53,6 +57,8 @@ class RequestReader:
 
     def feed(self, data: bytes, *, is_idle: bool) -> None:
         """Take bytes; raises what is wrong with them: `RequestRefused` or `TooLarge`."""
+        self._piece_bytes = len(data)
+        self._is_split = self.in_head
         if self.in_head or is_idle:
             self._head_bytes += len(data)
         elif self.in_body:
@@ -86,7 +92,6 @@ class RequestReader:
         self._body_bytes = 0
         self._framing_bytes = 0
         self.in_head = True
-        self._connection.request_begun()
 
     def on_url(self, url: bytes) -> None:
         """Take (a part of) what is asked for."""
@@ -102,25 +107,33 @@ class RequestReader:
         self.in_head = False
         self.in_body = True
         headers, limits = self._headers, self._limits
-        size = sum([len(name) + len(value) + 4 for name, value in headers], len(self._target))
-        if size > limits.head_bytes_max or len(headers) > limits.headers_max:
+        # A head that came in one piece is no longer than the piece.
+        if self._is_split or self._piece_bytes > limits.head_bytes_max:
+            size = sum([len(name) + len(value) + 4 for name, value in headers], len(self._target))
+            if size > limits.head_bytes_max:
+                raise self._head_too_long()
+        if len(headers) > limits.headers_max:
             raise self._head_too_long()
-        hosts = 0
-        wants_leave = False
-        for name, value in headers:
-            if name == b"host":
-                hosts += 1
-            elif name == b"content-length" and int(value) > limits.body_bytes_max:
-                raise self._body_too_long()
-            elif name == b"content-encoding" and value.strip().lower() != b"identity":
-                # Stored as they are, such bytes would be taken for the value; and what they would
-                # become has no end that could be known beforehand.
-                raise RequestRefused("send the body as it is, without Content-Encoding", status=415)
-            elif name == b"expect" and value.lower() == b"100-continue":
-                wants_leave = True
-        if hosts > 1 or (hosts == 0 and self.is_http_1_1):
+        named = self._named = dict(reversed(headers))
+        is_twice = len(named) != len(headers)
+        if is_twice and sum([name == b"host" for name, _ in headers]) > 1:
             raise RequestRefused("a request has one Host header", status=400)
-        self._connection.head_read(wants_leave=wants_leave)
+        if b"host" not in named and self.is_http_1_1:
+            raise RequestRefused("a request has one Host header", status=400)
+        # llhttp refuses a second length.
+        if int(named.get(b"content-length", 0)) > limits.body_bytes_max:
+            raise self._body_too_long()
+        if b"content-encoding" in named:
+            self._check_encodings()
+        if named.get(b"expect", b"").lower() == b"100-continue":
+            self._connection.leave_wanted()
+
+    def _check_encodings(self) -> None:
+        # Stored as they are, such bytes would be taken for the value; and what they would become
+        # has no end that could be known beforehand.
+        for name, value in self._headers:
+            if name == b"content-encoding" and value.strip().lower() != b"identity":
+                raise RequestRefused("send the body as it is, without Content-Encoding", status=415)
 
     def on_body(self, body: bytes) -> None:
         """Take a part of the body."""
@@ -141,6 +154,7 @@ class RequestReader:
                 method=self._parser.get_method(),
                 target=self._target,
                 headers=self._headers,
+                named=self._named,
                 body=body[0] if len(body) == 1 else b"".join(body),
                 keep_alive=self._parser.should_keep_alive(),
             )

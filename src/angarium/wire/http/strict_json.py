@@ -46,6 +46,8 @@ def is_json(request: Request) -> bool:
 
     That calls itself a form; but no form begins with a brace, which forms have to quote.
     """
+    if request.named.get(b"content-type") == JSON:
+        return True
     kind = request.media_type
     return kind == JSON or (kind == FORM and request.body.lstrip()[:1] == b"{")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import gzip
-import time
 import tracemalloc
 import zlib
 from contextlib import suppress
@@ -20,9 +19,9 @@ from tests.on_a_loop import run
 from tests.unit.doors.grpc.memory_broker import MemoryBroker
 
 from angarium.doors.grpc import GrpcLimits
-from angarium.doors.grpc.inflating import inflated
 from angarium.errors import InvalidArgument, TooLarge
 from angarium.proto.v1 import broker_pb2 as pb
+from angarium.wire.grpc.messages import inflated
 from angarium_compat.bale import BaleDoor
 from angarium_compat.bale.schema import SCHEMA
 
@@ -86,15 +85,18 @@ def test_a_connection_with_a_call_is_not_idle() -> None:
     run(story())
 
 
-def test_one_connection_too_many_is_closed_and_the_others_go_on() -> None:
+def test_for_one_connection_too_many_the_one_that_is_idle_longest_goes() -> None:
     async def story() -> None:
         async with opened(GrpcLimits(connections_max=3)) as door:
             await door.stub.ListTopics(pb.ListTopicsRequest())
             held = [await connected(door.port) for _ in range(2)]
             for one in held:
                 assert await one.reader.read(1), "a greeting for each"
-            assert await (await connected(door.port)).is_closed()
+            newcomer = await connected(door.port)
+            assert await newcomer.reader.read(1), "in the place of the channel's own"
+            # Which has another one without being told to, in the place of whoever came next.
             await door.stub.ListTopics(pb.ListTopicsRequest())
+            assert await held[0].is_closed()
 
     run(story())
 
@@ -135,20 +137,20 @@ def test_compression_that_does_not_show_is_refused() -> None:
 
 
 async def refusal(channel: Any, service: str, message: bytes, kind: str) -> grpc.aio.AioRpcError:
-    """Call with bytes that are sent as they are: to the server they look compressed."""
+    """Call with bytes that are compressed on their way."""
     method = getattr(channel, kind)(service)
-    call = method(iter([message]) if kind == "stream_stream" else message)
+    said = iter([message]) if kind == "stream_stream" else message
+    call = method(said, compression=grpc.Compression.Gzip)
     with pytest.raises(grpc.aio.AioRpcError) as error:
         await (call if kind == "unary_unary" else call.read())
     return error.value
 
 
 def test_a_bomb_is_refused_before_it_is_large() -> None:
-    bomb = gzip.compress(bytes(200 * MIB), 1)
+    bomb = bytes(20 * MIB)
 
     async def story() -> None:
         async with opened() as door:
-            began = time.process_time()
             for name, kind in (
                 ("Publish", "unary_unary"),
                 ("PublishStream", "stream_stream"),
@@ -158,13 +160,12 @@ def test_a_bomb_is_refused_before_it_is_large() -> None:
                 found = refused(await refusal(door.channel, service, bomb, kind))
                 assert found.status is grpc.StatusCode.RESOURCE_EXHAUSTED, name
                 assert found.code == "TOO_LARGE"
-            assert time.process_time() - began < 1.0
 
     run(story())
 
 
 def test_a_bomb_for_an_earlier_broker_is_refused_alike() -> None:
-    bomb = gzip.compress(bytes(20 * MIB), 1)
+    bomb = bytes(20 * MIB)
 
     async def story() -> None:
         door = BaleDoor(MemoryBroker(), host=LOCALHOST, port=0)  # type: ignore[arg-type]
@@ -183,7 +184,7 @@ def test_a_bomb_for_an_earlier_broker_is_refused_alike() -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        pytest.param(gzip.compress(bytes(20 * MIB), 1), id="a bomb"),
+        pytest.param(bytes(20 * MIB), id="a bomb"),
         pytest.param(b"\xff" * MIB, id="no message"),
         pytest.param(
             pb.PublishRequest(
@@ -218,8 +219,9 @@ def test_what_was_refused_is_not_kept(message: bytes) -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"\x1f", b"\n\x06orders", b"\x78\x9c" + b"x" * 10, bytes(MIB)]
 )
-def test_what_is_not_gzip_stays_as_it_is(data: bytes) -> None:
-    assert inflated(data, 10) == data
+def test_what_is_called_compressed_and_is_not_is_refused(data: bytes) -> None:
+    with pytest.raises(InvalidArgument):
+        inflated(data, 10)
 
 
 def test_what_is_inflated_is_whole_and_within_its_bound() -> None:

@@ -25,6 +25,21 @@ if TYPE_CHECKING:
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+BATCH = pb.PublishBatchRequest(topic="orders", partition=0, records=[pb.NewRecord()])
+
+
+@pytest.mark.parametrize("path", ["/", "/v1/topics"])
+def test_curl_is_told_that_this_is_not_the_http_port(path: str) -> None:
+    async def check() -> None:
+        async with opened() as it:
+            reader, writer = await asyncio.open_connection(LOCALHOST, it.port)
+            writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            answer = await reader.read()
+            assert answer.startswith(b"HTTP/1.1 505 ")
+            assert b"this port speaks gRPC" in answer
+            writer.close()
+
+    run(check())
 
 
 async def health(it: Opened, service: str = "angarium.v1.Broker") -> int:
@@ -54,9 +69,11 @@ def test_those_who_watch_the_health_hear_that_the_door_closes() -> None:
                 health_pb2.HealthCheckRequest(service="angarium.v1.Broker")
             )
             assert (await watch.read()).status == SERVING
-            closing = asyncio.create_task(it.door.stop(grace_s=0.2))
-            assert (await watch.read()).status == NOT_SERVING
-            await closing
+            async with asyncio.timeout(60):  # far from the grace: nobody has to be cut off
+                closing = asyncio.create_task(it.door.stop(grace_s=600))
+                assert (await watch.read()).status == NOT_SERVING
+                assert await watch.code() is grpc.StatusCode.UNAVAILABLE
+                await closing
 
     run(check())
 
@@ -85,6 +102,7 @@ def test_reflection_shows_the_service_under_its_public_name() -> None:
             assert {one.name for one in listed} == {
                 "angarium.v1.Broker",
                 "grpc.health.v1.Health",
+                "grpc.reflection.v1.ServerReflection",
                 "grpc.reflection.v1alpha.ServerReflection",
             }
             await call.write(
@@ -150,25 +168,36 @@ def test_a_call_that_does_not_finish_is_cut_off_after_the_grace() -> None:
     run(check())
 
 
-def test_a_publish_past_its_deadline_is_cancelled_behind_the_door() -> None:
+def test_a_publish_past_its_deadline_is_over_and_those_it_travels_with_are_not() -> None:
     async def check() -> None:
         async with opened() as it:
             it.broker.hang = asyncio.Event()
             request = pb.PublishRequest(topic="orders", partition=0, record=pb.NewRecord())
             # Long enough for the call to get there on a busy machine.
-            call = it.stub.Publish(request, timeout=2)
+            late, patient = it.stub.Publish(request, timeout=2), it.stub.Publish(request)
+            assert await late.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+            it.broker.hang.set()
+            assert (await patient).ack.topic == "orders"
+
+    run(check())
+
+
+def test_a_batch_past_its_deadline_is_cancelled_behind_the_door() -> None:
+    async def check() -> None:
+        async with opened() as it:
+            it.broker.hang = asyncio.Event()
+            call = it.stub.PublishBatch(BATCH, timeout=2)
             assert await call.code() is grpc.StatusCode.DEADLINE_EXCEEDED
             await eventually(lambda: it.broker.cancelled == 1)
 
     run(check())
 
 
-def test_a_cancelled_publish_is_cancelled_behind_the_door() -> None:
+def test_a_cancelled_batch_is_cancelled_behind_the_door() -> None:
     async def check() -> None:
         async with opened() as it:
             it.broker.hang = asyncio.Event()
-            request = pb.PublishRequest(topic="orders", partition=0, record=pb.NewRecord())
-            call = it.stub.Publish(request)
+            call = it.stub.PublishBatch(BATCH)
             await eventually(lambda: it.broker.requests)
             call.cancel()
             await eventually(lambda: it.broker.cancelled == 1)
@@ -180,17 +209,14 @@ def test_calls_beyond_the_limit_are_refused_and_the_others_go_on() -> None:
     async def check() -> None:
         async with opened(GrpcLimits(calls_max=3)) as it:
             it.broker.hang = asyncio.Event()
-            request = pb.PublishRequest(topic="orders", partition=0, record=pb.NewRecord())
-            calls = [it.stub.Publish(request) for _ in range(3)]
+            calls = [it.stub.PublishBatch(BATCH) for _ in range(3)]
             await eventually(lambda: len(it.broker.requests) == 3)
-            assert await it.stub.Publish(request).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+            refused = it.stub.PublishBatch(BATCH)
+            assert await refused.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
             it.broker.hang.set()
             # Calls of their own have no order among themselves.
-            assert sorted([(await call).ack.offset for call in calls]) == [0, 1, 2]
-            # gRPC forgets a call a moment after it was answered.
-            async with asyncio.timeout(60):
-                while await it.stub.Publish(request).code() is not grpc.StatusCode.OK:
-                    pass
+            assert sorted([(await call).acks[0].offset for call in calls]) == [0, 1, 2]
+            assert await it.stub.PublishBatch(BATCH).code() is grpc.StatusCode.OK
 
     run(check())
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from angarium.doors.http.record_json import bytes_of
 from angarium.doors.intake import Outgoing, Placed
-from angarium.doors.intake.acks import first_refusal, span
+from angarium.doors.intake.acks import first_refusal
 from angarium.doors.intake.packing import packed
 from angarium.errors import InvalidArgument
 from angarium.modes import DeliveryMode
@@ -23,7 +23,7 @@ class AckView:
 
     def __init__(self, ack: api.Ack, row: int | None = None) -> None:
         self._ack = ack
-        self.offset, self.next_offset = span(ack, row)
+        self.offset, self.next_offset = ack.span(row)
         self.append_time_us = ack.append_time
 
     def __getattr__(self, name: str) -> Any:
@@ -50,8 +50,8 @@ class GraphqlPublishing:
 
     async def publish(self, topic: str, **given: Any) -> PublishView:
         record, partition, mode = _record(**given)
-        ack, row, _ = await self._intake.sent(topic, record, partition=partition, mode=mode)
-        return PublishView(True, [AckView(ack, row)])
+        placed = await self._intake.sent(topic, record, partition=partition, mode=mode)
+        return PublishView(True, [AckView(placed.ack, placed.row)])
 
     def begin(
         self, done: Callable[[PublishView | Exception], None], topic: str, **given: Any
@@ -61,8 +61,7 @@ class GraphqlPublishing:
 
         def settle(outcome: Placed | Exception) -> None:
             if not isinstance(outcome, Exception):
-                ack, row, _ = outcome
-                done(PublishView(True, [AckView(ack, row)]))
+                done(PublishView(True, [AckView(outcome.ack, outcome.row)]))
             else:
                 done(outcome)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import msgspec
 
 from angarium.api import FETCH_WAIT_MS_MAX, FetchRequest, GroupConfig, Start, StartAt, TopicConfig
-from angarium.doors.http.fetch_routes import page_of
+from angarium.api.stored_records import fetched_records
 from angarium.doors.http.graphql.costs import RECORDS_MAX
 from angarium.doors.http.graphql.derived_types import DOORS
 from angarium.doors.http.graphql.publish_fields import GraphqlPublishing
@@ -120,7 +120,7 @@ class Resolvers:
             topic=topic, partition=partition, offset=Offset(offset), wait_ms=wait_ms, fresh=fresh
         )
         result = await self._broker.fetch(wanted)
-        records, after = page_of(result, wanted, limit=limit)
+        records, after = fetched_records(result, wanted, limit=limit)
         views = [RecordView(one, partition) for one in records]
         return Page(views, after, result.start_offset, result.end_offset)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from angarium.api import ConsumeRequest, Start, StartAt
 from angarium.doors.feeds.feed import GroupFeed, TopicFeed
 from angarium.doors.feeds.passing import passing_id, time_us
-from angarium.doors.feeds.subscriptions import interests, partitions_of
+from angarium.doors.feeds.positions import interests, partitions_of
 from angarium.doors.http.graphql.resolving import RecordView, base64_of, text_of
 from angarium.wire.errors import UnsupportedOperation
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from angarium.doors.status import UNAVAILABLE, status_of
-from angarium.errors import AngariumError
-from angarium.retrying import Backoff, Tries
+from angarium.errors import AngariumError, DiskFull
+from angarium.retrying import Backoff, Tries, is_worth_repeating
+from angarium.wire.errors import RemoteError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -48,9 +48,19 @@ async def patiently(attempt: Callable[[], Awaitable[T]]) -> T:
         try:
             return await attempt()
         except AngariumError as error:
-            # The table gives this status to nothing that may have had an effect.
-            if status_of(error) is not UNAVAILABLE or not await tries.pause():
+            if not is_passing(error) or not await tries.pause():
                 raise
+
+
+def is_passing(error: AngariumError) -> bool:
+    """Tell whether nothing has happened, and it may be otherwise in a moment.
+
+    A disk stays full for longer, and whether an error that only a newer release knows is definite
+    nobody can tell. What is left is what doors call UNAVAILABLE (`doors.status`).
+    """
+    if isinstance(error, DiskFull | RemoteError):
+        return False
+    return is_worth_repeating(error, may_repeat=False)
 
 
 class _Patient:

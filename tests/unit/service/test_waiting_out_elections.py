@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from angarium.doors import patience
-from angarium.doors.patience import patiently
 from angarium.errors import AngariumError, InvalidArgument, NotLeader, OutcomeUnknown
 from angarium.retrying import Backoff
+from angarium.service import patience
+from angarium.service.patience import patiently
 
 
 class Attempts:

@@ -1,0 +1,345 @@
+"""One call, from its headers to its trailers.
+
+Handlers see its metadata and deadline, write messages to it and end it. It ends once: with an
+answer, a refusal, its deadline, or the client's going away. Whatever a handler does after that
+reaches nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from angarium.errors import InvalidArgument, LimitExceeded
+from angarium.wire.grpc.codes import GrpcCode
+from angarium.wire.grpc.messages import CallRefused, MessageReader, framed, framed_gzip
+from angarium.wire.grpc.metadata import (
+    GZIP_HEAD,
+    HEAD,
+    OK_TRAILERS,
+    block_of,
+    pairs_of,
+    trailers_of,
+)
+from angarium.wire.grpc.requests import Requests
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from angarium.wire.grpc.metadata import Pairs
+    from angarium.wire.grpc.methods import Method
+    from angarium.wire.grpc.server import GrpcServer
+    from angarium.wire.http2 import RequestHead, Stream
+    from angarium.wire.http2.server import Http2Socket
+
+
+class CallEnded(Exception):
+    """The call is over: there is nobody to read or write for."""
+
+
+class Call:
+    """One call under way."""
+
+    __slots__ = (
+        "_deadline",
+        "_drain",
+        "_has_begun",
+        "_has_failed",
+        "_head",
+        "_held_bytes",
+        "_is_gzip",
+        "_method",
+        "_queued_bytes",
+        "_reader",
+        "_requests",
+        "_server",
+        "_socket",
+        "_stream",
+        "_task",
+        "_timer",
+        "_trailing",
+        "_unary",
+        "is_over",
+    )
+
+    def __init__(
+        self,
+        server: GrpcServer,
+        socket: Http2Socket,
+        stream: Stream,
+        head: RequestHead,
+        method: Method,
+        *,
+        timeout_s: float | None,
+        gzip: bool,
+    ) -> None:
+        self._server = server
+        self._socket = socket
+        self._stream = stream
+        self._head = head
+        self._method = method
+        self._reader = MessageReader(bytes_max=server.limits.message_bytes_max, gzip=gzip)
+        self._unary: bytes | None = None
+        self._requests: Requests | None = None
+        self._held_bytes = self._queued_bytes = 0
+        """Bytes that are kept of what came, and those of them that wait in `_requests`."""
+        self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._deadline: float | None = None
+        self._has_begun = False
+        self._has_failed = False
+        self._is_gzip = False
+        self._trailing: Pairs = ()
+        self._drain: asyncio.Future[None] | None = None
+        self.is_over = False
+        if timeout_s is not None:
+            self._deadline = server.loop.time() + timeout_s
+            self._timer = server.loop.call_later(timeout_s, self._expire)
+        if method.streaming is not None:
+            self._requests = Requests(self._credit)
+            self._run(method.streaming(self._requests, self), finishes=True)
+
+    # --- what handlers do -------------------------------------------------------------------------
+
+    def invocation_metadata(self) -> tuple[tuple[str, str | bytes], ...]:
+        """Return what the client sent along."""
+        return pairs_of(self._head.fields)
+
+    def time_remaining(self) -> float | None:
+        """Return the seconds until the call is too late; None if it has no deadline."""
+        return None if self._deadline is None else self._deadline - self._server.loop.time()
+
+    async def send_initial_metadata(self, pairs: Pairs = ()) -> None:
+        """Send the answer's headers now, rather than with its first message."""
+        self.begin(pairs)
+
+    def begin(self, pairs: Pairs = ()) -> None:
+        """Do the same without waiting."""
+        if not self.is_over and not self._has_begun:
+            self._has_begun = True
+            head = GZIP_HEAD if self._is_gzip else HEAD
+            self._socket.connection.sender.send_headers(self._stream, head + block_of(pairs))
+            self._socket.flush_soon()
+
+    def set_trailing_metadata(self, pairs: Pairs) -> None:
+        """Have `pairs` sent behind an answer that is one."""
+        self._trailing = pairs
+
+    def may_compress(self) -> None:
+        """Say in the headers that messages may be compressed."""
+        self._is_gzip = True
+
+    async def write(self, message: bytes, *, compressed: bool = False) -> None:
+        """Send a message, and wait while the client has no room for more; raises `CallEnded`."""
+        if self.is_over:
+            raise CallEnded
+        self.begin()
+        data = framed_gzip(message) if compressed else framed(message)
+        socket, stream = self._socket, self._stream
+        socket.connection.sender.send_data(stream, data)
+        socket.flush_soon(len(data))
+        while stream.waiting or not socket.is_writable:
+            if self._drain is None:
+                self._drain = self._server.loop.create_future()
+            await asyncio.shield(self._drain)
+            if self.is_over:
+                raise CallEnded
+
+    async def abort(self, code: GrpcCode, message: str, pairs: Pairs = ()) -> NoReturn:
+        """End the call with an error."""
+        raise CallRefused(code, message, pairs)
+
+    def finish(self, message: bytes | None = None) -> None:
+        """End the call well, with `message` as its only or last one."""
+        if self.is_over:
+            return
+        trailing = self._trailing
+        trailers = trailers_of(GrpcCode.OK, "", trailing) if trailing else OK_TRAILERS
+        connection, stream = self._socket.connection, self._stream
+        self._close()
+        if not self._has_begun and message is not None:
+            head = GZIP_HEAD if self._is_gzip else HEAD
+            connection.sender.answer(stream, head, framed(message), trailers)
+        else:
+            if not self._has_begun:
+                connection.sender.send_headers(stream, HEAD)
+            if message is not None:
+                connection.sender.send_data(stream, framed(message))
+            connection.sender.send_trailers(stream, trailers)
+        self._socket.flush_soon(0 if message is None else len(message))
+
+    def refuse(self, code: GrpcCode, message: str, pairs: Pairs = ()) -> None:
+        """End the call with an error. What was written before still goes out."""
+        if self.is_over:
+            return
+        trailers = trailers_of(code, message, pairs)
+        connection, stream = self._socket.connection, self._stream
+        self._close()
+        if self._has_begun:
+            connection.sender.send_trailers(stream, trailers)
+        else:
+            connection.sender.send_headers(stream, HEAD + trailers, ends=True)
+        self._socket.flush_soon()
+
+    def fail(self, error: Exception) -> None:
+        """End the call with what the server makes of `error`."""
+        if not self.is_over and not self._has_failed:
+            self._has_failed = True
+            work = self._task
+            self._task = self._owned(self._refused(error))
+            if work is not None:
+                # A handler that knows of nothing would wait for requests that nobody reads.
+                work.cancel()
+
+    def attend(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run something for the call that ends it, or begins what will; it ends with the call."""
+        self._run(work, finishes=False)
+
+    # --- what the connection tells ----------------------------------------------------------------
+
+    def received(self, data: bytes) -> None:
+        """Take a piece of the request's body."""
+        if self.is_over or self._has_failed:
+            return
+        self._hold(len(data))
+        try:
+            self._take(data)
+        except Exception as error:  # each becomes an answer
+            self.fail(error)
+
+    def ended(self) -> None:
+        """Hear that the request's body is whole."""
+        if self.is_over or self._has_failed:
+            return
+        if self._reader.held_bytes:
+            self.fail(InvalidArgument("the request ends within a message"))
+        elif self._requests is not None:
+            self._requests.end()
+        elif self._unary is None:
+            self.fail(InvalidArgument("this call has one request, and none came"))
+        else:
+            self._begin_unary(self._unary)
+
+    def given_up(self) -> None:
+        """Hear that nobody waits for an answer any more."""
+        if self.is_over:
+            return
+        self._close()
+        if self._requests is not None:
+            self._requests.end(CallEnded())
+        if self._task is not None:
+            self._task.cancel()
+
+    def drained(self) -> None:
+        """Hear that there is room again."""
+        if self._drain is not None and self._socket.is_writable:
+            self._drain.set_result(None)
+            self._drain = None
+
+    # --- within -----------------------------------------------------------------------------------
+
+    def _take(self, data: bytes) -> None:
+        server = self._server
+        if server.received_bytes > server.limits.received_bytes_max:
+            raise LimitExceeded("received_bytes_max", "too many bytes of requests wait here")
+        messages = self._reader.feed(data)
+        if self._reader.is_gzip:
+            # What is kept is as large as it was before it was compressed.
+            self._hold(sum(map(len, messages)))
+        if not messages and (self._requests is None or not self._requests.has_unread):
+            # Part of one that has to become whole: its client must not wait for us.
+            self._socket.connection.consumed(self._stream, len(data))
+        elif self._requests is not None:
+            kept = self._held_bytes - self._reader.held_bytes - self._queued_bytes
+            self._queued_bytes += kept
+            self._requests.add(messages, len(data), kept)
+        elif self._unary is None and len(messages) == 1:
+            self._unary = messages[0]
+        else:
+            raise InvalidArgument("this call has one request, and more came")
+
+    def _begin_unary(self, message: bytes) -> None:
+        self._unary = None
+        self._hold(-self._held_bytes)
+        assert self._method.unary is not None
+        try:
+            work = self._method.unary(message, self)
+        except Exception as error:  # each becomes an answer
+            self.fail(error)
+        else:
+            if work is not None:
+                self._run(work, finishes=True)
+
+    def _run(self, work: Coroutine[Any, Any, bytes | None], *, finishes: bool) -> None:
+        task = self._owned(self._attended(work, finishes=finishes))
+        # A task that is cancelled before its first step leaves what it was to do behind.
+        task.add_done_callback(lambda _: work.close())
+        self._task = task
+
+    def _owned(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = self._server.loop.create_task(work)
+        self._server.tasks.add(task)
+        task.add_done_callback(self._server.tasks.discard)
+        return task
+
+    async def _attended(self, work: Coroutine[Any, Any, bytes | None], *, finishes: bool) -> None:
+        try:
+            # Before the work, which may be much; and behind it, as others were at work as well.
+            self._check_room()
+            message = await work
+            if finishes and not self._has_failed:
+                if message is not None:
+                    self._check_room()
+                self.finish(message)
+        except asyncio.CancelledError:
+            # By somebody else, if the call goes on: it would never end, and be counted for ever.
+            if not self._has_failed:
+                self.refuse(GrpcCode.CANCELLED, "what this call waited for was given up")
+            raise
+        except Exception as error:  # each becomes an answer
+            if not self._has_failed:
+                await self._refused(error)
+        finally:
+            if not self._has_failed:  # else it is the refusal's
+                self._task = None
+
+    def _check_room(self) -> None:
+        if self._requests is None and not self._server.has_room_on(self._socket):
+            what = "too much that was sent waits to be read"
+            raise CallRefused(GrpcCode.RESOURCE_EXHAUSTED, what)
+
+    async def _refused(self, error: Exception) -> None:
+        # Of a call that is over there is nobody to tell: a handler that was writing to it hears of
+        # its end as an error.
+        if not self.is_over:
+            refusal = await self._server.refusal_of(error)
+            self.refuse(refusal.code, refusal.message, refusal.pairs)
+
+    def _expire(self) -> None:
+        task = self._task
+        self.refuse(GrpcCode.DEADLINE_EXCEEDED, "the call's deadline has passed")
+        if task is not None:
+            task.cancel()
+
+    def _credit(self, travelled_bytes: int, kept_bytes: int) -> None:
+        if not self.is_over:
+            self._hold(-kept_bytes)
+            self._queued_bytes -= kept_bytes
+            self._socket.connection.consumed(self._stream, travelled_bytes)
+            self._socket.flush_soon()
+
+    def _hold(self, size: int) -> None:
+        self._held_bytes += size
+        self._server.received_bytes += size
+
+    def _close(self) -> None:
+        self.is_over = True
+        self._stream.owner = None
+        self._hold(-self._held_bytes)
+        self._server.calls -= 1
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._drain is not None:
+            self._drain.set_result(None)
+            self._drain = None

@@ -1,0 +1,237 @@
+"""Header blocks (HPACK, RFC 7541): read here, written without a table.
+
+Clients of gRPC send the same block again and again. As long as the table that its numbers refer to
+is the same, so is its meaning: such a block is recognised, not decoded.
+
+What we write refers to the static table alone and never changes the other side's table. So the
+blocks of answers are constants.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+from angarium.wire.http2.frames import ConnectionFailed, ErrorCode
+from angarium.wire.http2.huffman import InvalidHuffman, huffman_decoded
+
+Field: TypeAlias = tuple[bytes, bytes]
+"""A header's name and value."""
+
+TABLE_BYTES_MAX: Final = 4_096
+"""The table that a client may have us keep: the protocol's default, so nobody has to be told."""
+
+FIELD_OVERHEAD_BYTES: Final = 32
+"""What a field counts besides its bytes (RFC 7541, section 4.1)."""
+
+RESIZES_MAX: Final = 2
+"""Changes of the table's size in one block: to the smallest since the last one, and to what it is
+now (RFC 7541, section 4.2)."""
+
+RECOGNISED_MAX: Final = 64
+"""Blocks remembered for one connection. With more, remembering begins anew."""
+
+RECOGNISED_BYTES_MAX: Final = 1_536
+"""Larger blocks are not remembered: a token fits in, and thousands of connections may be open."""
+
+_STATIC: Final[tuple[Field, ...]] = (
+    (b":authority", b""), (b":method", b"GET"), (b":method", b"POST"), (b":path", b"/"),
+    (b":path", b"/index.html"), (b":scheme", b"http"), (b":scheme", b"https"),
+    (b":status", b"200"), (b":status", b"204"), (b":status", b"206"), (b":status", b"304"),
+    (b":status", b"400"), (b":status", b"404"), (b":status", b"500"), (b"accept-charset", b""),
+    (b"accept-encoding", b"gzip, deflate"), (b"accept-language", b""), (b"accept-ranges", b""),
+    (b"accept", b""), (b"access-control-allow-origin", b""), (b"age", b""), (b"allow", b""),
+    (b"authorization", b""), (b"cache-control", b""), (b"content-disposition", b""),
+    (b"content-encoding", b""), (b"content-language", b""), (b"content-length", b""),
+    (b"content-location", b""), (b"content-range", b""), (b"content-type", b""), (b"cookie", b""),
+    (b"date", b""), (b"etag", b""), (b"expect", b""), (b"expires", b""), (b"from", b""),
+    (b"host", b""), (b"if-match", b""), (b"if-modified-since", b""), (b"if-none-match", b""),
+    (b"if-range", b""), (b"if-unmodified-since", b""), (b"last-modified", b""), (b"link", b""),
+    (b"location", b""), (b"max-forwards", b""), (b"proxy-authenticate", b""),
+    (b"proxy-authorization", b""), (b"range", b""), (b"referer", b""), (b"refresh", b""),
+    (b"retry-after", b""), (b"server", b""), (b"set-cookie", b""),
+    (b"strict-transport-security", b""), (b"transfer-encoding", b""), (b"user-agent", b""),
+    (b"vary", b""), (b"via", b""), (b"www-authenticate", b""),
+)  # fmt: skip
+_STATIC_COUNT: Final = len(_STATIC)
+
+_INTEGER_BITS_MAX: Final = 28
+"""No number in a header block needs more; a longer one is meant to cost us something."""
+
+
+class HeaderDecoder:
+    """Reads the header blocks of one connection, in their order."""
+
+    def __init__(self, *, block_bytes_max: int) -> None:
+        self._bytes_max = block_bytes_max
+        self._dynamic: list[Field] = []
+        """The newest last."""
+        self._dynamic_bytes = 0
+        self._capacity = TABLE_BYTES_MAX
+        self._recognised: dict[bytes, tuple[Field, ...]] = {}
+
+    def decoded(self, block: bytes) -> tuple[Field, ...]:
+        """Return the fields of a block; the same object if the same block has come before.
+
+        Raises `ConnectionFailed`: what follows a block that was not understood means nothing.
+        """
+        fields = self._recognised.get(block)
+        if fields is not None:
+            return fields
+        try:
+            fields = self._read(block)
+        except (IndexError, InvalidHuffman):
+            raise _damaged("a header block that nobody can decode") from None
+        # Reading this block may have changed the table, and have everything forgotten. What stands
+        # in it then means something else the next time.
+        if not self._has_changed and len(block) <= RECOGNISED_BYTES_MAX:
+            if len(self._recognised) >= RECOGNISED_MAX:
+                self._recognised.clear()
+            self._recognised[block] = fields
+        return fields
+
+    def _read(self, block: bytes) -> tuple[Field, ...]:
+        self._has_changed = False
+        fields: list[Field] = []
+        position, end, room = 0, len(block), self._bytes_max
+        resizes = 0
+        while position < end:
+            byte = block[position]
+            position += 1
+            if byte & 0x80:
+                index = byte & 0x7F
+                if index == 0x7F:
+                    index, position = _long_integer(block, position, 0x7F)
+                field = self._entry(index)
+            elif byte & 0xE0 == 0x20:
+                if fields:
+                    raise _damaged("a table's size changes only where a header block begins")
+                size, position = _integer(block, position - 1, 0x1F)
+                resizes += 1
+                if resizes > RESIZES_MAX:
+                    raise _damaged("a table's size changes twice in a header block at the most")
+                self._resize(size)
+                continue
+            else:
+                mask = 0x3F if byte & 0x40 else 0x0F
+                field, position = self._literal(block, position - 1, mask)
+                if byte & 0x40:
+                    self._add(field)
+            fields.append(field)
+            room -= len(field[0]) + len(field[1]) + FIELD_OVERHEAD_BYTES
+            if room < 0:
+                raise ConnectionFailed(ErrorCode.ENHANCE_YOUR_CALM, "too many bytes of headers")
+        return tuple(fields)
+
+    def _literal(self, block: bytes, position: int, mask: int) -> tuple[Field, int]:
+        index, position = _integer(block, position, mask)
+        if index:
+            name = self._entry(index)[0]
+        else:
+            name, position = _string(block, position)
+        value, position = _string(block, position)
+        return (name, value), position
+
+    # --- the table --------------------------------------------------------------------------------
+
+    def _entry(self, index: int) -> Field:
+        if 0 < index <= _STATIC_COUNT:
+            return _STATIC[index - 1]
+        behind = index - _STATIC_COUNT
+        if not 0 < behind <= len(self._dynamic):
+            raise _damaged("a header block refers to what is not in the table")
+        return self._dynamic[-behind]
+
+    def _add(self, field: Field) -> None:
+        self._changes()
+        self._dynamic.append(field)
+        self._dynamic_bytes += len(field[0]) + len(field[1]) + FIELD_OVERHEAD_BYTES
+        self._evict()
+
+    def _resize(self, size: int) -> None:
+        if size > TABLE_BYTES_MAX:
+            raise _damaged("a table larger than allowed")
+        self._changes()
+        self._capacity = size
+        self._evict()
+
+    def _evict(self) -> None:
+        gone = 0
+        while self._dynamic_bytes > self._capacity:
+            name, value = self._dynamic[gone]
+            self._dynamic_bytes -= len(name) + len(value) + FIELD_OVERHEAD_BYTES
+            gone += 1
+        del self._dynamic[:gone]
+
+    def _changes(self) -> None:
+        self._has_changed = True
+        self._recognised.clear()
+
+
+def _damaged(reason: str) -> ConnectionFailed:
+    return ConnectionFailed(ErrorCode.COMPRESSION_ERROR, reason)
+
+
+def _integer(block: bytes, position: int, mask: int) -> tuple[int, int]:
+    """Return the number whose first bits are at `position`, and where it ends."""
+    number = block[position] & mask
+    if number < mask:
+        return number, position + 1
+    return _long_integer(block, position + 1, mask)
+
+
+def _long_integer(block: bytes, position: int, number: int) -> tuple[int, int]:
+    shift = 0
+    while True:
+        byte = block[position]
+        position += 1
+        number += (byte & 0x7F) << shift
+        if not byte & 0x80:
+            return number, position
+        shift += 7
+        if shift > _INTEGER_BITS_MAX:
+            raise _damaged("a number with too many digits")
+
+
+def _string(block: bytes, position: int) -> tuple[bytes, int]:
+    is_huffman = block[position] & 0x80
+    length, begin = _integer(block, position, 0x7F)
+    end = begin + length
+    if end > len(block):
+        raise _damaged("a header block ends within a string")
+    data = block[begin:end]
+    return huffman_decoded(data) if is_huffman else data, end
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+_STATIC_NAMES: Final = {
+    name: number + 1 for number, (name, _) in reversed(list(enumerate(_STATIC)))
+}
+NO_TABLE: Final = b"\x20"
+"""What a block begins with that says: from here on we use no table."""
+STATUS_200: Final = b"\x88"
+"""The one field that every answer of gRPC begins with."""
+
+
+def literal(name: bytes, value: bytes) -> bytes:
+    """Return a field as a literal that no table remembers."""
+    index = _STATIC_NAMES.get(name)
+    if index is None:
+        return b"\0" + _sized(name) + _sized(value)
+    return _number(index, 0x0F) + _sized(value)
+
+
+def _sized(data: bytes) -> bytes:
+    return _number(len(data), 0x7F) + data
+
+
+def _number(number: int, mask: int) -> bytes:
+    if number < mask:
+        return bytes((number,))
+    digits = bytearray((mask,))
+    number -= mask
+    while number > 0x7F:
+        digits.append(number & 0x7F | 0x80)
+        number >>= 7
+    digits.append(number)
+    return bytes(digits)

@@ -1,0 +1,285 @@
+"""Sockets for HTTP/2: listening, writing what gathered, and looking at the clock for all.
+
+What came in one piece is answered in one piece: whatever is written while the loop does one turn's
+work goes out in one call at its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Final, cast
+
+from angarium.closing import Closings
+from angarium.wire.http2.connection import Connection
+from angarium.wire.http2.frames import ErrorCode
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable
+
+    from angarium.wire.http2.http2_limits import Http2Limits
+    from angarium.wire.http2.listener import Listener
+
+SWEEP_SECONDS: Final = 0.5
+"""How often deadlines are looked at; a limit in seconds is kept to within this."""
+
+FLUSH_BYTES: Final = 64 << 10
+"""What is larger is sent without waiting for what else this turn brings."""
+
+TURN_BYTES: Final = 128 << 10
+"""After a piece of this size others have their turn: uvloop would go on and read 32 such pieces
+from one client, some 8 MB, before it looks at anybody else."""
+
+LINGER_SECONDS: Final = 1.0
+"""How long a connection that we end stays open for what was said last. Closing at once, with more
+to read, would reset it, and the client might never see why."""
+
+
+class Http2Socket(asyncio.Protocol):
+    """One client's socket."""
+
+    def __init__(self, server: Http2Server) -> None:
+        self._server = server
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._will_flush = False
+        self._is_reading = False
+        self.is_writable = True
+        self.heard_at = self.busy_at = self._began_at = self._loop.time()
+        """When it last said anything, and when it last had a call."""
+        self._counted_at = self._began_at
+        self._ends_at: float | None = None
+        self.listener = server.listener_of(self)
+        self.connection = Connection(self.listener, server.limits)
+
+    # --- what the loop calls --------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin. Our greeting waits for the client's: whoever speaks HTTP/1 could not read it."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=self._server.limits.write_bytes_high)
+        if not self._server.admit(self):
+            self.connection.fail(
+                ErrorCode.ENHANCE_YOUR_CALM, "too many connections; try another node"
+            )
+            self._flush()
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes."""
+        self.heard_at = self._loop.time()
+        self._is_reading = True  # so that whatever is written meanwhile goes out once, below
+        try:
+            self.connection.receive(data)
+        finally:
+            self._is_reading = False
+        # One that is leaving may have lost its last stream, with nothing to say about it.
+        if self.connection.out or self.connection.is_leaving:
+            self._flush()
+        if len(data) >= TURN_BYTES and self._transport is not None:
+            self._transport.pause_reading()
+            self._loop.call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        if self._transport is not None and self.is_writable:
+            self._transport.resume_reading()
+
+    def eof_received(self) -> bool:
+        """Take the end of what a client says for its end."""
+        return False
+
+    def connection_lost(self, _: Exception | None) -> None:
+        """End: whatever was being done for this client is given up."""
+        self._transport = None
+        self.is_writable = True
+        self.connection.lost()
+        self._server.left(self)
+
+    def pause_writing(self) -> None:
+        """Wait with further bytes, and read none: whoever does not read its answers may not ask."""
+        self.is_writable = False
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """Go on."""
+        self.is_writable = True
+        if self._transport is not None:
+            self._transport.resume_reading()
+        for stream in list(self.connection.streams.values()):
+            if not stream.waiting:
+                self.listener.drained(stream)
+
+    # --- writing --------------------------------------------------------------------------------
+
+    @property
+    def unread_bytes(self) -> int:
+        """What waits to be sent: for the client's windows, or for it to read what was sent."""
+        waiting = self.connection.sender.waiting_bytes
+        # While it is writable little is written and unsent: not worth asking for every call.
+        if self.is_writable or self._transport is None:
+            return waiting
+        return waiting + self._transport.get_write_buffer_size()
+
+    def flush_soon(self, size: int = 0) -> None:
+        """Send what is in `out` when this turn's work is done, or now if `size`, what was written
+        to it last, is much: whoever writes more is to see whether the client reads it."""
+        if size > FLUSH_BYTES:
+            self._flush()
+        elif not self._will_flush and not self._is_reading:
+            self._will_flush = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._will_flush = False
+        out = self.connection.out
+        if self._transport is not None and self._ends_at is None and out:
+            self._transport.write(b"".join(out))
+        out.clear()
+        connection = self.connection
+        if connection.is_over or (connection.is_leaving and not connection.streams):
+            self._end()
+
+    def _end(self) -> None:
+        if self._ends_at is not None:
+            return
+        self.connection.is_over = True
+        self._ends_at = self._loop.time() + LINGER_SECONDS
+        if self._transport is not None and self._transport.can_write_eof():
+            # The client may have closed it a moment ago, which uvloop calls a RuntimeError.
+            with contextlib.suppress(OSError, RuntimeError):
+                self._transport.write_eof()
+        elif self._transport is not None:
+            self._transport.close()
+
+    # --- ending ---------------------------------------------------------------------------------
+
+    def leave(self) -> None:
+        """Take no further request, and close when those under way are answered."""
+        if not self.connection.is_leaving and not self.connection.is_over:
+            self.connection.leave()
+            self._flush()
+
+    @property
+    def is_ending(self) -> bool:
+        """All is said, and the socket stays open only for it to be heard."""
+        return self._ends_at is not None
+
+    def abort(self) -> None:
+        """Close at once, whatever was still to be sent."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    @property
+    def peer(self) -> str:
+        """Whom this talks to, for logs."""
+        where = self._transport.get_extra_info("peername") if self._transport else None
+        return str(where)
+
+    def look(self, now: float) -> None:
+        """Do what is right at this moment: ping, close what is idle, cut what is gone."""
+        limits, connection = self._server.limits, self.connection
+        if now - self._counted_at >= limits.nuisance_seconds:
+            self._counted_at = now
+            connection.nuisances.begin_anew()
+        if connection.streams:
+            self.busy_at = now
+        if self._ends_at is not None:
+            if now >= self._ends_at:
+                self.abort()
+        elif not connection.is_greeted:
+            if now - self._began_at > limits.handshake_seconds_max:
+                self.abort()
+        elif now - self.busy_at > limits.idle_seconds_max:
+            self.leave()
+        elif now - self.heard_at > 2 * limits.keepalive_interval_s:
+            self.abort()
+        elif now - self.heard_at > limits.keepalive_interval_s and connection.has_been_pinged_back:
+            connection.ping()
+            self._flush()
+
+
+class Http2Server:
+    """Serves HTTP/2 on one address, on the running event loop."""
+
+    def __init__(self, listener_of: Callable[[Http2Socket], Listener], limits: Http2Limits) -> None:
+        """Prepare; `listener_of` makes what hears the requests of one connection."""
+        self.listener_of = listener_of
+        self.limits = limits
+        self.is_stopping = False
+        self.sockets: set[Http2Socket] = set()
+        self.closings = Closings()
+        """What handlers close with; the server stops when it is all closed."""
+        self._server: asyncio.Server | None = None
+        self._sweeping: asyncio.Task[None] | None = None
+
+    async def start(self, *, host: str, port: int, tls: ssl.SSLContext | None = None) -> int:
+        """Listen; return the port. `OSError` if the address cannot be had."""
+        loop = asyncio.get_running_loop()
+        # uvloop refuses a handshake's limit without TLS.
+        seconds = None if tls is None else self.limits.handshake_seconds_max
+        self._server = await loop.create_server(
+            lambda: Http2Socket(self),
+            host,
+            port,
+            backlog=1_024,
+            ssl=tls,
+            ssl_handshake_timeout=seconds,
+        )
+        self._sweeping = loop.create_task(self._sweep())
+        bound: int = self._server.sockets[0].getsockname()[1]
+        return bound
+
+    async def stop(self, grace_s: float) -> None:
+        """Close: what is under way has `grace_s`."""
+        self.is_stopping = True
+        if self._server is None:
+            return
+        self._server.close()
+        for socket in list(self.sockets):
+            socket.leave()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(grace_s):
+                while self.sockets:  # noqa: ASYNC110  (they end one by one, by themselves)
+                    await asyncio.sleep(0.01)
+        for socket in list(self.sockets):
+            socket.abort()
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        await self.closings.drained()
+
+    @property
+    def unread_bytes(self) -> int:
+        """What waits to be sent, over all connections."""
+        return sum([one.unread_bytes for one in self.sockets])
+
+    def admit(self, socket: Http2Socket) -> bool:
+        """Count a new connection; False if it is one too many.
+
+        At the bound the one that has been without a call the longest makes room: whoever opens
+        connections and says nothing shuts nobody out. Those that were told to go before it are not
+        waited for any longer, or a crowd would be as large as it likes for as long as they linger.
+        """
+        self.sockets.add(socket)
+        if len(self.sockets) > self.limits.connections_max:
+            staying = [one for one in self.sockets if not one.is_ending]
+            for one in self.sockets.difference(staying):
+                one.abort()
+            if len(staying) > self.limits.connections_max:
+                idle = [one for one in staying if not one.connection.streams and one is not socket]
+                if not idle:
+                    return False
+                min(idle, key=lambda one: one.busy_at).leave()
+        return not self.is_stopping
+
+    def left(self, socket: Http2Socket) -> None:
+        """Count a connection no longer."""
+        self.sockets.discard(socket)
+
+    async def _sweep(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            now = loop.time()
+            for socket in list(self.sockets):
+                socket.look(now)
