@@ -26,7 +26,7 @@ SEED ?=
 PYSPARK ?= 4.0.*
 export PYTHON ?=
 
-.PHONY: help run pipeline test check format sim planted fuzz chaos chaos-spark test-spark soak conformance bench golden proto system clean venv base
+.PHONY: help run pipeline test check format sim planted fuzz chaos chaos-spark test-spark soak judges conformance bench golden proto system clean venv base
 
 help:
 	@echo 'make WORD, where WORD is one of'
@@ -68,6 +68,9 @@ chaos-spark: venv  ## Spark copies a topic while drivers, executors and brokers 
 soak: venv  ## steady load on a cluster for HOURS=0.5 at RATE=10000 records per second: does anything grow?
 	@$(VENV_PYTHON) -m angarium.testing.cluster.soak $(if $(HOURS),--hours $(HOURS)) $(if $(RATE),--rate $(RATE)) $(ARGS)
 
+judges: venv  ## public test suites and clients of other languages at the gRPC door, and a table; ONLY=h2spec,interop-go
+	@$(VENV_PYTHON) -m tests.judges $(if $(ONLY),--only $(ONLY)) $(ARGS)
+
 conformance: venv  ## replay another Raft library's own scripts; ANGARIUM_RAFT_CONFORMANCE=DIR says where they are
 	@$(VENV_PYTHON) -m pytest tests/conformance $(ARGS)
 
@@ -75,7 +78,7 @@ test-spark:  ## the Spark tests with another PySpark, in a .venv of its own; PYS
 	@sh scripts/test_spark.sh '$(PYSPARK)' $(ARGS)
 
 ##@ Measure it
-bench: venv  ## the benchmarks, each beside its baseline; ONLY=batch for one
+bench: venv  ## the benchmarks, each beside its baseline; ONLY=batch for one, ONLY=rounds for what a record alone costs in each process
 	@$(VENV_PYTHON) scripts/benchmarks.py $(ONLY)
 
 ##@ Keep it

@@ -1,12 +1,13 @@
-"""The profile hermes on three nodes, beside an empty handler of the same library, in one run.
+"""The profile hermes on three nodes, beside empty handlers, in one run.
 
     python -m benchmarks.compat [--seconds 3] [--messages 40000] [--rounds 3] [--workers 60]
 
 Publish: 60 calls at a time, CONSISTENT and EVENTUAL. PublishStream: one stream, EVENTUAL, 100 bytes
 a message, as the profile's own document measured it. The empty handlers read the same messages and
-answer the same; what they reach is the library's limit on this machine. The load is made of
-prepared frames (`benchmarks.http2_load`), so that the client is not what is measured. The rounds
-alternate; the table has medians. Processor time is the server's own, of the node that is called.
+answer the same, one on the server that the door runs on and one on grpc.aio; what they reach is the
+limit of each on this machine. The load is made of prepared frames (`benchmarks.http2_load`), so
+that the client is not what is measured. The rounds alternate; the table has medians. Processor time
+is the server's own, of the node that is called.
 """
 
 from __future__ import annotations
@@ -30,10 +31,14 @@ from angarium.app.parent import die_with
 from angarium.app.serving import SWITCH_INTERVAL_S
 from angarium.bench.cluster import HOST, BenchCluster, free_ports
 from angarium.client import Client
+from angarium.wire.grpc import CallLimits, CallRefused, GrpcCode, GrpcServer, streaming
+from angarium.wire.grpc import unary as grpc_unary
 from angarium_compat.hermes.schema import SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from angarium.wire.grpc import Call, Requests
 
 TOPIC = "bench"
 PAYLOAD = b"x" * 100
@@ -51,21 +56,53 @@ class Round(NamedTuple):
     p99_ms: float = 0.0
 
 
+_parsed = SCHEMA["PublishRequest"].FromString
+_summary = SCHEMA["PublishSummary"]
+_DONE = bytes(SCHEMA["PublishResponse"](success=True).SerializeToString())
+
+
 async def serve_empty(port: int) -> None:
-    """Serve both calls with handlers that do nothing, until killed."""
-    summary = SCHEMA["PublishSummary"]
-    parsed = SCHEMA["PublishRequest"].FromString
+    """Serve both calls with handlers that do nothing, on our own server, until killed."""
+
+    def publish(data: bytes, call: Call) -> None:
+        _parsed(data)
+        call.finish(_DONE)
+
+    async def publish_stream(requests: Requests, call: Call) -> bytes:
+        call.begin()
+        count = 0
+        while some := await requests.together():
+            for data in some:
+                _parsed(data)
+            count += len(some)
+        return bytes(_summary(processed_count=count).SerializeToString())
+
+    async def refusal_of(error: Exception) -> CallRefused:
+        return CallRefused(GrpcCode.INTERNAL, str(error))
+
+    methods = {"Publish": grpc_unary(publish), "PublishStream": streaming(publish_stream)}
+    server = GrpcServer(
+        {f"/broker.BrokerService/{name}": one for name, one in methods.items()},
+        CallLimits(),
+        refusal_of=refusal_of,
+    )
+    await server.start(host=HOST, port=port)
+    await asyncio.Event().wait()
+
+
+async def serve_empty_grpcio(port: int) -> None:
+    """Serve the same on grpc.aio."""
 
     async def publish(data: bytes, _: Any) -> bytes:
-        parsed(data)
-        return bytes(SCHEMA["PublishResponse"](success=True).SerializeToString())
+        _parsed(data)
+        return _DONE
 
     async def publish_stream(requests: AsyncIterator[bytes], _: Any) -> bytes:
         count = 0
         async for data in requests:
-            parsed(data)
+            _parsed(data)
             count += 1
-        return bytes(summary(processed_count=count).SerializeToString())
+        return bytes(_summary(processed_count=count).SerializeToString())
 
     server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
     handlers: dict[str, Any] = {
@@ -81,11 +118,11 @@ async def serve_empty(port: int) -> None:
 
 
 @asynccontextmanager
-async def empty_server() -> AsyncIterator[tuple[str, int]]:
-    """Run the empty handlers as a process; yield the address and the process's id."""
+async def empty_server(option: str) -> AsyncIterator[tuple[str, int]]:
+    """Run empty handlers as a process; yield the address and the process's id."""
     port = free_ports(1)[0]
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "benchmarks.compat", "--serve-empty", str(port)
+        sys.executable, "-m", "benchmarks.compat", option, str(port)
     )
     try:
         async with grpc.aio.insecure_channel(f"{HOST}:{port}") as channel:
@@ -167,7 +204,8 @@ async def run(options: argparse.Namespace) -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="angarium-compat-")))
         cluster = BenchCluster(folder, environments=environments)
         await stack.enter_async_context(cluster)
-        empty, empty_pid = await stack.enter_async_context(empty_server())
+        empty = await stack.enter_async_context(empty_server("--serve-empty"))
+        grpcio = await stack.enter_async_context(empty_server("--serve-empty-grpcio"))
         first = await leader(cluster)
         follower = (first + 1) % 3
         ours = (f"{HOST}:{ports[first]}", cluster.nodes[first].pid)
@@ -175,12 +213,16 @@ async def run(options: argparse.Namespace) -> None:
         load = {"workers": options.workers, "seconds": options.seconds}
         for turn in range(options.rounds + 1):
             found = {
-                ("Publish", "empty handler"): await unary(empty, empty_pid, mode=0, **load),
+                ("Publish", "empty handler"): await unary(*empty, mode=0, **load),
+                ("Publish", "empty on grpc.aio"): await unary(*grpcio, mode=0, **load),
                 ("Publish", "CONSISTENT"): await unary(*ours, mode=0, **load),
                 ("Publish", "EVENTUAL"): await unary(*ours, mode=1, **load),
                 ("Publish", "CONSISTENT, follower"): await unary(*other, mode=0, **load),
                 ("PublishStream", "empty handler"): await stream(
-                    empty, empty_pid, streams=1, messages=options.messages
+                    *empty, streams=1, messages=options.messages
+                ),
+                ("PublishStream", "empty on grpc.aio"): await stream(
+                    *grpcio, streams=1, messages=options.messages
                 ),
                 ("PublishStream", "EVENTUAL"): await stream(
                     *ours, streams=1, messages=options.messages
@@ -221,11 +263,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=60)
     parser.add_argument("--serve-empty", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--serve-empty-grpcio", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     if options.serve_empty:
         die_with(os.getppid())
         uvloop.run(serve_empty(options.serve_empty))
+    elif options.serve_empty_grpcio:
+        die_with(os.getppid())
+        uvloop.run(serve_empty_grpcio(options.serve_empty_grpcio))
     else:
         uvloop.run(run(options))
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import nats
 import uvloop
-from benchmarks.nats_peer import NatsCluster, made_stream
+from benchmarks.peers.nats_jetstream import NatsCluster, made_stream
 from nats.js.api import AckPolicy, ConsumerConfig
 
 from angarium import Client

@@ -1,9 +1,9 @@
-"""Puts the figures of `benchmarks.peers` into docs/performance.md, each beside its goal.
+"""Puts the figures of `benchmarks.peers` into docs/performance.md, as tables and plots.
 
     python -m benchmarks.peers --format json > docs/peers.json
     python -m benchmarks.table
 
-The table in the page is what this makes of docs/peers.json, and a test compares the two: a figure
+What the page shows is what this makes of docs/peers.json, and a test compares the two: a figure
 cannot be changed by hand.
 """
 
@@ -11,185 +11,81 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final
+
+from benchmarks.goals import goals_table
+from benchmarks.plots import plots
+from benchmarks.standing import (
+    OURS,
+    QUESTIONS,
+    figure_of,
+    measured,
+    promise_of,
+    written,
+)
+
+if TYPE_CHECKING:
+    from benchmarks.standing import Broker, Figures, Question
 
 DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
 FIGURES: Final = DOCS / "peers.json"
 PAGE: Final = DOCS / "performance.md"
-
-BEGIN: Final = "<!-- the table of benchmarks/table.py begins -->\n"
-END: Final = "<!-- and ends -->"
-
-HEADING: Final = """\
-| key | what | Angarium | the other | ratio | goal | reached |
-|---|---|---|---|---|---|---|"""
-
-Figure = Mapping[str, float | None]
-
-
-class Line(NamedTuple):
-    """What is measured, what the other column is, and when the goal is reached."""
-
-    key: str
-    what: str
-    other: str
-    goal: str
-    is_reached: Callable[[Figure], bool]
-    further: str = ""
-    """What the line's further figures are, as a template over their names."""
-
-
-def _at_least(name: str, bound: float) -> Callable[[Figure], bool]:
-    return lambda figure: (figure[name] or 0) >= bound
-
-
-def _at_most(name: str, bound: float) -> Callable[[Figure], bool]:
-    return lambda figure: (figure[name] or float("inf")) <= bound
-
-
-def _all(*conditions: Callable[[Figure], bool]) -> Callable[[Figure], bool]:
-    return lambda figure: all(condition(figure) for condition in conditions)
-
-
-LINES: Final = (
-    Line(
-        "consistent_batched",
-        "CONSISTENT, 8 workers, 2,000 records a call, records/s",
-        "JetStream R3, async publish",
-        "≥ 500,000 and ≥ 15 x",
-        _all(_at_least("ours", 500_000), _at_least("ratio", 15)),
-    ),
-    Line(
-        "consistent_60_workers",
-        "CONSISTENT, 60 workers in one client, each awaiting its ack, records/s",
-        "JetStream R3, the same",
-        "≥ 1.5 x",
-        _at_least("ratio", 1.5),
-    ),
-    Line(
-        "consistent_60_connections",
-        "the same with a connection each",
-        "JetStream R3, the same",
-        "≥ 1.0 x",
-        _at_least("ratio", 1.0),
-    ),
-    Line(
-        "consistent_one_by_one_p50",
-        "CONSISTENT, one record at a time, p50 in ms",
-        "JetStream R3, `sync_interval: always`",
-        "≤ 1.2 ms and below",
-        _all(_at_most("ours", 1.2), _at_most("ratio", 0.999)),
-        "{ratio_unsynced} x JetStream's default, which syncs later ({peer_unsynced} ms)",
-    ),
-    Line(
-        "eventual_batched",
-        "EVENTUAL, batched as above, records/s committed by the end",
-        "",
-        "≥ 700,000",
-        _at_least("ours", 700_000),
-    ),
-    Line(
-        "performance_pub_sub",
-        "PERFORMANCE, publish to delivery, 500 records a call, records/s",
-        "NATS core",
-        "≥ 3 x",
-        _at_least("ratio", 3),
-    ),
-    Line(
-        "catch_up_batches",
-        "reading a stored topic as batches, records/s",
-        "JetStream pull consumer",
-        "≥ 1,000,000",
-        _at_least("ours", 1_000_000),
-    ),
-    Line(
-        "catch_up_records",
-        "reading it as Python records, records/s",
-        "JetStream pull consumer",
-        "≥ 300,000",
-        _at_least("ours", 300_000),
-    ),
-    Line(
-        "grpc_unary_60_workers",
-        "gRPC unary to the leader, 60 workers, CONSISTENT, calls/s",
-        "an empty grpc.aio handler",
-        "≥ 0.6 x; through a follower ≥ 0.35 x",
-        _all(_at_least("ratio", 0.6), _at_least("ratio_through_follower", 0.35)),
-        "through a follower {through_follower}, {ratio_through_follower} x",
-    ),
-    Line(
-        "end_to_end_p99_ms",
-        "publish to delivery at 1,000 records/s over 20 topics, p99 in ms",
-        "",
-        "≤ 25, p50 ≤ 4",
-        _all(_at_most("ours", 25), _at_most("p50", 4)),
-        "p50 {p50}",
-    ),
-    Line(
-        "idle_mb",
-        "memory of an idle node, MB",
-        "nats-server",
-        "< 120",
-        _at_most("ours", 119.999),
-    ),
-    Line(
-        "loaded_mb",
-        "memory of a node after 10 million records, MB",
-        "",
-        "< 300",
-        _at_most("ours", 299.999),
-    ),
-)
+PLOTS: Final = DOCS / "plots"
 
 
 def main() -> None:
-    """Write the table into the page."""
-    page = PAGE.read_text(encoding="utf-8")
+    """Write the tables into the page, and the plots beside it."""
     figures = json.loads(FIGURES.read_text(encoding="utf-8"))
-    PAGE.write_text(with_table(page, figures), encoding="utf-8")
+    PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), figures), encoding="utf-8")
+    PLOTS.mkdir(exist_ok=True)
+    for name, plot in plots(figures).items():
+        (PLOTS / name).write_text(plot, encoding="utf-8")
 
 
-def with_table(page: str, figures: Mapping[str, Figure]) -> str:
-    """Return the page with the table of these figures in the place of the one that is there."""
-    between = re.compile(f"(?<={re.escape(BEGIN)}).*?(?={re.escape(END)})", re.DOTALL)
-    replaced, count = between.subn(lambda _: table(figures), page)
+def with_tables(page: str, figures: Figures) -> str:
+    """Return the page with the tables of these figures in the place of those that are there."""
+    page = _replaced(page, "brokers", brokers_table(figures))
+    page = _replaced(page, "versions", versions(figures))
+    return _replaced(page, "goals", goals_table(figures))
+
+
+def _replaced(page: str, name: str, made: str) -> str:
+    begin, end = f"<!-- made by benchmarks/table.py: {name} -->\n", "<!-- and ends -->"
+    there = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
+    replaced, count = there.subn(lambda _: f"{begin}{made}{end}", page)
     if count != 1:
-        raise SystemExit(f"{PAGE.name} has not one place for the table, but {count}")
+        raise SystemExit(f"{PAGE.name} has not one place for {name}, but {count}")
     return replaced
 
 
-def table(figures: Mapping[str, Figure]) -> str:
-    """Return a Markdown table of every line that was measured."""
-    rows = [_row(line, figures[line.key]) for line in LINES if line.key in figures]
-    return "\n".join([HEADING, *rows]) + "\n"
+def brokers_table(figures: Figures) -> str:
+    """Return a row for every broker under every promise that was measured."""
+    headings = ["broker", "acknowledged when", *(question.heading for question in QUESTIONS)]
+    rows = [_row(broker, figures) for broker in measured(figures)]
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
-def _row(line: Line, figure: Figure) -> str:
-    further = {name: _shown(value) for name, value in figure.items()}
-    ours = _shown(figure["ours"])
-    if line.further:
-        ours += f"; {line.further.format(**further)}"
-    other = figure.get("peer_or_baseline")
-    beside = "-" if other is None else f"{_shown(other)} ({line.other})"
-    ratio = figure.get("ratio")
-    cells = (
-        f"`{line.key}`",
-        line.what,
-        ours,
-        beside,
-        "-" if ratio is None else f"{ratio:.2f}",
-        line.goal,
-        "yes" if line.is_reached(figure) else "**no**",
-    )
-    return f"| {' | '.join(cells)} |"
+def versions(figures: Figures) -> str:
+    """Return what was compared, and under which Python."""
+    about = figures["about"]
+    unique = dict.fromkeys(peer["versions"] for peer in about["peers"].values())
+    return f"{'; '.join(unique)}; {about['python']}.\n"
 
 
-def _shown(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if value >= 100 else f"{value:,.2f}"
+def _row(broker: Broker, figures: Figures) -> list[str]:
+    name = f"**{broker.name}**" if broker.key == OURS else broker.name
+    cells = [_cell(broker, question, figures) for question in QUESTIONS]
+    return [name, promise_of(broker, figures), *cells]
+
+
+def _cell(broker: Broker, question: Question, figures: Figures) -> str:
+    figure = figure_of(broker, question, figures)
+    if figure is None or broker.key == OURS:
+        return written(figure)
+    ratio = figures[question.key]["peers"][broker.key]["ratio"]
+    return f"{written(figure)} ({ratio:.3g} x)"
 
 
 if __name__ == "__main__":

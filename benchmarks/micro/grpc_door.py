@@ -308,7 +308,6 @@ async def compare(pipe: Connection, *, seconds: float, rounds: int) -> None:
         grpc.aio.insecure_channel(f"127.0.0.1:{empty_port}", options=options) as empty,
     ):
         clients = Clients(BrokerStub(door), empty, pipe, seconds)
-        print(f"the publish handler alone, in a loop: {await handler_alone():.1f} µs\n")
         print(f"{'':<38}{'per second':>12}{'server µs':>12}   ratio to it, by both")
         for name, ours, baseline_name, baseline in COMPARED:
             mine: list[Rate] = []
@@ -322,20 +321,6 @@ async def compare(pipe: Connection, *, seconds: float, rounds: int) -> None:
             print(
                 f"{base_cpu / cpu:.2f}\n  {baseline_name:<36}{base_rate:>12,.0f}{base_cpu:>12.2f}"
             )
-
-
-async def handler_alone() -> float:
-    """Return the CPU µs of a unary publish in the door itself, without gRPC around it."""
-    door = GrpcDoor(CountingBroker(), host="", port=0)  # type: ignore[arg-type]
-    call: Any = door._handlers()["Publish"].unary_unary
-    data = pb.PublishRequest(topic="orders", record=pb.NewRecord(value=VALUE)).SerializeToString()
-    best = float("inf")
-    for _ in range(20):
-        started = time.process_time()
-        for _ in range(500):
-            await call(data, None)
-        best = min(best, time.process_time() - started)
-    return best / 500 * 1e6
 
 
 def _median(rates: list[Rate]) -> tuple[float, float]:

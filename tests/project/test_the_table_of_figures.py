@@ -1,24 +1,57 @@
-"""docs/performance.md shows what was measured, line by line."""
+"""docs/performance.md shows what was measured, line by line and bar by bar."""
 
 from __future__ import annotations
 
 import json
+from typing import Any
+from xml.etree import ElementTree
 
 import pytest
-from benchmarks.table import FIGURES, LINES, PAGE, with_table
+from benchmarks.goals import GOALS
+from benchmarks.plots import plots
+from benchmarks.standing import BROKERS, QUESTIONS
+from benchmarks.table import FIGURES, PAGE, PLOTS, brokers_table, with_tables
 
 
-def test_the_table_in_the_page_is_that_of_the_figures() -> None:
-    figures = json.loads(FIGURES.read_text(encoding="utf-8"))
+@pytest.fixture
+def figures() -> Any:
+    return json.loads(FIGURES.read_text(encoding="utf-8"))
+
+
+def test_the_tables_in_the_page_are_those_of_the_figures(figures: Any) -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert with_table(page, figures) == page, "run: python -m benchmarks.table"
+    assert with_tables(page, figures) == page, "run: python -m benchmarks.table"
 
 
-def test_every_figure_has_its_goal() -> None:
-    figures = json.loads(FIGURES.read_text(encoding="utf-8"))
-    assert sorted(figures) == sorted(line.key for line in LINES)
+def test_the_plots_are_those_of_the_figures_and_the_page_shows_them_all(figures: Any) -> None:
+    made = plots(figures)
+    assert {path.name for path in PLOTS.iterdir()} == set(made)
+    page = PAGE.read_text(encoding="utf-8")
+    for name, plot in made.items():
+        ElementTree.fromstring(plot)
+        shown = (PLOTS / name).read_text(encoding="utf-8")
+        assert shown == plot, "run: python -m benchmarks.table"
+        assert f"(plots/{name})" in page
 
 
-def test_a_page_without_a_place_for_the_table_is_refused() -> None:
+def test_every_figure_has_its_goal(figures: Any) -> None:
+    assert sorted(figures) == sorted(["about", *(goal.key for goal in GOALS)])
+
+
+def test_a_broker_has_a_row_with_its_promise_and_a_bar_once_it_was_measured(figures: Any) -> None:
+    rows = brokers_table(figures).splitlines()
+    for broker in BROKERS[1:]:
+        figures["about"]["peers"][broker.key] = {"versions": "", "promise": f"as {broker.key} says"}
+        for question in QUESTIONS:
+            beside = figures[question.key].setdefault("peers", {})
+            beside[broker.key] = {"figure": 1234.0, "ratio": 2.0}
+    full = brokers_table(figures).splitlines()
+    assert len(full) == 2 + len(BROKERS) > len(rows)
+    for broker in BROKERS[1:]:
+        assert any(f"| {broker.name} | as {broker.key} says | 1,234 (2 x) |" in row for row in full)
+        assert all(f">{broker.name}</text>" in plot for plot in plots(figures).values())
+
+
+def test_a_page_without_a_place_for_the_table_is_refused(figures: Any) -> None:
     with pytest.raises(SystemExit):
-        with_table("# a page\n", {})
+        with_tables("# a page\n", figures)

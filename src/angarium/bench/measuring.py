@@ -17,7 +17,7 @@ from angarium.bench.latency import latency
 from angarium.bench.load import Window, Worker, probe
 from angarium.bench.plan import Plan, Protocol, Scenario
 from angarium.bench.report import SYNC_POLICIES, GroupFigures, NodeUsage, Report
-from angarium.bench.resources import usage
+from angarium.bench.resources import own_usage, usage
 from angarium.bench.stamps import Stamps
 from angarium.bench.verify import verdict
 from angarium.bench.ways import check_targets, driver_of
@@ -98,7 +98,7 @@ class _Run:
         self._window = Window(0, 0)
         self._before: list[Usage | None] = []
         self._after: list[Usage | None] = []
-        self._client_cpu_s = 0.0
+        self._client_usage = (0.0, 0)
         self._committed: int | None = None
         """How many records were committed in the window, where that is another question."""
         self._reading: tuple[float, float | None] | None = None
@@ -139,12 +139,12 @@ class _Run:
         count = self._expected
         is_wire = self._plan.protocol is Protocol.WIRE and self._plan.sub_target is None
         self._before = [usage(one) for one in self._watched]
-        cpu = time.process_time()
+        own = own_usage()
         if is_wire:
             took = await seconds_to_read(self._client, topics, count, as_records=False)
         else:
             took = await seconds_to_receive(self._driver, self._partitions, count)
-        self._client_cpu_s = time.process_time() - cpu
+        self._client_usage = _since(own)
         self._after = [usage(one) for one in self._watched]
         as_records = None
         if is_wire:
@@ -217,7 +217,8 @@ class _Run:
             as_records_per_s=self._as_records_per_s(records),
             publish=None if self._reading else latency(self._publish_latencies()),
             end_to_end=latency(self.inbox.latencies(self._window)) if is_live else self._end_to_end,
-            client_cpu_s=round(self._client_cpu_s, 3),
+            client_cpu_s=round(self._client_usage[0], 3),
+            client_wakeups=self._client_usage[1],
             usage=tuple(map(_used, self._before, self._after)),
             failures=dict(Counter(code for work in self._works for code in work.failed.values())),
             verdict=found,
@@ -272,14 +273,14 @@ class _Run:
         """Look at the nodes when the window opens and when it closes."""
         await _sleep_until(self._window.start)
         self._before = [usage(one) for one in self._watched]
-        cpu = time.process_time()
+        own = own_usage()
         is_eventual = self._plan.mode is DeliveryMode.EVENTUAL
         committed = await self._end_of_log() if is_eventual else 0
         await _sleep_until(self._window.end)
         if is_eventual:
             self._committed = await self._end_of_log() - committed
         self._after = [usage(one) for one in self._watched]
-        self._client_cpu_s = time.process_time() - cpu
+        self._client_usage = _since(own)
 
     async def _end_of_log(self) -> int:
         """Return how many records are committed, in all partitions together."""
@@ -348,12 +349,18 @@ async def _sleep_until(moment: int) -> None:
     await asyncio.sleep(max(0.0, (moment - time.monotonic_ns()) / 1e9))
 
 
+def _since(before: tuple[float, int]) -> tuple[float, int]:
+    now = own_usage()
+    return now[0] - before[0], now[1] - before[1]
+
+
 def _used(before: Usage | None, after: Usage | None) -> NodeUsage:
     if before is None or after is None:
         raise NotFound("a node's process ended while it was measured")
     disk = after.disk_bytes
     return NodeUsage(
         cpu_s=round(after.cpu_s - before.cpu_s, 3),
+        wakeups=after.wakeups - before.wakeups,
         memory_mb=round(after.memory_bytes / 1e6, 1),
         disk_mb=None if disk is None else round(disk / 1e6, 1),
     )

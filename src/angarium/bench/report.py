@@ -24,6 +24,8 @@ class NodeUsage(msgspec.Struct, frozen=True):
 
     cpu_s: float
     """Processor time used in the window."""
+    wakeups: int
+    """How often one of its threads was woken in the window."""
     memory_mb: float
     """Resident at the end of the window."""
     disk_mb: float | None
@@ -79,6 +81,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     publish: Latency | None
     end_to_end: Latency | None
     client_cpu_s: float
+    client_wakeups: int
     usage: tuple[NodeUsage, ...]
     """Empty where the nodes run on another machine."""
     failures: dict[str, int]
@@ -120,13 +123,14 @@ def lines(report: Report) -> list[str]:
     page += [
         f"publish       {_shown(report.publish)}",
         f"end to end    {_shown(report.end_to_end)}",
-        f"client        {report.client_cpu_s:.2f} s of processor time",
+        f"client        {report.client_cpu_s:.2f} s of processor time,"
+        f" {report.client_wakeups:,} wake-ups",
     ]
     for number, node in enumerate(report.usage, 1):
         disk = "" if node.disk_mb is None else f", {node.disk_mb:,.0f} MB on disk"
         page.append(
             f"node {number}        {node.cpu_s:.2f} s of processor time,"
-            f" {node.memory_mb:,.0f} MB of memory{disk}"
+            f" {node.wakeups:,} wake-ups, {node.memory_mb:,.0f} MB of memory{disk}"
         )
     for code, count in sorted(report.failures.items()):
         page.append(f"failed        {count} calls with {code}")

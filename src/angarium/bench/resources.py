@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,6 +17,8 @@ _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _LISTENING: Final = "0A"
 """A socket's state in /proc/net/tcp."""
+_WAITED: Final = "voluntary_ctxt_switches"
+"""The line of a thread's status that counts how often it began to wait."""
 
 
 class Watched(msgspec.Struct, frozen=True):
@@ -29,6 +32,8 @@ class Usage(msgspec.Struct, frozen=True):
     """What one process had used up to a moment."""
 
     cpu_s: float
+    wakeups: int
+    """How often one of its threads that had nothing to do was given something."""
     memory_bytes: int
     disk_bytes: int | None
 
@@ -44,9 +49,26 @@ def usage(watched: Watched) -> Usage | None:
     fields = stat.rpartition(")")[2].split()
     return Usage(
         cpu_s=(int(fields[11]) + int(fields[12])) / _TICKS_PER_S,
+        wakeups=_wakeups(watched.pid),
         memory_bytes=int(statm.split()[1]) * _PAGE,
         disk_bytes=None if watched.data is None else disk_bytes(watched.data),
     )
+
+
+def own_usage() -> tuple[float, int]:
+    """Return the processor time that this process has used, in seconds, and its wake-ups."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime, used.ru_nvcsw
+
+
+def _wakeups(pid: int) -> int:
+    """Return how often the threads of a process gave their processor up by themselves."""
+    total = 0
+    for status in Path(f"/proc/{pid}/task").glob("*/status"):
+        with suppress(OSError):  # a thread that ended meanwhile
+            lines = status.read_text(encoding="ascii", errors="replace").splitlines()
+            total += sum(int(line.split()[1]) for line in lines if line.startswith(_WAITED))
+    return total
 
 
 def disk_bytes(folder: Path) -> int:

@@ -22,6 +22,7 @@ def test_this_process_uses_something(tmp_path: Path) -> None:
     used = usage(Watched(os.getpid(), tmp_path))
     assert used is not None
     assert used.cpu_s > 0
+    assert used.wakeups > 0
     assert used.memory_bytes > 1 << 20
     assert used.disk_bytes == disk_bytes(tmp_path) >= 10_000
 
@@ -68,7 +69,8 @@ def report(**changes: object) -> Report:
         "publish": latency,
         "end_to_end": None,
         "client_cpu_s": 0.1,
-        "usage": (NodeUsage(cpu_s=1.0, memory_mb=50.0, disk_mb=None),),
+        "client_wakeups": 20,
+        "usage": (NodeUsage(cpu_s=1.0, wakeups=30, memory_mb=50.0, disk_mb=None),),
         "failures": {"NOT_LEADER": 2},
         "verdict": Verdict(acknowledged=10, delivered=9, lost=1),
         "is_right": False,

@@ -6,6 +6,7 @@ import asyncio
 import shlex
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,6 +59,8 @@ def plans_of(options: Namespace) -> list[Plan]:
 
 def plan_of(options: Namespace, protocol: Protocol) -> Plan:
     """Return what was asked for, over one protocol; raises `InvalidArgument`."""
+    if protocol.door == "grpc" and find_spec("grpc") is None:
+        raise InvalidArgument("a gRPC client needs the extra: pip install 'angarium[grpc]'")
     is_all = options.protocol == "all"
     if not is_all and (
         (options.grpc_targets and protocol.door != "grpc")

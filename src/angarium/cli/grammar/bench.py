@@ -23,7 +23,7 @@ record is checked: delivered once, in order, none invented. The exit status is 1
     angarium bench --workers 8 --batch 500           many records a call
     angarium bench --rate 1000 --topics 20           latency at a given load
     angarium bench --scenario catch-up --batch 500   reading what is stored
-    angarium bench --scenario crash --rate 5000      consumers vanish at half time, others go on
+    angarium bench --scenario crash --rate 5000      consumers die at half time, others continue
     angarium bench --protocol all --workers 60       every protocol, side by side
     angarium bench --protocol rest --through all --sub-target follower
                                                      publish to every node, read from a follower"""
@@ -47,7 +47,7 @@ def add(words: Words) -> None:
         choices=SCENARIOS,
         default="live",
         help="publish and receive, publish alone, read what is stored, or with a consumer group:"
-        " slow ones, late ones, a crash, one topic that is stuck, a full disk to work off"
+        " slow or late members, a crash, one topic never settled, a backlog"
         " (default: live)",
     )
     parser.add_argument(
