@@ -113,7 +113,7 @@ def read_profiles(environment: Mapping[str, str]) -> Profiles:
     default = document.pop("default", None)
     if document or not isinstance(written, dict) or not isinstance(default, str | None):
         strange = ", ".join(document) or "profiles or default"
-        raise Refusal(f'{path}: {strange}: there may be default = "NAME" and [profiles.NAME]')
+        raise Refusal(f'{path}: {strange}: only default = "NAME" and [profiles.NAME] are allowed')
     return Profiles(
         path=path,
         default=default,
@@ -134,7 +134,7 @@ def _profile(content: object, where: str) -> Profile:
     fields = dict(content) if isinstance(content, dict) else {"": content}
     servers, style, timeout = (fields.pop(name, None) for name in ("servers", "format", "timeout"))
     if fields:
-        raise Refusal(f"{where}: {', '.join(fields)}: there are servers, format and timeout")
+        raise Refusal(f"{where}: {', '.join(fields)}: only servers, format and timeout exist")
     if not isinstance(timeout, int | float | None) or (timeout is not None and timeout <= 0):
         raise Refusal(f"{where}: timeout: {timeout!r} is not a number of seconds")
     if isinstance(servers, list) and all(isinstance(one, str) for one in servers):

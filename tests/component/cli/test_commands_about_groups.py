@@ -209,7 +209,7 @@ def test_a_handler_that_is_refused_is_told_from_its_own_line(
         found_app("shop_refused:app")
     said = str(refused.value)
     assert 'shop_refused.py", line 3' in said
-    assert "work: it yields" in said
+    assert "work: it is a generator" in said
     assert "binding.py" not in said
 
 

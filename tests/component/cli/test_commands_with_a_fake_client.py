@@ -231,7 +231,7 @@ def test_keys_can_stand_in_front_of_their_values(
     assert [(one.key, one.value) for one in cluster.records["t"]] == [(b"a", b"1"), (b"b", b"2:3")]
     type_in(monkeypatch, b"nothing\n")
     shell("pub", "t", "--key-separator", ":", status=2)
-    assert "should part key and value" in shell.err
+    assert "between key and value" in shell.err
 
 
 def test_files_are_published_by_line_or_whole(

@@ -176,7 +176,7 @@ def test_edited_settings_without_an_account_are_told_the_line_that_makes_one(
     path.write_text(edited, encoding="utf-8")
     more = '[compat]\ngeo_grpc_port = 7407\n\n[users]\nadmin = "$scrypt$a$b$c"\n'
     line = 'admin = "$scrypt$a$b$c"'
-    with pytest.raises(Refusal, match=rf"\[users\] has nobody.* {re.escape(line)}\."):
+    with pytest.raises(Refusal, match=rf"\[users\] is empty.* {re.escape(line)}\."):
         folder.write_settings(first, others, more=more)
     own = f'{edited}\n[users]\nsomebody = "$scrypt$d$e$f"\n'
     path.write_text(own, encoding="utf-8")

@@ -209,7 +209,7 @@ def _state(node: NodeInfo) -> str:
 
 async def _watch(seen: ClusterStatus) -> None:
     """Show the live table until Ctrl-C. Nodes that come later are shown as well."""
-    dashboard = Dashboard(footer=["Ctrl-C leaves; the cluster goes on."])
+    dashboard = Dashboard(footer=["Ctrl-C leaves; the cluster keeps running."])
     probes = {one.id: Probe(Address.parse(one.addresses["wire"])) for one in seen.nodes}
     last: Overview | None = None
     while True:

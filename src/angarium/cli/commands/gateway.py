@@ -26,7 +26,7 @@ def run(options: Namespace) -> int:
     if not options.insecure and not Address(options.listen, 0).is_loopback:
         raise Refusal(
             f"{options.listen} can be reached from other machines, and there is no authentication"
-            " yet; listen on 127.0.0.1, or, where the network itself keeps strangers out, add"
+            " yet; listen on 127.0.0.1, or, if the network itself is protected, add"
             " --insecure"
         )
     servers = tuple(str(one) for one in choices(options).servers)

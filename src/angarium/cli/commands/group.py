@@ -164,7 +164,7 @@ def _pause(options: Namespace, *, paused: bool) -> int:
         elif paused:
             print(f"{options.name} gets no more records; its consumers keep what they hold")
         else:
-            print(f"{options.name} goes on")
+            print(f"{options.name} continues")
         return 0
 
     return talk(options, work)

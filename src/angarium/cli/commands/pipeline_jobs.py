@@ -74,7 +74,7 @@ def run_replay(options: Namespace, wanted: Replay, servers: str) -> int:
             is_told_to_stop=lambda: board.is_told_to_stop(wanted.name),
         )
     if not done.is_done:
-        print("stopped; the same command goes on with it", file=sys.stderr)
+        print("stopped; the same command continues it", file=sys.stderr)
     elif not done.written:
         print(
             f"it was done before: {done.plan.records:,} records of {done.plan.topic} into "
@@ -177,7 +177,7 @@ def check_quality(options: Namespace) -> int:
     topics = [one.topic for one in job.topics]
     given = _range(options, _partitions(servers, topics), topics)
     if options.begin is not None and options.begin.at == "offset":
-        raise Refusal("quality begins and ends at times: offsets are of one topic")
+        raise Refusal("give times for --from and --until: an offset belongs to one topic")
     with starting_spark(options) as spark:
         from angarium.pipelines.quality import check  # noqa: PLC0415 (an extra)
 
@@ -241,7 +241,7 @@ def _boundary(
             return {}
         case "latest" if side == "ending":
             return {}
-    raise Refusal(f"--{'from' if side == 'starting' else 'until'} {bound.at} makes no range")
+    raise Refusal(f"--{'from' if side == 'starting' else 'until'} {bound.at} is not possible")
 
 
 def _print_figures(rows: list[dict[str, Any]]) -> None:

@@ -142,7 +142,7 @@ class _Publishing:
             return (None if key is None else [key.encode()] * len(found)), found
         parts = [(line or b"").partition(separator.encode()) for line in found]
         if not all(middle for _, middle, _ in parts):
-            raise Refusal(f"a line without {separator!r}, which should part key and value")
+            raise Refusal(f"a line has no {separator!r} between key and value")
         return [key for key, _, _ in parts], [value for _, _, value in parts]
 
 

@@ -39,7 +39,7 @@ _FLAGS: Final = {
 def run(options: Namespace) -> int:
     """Run a node, or several, until told to stop."""
     if options.parent is not None and not die_with(options.parent):
-        raise Refusal(f"process {options.parent}, which this node was to end with, is gone")
+        raise Refusal(f"the parent process {options.parent} has ended")
     settings = load_settings(
         file=Path(options.config) if options.config else None,
         environment=os.environ,

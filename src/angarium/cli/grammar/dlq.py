@@ -16,7 +16,7 @@ _LETTER_ID = re.compile(r"(?:([0-9]{1,9})@)?([0-9]{1,18})", re.ASCII)
 
 def add(words: Words) -> None:
     """Add the words."""
-    family = words.add_family("dlq", "look at records that groups gave up, and send them back")
+    family = words.add_family("dlq", "list, show, redrive and purge dead letters")
 
     listed = family.add(
         "list", "list dead letters that were neither sent back nor purged", run="dlq:list_all"

@@ -35,14 +35,14 @@ _REPLAY = """\
     angarium pipeline replay orders --into orders --lake lake --to other:7400
 
 Every record is written once, however often the command is repeated: the same arguments, or the
-same --id, are the same replay, which goes on where it stopped. Keys, values, headers and times are
-kept."""
+same --id, are the same replay, which continues where it stopped. Keys, values, headers and times
+are kept."""
 
 _ANALYTICS = """\
     angarium pipeline analytics orders returns --window '1 minute' --from -1h --plot
 
 Per topic and window: records, bytes, rates, distinct keys, the time between records, from producer
-to broker, and late records. As a pipeline that goes on: [analytics] in a file."""
+to broker, and late records. To run it continuously: [analytics] in a file."""
 
 _LETTERS = """\
     angarium pipeline dead-letters
@@ -92,7 +92,7 @@ def _add_files(family: Words) -> None:
     parser.add_argument("file", metavar="FILE")
     parser = family.add(
         "demo",
-        "publish some records, archive them, and ask a question about them",
+        "publish some records, archive them, and query them",
         run="pipeline:show",
     )
     parser.add_argument(

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from angarium.cli.grammar.words import Words
 
 _MORE = """\
-MODULE:APP names an `angarium.App`, looked for from this folder on: in shop/workers.py,
+MODULE:APP names an `angarium.App`, imported from this folder: in shop/workers.py,
 
     app = App()
 

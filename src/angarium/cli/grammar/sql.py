@@ -22,7 +22,7 @@ Needs the extra: pip install 'angarium[spark]'. Spark takes some seconds to star
 
 def add(words: Words) -> None:
     """Add the word."""
-    parser = words.add("sql", "ask topics a question in SQL, on Spark", run="sql:run", more=_MORE)
+    parser = words.add("sql", "query topics in SQL, on Spark", run="sql:run", more=_MORE)
     parser.add_argument("query", metavar="QUERY")
     parser.add_argument("--archive", metavar="FOLDER", help="also read the archive in this folder")
     parser.add_argument("--parquet", metavar="FOLDER", help="write the answer there, in Parquet")

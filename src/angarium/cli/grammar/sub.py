@@ -17,8 +17,8 @@ RECORD_FORMATS = ("table", "json", "raw")
 _MORE = """\
 json prints an object per line; raw prints the values alone, byte for byte, a line each.
 
-    angarium sub demo                                what comes from now on
-    angarium sub demo --from earliest --no-follow    what is there
+    angarium sub demo                                new records only
+    angarium sub demo --from earliest --no-follow    stored records
     angarium sub demo --from -15m --max 100          a hundred from the last quarter of an hour
     angarium sub jobs --group workers                share them with the group's other consumers
 

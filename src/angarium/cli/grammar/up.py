@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 _MORE = """\
 The first node forms a cluster and the others join it; the data stay in the folder, so the next
-`up` finds everything again. Node i listens on PORT_BASE + 10 i (wire) and the two ports after it
-(gRPC and HTTP).
+`up` finds everything again. Node 1 listens on PORT_BASE (wire) and the two ports after it
+(gRPC and HTTP), each further node 10 higher.
 Ctrl-C stops all nodes. Without a terminal, one line is written for each change."""
 
 

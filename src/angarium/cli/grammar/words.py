@@ -165,7 +165,7 @@ def add_format_option(group: argparse._ArgumentGroup, choices: Sequence[str]) ->
 def natural(text: str) -> int:
     """Read a whole number from 0 on."""
     if not (text.isascii() and text.isdecimal() and len(text) < 19):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 0 or more")
     return int(text)
 
 
@@ -186,5 +186,5 @@ def port(text: str) -> int:
     """Read a port; 0 takes a free one."""
     value = natural(text)
     if value > 65_535:
-        raise argparse.ArgumentTypeError(f"{text} is not a port; they end at 65535")
+        raise argparse.ArgumentTypeError(f"{text} is not a port; the highest is 65535")
     return value

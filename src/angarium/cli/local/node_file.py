@@ -62,7 +62,7 @@ def _check(path: Path, planned: dict[str, Any], *, is_new: bool) -> None:
             wrong.append(f"{section}.{name} is {_shown(found)}, and has to be {_shown(wanted)}")
     if planned.get("users") and not kept.get("users"):
         lines = " and ".join(f'{name} = "{known}"' for name, known in planned["users"].items())
-        wrong.append(f"[users] has nobody, and has to have somebody, for instance {lines}")
+        wrong.append(f"[users] is empty, and needs for instance {lines}")
     if wrong:
         raise Refusal(
             f"{path} was edited, so it is kept as it is; but this start needs other values:"

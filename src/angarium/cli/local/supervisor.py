@@ -117,7 +117,7 @@ class Supervisor:
         if not self._stop.is_set() or status not in _GOOD_ENDINGS:
             self._failed = True
             facts = {"number": number, "pid": child.pid, "status": status}
-            _log.error("a process ended that should not have, or not so", extra=facts)
+            _log.error("a process ended unexpectedly", extra=facts)
         self._stop.set()
 
     # --- stopping ---------------------------------------------------------------------------

@@ -203,7 +203,9 @@ class Attachment:
                 self._reach.waiting.because(error, since=apart_since, now=self._loop.time())
             except Exception:
                 _log.exception("a consumer of %s met a mistake of ours", self.request.group)
-                self._end(OutcomeUnknown("the consumer met a mistake of ours; the log has it"))
+                self._end(
+                    OutcomeUnknown("the consumer met a bug in angarium; the log has the details")
+                )
                 return
             finally:
                 self._stream = None

@@ -75,13 +75,15 @@ def answers_nothing(function: Callable[..., Any]) -> bool:
 
 def _parameters(function: Callable[..., Any], name: str) -> list[inspect.Parameter]:
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise InvalidArgument(f"{name}: it yields; a handler returns, and publish_to takes that")
+        raise InvalidArgument(
+            f"{name}: it is a generator; a handler returns one value for publish_to"
+        )
     if isinstance(function, type) or not callable(function):
         raise InvalidArgument(f"{name}: a handler is a function")
     found = inspect.signature(function).parameters.values()
     for one in found:
         if one.kind is one.KEYWORD_ONLY and one.default is one.empty:
-            raise InvalidArgument(f"{name}: nobody gives it {one.name!r}; take it without the *")
+            raise InvalidArgument(f"{name}: nothing fills {one.name!r}; declare it before the *")
     return [one for one in found if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
 
 

@@ -366,7 +366,9 @@ class Lane:
         timeout_s = self._settings.publish_timeout_s
         if pack.may_be_stored:
             return unknown_after(pack.error, timeout_s)
-        return pack.error or Unreachable(f"not sent within {timeout_s:g} s: no answer to others")
+        return pack.error or Unreachable(
+            f"not sent within {timeout_s:g} s: earlier batches got no answer"
+        )
 
     async def _pause(self, failures: int) -> None:
         if failures and (self._hint() is None or failures > 1):

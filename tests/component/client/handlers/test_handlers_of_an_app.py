@@ -475,8 +475,8 @@ def answers_never(value: bytes) -> None: ...
 @pytest.mark.parametrize(
     ("function", "choices", "said"),
     [
-        (yields, {}, "it yields"),
-        (wants_more, {}, "nobody gives it 'price'"),
+        (yields, {}, "it is a generator"),
+        (wants_more, {}, "nothing fills 'price'"),
         (wants_a_thread, {}, "cannot be read as Thread"),
         (answers_never, {"publish_to": "out"}, "it returns None"),
         (Order, {}, "a handler is a function"),
