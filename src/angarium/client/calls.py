@@ -54,6 +54,7 @@ class Calls:
         began = loop.time()
         deadline = began + time_s + wait_s
         tries = Tries(self._settings.backoff, deadline=deadline)
+        last: AngariumError | None = None
         while True:
             connection: Connection | None = None
             left_s = deadline - loop.time()
@@ -67,8 +68,12 @@ class Calls:
                     patience_s = min(patience_s, attempt_s)
                 return await connection.request(operation, header, payload, timeout_s=patience_s)
             except TimeoutError:
+                if last is not None:
+                    # What an attempt that had its time ran into says more than that time is up.
+                    raise last from None
                 raise DeadlineExceeded(f"no node could be reached within {time_s:g} s") from None
             except AngariumError as error:
+                last = error
                 if not is_worth_repeating(error, may_repeat=may_repeat, passing=passing):
                     raise
                 self._learn(error, partition, connection)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from tests.component.client.fake_faults import delay, drop_after, drop_before, never_answer, refuse
@@ -13,6 +13,9 @@ from tests.on_a_loop import eventually
 
 from angarium.batch import Batch
 from angarium.client import Client
+from angarium.client.calls import Calls
+from angarium.client.settings import ClientSettings
+from angarium.client.waiting import Waiting
 from angarium.errors import (
     DiskFull,
     InvalidBatch,
@@ -24,8 +27,10 @@ from angarium.errors import (
     SequenceGap,
     TooLarge,
     UnknownProducer,
+    Unreachable,
 )
 from angarium.modes import DeliveryMode
+from angarium.retrying import Backoff
 from angarium.wire.operations import Operation
 
 if TYPE_CHECKING:
@@ -33,7 +38,8 @@ if TYPE_CHECKING:
     from tests.component.client.fake_faults import Fault
     from tests.component.wire.running import Runner
 
-    from angarium.wire import Request
+    from angarium.client.routes import Routes
+    from angarium.wire import Connection, Request
 
 PUBLISH = Operation.PUBLISH
 
@@ -49,6 +55,31 @@ def test_a_hint_leads_straight_to_the_leader(run: Runner) -> None:
             after = [node.requests.count(PUBLISH) for node in cluster.nodes]
             assert [b - a for a, b in zip(before, after, strict=True)] == [1, 0, 1]
             assert cluster.topics["t"].partitions[0].values() == [b"1", b"2"]
+
+    run(main())
+
+
+def test_an_attempt_that_time_cuts_short_does_not_hide_what_an_earlier_one_met(
+    run: Runner,
+) -> None:
+    """CI met it: nobody listened, and the second attempt began with a few milliseconds left."""
+
+    class RefusedAndThenSilent:
+        attempts = 0
+
+        async def any_connection(self) -> Connection:
+            self.attempts += 1
+            if self.attempts > 1:
+                await asyncio.Event().wait()
+            raise Unreachable("no node can be reached at 127.0.0.1:1")
+
+    async def main() -> None:
+        routes = RefusedAndThenSilent()
+        settings = ClientSettings(request_timeout_s=0.3, backoff=Backoff(first_s=0.01))
+        calls = Calls(cast("Routes", routes), settings, Waiting())
+        with pytest.raises(Unreachable, match="no node can be reached at"):
+            await calls.ask(Operation.DESCRIBE_TOPIC)
+        assert routes.attempts == 2
 
     run(main())
 
