@@ -12,6 +12,7 @@ from angarium.security.tls.contexts import ClientCertificates, Door, is_node_con
 from angarium.security.tls.dialling import Dialling
 from angarium.security.tls.errors import UntrustedNode, UnusableCertificate
 from angarium.security.tls.files import CertificateFiles
+from angarium.security.tls.listener import ListenerTls
 from angarium.security.tls.node import NodeTls
 from angarium.security.tls.watch import TlsWatch
 
@@ -22,6 +23,7 @@ __all__ = [
     "ClientTls",
     "Dialling",
     "Door",
+    "ListenerTls",
     "NodeName",
     "NodeTls",
     "TlsOptions",

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from angarium.errors import InvalidArgument
 from angarium.security.tls.contexts import client_context
@@ -106,6 +106,12 @@ class ClientTls:
 
     def check(self, shown: Certificate) -> None:
         """Believe it: the name was looked at in the handshake."""
+
+
+def connection_arguments(host: str) -> dict[str, Any]:
+    """Return what asyncio's `open_connection` needs to reach a door as the environment says."""
+    tls = client_tls()
+    return {} if tls is None else {"ssl": tls.context(), "server_hostname": tls.server_name(host)}
 
 
 @lru_cache(maxsize=64)
