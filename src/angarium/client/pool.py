@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.client.shared import heard, shared
 from angarium.errors import AngariumError
+from angarium.security.tls import client_tls
 from angarium.wire import Hello, Role, Unreachable, dial
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class Pool:
         self.cluster = ""
         """The cluster's id, once a node has told it. Nodes of another cluster are refused then."""
         self._settings = settings
+        self._tls = client_tls(settings.tls)
         self._open: dict[Address, Connection] = {}
         self._dialling: dict[Address, asyncio.Task[Connection]] = {}
         self._refused: dict[Address, tuple[float, AngariumError]] = {}
@@ -82,6 +84,7 @@ class Pool:
                 hello=Hello(role=Role.CLIENT, cluster=self.cluster),
                 limits=self._settings.wire,
                 timeout_s=self._settings.dial_timeout_s,
+                tls=self._tls,
             )
         except AngariumError as error:
             self._refused[address] = (asyncio.get_running_loop().time(), error)

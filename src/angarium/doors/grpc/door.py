@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from angarium.api import Broker
     from angarium.ids import NodeId
-    from angarium.wire.grpc import Method, Tls
+    from angarium.wire.grpc import Method
+    from angarium.wire.listening import Context
 
 SERVICE: Final = "angarium.v1.Broker"
 
@@ -42,7 +43,7 @@ class GrpcDoor:
         host: str,
         port: int,
         limits: GrpcLimits | None = None,
-        tls: Tls | None = None,
+        tls: Context | None = None,
         leader_hint: Callable[[str, int], str | None] | None = None,
     ) -> None:
         """Prepare a door to `broker`; `port` 0 takes a free one.

@@ -47,7 +47,12 @@ class WireDoor:
             int(Operation.SUBSCRIBE): lambda stream: subscribe(stream, service),
             int(Operation.CONSUME): lambda stream: consume(stream, service),
         }
-        self._for_clients = Handlers(requests=asked, streams=streams)
+        self._for_nodes = Handlers(requests=asked, streams=streams)
+        """What a node may ask before it is a peer: to be let in, and who is who."""
+        self._for_clients = Handlers(
+            requests={one: how for one, how in asked.items() if one not in requests.OF_NODES},
+            streams=streams,
+        )
         self._for_peers = Handlers(
             messages={
                 RAFT_OPERATION: node.take_raft,
@@ -65,7 +70,8 @@ class WireDoor:
         """Return what the other side of a connection may do here; raises why nothing at all."""
         hello = connection.peer.hello
         if hello.role not in {Role.PEER, Role.PEER_BULK}:
-            return self._for_clients
+            is_node = self._node.admission.is_proven(connection)
+            return self._for_nodes if is_node else self._for_clients
         if not self._node.is_open:
             return Handlers()  # it does not know yet who it is, nor who the others are
         self._node.levels.check_peer(hello)

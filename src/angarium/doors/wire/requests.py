@@ -6,7 +6,7 @@ tables. PUBLISH and FETCH, the hot ones, are written out in `door`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from angarium.api.transactions import SequencedPublish, StageRequest
 from angarium.doors.wire.answering import (
@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from angarium.wire.handlers import RequestHandler
 
     Rows: TypeAlias = dict[Operation, RequestHandler]
+
+
+OF_NODES: Final = frozenset({int(Operation.JOIN), int(Operation.SAME_FOLDER)})
+"""What nodes ask before they are peers; nobody else, where nodes prove what they are."""
 
 
 def of_clients(broker: Service, node: Node, dispatcher: Dispatcher) -> Rows:

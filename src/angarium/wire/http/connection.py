@@ -20,8 +20,10 @@ from angarium.wire.errors import DeadlineExceeded
 from angarium.wire.http.messages import Response, head_bytes, response_bytes
 from angarium.wire.http.request_reader import RequestReader, RequestRefused
 from angarium.wire.http.stream import Stream
+from angarium.wire.peer_certificates import certificate_shown
 
 if TYPE_CHECKING:
+    from angarium.security.tls import Certificate
     from angarium.wire.http.messages import Answer, Request
     from angarium.wire.http.server import HttpServer
     from angarium.wire.http.websocket import WebSocket
@@ -84,6 +86,11 @@ class Connection(asyncio.Protocol):
         if not self._server.admit(self):
             refusal = LimitExceeded("connections_max", "too many connections; try another node")
             self._refuse(refusal, status=503)
+
+    @property
+    def peer_certificate(self) -> Certificate | None:
+        """What the client has shown, verified; None without one, or without TLS."""
+        return certificate_shown(self._transport)
 
     def data_received(self, data: bytes) -> None:
         """Take bytes."""
