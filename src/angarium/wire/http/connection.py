@@ -68,7 +68,7 @@ class Connection(asyncio.Protocol):
         self.limits = server.limits
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._reader = RequestReader(self, server.limits)
+        self._reader = RequestReader(self, server.limits, server.heads)
         self._ahead: deque[Request] = deque()
         self._request: Request | None = None
         self._task: asyncio.Task[None] | None = None
@@ -220,7 +220,8 @@ class Connection(asyncio.Protocol):
         if server.on_answered is not None:
             began = self.deadline - self.limits.request_seconds_max
             server.on_answered(response.status, now - began)
-        keep_alive = request.keep_alive and not server.is_stopping
+        head = request.head
+        keep_alive = head.keep_alive and not server.is_stopping
         if request.answer_headers:
             headers = response.headers + request.answer_headers
             response = Response(response.status, response.body, response.type, headers)
@@ -229,7 +230,7 @@ class Connection(asyncio.Protocol):
                 response,
                 date=server.date,
                 keep_alive=keep_alive,
-                is_head=request.method == b"HEAD",
+                is_head=head.method == b"HEAD",
             )
         )
         if not keep_alive or self._is_last:
@@ -266,7 +267,7 @@ class Connection(asyncio.Protocol):
         # What was sent ahead is never answered; that the client hangs up is heard all the same.
         self._ahead.clear()
         self.resume_reading()
-        is_chunked = self._reader.is_http_1_1
+        is_chunked = request.head.is_http_1_1
         headers += request.answer_headers
         if is_chunked:
             headers = (*headers, (b"Transfer-Encoding", b"chunked"))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from angarium.closing import Closings
 from angarium.errors import LimitExceeded
 from angarium.wire.http.connection import Connection, State
+from angarium.wire.http.known_heads import KnownHeads
 from angarium.wire.listening import listen, port_of
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class HttpServer:
         self.requests_total = 0
         self.connections: set[Connection] = set()
         self.streams: set[Connection] = set()
+        self.heads = KnownHeads()
         self.closings = closings or Closings()
         self._server: Listening | None = None
         self._sweeping: asyncio.Task[None] | None = None
