@@ -340,8 +340,8 @@ async def main(options: argparse.Namespace) -> None:
     for count, fanned in fanned_out:
         print(
             f"{count:,} followers at {RATE:,} records/s through a follower:"
-            f" p50 {fanned.p50_ms:.1f} ms, p99 {fanned.p99_ms:.1f} ms, {fanned.came:.2%} of the events came,"
-            f" {fanned.server_us:.2f} us of the node for each"
+            f" p50 {fanned.p50_ms:.1f} ms, p99 {fanned.p99_ms:.1f} ms,"
+            f" {fanned.came:.2%} of the events came, {fanned.server_us:.2f} us of the node for each"
         )
 
 

@@ -197,19 +197,22 @@ def test_modes_of_one_lane_take_turns_in_order() -> None:
     run(check())
 
 
+@pytest.mark.parametrize("mode", [None, DeliveryMode.EVENTUAL])
 def test_those_who_were_answered_together_are_waited_for_and_go_together(
-    monkeypatch: pytest.MonkeyPatch,
+    mode: DeliveryMode | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lanes_of_a_door, "gather_s", lambda _: 1e6)
+    monkeypatch.setattr(lanes_of_a_door, "EARLY_PAUSE_SECONDS", 1e6)
+    key = KEY._replace(mode=mode)
 
     async def check() -> None:
         log, lanes, outcomes = opened(gathers=True)
         log.go.set()
         for name in "abcd":
-            lanes.publish(KEY, Outgoing(name.encode()), outcomes.of(name))
+            lanes.publish(key, Outgoing(name.encode()), outcomes.of(name))
         await outcomes.all_of(4)
         for name in "efgh":
-            lanes.publish(KEY, Outgoing(name.encode()), outcomes.of(name))
+            lanes.publish(key, Outgoing(name.encode()), outcomes.of(name))
             await asyncio.sleep(0)
         await outcomes.all_of(8)
         assert [len(batches[0]) for _, batches in log.calls] == [4, 4]

@@ -66,6 +66,13 @@ GATHER_SHARE: Final = 1.0
 GATHER_SECONDS_MAX: Final = 0.006
 """And never longer than this."""
 
+EARLY_PAUSE_SECONDS: Final = 0.0015
+"""An answer that comes before its record is stored took next to no time, which says nothing of how
+long clients take to come back. After such ones a lane waits for as long as they do: until none has
+come for this long, or for `GATHER_SECONDS_MAX`."""
+
+_EARLY: Final = frozenset((DeliveryMode.EVENTUAL, DeliveryMode.PERFORMANCE))
+
 
 class Placed(msgspec.Struct, frozen=True, gc=False):
     """Where a record went: the ack of its batch, and which row of the batch it is."""
@@ -262,11 +269,26 @@ class Lanes:
         answered = sum([len(one.waiting) for one in parcels])
         if self._gathers and answered >= GATHER_FROM:
             lane.wanted = len(lane.waiting) + answered
-            lane.gathering = loop.call_later(gather_s(loop.time() - began), self._send, key, lane)
+            if call.mode in _EARLY:
+                self._look_again(key, lane, until=loop.time() + GATHER_SECONDS_MAX)
+            else:
+                wait_s = gather_s(loop.time() - began)
+                lane.gathering = loop.call_later(wait_s, self._send, key, lane)
         elif lane.waiting:
             loop.call_soon(self._send, key, lane)
         else:
             del self._lanes[key]
+
+    def _look_again(self, key: LaneKey, lane: Lane, *, until: float) -> None:
+        loop, seen = asyncio.get_running_loop(), len(lane.waiting)
+
+        def look() -> None:
+            if len(lane.waiting) == seen or loop.time() >= until:
+                self._send(key, lane)
+            else:
+                self._look_again(key, lane, until=until)
+
+        lane.gathering = loop.call_later(EARLY_PAUSE_SECONDS, look)
 
     def _start(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
