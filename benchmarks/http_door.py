@@ -76,6 +76,44 @@ class Load(asyncio.Protocol):
         self.transport.write(self._request)  # type: ignore[attr-defined]
 
 
+class SocketLoad(Load):
+    """The same over a WebSocket: one message after the other."""
+
+    def __init__(self, message: object) -> None:
+        super().__init__(_SOCKET_REQUEST)
+        data = json.dumps(message).encode()
+        assert len(data) < 1 << 16, "a frame of middling size"
+        head = bytes([0x81, 0x80 | 126]) if len(data) > 125 else bytes([0x81, 0x80 | len(data)])
+        length = len(data).to_bytes(2) if len(data) > 125 else b""
+        mask = b"\x37\xfa\x21\x3d"
+        masked = bytes([one ^ mask[at % 4] for at, one in enumerate(data)])
+        self._frame = head + length + mask + masked
+        self._is_open = False
+
+    def data_received(self, data: bytes) -> None:
+        self._data += data
+        if not self._is_open:
+            head, found, self._data = self._data.partition(b"\r\n\r\n")
+            assert found, head
+            self._is_open = True
+            self.transport.write(self._frame)  # type: ignore[attr-defined]
+            return
+        start, size = 2, self._data[1]
+        if size == 126:
+            start, size = 4, int.from_bytes(self._data[2:4])
+        if len(self._data) >= start + size:
+            self.refused += b'"published"' not in self._data
+            self._data = self._data[start + size :]
+            self.answered += 1
+            self.transport.write(self._frame)  # type: ignore[attr-defined]
+
+
+_SOCKET_REQUEST: Final = (
+    b"GET /v1/socket HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+)
+
+
 class Measured(NamedTuple):
     """What a round came to."""
 
@@ -92,13 +130,11 @@ def request_of(target: str, body: object) -> bytes:
 
 
 async def measured(
-    port: int, pid: int, request: bytes, *, workers: int, seconds: float
+    port: int, pid: int, load_of: Callable[[], Load], *, workers: int, seconds: float
 ) -> Measured:
     """Put `workers` connections to work for so many seconds."""
     loop = asyncio.get_running_loop()
-    pairs = [
-        await loop.create_connection(lambda: Load(request), HOST, port) for _ in range(workers)
-    ]
+    pairs = [await loop.create_connection(load_of, HOST, port) for _ in range(workers)]
     loads = [load for _, load in pairs]
     await asyncio.sleep(0.5)
     before, used, began = sum(one.answered for one in loads), cpu_s(pid), time.perf_counter()
@@ -302,12 +338,17 @@ async def main(options: argparse.Namespace) -> None:
     """Measure everything, and print a table."""
     publish = f"/v1/topics/{TOPIC}/records?partition=0"
     mutation = 'mutation($p: String!) { publish(topic: "bench", payload: $p) { success } }'
-    bodies = {
-        "REST": request_of(publish, {"value": VALUE}),
-        "REST, batches of 100": request_of(
-            f"/v1/topics/{TOPIC}/records/batch?partition=0", {"records": [{"value": VALUE}] * 100}
+    batch = {"records": [{"value": VALUE}] * 100}
+    said = {"type": "publish", "id": "1", "topic": TOPIC, "record": {"value": VALUE}}
+    loads: dict[str, Callable[[], Load]] = {
+        "REST": partial(Load, request_of(publish, {"value": VALUE})),
+        "REST, batches of 100": partial(
+            Load, request_of(f"/v1/topics/{TOPIC}/records/batch?partition=0", batch)
         ),
-        "GraphQL": request_of("/graphql", {"query": mutation, "variables": {"p": VALUE}}),
+        "GraphQL": partial(
+            Load, request_of("/graphql", {"query": mutation, "variables": {"p": VALUE}})
+        ),
+        "WebSocket": partial(SocketLoad, {**said, "partition": 0}),
     }
     found: dict[str, list[Measured]] = {}
     with tempfile.TemporaryDirectory(prefix="angarium-http-", dir=options.data) as folder:
@@ -317,10 +358,10 @@ async def main(options: argparse.Namespace) -> None:
             door = int(node.http.rpartition(":")[2])
             load = {"workers": options.workers, "seconds": options.seconds}
             for _ in range(options.rounds):
-                one = await measured(port, pid, bodies["REST"], **load)
+                one = await measured(port, pid, loads["REST"], **load)
                 found.setdefault("empty handler", []).append(one)
-                for name, body in bodies.items():
-                    one = await measured(door, node.pid, body, **load)
+                for name, load_of in loads.items():
+                    one = await measured(door, node.pid, load_of, **load)
                     found.setdefault(name, []).append(one)
             follow = int(other.http.rpartition(":")[2])
             fanned_out = [
