@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -81,7 +82,6 @@ class HttpDoor:
         self.intake = Intake(broker)
         self._closings = Closings()
         self._graphql: GraphqlEndpoint | None = None
-        self._loading: asyncio.Task[None] | None = None
         self.router = Router(self._routes(), lists="GET /v1/openapi.json lists all")
         info = {
             "title": "Angarium",
@@ -100,14 +100,10 @@ class HttpDoor:
 
     async def start(self) -> int:
         """Open the door; return the port. `OSError` if the address cannot be had."""
-        port = await self.server.start(host=self._host, port=self._port, tls=self._tls)
-        self._loading = asyncio.get_running_loop().create_task(self._load_graphql())
-        return port
+        return await self.server.start(host=self._host, port=self._port, tls=self._tls)
 
     async def stop(self, grace_s: float = 2.0) -> None:
         """Close the door: streams end at once, other requests have `grace_s` to finish."""
-        if self._loading is not None:
-            self._loading.cancel()
         await self.server.stop(grace_s)
 
     def _handle(self, request: Request) -> Answer:
@@ -141,21 +137,26 @@ class HttpDoor:
     async def _socket(self, request: Request, _: NoParameters) -> None:
         await Session(request, self.intake, self._groups, self._closings).run()
 
-    # --- GraphQL: loaded after the door is open, because that takes a while --------------------
+    # --- GraphQL: loaded when somebody first asks, for many nodes never hear of it ------------
 
-    async def _load_graphql(self) -> None:
-        await asyncio.to_thread(_import_graphql)
-        self._endpoint()
-
-    def _endpoint(self) -> GraphqlEndpoint:
+    def _through_graphql(self, answered: Callable[[GraphqlEndpoint], Answer]) -> Answer:
         if self._graphql is None:
-            endpoint = _import_graphql()
+            return self._first_through_graphql(answered)
+        return answered(self._graphql)
+
+    async def _first_through_graphql(
+        self, answered: Callable[[GraphqlEndpoint], Answer]
+    ) -> Response | None:
+        # In a thread: it takes a moment, in which the loop has other things to do.
+        endpoint = await asyncio.to_thread(_import_graphql)
+        if self._graphql is None:
             self._graphql = endpoint(self.intake, self._groups, self._closings)
-        return self._graphql
+        answer = answered(self._graphql)
+        return await answer if isinstance(answer, Coroutine) else answer
 
     @route("POST /graphql", "GraphQL.", parameters=QueryParameters)
     def _graphql_post(self, request: Request, given: QueryParameters) -> Answer:
-        return self._endpoint().post(request, given)
+        return self._through_graphql(lambda endpoint: endpoint.post(request, given))
 
     @route(
         "GET /graphql",
@@ -163,11 +164,11 @@ class HttpDoor:
         parameters=QueryParameters,
     )
     def _graphql_get(self, request: Request, given: QueryParameters) -> Answer:
-        return self._endpoint().get(request, given)
+        return self._through_graphql(lambda endpoint: endpoint.get(request, given))
 
     @route("GET /graphql/schema", "The schema.")
     def _graphql_schema(self, request: Request, _: NoParameters) -> Answer:
-        return self._endpoint().sdl(request)
+        return self._through_graphql(lambda endpoint: endpoint.sdl(request))
 
     @route("GET /v1/openapi.json", "The OpenAPI document: every request, every field.")
     def _openapi(self, _: Request, __: NoParameters) -> Response:
