@@ -21,6 +21,7 @@ from angarium.node.node import Node
 from angarium.node.ports import listening
 from angarium.replica.config import HostConfig, ReplicaConfig
 from angarium.security import Users
+from angarium.service.access import Access
 from angarium.service.metering import MeteredService
 from angarium.service.patience import patient
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from angarium.app.serving import ServingPart, Signals
     from angarium.app.settings import Settings
     from angarium.doors.grpc import GrpcLimits
+    from angarium.service.access import PermittedBroker
     from angarium.wire.http.admission import Admission
     from angarium.wire.http.hosts import Hosts
 
@@ -46,7 +48,7 @@ def parts(settings: Settings, signals: Signals) -> Sequence[ServingPart]:
 
         host, port = settings.listen.host, settings.listen.grpc_port
         hint = partial(node.leader_address, "grpc")
-        broker, limits = patient(node.service), grpc_limits(settings)
+        broker, limits = patient(node.broker()), grpc_limits(settings)
         found.append(GrpcDoor(broker, host=host, port=port, limits=limits, leader_hint=hint))
     http = [] if settings.listen.http_port is None else [http_door(settings, node)]
     compat = compat_doors(settings, node)
@@ -93,12 +95,13 @@ def http_door(settings: Settings, node: NodePart) -> ServingPart:
 
     chosen = settings.http
     assert settings.listen.http_port is not None
-    broker = patient(node.service)
+    behind = node.broker()
+    broker = patient(behind)
     return HttpDoor(
         broker,
         groups=broker,
-        sequenced=node.service.transactions,
-        letters=node.service.dead_letters,
+        sequenced=behind,
+        letters=behind.dead_letters,
         facts=NodeFacts(node.node, node.service.meters),
         host=settings.listen.host,
         port=settings.listen.http_port,
@@ -141,7 +144,7 @@ def compat_doors(settings: Settings, node: NodePart) -> Sequence[ServingPart]:
     from angarium_compat.profiles import Surroundings, listeners  # noqa: PLC0415
 
     around = Surroundings(
-        broker=node.service,
+        broker=node.broker(),
         host=settings.listen.host,
         users=Users(settings.users.hashes),
         facts=NodeFacts(node.node, node.service.meters),
@@ -158,7 +161,8 @@ class NodePart:
     def __init__(self, config: NodeConfig, signals: Signals) -> None:
         self.node = Node(config)
         self.service = MeteredService(self.node)
-        self.node.welcome = WireDoor(self.node, self.service, self.service.dispatcher).welcome
+        self.access = Access(self.service)
+        self.node.welcome = WireDoor(self.node, self.service, self.access).welcome
         self.node.background.append(Seeds(self.node, tuple(map(Address.parse, config.join))).run)
         self._signals = signals
         self._watch: asyncio.Task[None] | None = None
@@ -175,6 +179,16 @@ class NodePart:
         if self._watch is not None:
             self._watch.cancel()
         await self.node.stop()
+
+    def broker(self) -> PermittedBroker:
+        """Return the broker of doors that cannot tell yet who asks: everybody's, if there is one.
+
+        Raises `ValueError` if authentication is required: such a door must not be opened.
+        """
+        anonymous = self.access.anonymous
+        if anonymous is None:
+            raise ValueError("authentication is required, and this door does not ask for it yet")
+        return self.access.broker_for(anonymous)
 
     def leader_address(self, door: str, topic: str, partition: int) -> str | None:
         """Return where the leader of a partition has a door, if that is another node."""

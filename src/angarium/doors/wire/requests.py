@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from angarium.api import Broker, GroupBroker, TopicInfo
     from angarium.api.transactions import Aborted, Series, TransactionBroker
     from angarium.node.node import Node
+    from angarium.service.access import PermittedBroker
     from angarium.service.broker import Service
     from angarium.service.dispatching import Dispatcher
     from angarium.wire import Request
@@ -34,14 +35,27 @@ if TYPE_CHECKING:
     Rows: TypeAlias = dict[Operation, RequestHandler]
 
 
-def of_clients(broker: Service, node: Node, dispatcher: Dispatcher) -> Rows:
-    """Return what anybody may ask."""
+def of_clients(broker: PermittedBroker, dispatcher: Dispatcher) -> Rows:
+    """Return what a principal may ask, if its grants say so."""
     return {
         **_about_records(broker),
         **_about_topics(broker, dispatcher),
-        **_about_the_cluster(broker, node),
-        **_about_groups(broker.groups),
-        **_about_transactions(broker.transactions),
+        **_about_the_cluster(broker),
+        **_about_groups(broker),
+        **_about_transactions(broker),
+    }
+
+
+def of_strangers(service: Service, node: Node) -> Rows:
+    """Return what is asked by who is no principal yet: a node that wants to come in, and one that
+    finds another process on its folder."""
+
+    def same_folder(request: Request) -> None:
+        request.answer(node.rivals.prove(request.read(op.SameFolderHeader).nonce))
+
+    return {
+        Operation.JOIN: asks_whole(op.JoinHeader, service.join),
+        Operation.SAME_FOLDER: same_folder,
     }
 
 
@@ -85,7 +99,7 @@ def of_peers(broker: Service, node: Node) -> Rows:
     }
 
 
-def _about_records(broker: Service) -> Rows:
+def _about_records(broker: PermittedBroker) -> Rows:
     return {
         Operation.FIND_OFFSET: asks(op.FindOffsetHeader, broker.find_offset, op.FindOffsetAnswer),
         Operation.OPEN_PRODUCER: asks(op.OpenProducerHeader, broker.open_producer),
@@ -110,18 +124,13 @@ def _about_topics(broker: Broker, dispatcher: Dispatcher) -> Rows:
     }
 
 
-def _about_the_cluster(broker: Service, node: Node) -> Rows:
-    def same_folder(request: Request) -> None:
-        request.answer(node.rivals.prove(request.read(op.SameFolderHeader).nonce))
-
+def _about_the_cluster(broker: Broker) -> Rows:
     return {
         Operation.CLUSTER_STATUS: asks_nothing(broker.cluster_status),
         Operation.DRAIN_NODE: asks(op.DrainNodeHeader, broker.drain_node),
         Operation.REMOVE_NODE: asks(op.RemoveNodeHeader, broker.remove_node),
         Operation.TRANSFER_LEADER: asks(op.TransferLeaderHeader, broker.transfer_leader),
         Operation.RAISE_LEVEL: asks(op.RaiseLevelHeader, broker.raise_level, op.LevelAnswer),
-        Operation.JOIN: asks_whole(op.JoinHeader, broker.join),
-        Operation.SAME_FOLDER: same_folder,
     }
 
 
