@@ -26,6 +26,7 @@ from angarium.cli.grammar import (
     serve,
     sql,
     sub,
+    tls,
     topic,
     up,
     user,
@@ -63,6 +64,7 @@ _ORDER: Final = (
     bench,
     log,
     user,
+    tls,
     profile,
     completion,
 )
