@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from angarium.client.bridge import Elsewhere
+    from angarium.client.login import SecretText, TokenLike
     from angarium.client.publishing.outgoing import Outgoing, Text
     from angarium.client.publishing.receipts import Loss
     from angarium.client.reading.starts import StartLike
@@ -85,12 +86,22 @@ class SyncClient(Bridged[Client]):
         self,
         *servers: str,
         settings: ClientSettings | None = None,
+        user: str | None = None,
+        password: SecretText | None = None,
+        token: TokenLike | None = None,
         producer: str | None = None,
         on_loss: Callable[[Loss], None] | None = None,
         on_wait: Callable[[AngariumError], None] | None = None,
     ) -> None:
         client = Client(
-            *servers, settings=settings, producer=producer, on_loss=on_loss, on_wait=on_wait
+            *servers,
+            settings=settings,
+            user=user,
+            password=password,
+            token=token,
+            producer=producer,
+            on_loss=on_loss,
+            on_wait=on_wait,
         )
         self._thread = LoopThread("angarium-client")
         super().__init__(self._thread, client)

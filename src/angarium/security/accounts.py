@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from angarium.ids import Micros
+    from angarium.security.scram import Verifier
 
 
 class Account(NamedTuple):
@@ -14,8 +15,8 @@ class Account(NamedTuple):
     name: str
     password_hash: str = ""
     """A line of `PasswordHash`; empty for who has no password."""
-    verifiers: tuple[str, ...] = ()
-    """Lines of `scram.Verifier`, one per mechanism; made together with the hash."""
+    verifiers: tuple[Verifier, ...] = ()
+    """One per mechanism, made together with the hash."""
     is_locked: bool = False
 
     def __repr__(self) -> str:

@@ -35,12 +35,16 @@ ClosedHandler: TypeAlias = "Callable[[Connection, AngariumError | None], None]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handlers:
-    """Handlers by operation. An operation that is missing is refused as unsupported."""
+    """Handlers by operation. An operation that is missing is refused: as unsupported, or as not
+    served to who has not said who it is."""
 
     messages: Mapping[int, MessageHandler] = field(default_factory=dict)
     requests: Mapping[int, RequestHandler] = field(default_factory=dict)
     streams: Mapping[int, StreamHandler] = field(default_factory=dict)
     on_closed: ClosedHandler | None = None
+    proofs: tuple[str, ...] = ()
+    """Ways in which the other side may prove who it is, and has to before anything else is served.
+    Our greeting tells them; `Connection.admit` ends it."""
 
 
 Welcome: TypeAlias = "Callable[[Connection], Handlers]"

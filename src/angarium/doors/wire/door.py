@@ -9,6 +9,7 @@ from angarium.batch import split
 from angarium.doors.wire import requests
 from angarium.doors.wire.attachments import attach
 from angarium.doors.wire.consumptions import consume
+from angarium.doors.wire.logins import Logins
 from angarium.doors.wire.subscriptions import subscribe
 from angarium.errors import AngariumError
 from angarium.service.access.access import BROKERS_MAX
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from angarium.api import Ack
     from angarium.node.node import Node
+    from angarium.security.authenticating import Authenticator
     from angarium.service.access import Access, PermittedBroker
     from angarium.service.metering import MeteredService
     from angarium.wire import Connection, Request
@@ -36,12 +38,26 @@ if TYPE_CHECKING:
 class WireDoor:
     """Serves clients and other nodes on the wire port."""
 
-    def __init__(self, node: Node, service: MeteredService, access: Access) -> None:
+    def __init__(
+        self,
+        node: Node,
+        service: MeteredService,
+        access: Access,
+        authenticator: Authenticator | None = None,
+    ) -> None:
+        """Without an authenticator nobody can log in: what needs no proof is all there is."""
         self._node = node
         self._access = access
         self._dispatcher = service.dispatcher
         self._for_strangers = Handlers(requests=_by_number(requests.of_strangers(service, node)))
         self._handlers: dict[PermittedBroker, Handlers] = {}
+        self._logins = None
+        if authenticator is not None:
+            self._logins = Logins(
+                authenticator,
+                served=lambda principal: self._for(access.broker_for(principal)),
+                strangers=self._for_strangers.requests,
+            )
         for_nodes = self._for(access.for_nodes())
         self._for_peers = Handlers(
             messages={
@@ -62,14 +78,16 @@ class WireDoor:
         """Return what the other side of a connection may do here; raises why nothing at all."""
         hello = connection.peer.hello
         if hello.role not in {Role.PEER, Role.PEER_BULK}:
-            return self._of_clients()
+            return self._of_clients(connection)
         if not self._node.is_open:
             return Handlers()  # it does not know yet who it is, nor who the others are
         self._node.levels.check_peer(hello)
         self._node.admission.admit(connection)
         return self._for_peers
 
-    def _of_clients(self) -> Handlers:
+    def _of_clients(self, connection: Connection) -> Handlers:
+        if self._logins is not None:
+            return self._logins.welcome(connection)
         anonymous = self._access.anonymous
         if anonymous is None:
             return self._for_strangers

@@ -64,6 +64,8 @@ class Operation(IntEnum):
     """Between nodes: commands of transactions, to the leader of a group."""
     CLOCK = 69
     """Between nodes: what a node's wall clock says."""
+    AUTHENTICATE = 75
+    """Prove who one is; the only thing served before that is done, where it has to be."""
     SAME_FOLDER = 70
     """Asked by a node of a process that is said to be the same node: whether it lives on a copy of
     its data folder."""
