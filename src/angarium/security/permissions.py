@@ -7,11 +7,12 @@ came with and what its owner has must both allow.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from angarium.api.access import (
     ANY_ACTION,
     OWN_NAMES,
+    Action,
     Decision,
     Effect,
     Grant,
@@ -33,6 +34,15 @@ _Held: TypeAlias = "tuple[str, Grant]"
 
 _PROVED_BY_ROW = frozenset({Proof.PASSWORD, Proof.TOKEN, Proof.CERTIFICATE})
 """Whoever proves itself so is a user of the catalog, or nobody any more."""
+
+
+DESCRIBING: Final = {
+    ResourceKind.TOPIC: Action.TOPIC_DESCRIBE,
+    ResourceKind.GROUP: Action.GROUP_DESCRIBE,
+    ResourceKind.USER: Action.USER_DESCRIBE,
+    ResourceKind.ROLE: Action.ROLE_DESCRIBE,
+}
+"""How it is called to know of a thing. Without it one is told that there is no such thing."""
 
 
 class Rows(NamedTuple):
@@ -131,8 +141,12 @@ def grant_of(granted: Granted) -> Grant | None:
 
 
 def covers(grant: Grant, action: str, kind: ResourceKind, name: str) -> bool:
-    """Tell whether a grant is about this."""
-    if grant.kind is not kind or not (action in grant.actions or ANY_ACTION in grant.actions):
+    """Tell whether a grant is about this. Who may do anything to a thing may know of it, too."""
+    if grant.kind is not kind:
+        return False
+    is_named = action in grant.actions or ANY_ACTION in grant.actions
+    is_implied = grant.effect is Effect.ALLOW and action == DESCRIBING.get(kind)
+    if not is_named and not is_implied:
         return False
     return kind is ResourceKind.CLUSTER or names(grant, name)
 

@@ -12,8 +12,11 @@ from functools import wraps
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from angarium.api import ClusterStatus, NodeInfo
 from angarium.api.access import Action, Caller, Principal, Proof, ResourceKind
 from angarium.errors import InvalidArgument, NotFound, PermissionDenied, Unauthenticated
+from angarium.ids import Index
+from angarium.security.permissions import DESCRIBING
 from angarium.service.access.letters import PermittedLetters
 from angarium.service.access.open_streams import (
     PermittedConsumption,
@@ -59,14 +62,6 @@ else:
 ALLOWED_MAX: Final = 4_096
 """Answers that one broker remembers. At the bound it forgets them all and asks again."""
 
-_HIDING: Final = {
-    ResourceKind.TOPIC: Action.TOPIC_DESCRIBE,
-    ResourceKind.GROUP: Action.GROUP_DESCRIBE,
-    ResourceKind.USER: Action.USER_DESCRIBE,
-    ResourceKind.ROLE: Action.ROLE_DESCRIBE,
-}
-"""Who may not do this to a thing is told that there is no such thing."""
-
 _MAKING: Final = frozenset(
     {Action.TOPIC_CREATE, Action.GROUP_CONSUME, Action.USER_CREATE, Action.ROLE_CREATE}
 )
@@ -111,7 +106,7 @@ class PermittedBroker(_Contract):
         absence = self._access.absence_of(self.principal)
         if absence:
             raise Unauthenticated(absence)
-        hiding = _HIDING.get(kind)
+        hiding = DESCRIBING.get(kind)
         if hiding is not None and action not in _MAKING and not self.may(hiding, kind, name):
             raise NotFound(f"there is no {kind} {name!r}")
         what = kind if kind is ResourceKind.CLUSTER else f"{kind} {name!r}"
@@ -226,6 +221,31 @@ class PermittedBroker(_Contract):
     def dead_letters(self, topic: str) -> PermittedLetters:
         """Return the records that groups gave up into `topic`, to look at and to send back."""
         return PermittedLetters(self, self._service.dead_letters(topic))
+
+    # --- the cluster --------------------------------------------------------------------------
+
+    async def cluster_status(self) -> ClusterStatus:
+        """Return the cluster; to who may not see how it does, only where its nodes are.
+
+        Without that no client would find the leaders of the topics that it may use.
+        """
+        status = await self._service.cluster_status()
+        if self.may(Action.CLUSTER_DESCRIBE, ResourceKind.CLUSTER, ""):
+            return status
+        return ClusterStatus(
+            cluster_id=status.cluster_id,
+            node=status.node,
+            catalog_leader=None,
+            catalog_index=Index(0),
+            nodes=tuple(
+                NodeInfo(id=one.id, addresses=one.addresses, alive=one.alive)
+                for one in status.nodes
+            ),
+            topics=0,
+            partitions=0,
+            feature_level=status.feature_level,
+            version=status.version,
+        )
 
     # --- who asks -----------------------------------------------------------------------------
 

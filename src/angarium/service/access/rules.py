@@ -47,6 +47,8 @@ class Rule:
 
     asks: tuple[Asks, ...] = ()
     shows: Shows | None = None
+    instead: str = ""
+    """What is returned to who may not, for the documents; empty: a refusal."""
     own: bool = False
     """About oneself everybody may: who has proved itself by a password or a certificate. Not by a
     token, which would get out of its bounds so, nor by somebody else's word."""
@@ -161,7 +163,10 @@ TOPIC_RULES: Final[dict[str, Rule]] = {
 }
 
 CLUSTER_RULES: Final[dict[str, Rule]] = {
-    "cluster_status": _cluster(Action.CLUSTER_DESCRIBE),
+    "cluster_status": Rule(
+        (Asks(Action.CLUSTER_DESCRIBE, ResourceKind.CLUSTER, _whole),),
+        instead="where the nodes are, and nothing else",
+    ),
     "drain_node": _cluster(Action.CLUSTER_OPERATE),
     "remove_node": _cluster(Action.CLUSTER_OPERATE),
     "transfer_leader": _cluster(Action.CLUSTER_OPERATE),

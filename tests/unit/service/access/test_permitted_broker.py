@@ -10,7 +10,15 @@ from typing import Any
 import pytest
 from tests.unit.service.access.asked_service import AskedService, secured
 
-from angarium.api import ConsumeRequest, FetchRequest, GroupConfig, Interest, PublishRequest
+from angarium.api import (
+    ClusterStatus,
+    ConsumeRequest,
+    FetchRequest,
+    GroupConfig,
+    Interest,
+    NodeInfo,
+    PublishRequest,
+)
 from angarium.api.access import (
     ANONYMOUS,
     Action,
@@ -36,7 +44,7 @@ from angarium.errors import (
     PreconditionFailed,
     Unauthenticated,
 )
-from angarium.ids import Epoch, Micros, Offset
+from angarium.ids import Epoch, Index, Micros, NodeId, Offset
 from angarium.machine.catalog import Granted, GrantPut, UserPut
 from angarium.service.access import Access, PermittedBroker
 from angarium.service.access.rules import ACCESS_RULES, RULES, Asks, Rule
@@ -138,7 +146,7 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
 }
 
 LISTING = sorted(name for name, rule in RULES.items() if rule.shows is not None)
-ASKING = sorted(name for name, rule in RULES.items() if rule.asks)
+ASKING = sorted(name for name, rule in RULES.items() if rule.asks and not rule.instead)
 
 
 def allowed(access: Access, *asks: Asks, given: dict[str, Any]) -> None:
@@ -241,6 +249,28 @@ def test_without_authentication_everything_is_passed_on(name: str) -> None:
         access.calls = service  # type: ignore[assignment]
     call(broker, name)
     assert service.calls[-1] == name
+
+
+def test_who_may_not_see_the_cluster_is_told_where_its_nodes_are_and_nothing_else() -> None:
+    broker, service, _ = alice()
+    node = NodeInfo(id=NodeId(1), addresses={"wire": "a:1"}, leads=7, region="north")
+    service.returns["cluster_status"] = ClusterStatus(
+        cluster_id="one",
+        node=NodeId(1),
+        catalog_leader=NodeId(1),
+        catalog_index=Index(9),
+        nodes=(node,),
+        topics=5,
+        partitions=6,
+        feature_level=3,
+        version="1",
+    )
+    told = call(broker, "cluster_status")
+    assert told.nodes == (NodeInfo(id=NodeId(1), addresses={"wire": "a:1"}),)
+    assert (told.topics, told.partitions, told.catalog_index) == (0, 0, 0)
+    broker, behind, _ = alice(roles=("monitor",))
+    behind.returns = service.returns
+    assert call(broker, "cluster_status").nodes == (node,)
 
 
 # --- what is not told ---------------------------------------------------------------------------
