@@ -171,6 +171,12 @@ class Http2Socket(asyncio.Protocol):
             self._transport.abort()
 
     @property
+    def host(self) -> str:
+        """The host that this talks to."""
+        where = self._transport.get_extra_info("peername") if self._transport else None
+        return str(where[0]) if where else ""
+
+    @property
     def peer(self) -> str:
         """Whom this talks to, for logs."""
         where = self._transport.get_extra_info("peername") if self._transport else None
