@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
+from angarium.client.access import AccessAdministration
 from angarium.client.addresses import bootstrap_addresses
 from angarium.client.administration import Administration
 from angarium.client.dead_letters import DEAD_LETTERS, DeadLetters
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from angarium.modes import DeliveryMode
 
 
-class Client(Administration, GroupAdministration, Reading, Transactional):
+class Client(Administration, AccessAdministration, GroupAdministration, Reading, Transactional):
     """Publishes, subscribes, fetches and administers.
 
         async with Client("127.0.0.1:7400") as client:

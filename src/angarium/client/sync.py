@@ -219,6 +219,25 @@ class SyncClient(Bridged[Client]):
     transfer_leader = blocking(Client.transfer_leader)
     raise_level = blocking(Client.raise_level)
 
+    # --- who may do what ------------------------------------------------------------------------
+
+    whoami = blocking(Client.whoami)
+    can = blocking(Client.can)
+    create_user = blocking(Client.create_user)
+    alter_user = blocking(Client.alter_user)
+    delete_user = blocking(Client.delete_user)
+    describe_user = blocking(Client.describe_user)
+    list_users = blocking(Client.list_users)
+    create_role = blocking(Client.create_role)
+    delete_role = blocking(Client.delete_role)
+    list_roles = blocking(Client.list_roles)
+    create_grant = blocking(Client.create_grant)
+    delete_grant = blocking(Client.delete_grant)
+    list_grants = blocking(Client.list_grants)
+    create_token = blocking(Client.create_token)
+    delete_token = blocking(Client.delete_token)
+    list_tokens = blocking(Client.list_tokens)
+
     # --- in the other thread ----------------------------------------------------------------------
 
     def _empty_outbox(self) -> None:

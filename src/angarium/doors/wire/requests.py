@@ -20,10 +20,11 @@ from angarium.node.timekeeping import wall_clock
 from angarium.service.transactions.participants import commands_in
 from angarium.wire import operations as op
 from angarium.wire import packed, roomy
-from angarium.wire.operations import Operation, members, transactions
+from angarium.wire.operations import Operation, access, members, transactions
 
 if TYPE_CHECKING:
     from angarium.api import Broker, GroupBroker, TopicInfo
+    from angarium.api.access import AccessBroker
     from angarium.api.transactions import Aborted, Series, TransactionBroker
     from angarium.node.node import Node
     from angarium.service.access import PermittedBroker
@@ -43,6 +44,7 @@ def of_clients(broker: PermittedBroker, dispatcher: Dispatcher) -> Rows:
         **_about_the_cluster(broker),
         **_about_groups(broker),
         **_about_transactions(broker),
+        **_about_access(broker),
     }
 
 
@@ -172,4 +174,31 @@ def _about_transactions(broker: TransactionBroker) -> Rows:
             transactions.LastSequenceHeader, broker.last_sequence, transactions.LastSequenceAnswer
         ),
         Operation.SETTLED_BY: asks(transactions.SettledByHeader, broker.settled_by),
+    }
+
+
+def _about_access(broker: AccessBroker) -> Rows:
+    return {
+        Operation.WHOAMI: asks_nothing(broker.whoami, layout=in_payload),
+        Operation.CAN: asks(access.CanHeader, broker.can, layout=in_payload),
+        Operation.CREATE_USER: asks(access.CreateUserHeader, broker.create_user, layout=in_payload),
+        Operation.ALTER_USER: asks(access.AlterUserHeader, broker.alter_user, layout=in_payload),
+        Operation.DELETE_USER: asks(access.NameHeader, broker.delete_user),
+        Operation.DESCRIBE_USER: asks(access.NameHeader, broker.describe_user, layout=in_payload),
+        Operation.LIST_USERS: asks_nothing(broker.list_users, access.UsersAnswer, in_payload),
+        Operation.CREATE_ROLE: asks(access.CreateRoleHeader, broker.create_role, layout=in_payload),
+        Operation.DELETE_ROLE: asks(access.NameHeader, broker.delete_role),
+        Operation.LIST_ROLES: asks_nothing(broker.list_roles, access.RolesAnswer, in_payload),
+        Operation.CREATE_GRANT: asks(
+            access.CreateGrantHeader, broker.create_grant, layout=in_payload
+        ),
+        Operation.DELETE_GRANT: asks(access.DeleteGrantHeader, broker.delete_grant),
+        Operation.LIST_GRANTS: asks_nothing(broker.list_grants, access.GrantsAnswer, in_payload),
+        Operation.CREATE_TOKEN: asks(
+            access.CreateTokenHeader, broker.create_token, layout=in_payload
+        ),
+        Operation.DELETE_TOKEN: asks(access.DeleteTokenHeader, broker.delete_token),
+        Operation.LIST_TOKENS: asks(
+            access.ListTokensHeader, broker.list_tokens, access.TokensAnswer, in_payload
+        ),
     }

@@ -9,34 +9,51 @@ from __future__ import annotations
 
 import inspect
 from functools import wraps
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from angarium.api.access import Action, ResourceKind
-from angarium.errors import NotFound, PermissionDenied
+from angarium.api import ClusterStatus, NodeInfo
+from angarium.api.access import Action, Caller, Principal, Proof, ResourceKind
+from angarium.errors import InvalidArgument, NotFound, PermissionDenied, Unauthenticated
+from angarium.ids import Index
+from angarium.security.permissions import DESCRIBING
 from angarium.service.access.letters import PermittedLetters
-from angarium.service.access.rules import RULES, TRANSACTION_RULES
+from angarium.service.access.open_streams import (
+    PermittedConsumption,
+    PermittedSubscription,
+    reading,
+)
+from angarium.service.access.rules import ACCESS_RULES, RULES, TRANSACTION_RULES
+from angarium.service.access.user_calls import UserCalls
 from angarium.service.broker import Service
 from angarium.service.transactions.transaction_calls import TransactionCalls
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from angarium.api import (
         Ack,
         Broker,
         ConsumeRequest,
+        Consumption,
+        FetchRequest,
+        FetchResult,
+        Interest,
         OffsetBroker,
         PassingBroker,
         PublishRequest,
+        Subscription,
     )
-    from angarium.api.access import Decision, Principal
+    from angarium.api.access import AccessBroker, Decision
     from angarium.api.transactions import TransactionBroker
+    from angarium.errors import AngariumError
     from angarium.service.access.access import Access
+    from angarium.service.access.attending import Question
     from angarium.service.access.rules import Rule
     from angarium.service.groups.consumption import LocalConsumption
     from angarium.service.publishing import Answer
 
-    class _Contract(Broker, TransactionBroker, OffsetBroker, PassingBroker, Protocol):
+    class _Contract(Broker, TransactionBroker, OffsetBroker, PassingBroker, AccessBroker, Protocol):
         """What the rules make methods for."""
 
 else:
@@ -45,13 +62,9 @@ else:
 ALLOWED_MAX: Final = 4_096
 """Answers that one broker remembers. At the bound it forgets them all and asks again."""
 
-_HIDING: Final = {
-    ResourceKind.TOPIC: Action.TOPIC_DESCRIBE,
-    ResourceKind.GROUP: Action.GROUP_DESCRIBE,
-}
-"""Who may not do this to a thing is told that there is no such thing."""
-
-_MAKING: Final = frozenset({Action.TOPIC_CREATE, Action.GROUP_CONSUME})
+_MAKING: Final = frozenset(
+    {Action.TOPIC_CREATE, Action.GROUP_CONSUME, Action.USER_CREATE, Action.ROLE_CREATE}
+)
 """Actions that need nothing to be there: refusing them says nothing about what is."""
 
 
@@ -84,10 +97,16 @@ class PermittedBroker(_Contract):
         return True
 
     def check(self, action: Action, kind: ResourceKind, name: str = "") -> None:
-        """Raise `PermissionDenied`, or `NotFound` where even to know of it is not allowed."""
+        """Raise `PermissionDenied`, or `NotFound` where even to know of it is not allowed.
+
+        `Unauthenticated` if the principal is nobody any more.
+        """
         if self.may(action, kind, name):
             return
-        hiding = _HIDING.get(kind)
+        absence = self._access.absence_of(self.principal)
+        if absence:
+            raise Unauthenticated(absence)
+        hiding = DESCRIBING.get(kind)
         if hiding is not None and action not in _MAKING and not self.may(hiding, kind, name):
             raise NotFound(f"there is no {kind} {name!r}")
         what = kind if kind is ResourceKind.CLUSTER else f"{kind} {name!r}"
@@ -102,7 +121,32 @@ class PermittedBroker(_Contract):
         """Ask everything that a call with these arguments needs; raises the first refusal."""
         for asks in rule.asks:
             for name in asks.names(given):
-                self.check(asks.action, asks.kind, name)
+                if not (rule.own and self._is_oneself(asks.kind, name)):
+                    self.check(asks.action, asks.kind, name)
+
+    def _is_oneself(self, kind: ResourceKind, name: str) -> bool:
+        return (
+            kind is ResourceKind.USER
+            and name == self.principal.name
+            and self.principal.proof in {Proof.PASSWORD, Proof.CERTIFICATE}
+        )
+
+    def attend(
+        self, end: Callable[[AngariumError], None], asked: Iterable[Question]
+    ) -> Callable[[], None]:
+        """Have `end` called once when the principal is nobody any more, or may not do this."""
+        return self._access.attend(self.principal, end, asked)
+
+    def _shown(self, rule: Rule, found: Iterable[Any]) -> tuple[Any, ...]:
+        """Return of what was found what the principal may know of."""
+        shows = rule.shows
+        assert shows is not None
+        return tuple(
+            one
+            for one in found
+            if (rule.own and self._is_oneself(shows.kind, shows.name(one)))
+            or self.may(shows.action, shows.kind, shows.name(one))
+        )
 
     # --- publishing ---------------------------------------------------------------------------
 
@@ -134,26 +178,116 @@ class PermittedBroker(_Contract):
         """Return how many partitions a topic has, as an answer to who publishes there."""
         return self._service.partition_count(topic)
 
-    # --- what stays open ----------------------------------------------------------------------
+    # --- reading ------------------------------------------------------------------------------
+
+    async def fetch(self, request: FetchRequest) -> FetchResult:
+        """Return committed batches; what came while it waited is shown to who may still see it."""
+        self.check(Action.TOPIC_READ, ResourceKind.TOPIC, request.topic)
+        result = await self._service.fetch(request)
+        if request.wait_ms:
+            self.check(Action.TOPIC_READ, ResourceKind.TOPIC, request.topic)
+        return result
+
+    async def subscribe(self, interests: Sequence[Interest]) -> Subscription:
+        """Begin to deliver partitions."""
+        self.check_call(RULES["subscribe"], {"interests": interests})
+        inner = await self._service.subscribe(interests)
+        return self._watched(inner, [one.topic for one in interests])
+
+    async def subscribe_passing(self, topic: str, partitions: Sequence[int]) -> Subscription:
+        """Deliver what passes in PERFORMANCE mode, and nothing that is stored."""
+        self.check(Action.TOPIC_READ, ResourceKind.TOPIC, topic)
+        return self._watched(await self._service.subscribe_passing(topic, partitions), [topic])
+
+    def _watched(self, inner: Subscription, topics: Sequence[str]) -> Subscription:
+        return PermittedSubscription(inner, self, topics) if self._access.is_required else inner
+
+    async def consume(self, request: ConsumeRequest) -> Consumption:
+        """Take part in a group."""
+        self.check_call(RULES["consume"], {"request": request})
+        inner = await self._service.consume(request)
+        if not self._access.is_required:
+            return inner
+        return PermittedConsumption(inner, self, _consuming(request))
 
     async def begin_consume(self, request: ConsumeRequest) -> LocalConsumption:
         """Take part in a group, for a door that settles without a task for each."""
         self.check_call(RULES["consume"], {"request": request})
-        return await self._service.groups.consume(request)
+        consumption = await self._service.groups.consume(request)
+        if self._access.is_required:
+            consumption.on_closed = self.attend(consumption.break_off, _consuming(request))
+        return consumption
 
     def dead_letters(self, topic: str) -> PermittedLetters:
         """Return the records that groups gave up into `topic`, to look at and to send back."""
         return PermittedLetters(self, self._service.dead_letters(topic))
+
+    # --- the cluster --------------------------------------------------------------------------
+
+    async def cluster_status(self) -> ClusterStatus:
+        """Return the cluster; to who may not see how it does, only where its nodes are.
+
+        Without that no client would find the leaders of the topics that it may use.
+        """
+        status = await self._service.cluster_status()
+        if self.may(Action.CLUSTER_DESCRIBE, ResourceKind.CLUSTER, ""):
+            return status
+        return ClusterStatus(
+            cluster_id=status.cluster_id,
+            node=status.node,
+            catalog_leader=None,
+            catalog_index=Index(0),
+            nodes=tuple(
+                NodeInfo(id=one.id, addresses=one.addresses, alive=one.alive)
+                for one in status.nodes
+            ),
+            topics=0,
+            partitions=0,
+            feature_level=status.feature_level,
+            version=status.version,
+        )
+
+    # --- who asks -----------------------------------------------------------------------------
+
+    async def whoami(self) -> Caller:
+        """Return who asks."""
+        roles = self._access.permissions.roles_of(self.principal)
+        authentication = "required" if self._access.is_required else "off"
+        return Caller(principal=self.principal, roles=roles, authentication=authentication)
+
+    async def can(self, user: str, action: str, *, kind: ResourceKind, name: str = "") -> Decision:
+        """Tell whether a user may do something, and why."""
+        self.check_call(RULES["can"], {"user": user})
+        if action not in set(Action):
+            raise InvalidArgument(f"{action!r} is no action; docs/reference/permissions.md has all")
+        asked = Principal(name=user, proof=Proof.PASSWORD)
+        return self._access.permissions.decide(asked, action, kind, name)
+
+
+def _consuming(request: ConsumeRequest) -> list[Question]:
+    """Return what a member has to be allowed as long as it takes part."""
+    group = (Action.GROUP_CONSUME, ResourceKind.GROUP, request.group)
+    return [group, *reading(request.topics)]
 
 
 _MAKES_TOPICS: Final = frozenset({"reserve", "stage", "publish_sequenced"})
 """Besides publishing: what makes the topic on first use."""
 
 
+def _behind(name: str) -> tuple[type, str]:
+    """Return which class carries out a method, and where an `Access` has it."""
+    if name in ACCESS_RULES:
+        return UserCalls, "calls"
+    if name in TRANSACTION_RULES:
+        return TransactionCalls, "service.transactions"
+    return Service, "service"
+
+
 def _asking(name: str, rule: Rule) -> Callable[..., Any]:
     """Return a method that asks what `rule` says, then has the call carried out."""
-    is_transactional = name in TRANSACTION_RULES
-    call = getattr(TransactionCalls if is_transactional else Service, name)
+    kind, where = _behind(name)
+    find = attrgetter(f"{where}.{name}")
+    call = getattr(kind, name)
     makes_topics = name in _MAKES_TOPICS
     parameters = list(inspect.signature(call).parameters)[1:]
 
@@ -163,13 +297,8 @@ def _asking(name: str, rule: Rule) -> Callable[..., Any]:
         self.check_call(rule, given)
         if makes_topics:
             await self._check_making(given["topic"] if "topic" in given else given["request"].topic)
-        service = self._service
-        behind = getattr(service.transactions if is_transactional else service, name)
-        found = await behind(*arguments, **named)
-        shows = rule.shows
-        if shows is None:
-            return found
-        return tuple(one for one in found if self.may(shows.action, shows.kind, shows.name(one)))
+        found = await find(self._access)(*arguments, **named)
+        return found if rule.shows is None else self._shown(rule, found)
 
     return permitted
 

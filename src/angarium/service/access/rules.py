@@ -47,6 +47,11 @@ class Rule:
 
     asks: tuple[Asks, ...] = ()
     shows: Shows | None = None
+    instead: str = ""
+    """What is returned to who may not, for the documents; empty: a refusal."""
+    own: bool = False
+    """About oneself everybody may: who has proved itself by a password or a certificate. Not by a
+    token, which would get out of its bounds so, nor by somebody else's word."""
 
 
 def _the(argument: str) -> Names:
@@ -117,6 +122,26 @@ def _cluster(action: Action) -> Rule:
     return Rule((Asks(action, ResourceKind.CLUSTER, _whole),))
 
 
+def _on_user(action: Action, names: Names) -> Asks:
+    return Asks(action, ResourceKind.USER, names)
+
+
+def _user(action: Action, names: Names, *, own: bool = False) -> Rule:
+    return Rule((_on_user(action, names),), own=own)
+
+
+def _role(action: Action) -> Rule:
+    return Rule((Asks(action, ResourceKind.ROLE, _the("name")),))
+
+
+def _if_roles(given: Mapping[str, Any]) -> tuple[str, ...]:
+    return ("",) if given.get("roles") else ()
+
+
+_WITH_ROLES: Final = Asks(Action.GRANT_CREATE, ResourceKind.CLUSTER, _if_roles, "with roles")
+"""A role is as good as its grants: who gives one gives those."""
+
+
 RECORD_RULES: Final[dict[str, Rule]] = {
     "publish": Rule((_topic(Action.TOPIC_PUBLISH, _its("topic")),)),
     "reserve": Rule((_topic(Action.TOPIC_PUBLISH, _the("topic")),)),
@@ -138,7 +163,10 @@ TOPIC_RULES: Final[dict[str, Rule]] = {
 }
 
 CLUSTER_RULES: Final[dict[str, Rule]] = {
-    "cluster_status": _cluster(Action.CLUSTER_DESCRIBE),
+    "cluster_status": Rule(
+        (Asks(Action.CLUSTER_DESCRIBE, ResourceKind.CLUSTER, _whole),),
+        instead="where the nodes are, and nothing else",
+    ),
     "drain_node": _cluster(Action.CLUSTER_OPERATE),
     "remove_node": _cluster(Action.CLUSTER_OPERATE),
     "transfer_leader": _cluster(Action.CLUSTER_OPERATE),
@@ -216,11 +244,38 @@ LETTER_RULES: Final[dict[str, Rule]] = {
 }
 """Of `dead_letters(topic)`, which knows the topic of all three."""
 
+ACCESS_RULES: Final[dict[str, Rule]] = {
+    "whoami": Rule(),
+    "can": _user(Action.USER_DESCRIBE, _the("user"), own=True),
+    "create_user": Rule((_on_user(Action.USER_CREATE, _the("name")), _WITH_ROLES)),
+    "alter_user": Rule((_on_user(Action.USER_ALTER, _the("name")), _WITH_ROLES), own=True),
+    "delete_user": _user(Action.USER_DELETE, _the("name")),
+    "describe_user": _user(Action.USER_DESCRIBE, _the("name"), own=True),
+    "list_users": Rule(
+        shows=Shows(Action.USER_DESCRIBE, ResourceKind.USER, lambda info: str(info.name)), own=True
+    ),
+    "create_role": _role(Action.ROLE_CREATE),
+    "delete_role": _role(Action.ROLE_DELETE),
+    "list_roles": Rule(
+        shows=Shows(Action.ROLE_DESCRIBE, ResourceKind.ROLE, lambda info: str(info.name))
+    ),
+    "create_grant": _cluster(Action.GRANT_CREATE),
+    "delete_grant": _cluster(Action.GRANT_DELETE),
+    "list_grants": _cluster(Action.GRANT_DESCRIBE),
+    "create_token": _user(Action.TOKEN_CREATE, _the("owner"), own=True),
+    "delete_token": _user(Action.TOKEN_DELETE, _the("owner"), own=True),
+    "list_tokens": Rule(
+        shows=Shows(Action.TOKEN_DESCRIBE, ResourceKind.USER, lambda info: str(info.owner)),
+        own=True,
+    ),
+}
+
 RULES: Final[dict[str, Rule]] = {
     **RECORD_RULES,
     **TOPIC_RULES,
     **CLUSTER_RULES,
     **GROUP_RULES,
     **TRANSACTION_RULES,
+    **ACCESS_RULES,
 }
 """By method, for everything that `PermittedBroker` has."""
