@@ -17,18 +17,22 @@ from angarium.cli.grammar import (
     dlq,
     fetch,
     gateway,
+    grant,
     group,
     log,
     pipeline,
     profile,
     pub,
+    role,
     run,
     serve,
     sql,
     sub,
+    token,
     topic,
     up,
     user,
+    whoami,
 )
 from angarium.cli.grammar.words import Parser, Words, add_connection_options
 
@@ -63,6 +67,10 @@ _ORDER: Final = (
     bench,
     log,
     user,
+    role,
+    grant,
+    token,
+    whoami,
     profile,
     completion,
 )
