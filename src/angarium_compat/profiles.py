@@ -10,14 +10,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from angarium.security.tls import Door
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from angarium.api import Broker, GroupBroker, OffsetBroker, PassingBroker
     from angarium.doors.http.observing import Facts
     from angarium.security import Users
+    from angarium.security.tls import NodeTls
     from angarium.wire.grpc import CallLimits
     from angarium.wire.http.admission import Admission
+    from angarium.wire.listening import Context
 
     class NodeBroker(Broker, GroupBroker, OffsetBroker, PassingBroker, Protocol):
         """A node's broker: whatever a profile may need of it."""
@@ -63,6 +67,11 @@ class Surroundings:
     leader_address: Callable[[str, str], str | None]
     """(door, topic): where the node that leads the topic has that door; None if it is this node,
     if nobody knows, or if the topic's partitions have several leaders."""
+    tls: NodeTls | None = None
+
+    def tls_of(self, door: Door) -> Context | None:
+        """Return the TLS of a listener; None without."""
+        return None if self.tls is None else self.tls.listener(door)
 
 
 def listeners(chosen: Chosen, around: Surroundings) -> list[Opened]:
@@ -86,6 +95,7 @@ def _hermes(chosen: Chosen, around: Surroundings) -> Iterator[Opened]:
             leader_hint=partial(around.leader_address, "hermes"),
             joining=joining,
             limits=around.limits,
+            tls=around.tls_of(Door.GRPC),
         )
     if chosen.hermes_http_port is not None:
         yield HermesHttpDoor(
@@ -97,6 +107,7 @@ def _hermes(chosen: Chosen, around: Surroundings) -> Iterator[Opened]:
             joining=joining,
             admission=around.admission,
             leader_hint=partial(around.leader_address, "hermes_http"),
+            tls=around.tls_of(Door.HTTP),
         )
 
 
@@ -108,11 +119,20 @@ def _bale(chosen: Chosen, around: Surroundings) -> Iterator[Opened]:
 
     metrics = BaleMetrics()
     yield BaleDoor(
-        around.broker, host=around.host, port=port, metrics=metrics, limits=around.limits
+        around.broker,
+        host=around.host,
+        port=port,
+        metrics=metrics,
+        limits=around.limits,
+        tls=around.tls_of(Door.GRPC),
     )
     if metrics_ports:
         yield BaleMetricsDoor(
-            metrics, host=around.host, ports=metrics_ports, admission=around.admission
+            metrics,
+            host=around.host,
+            ports=metrics_ports,
+            admission=around.admission,
+            tls=around.tls_of(Door.HTTP),
         )
 
 
@@ -122,4 +142,11 @@ def _geo(chosen: Chosen, around: Surroundings) -> Iterator[Opened]:
         return
     from angarium_compat.geo import GeoDoor  # noqa: PLC0415
 
-    yield GeoDoor(around.broker, around.users, host=around.host, port=port, limits=around.limits)
+    yield GeoDoor(
+        around.broker,
+        around.users,
+        host=around.host,
+        port=port,
+        limits=around.limits,
+        tls=around.tls_of(Door.GRPC),
+    )

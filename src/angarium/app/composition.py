@@ -23,6 +23,7 @@ from angarium.node.ports import listening
 from angarium.replica.config import HostConfig, ReplicaConfig
 from angarium.security import Users
 from angarium.security.authenticating import Authenticator
+from angarium.security.tls import Door, TlsWatch
 from angarium.service.access import Access
 from angarium.service.access.accounts import CatalogAccounts
 from angarium.service.metering import MeteredService
@@ -34,9 +35,11 @@ if TYPE_CHECKING:
     from angarium.app.serving import ServingPart, Signals
     from angarium.app.settings import Settings
     from angarium.doors.grpc import GrpcLimits
+    from angarium.security.tls import NodeTls
     from angarium.service.access import PermittedBroker
     from angarium.wire.http.admission import Admission
     from angarium.wire.http.hosts import Hosts
+    from angarium.wire.listening import Context
 
 _log = logging.getLogger(__name__)
 
@@ -52,7 +55,10 @@ def parts(settings: Settings, signals: Signals) -> Sequence[ServingPart]:
         host, port = settings.listen.host, settings.listen.grpc_port
         hint = partial(node.leader_address, "grpc")
         broker, limits = patient(node.broker()), grpc_limits(settings)
-        found.append(GrpcDoor(broker, host=host, port=port, limits=limits, leader_hint=hint))
+        tls = tls_of(node, Door.GRPC)
+        found.append(
+            GrpcDoor(broker, host=host, port=port, limits=limits, tls=tls, leader_hint=hint)
+        )
     http = [] if settings.listen.http_port is None else [http_door(settings, node)]
     compat = compat_doors(settings, node)
     if not is_new(settings.node.data):
@@ -105,7 +111,7 @@ def http_door(settings: Settings, node: NodePart) -> ServingPart:
         groups=broker,
         sequenced=behind,
         letters=behind.dead_letters,
-        facts=NodeFacts(node.node, node.service.meters),
+        facts=node.facts,
         host=settings.listen.host,
         port=settings.listen.http_port,
         limits=HttpLimits(
@@ -113,7 +119,14 @@ def http_door(settings: Settings, node: NodePart) -> ServingPart:
         ),
         admission=admission(settings),
         leader_hint=partial(node.leader_address, "http"),
+        tls=tls_of(node, Door.HTTP),
     )
+
+
+def tls_of(node: NodePart, door: Door) -> Context | None:
+    """Return the TLS of a door; None without."""
+    tls = node.node.config.tls
+    return None if tls is None else tls.listener(door)
 
 
 def grpc_limits(settings: Settings) -> GrpcLimits:
@@ -150,12 +163,18 @@ def compat_doors(settings: Settings, node: NodePart) -> Sequence[ServingPart]:
         broker=node.broker(),
         host=settings.listen.host,
         users=Users(settings.users.hashes),
-        facts=NodeFacts(node.node, node.service.meters),
+        facts=node.facts,
         admission=admission(settings),
         limits=grpc_limits(settings),
         leader_address=node.sole_leader_address,
+        tls=node.node.config.tls,
     )
     return listeners(settings.compat, around)
+
+
+def watch_of(tls: NodeTls) -> TlsWatch:
+    """Return what follows the files of a node's certificates."""
+    return TlsWatch([tls.made], tls.certificates)
 
 
 class NodePart:
@@ -178,11 +197,17 @@ class NodePart:
         )
         self.node.background.append(administrators.run)
         self.node.background.append(Seeds(self.node, tuple(map(Address.parse, config.join))).run)
+        self.watch = None if config.tls is None else watch_of(config.tls)
+        self.facts = NodeFacts(self.node, self.service.meters, tls=self.watch)
         self._signals = signals
         self._watch: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Come up on what the data directory holds, or form or join a cluster."""
+        if self.watch is not None:
+            await (
+                self.watch.start()
+            )  # before: to be let in may take longer than a certificate lasts
         await self.node.start()
         timing.follow(self.node.now)
         self._watch = asyncio.create_task(self._tell_failure())
@@ -193,6 +218,8 @@ class NodePart:
         if self._watch is not None:
             self._watch.cancel()
         await self.node.stop()
+        if self.watch is not None:
+            await self.watch.stop()
 
     def broker(self) -> PermittedBroker:
         """Return the broker of doors that cannot tell yet who asks: everybody's, if there is one.
@@ -247,6 +274,7 @@ def config_of(settings: Settings) -> NodeConfig:
         form=node.form,
         join=tuple(map(str, node.join)),
         node_id=None if node.id is None else NodeId(node.id),
+        tls=settings.tls.opened(),
         region=node.region,
         zone=node.zone,
         host=node.host,

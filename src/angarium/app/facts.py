@@ -13,14 +13,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from angarium.node.node import Node
+    from angarium.security.tls import TlsWatch
     from angarium.telemetry.meters import Meters
 
 
 class NodeFacts:
     """Facts of a running node."""
 
-    def __init__(self, node: Node, meters: Meters) -> None:
+    def __init__(self, node: Node, meters: Meters, *, tls: TlsWatch | None = None) -> None:
         self.meters = meters
+        self._tls = tls
         self._node = node
 
     def unready(self) -> tuple[str, ...]:
@@ -34,6 +36,8 @@ class NodeFacts:
         yield Family(
             "angarium_build_info", "gauge", "The release.", (Sample(1, (("version", release),)),)
         )
+        if self._tls is not None:
+            yield from self._tls.families()
         is_ready = not self.unready()
         yield gauge("angarium_ready", "1 while nothing speaks against the node.", is_ready)
         yield Family(

@@ -16,6 +16,7 @@ from angarium.app.addresses import PORT_MAX, Address, names_hosts
 from angarium.bounds import CONNECTIONS_MAX, REQUEST_BYTES_MAX
 from angarium.errors import InvalidArgument
 from angarium.security import PasswordHash
+from angarium.security.tls import CertificateFiles, ClientCertificates, NodeTls
 from angarium.telemetry.logs import LEVELS, LogFormat
 
 LABEL_CHARACTERS_MAX: Final = 64
@@ -131,9 +132,9 @@ class ListenSettings:
     """For REST, server-sent events, WebSockets, GraphQL and metrics; "off" leaves it closed."""
 
     insecure: bool = False
-    """Listen where other machines can connect although nobody has to say who they are. There is
-    no authentication yet, so this is the only way to leave the machine: only in a network that
-    keeps strangers out by itself."""
+    """Listen where other machines can connect although nobody has to say who they are, and without
+    `[tls]` everybody on the way can read along. There is no authentication yet, so this is the only
+    way to leave the machine: only in a network that keeps strangers out by itself."""
 
     def __post_init__(self) -> None:
         if not self.host or not self.host.isprintable() or " " in self.host:
@@ -162,6 +163,71 @@ class AdvertiseSettings:
     def __post_init__(self) -> None:
         for name in DOOR_PORTS:
             _check_port(name, getattr(self, name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsSettings:
+    """`[tls]`: certificates. With them every door speaks TLS and nothing else, and nodes prove to
+    each other that they are nodes of this cluster. Files are looked at every second: new ones are
+    taken without a restart. All are PEM; a relative path starts from the folder of node.toml."""
+
+    certificate: Path | None = None
+    """What this node shows, with the certificates between it and the authority behind it. "off", or
+    nothing: no TLS."""
+
+    private_key: Path | None = None
+    """The key of it. Needed with `certificate`; a node cannot be asked for a password."""
+
+    authorities: Path | None = None
+    """Whose certificates are believed: those of other nodes, and those that clients show."""
+
+    client_certificates: Literal["none", "optional", "required"] = "none"
+    """Whether doors ask clients for a certificate: "none", "optional", or "required", which turns
+    everybody away who has none of an authority in `authorities`."""
+
+    cluster_certificate: Path | None = None
+    """What this node shows to other nodes, where that is another one: with a certificate for
+    clients from a public authority, nodes still need theirs. It has one URI
+    angarium://CLUSTER/node/NAME among its names, and CLUSTER is the same on all nodes."""
+
+    cluster_private_key: Path | None = None
+    """The key of `cluster_certificate`."""
+
+    cluster_authorities: Path | None = None
+    """The authorities of nodes, where they are others than those of clients: whoever has a
+    certificate of theirs with such a URI is a node."""
+
+    def __post_init__(self) -> None:
+        _check_all_or_none(self, ("certificate", "private_key"))
+        _check_all_or_none(self, ("cluster_certificate", "cluster_private_key"))
+        if self.certificate is None:
+            for name in ("authorities", "cluster_certificate", "cluster_authorities"):
+                if getattr(self, name) is not None:
+                    raise ValueError(f"{name}: without `certificate` there is no TLS to use it in")
+        elif self.authorities is None and self.cluster_authorities is None:
+            raise ValueError("authorities: other nodes could not be told from strangers without it")
+        if self.client_certificates != "none" and self.authorities is None:
+            raise ValueError("authorities: which clients' certificates are to be believed?")
+
+    @property
+    def is_on(self) -> bool:
+        """Whether TLS is spoken."""
+        return self.certificate is not None
+
+    def opened(self) -> NodeTls | None:
+        """Return what a node needs; None without TLS. Raises `UnusableCertificate`."""
+        if self.certificate is None or self.private_key is None:
+            return None
+        files = CertificateFiles(
+            certificate=self.certificate, key=self.private_key, authorities=self.authorities
+        )
+        cluster = CertificateFiles(
+            certificate=self.cluster_certificate or self.certificate,
+            key=self.cluster_private_key or self.private_key,
+            authorities=self.cluster_authorities or self.authorities,
+        )
+        clients = ClientCertificates(self.client_certificates)
+        return NodeTls(files, cluster=cluster, clients=clients)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -358,6 +424,7 @@ class Settings:
     node: NodeSettings = field(default_factory=NodeSettings)
     listen: ListenSettings = field(default_factory=ListenSettings)
     advertise: AdvertiseSettings = field(default_factory=AdvertiseSettings)
+    tls: TlsSettings = field(default_factory=TlsSettings)
     http: HttpSettings = field(default_factory=HttpSettings)
     grpc: GrpcSettings = field(default_factory=GrpcSettings)
     compat: CompatSettings = field(default_factory=CompatSettings)
@@ -371,6 +438,7 @@ SECTIONS: Final = {
     "node": NodeSettings,
     "listen": ListenSettings,
     "advertise": AdvertiseSettings,
+    "tls": TlsSettings,
     "http": HttpSettings,
     "grpc": GrpcSettings,
     "compat": CompatSettings,
@@ -386,7 +454,7 @@ def problems(settings: Settings) -> list[Problem]:
     found = []
     listen = settings.listen
     if not listen.insecure and not Address(listen.host, 0).is_loopback:
-        found.append(Problem("listen.host", _OPEN_DOOR.format(host=listen.host)))
+        found.append(Problem("listen.host", open_door(listen.host, has_tls=settings.tls.is_on)))
     ports = [getattr(listen, name) for name in DOOR_PORTS]
     for number, (name, port) in enumerate(zip(DOOR_PORTS, ports, strict=True)):
         if port and port in ports[:number]:
@@ -470,15 +538,34 @@ _NO_USERS: Final = (
 _FORM_OR_JOIN: Final = "a node forms a new cluster or joins one; take `form` or `join` away"
 
 _OPEN_DOOR: Final = (
-    "{host} can be reached from other machines, and this version has no authentication yet, so"
-    " the node does not start. Listen on 127.0.0.1, or, where the network itself keeps strangers"
-    " out, start with --insecure (listen.insecure = true)."
+    "{host} can be reached from other machines, and what is missing for that is {missing}. {get}"
+    "Listen on 127.0.0.1, or, where the network itself keeps strangers out, start with --insecure"
+    " (listen.insecure = true)."
 )
+
+_GET_TLS: Final = "`angarium tls init` makes certificates, which go into [tls]. "
 
 _NOWHERE: Final = (
     "{host} means every interface, which is nothing that others could dial; say which host they"
     " should use, for example node-1.example.org"
 )
+
+
+def open_door(host: str, *, has_tls: bool) -> str:
+    """Return why a listener that others can reach does not start, and what would be needed."""
+    missing = "authentication, which this version does not have yet"
+    return _OPEN_DOOR.format(
+        host=host,
+        missing=missing if has_tls else f"TLS ([tls] has no certificate), and {missing}",
+        get="" if has_tls else _GET_TLS,
+    )
+
+
+def _check_all_or_none(section: object, names: tuple[str, ...]) -> None:
+    missing = [one for one in names if getattr(section, one) is None]
+    if missing and len(missing) < len(names):
+        there = next(one for one in names if one not in missing)
+        raise ValueError(f"{missing[0]}: needed with `{there}`")
 
 
 def _check_hash(name: str, text: str, *, of: str = "it") -> None:

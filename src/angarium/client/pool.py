@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.client.shared import heard, shared
 from angarium.errors import AngariumError, Unauthenticated
+from angarium.security.tls import client_tls
 from angarium.wire import ConnectionLost, Hello, Role, Unreachable, dial
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Pool:
         """The cluster's id, once a node has told it. Nodes of another cluster are refused then."""
         self._settings = settings
         self._login = login
+        self._tls = client_tls(settings.tls)
         self._open: dict[Address, Connection] = {}
         self._dialling: dict[Address, asyncio.Task[Connection]] = {}
         self._refused: dict[Address, tuple[float, AngariumError]] = {}
@@ -84,6 +86,7 @@ class Pool:
                 hello=Hello(role=Role.CLIENT, cluster=self.cluster, auth=self._login.greeting()),
                 limits=self._settings.wire,
                 timeout_s=self._settings.dial_timeout_s,
+                tls=self._tls,
             )
             await self._prove(connection)
         except AngariumError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -45,6 +45,10 @@ class Handlers:
     proofs: tuple[str, ...] = ()
     """Ways in which the other side may prove who it is, and has to before anything else is served.
     Our greeting tells them; `Connection.admit` ends it."""
+
+    def and_requests(self, more: Mapping[int, RequestHandler]) -> Handlers:
+        """Return these handlers, and some more for requests."""
+        return replace(self, requests={**self.requests, **more}) if more else self
 
 
 Welcome: TypeAlias = "Callable[[Connection], Handlers]"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from angarium.api import Broker
     from angarium.security import Users
     from angarium.wire.grpc import Call, CallLimits
+    from angarium.wire.listening import Context
     from angarium_compat.geo.feeds import Feed
 
 _KEY: Final = "authorization"
@@ -37,6 +38,7 @@ class GeoDoor:
         host: str,
         port: int,
         limits: CallLimits | None = None,
+        tls: Context | None = None,
     ) -> None:
         broker = paced(patient(broker))
         self._broker = broker
@@ -44,7 +46,7 @@ class GeoDoor:
         self._publishing = GeoPublishing(broker)
         handlers = {"Publish": self._publish, "Subscribe": self._subscribe}
         self._listener = Listener(
-            SCHEMA, handlers, host=host, port=port, admit=self._admit, limits=limits
+            SCHEMA, handlers, host=host, port=port, admit=self._admit, limits=limits, tls=tls
         )
 
     async def start(self) -> int:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from angarium.doors.http.observing import Facts
     from angarium.wire.http import Request, Stream
     from angarium.wire.http.messages import Answer, Headers
+    from angarium.wire.listening import Context
     from angarium_compat.hermes.feeds import Sent
     from angarium_compat.subscribing import LiveBroker
 
@@ -113,6 +114,7 @@ class HermesHttpDoor:
         joining: Joining | None = None,
         admission: Admission | None = None,
         leader_hint: Callable[[str], str | None] | None = None,
+        tls: Context | None = None,
     ) -> None:
         """Prepare; `admission` says which hosts are ours, and which web pages may use it.
 
@@ -126,6 +128,7 @@ class HermesHttpDoor:
         self._groups = patient(groups)
         self._host = host
         self._port = port
+        self._tls = tls
         self._limits = limits or HttpLimits()
         self._publishing = HermesPublishing(broker)
         closings = Closings()
@@ -145,7 +148,7 @@ class HermesHttpDoor:
 
     async def start(self) -> int:
         """Open the door; return the port."""
-        return await self.server.start(host=self._host, port=self._port)
+        return await self.server.start(host=self._host, port=self._port, tls=self._tls)
 
     async def stop(self, grace_s: float = 2.0) -> None:
         """Close the door."""

@@ -28,6 +28,7 @@ from angarium.cli.grammar import (
     serve,
     sql,
     sub,
+    tls,
     token,
     topic,
     up,
@@ -71,6 +72,7 @@ _ORDER: Final = (
     grant,
     token,
     whoami,
+    tls,
     profile,
     completion,
 )

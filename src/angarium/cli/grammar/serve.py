@@ -50,7 +50,7 @@ def add(words: Words) -> None:
         "--insecure",
         action="store_true",
         default=None,
-        help="listen beyond this machine although there is no authentication",
+        help="listen beyond this machine although there is no authentication, or no TLS",
     )
     parser.add_argument(
         "--authentication",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from angarium.api import Broker
     from angarium.ids import NodeId
-    from angarium.wire.grpc import Tls
+    from angarium.wire.listening import Context
 
 
 class GrpcDoor:
@@ -33,7 +33,7 @@ class GrpcDoor:
         host: str,
         port: int,
         limits: GrpcLimits | None = None,
-        tls: Tls | None = None,
+        tls: Context | None = None,
         leader_hint: Callable[[str, int], str | None] | None = None,
     ) -> None:
         """Prepare a door to `broker`, or to that of each of the callers; `port` 0 takes a free one.

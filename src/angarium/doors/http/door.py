@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from angarium.doors.http.observing import Facts
     from angarium.doors.http.publish_routes import SequencedBroker
     from angarium.wire.http.messages import Answer, Request
+    from angarium.wire.listening import Context
 
 
 class HttpDoor:
@@ -56,6 +57,7 @@ class HttpDoor:
         limits: HttpLimits | None = None,
         admission: Admission | None = None,
         leader_hint: Callable[[str, int], str | None] | None = None,
+        tls: Context | None = None,
     ) -> None:
         """Prepare a door to `broker`; `port` 0 takes a free one.
 
@@ -68,6 +70,7 @@ class HttpDoor:
         self._broker = broker
         self._host = host
         self._port = port
+        self._tls = tls
         self._groups = groups
         self._sequenced = sequenced
         self._letters = letters
@@ -97,7 +100,7 @@ class HttpDoor:
 
     async def start(self) -> int:
         """Open the door; return the port. `OSError` if the address cannot be had."""
-        port = await self.server.start(host=self._host, port=self._port)
+        port = await self.server.start(host=self._host, port=self._port, tls=self._tls)
         self._loading = asyncio.get_running_loop().create_task(self._load_graphql())
         return port
 

@@ -24,7 +24,7 @@ from angarium.wire.operations import (
 from angarium.wire.raft_codec import RAFT_OPERATION
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Mapping
 
     from angarium.api import Ack
     from angarium.node.node import Node
@@ -49,14 +49,14 @@ class WireDoor:
         self._node = node
         self._access = access
         self._dispatcher = service.dispatcher
-        self._for_strangers = Handlers(requests=_by_number(requests.of_strangers(service, node)))
+        self._of_nodes = _by_number(requests.of_nodes(service, node))
+        """What a node may ask before it is a peer: to be let in, and who is who."""
         self._handlers: dict[PermittedBroker, Handlers] = {}
         self._logins = None
         if authenticator is not None:
             self._logins = Logins(
                 authenticator,
                 served=lambda principal: self._for(access.broker_for(principal)),
-                strangers=self._for_strangers.requests,
             )
         for_nodes = self._for(access.for_nodes())
         self._for_peers = Handlers(
@@ -66,7 +66,11 @@ class WireDoor:
                 int(Operation.DISPATCH): service.dispatcher.hear_dispatch,
                 int(Operation.INTERESTS): service.dispatcher.hear_interests,
             },
-            requests={**for_nodes.requests, **_by_number(requests.of_peers(service, node))},
+            requests={
+                **for_nodes.requests,
+                **self._of_nodes,
+                **_by_number(requests.of_peers(service, node)),
+            },
             streams={
                 **for_nodes.streams,
                 int(Operation.ATTACH): lambda stream: attach(stream, service.groups.host),
@@ -78,20 +82,22 @@ class WireDoor:
         """Return what the other side of a connection may do here; raises why nothing at all."""
         hello = connection.peer.hello
         if hello.role not in {Role.PEER, Role.PEER_BULK}:
-            return self._of_clients(connection)
+            is_node = self._node.admission.is_proven(connection)
+            return self._of_clients(connection, self._of_nodes if is_node else {})
         if not self._node.is_open:
             return Handlers()  # it does not know yet who it is, nor who the others are
         self._node.levels.check_peer(hello)
         self._node.admission.admit(connection)
         return self._for_peers
 
-    def _of_clients(self, connection: Connection) -> Handlers:
+    def _of_clients(self, connection: Connection, beside: Mapping[int, RequestHandler]) -> Handlers:
+        """Return what a client may do, and `beside` it what needs no principal."""
         if self._logins is not None:
-            return self._logins.welcome(connection)
+            return self._logins.welcome(connection, beside)
         anonymous = self._access.anonymous
         if anonymous is None:
-            return self._for_strangers
-        return self._for(self._access.broker_for(anonymous))
+            return Handlers(requests=beside)
+        return self._for(self._access.broker_for(anonymous)).and_requests(beside)
 
     def _for(self, broker: PermittedBroker) -> Handlers:
         """Return what is served to a principal; made once for each that is kept."""
@@ -106,7 +112,6 @@ class WireDoor:
         asked: dict[int, RequestHandler] = {
             int(Operation.PUBLISH): _publishing(broker),
             int(Operation.FETCH): _fetching(broker),
-            **self._for_strangers.requests,
             **_by_number(requests.of_clients(broker, self._dispatcher)),
         }
         streams: dict[int, StreamHandler] = {

@@ -8,6 +8,7 @@ a token or a JWT in one. Whoever fails is told why, and the connection is closed
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from angarium.errors import AngariumError, DeadlineExceeded, Unauthenticated
@@ -35,19 +36,17 @@ class Logins:
     """Makes newcomers on the wire port principals."""
 
     def __init__(
-        self,
-        authenticator: Authenticator,
-        *,
-        served: Callable[[Principal], Handlers],
-        strangers: Mapping[int, RequestHandler],
+        self, authenticator: Authenticator, *, served: Callable[[Principal], Handlers]
     ) -> None:
-        """`served` says what a principal may ask; `strangers` is what needs none."""
+        """`served` says what a principal may ask."""
         self.authenticator = authenticator
-        self.served = served
-        self.strangers = strangers
+        self._served = served
 
-    def welcome(self, connection: Connection) -> Handlers:
-        """Return what a newcomer may do: everything of its own, or prove who it is first."""
+    def welcome(self, connection: Connection, beside: Mapping[int, RequestHandler]) -> Handlers:
+        """Return what a newcomer may do: everything of its own, or prove who it is first.
+
+        What is `beside` needs no principal.
+        """
         authenticator = self.authenticator
         brought = connection.peer.hello.auth
         principal = authenticator.anonymous
@@ -55,35 +54,32 @@ class Logins:
             # A JWT that was not seen before takes work: then the way is by a request.
             principal = authenticator.known(f"Bearer {brought.decode(errors='replace')}")
         if principal is None:
-            return Login(self, connection).handlers
-        return self.handlers_of(principal, connection)
+            return Login(self, connection, beside).handlers
+        return self.handlers_of(principal, connection).and_requests(beside)
 
     def handlers_of(self, principal: Principal, connection: Connection) -> Handlers:
         """Return what a principal is served, and see to it that this ends with its proof."""
-        handlers = self.served(principal)
+        handlers = self._served(principal)
         if principal.until is None:
             return handlers
         left_s = max(principal.until / 1_000_000 - time.time(), 0.0)
         timer = connection.loop.call_later(left_s, connection.fail, _expired(principal))
-        return Handlers(
-            requests=handlers.requests,
-            streams=handlers.streams,
-            messages=handlers.messages,
-            on_closed=lambda *_: timer.cancel(),
-        )
+        return replace(handlers, on_closed=lambda *_: timer.cancel())
 
 
 class Login:
     """One newcomer who has still to prove who it is."""
 
-    def __init__(self, logins: Logins, connection: Connection) -> None:
+    def __init__(
+        self, logins: Logins, connection: Connection, beside: Mapping[int, RequestHandler]
+    ) -> None:
         self._logins = logins
         self._connection = connection
         self._scram: ScramLogin | None = None
         self._way = ""
         self._timer: asyncio.TimerHandle = connection.loop.call_later(LOGIN_S_MAX, self._late)
         self.handlers = Handlers(
-            requests={**logins.strangers, int(Operation.AUTHENTICATE): self._serve},
+            requests={**beside, int(Operation.AUTHENTICATE): self._serve},
             on_closed=lambda *_: self._timer.cancel(),
             proofs=PROOFS,
         )
@@ -125,9 +121,12 @@ class Login:
         request.answer(AuthenticateAnswer(line, is_done=True))
 
     def _late(self) -> None:
-        self._connection.fail(
-            DeadlineExceeded(f"nobody proved who they are within {LOGIN_S_MAX:g} s")
-        )
+        connection = self._connection
+        if connection.is_serving:
+            # A node that wants to come in waits for that, and never becomes a principal.
+            self._timer = connection.loop.call_later(LOGIN_S_MAX, self._late)
+            return
+        connection.fail(DeadlineExceeded(f"nobody proved who they are within {LOGIN_S_MAX:g} s"))
 
 
 def _text(line: bytes) -> str:

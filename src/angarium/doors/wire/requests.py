@@ -48,9 +48,9 @@ def of_clients(broker: PermittedBroker, dispatcher: Dispatcher) -> Rows:
     }
 
 
-def of_strangers(service: Service, node: Node) -> Rows:
-    """Return what is asked by who is no principal yet: a node that wants to come in, and one that
-    finds another process on its folder."""
+def of_nodes(service: Service, node: Node) -> Rows:
+    """Return what nodes ask before they are peers: one that wants to come in, and one that finds
+    another process on its folder. Nobody else may, where nodes prove what they are."""
 
     def same_folder(request: Request) -> None:
         request.answer(node.rivals.prove(request.read(op.SameFolderHeader).nonce))

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from angarium.closing import Closings
     from angarium.wire.grpc.call_limits import CallLimits
     from angarium.wire.grpc.methods import Method
-    from angarium.wire.grpc.tls import Tls
     from angarium.wire.http2 import RequestHead, Stream
     from angarium.wire.http2.server import Http2Socket
+    from angarium.wire.listening import Context
 
 TIMEOUT_SECONDS_MAX: Final = 10_000_000.0
 """A third of a year. A call with a later deadline has this one."""
@@ -99,12 +99,11 @@ class GrpcServer:
         """Add methods, by their paths."""
         self._methods |= {path.encode(): method for path, method in methods.items()}
 
-    async def start(self, *, host: str, port: int, tls: Tls | None = None) -> int:
+    async def start(self, *, host: str, port: int, tls: Context | None = None) -> int:
         """Listen; return the port. `OSError` if the address cannot be had."""
         self.loop = asyncio.get_running_loop()
-        context = None if tls is None else tls.context()
         try:
-            return await self._server.start(host=host, port=port, tls=context)
+            return await self._server.start(host=host, port=port, tls=tls)
         except OSError as error:
             raise OSError(error.errno, f"gRPC cannot listen on {host}:{port}: {error}") from None
 

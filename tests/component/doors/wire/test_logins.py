@@ -68,12 +68,12 @@ async def opened(**changes: Any) -> AsyncIterator[Door]:
 
         return Handlers(requests={WHO: who})
 
-    logins = Logins(authenticator(accounts, **changes), served=served, strangers={})
+    logins = Logins(authenticator(accounts, **changes), served=served)
     server = await Server.listen(
         host="127.0.0.1",
         port=0,
         greeting=lambda: Hello(role=Role.PEER, node=1),
-        welcome=logins.welcome,
+        welcome=lambda connection: logins.welcome(connection, {}),
     )
     try:
         yield Door(server, accounts)

@@ -11,6 +11,7 @@ from graphql import OperationType
 from angarium.doors.http.graphql.answers import InvalidDocument, refusal
 from angarium.doors.http.graphql.costs import Measure, check
 from angarium.doors.http.graphql.execution import Executor, Operation, operation_kind
+from angarium.doors.http.graphql.publish_fields import OFFSETS, PublishView
 from angarium.doors.http.graphql.resolving import Resolvers
 from angarium.doors.http.graphql.schema import SDL
 from angarium.doors.http.graphql.sessions import PROTOCOLS, GraphqlSession
@@ -24,13 +25,14 @@ from angarium.wire.http.strict_json import decoded, not_json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from angarium import api
     from angarium.api import GroupBroker
     from angarium.closing import Closings
     from angarium.doors.http.graphql import QueryParameters
     from angarium.doors.http.graphql.costs import GraphqlLimits
     from angarium.doors.http.graphql.execution import Prepared
     from angarium.doors.http.graphql.plans import Plan
-    from angarium.doors.intake import Intake
+    from angarium.doors.intake import Intake, Placed
     from angarium.wire.http.messages import Answer, Headers, Request
 
 RESPONSE_JSON: Final = b"application/graphql-response+json"
@@ -69,11 +71,15 @@ class GraphqlEndpoint:
         self._closings = closings
         self._unnamed_protocol = unnamed_protocol
         self._hints = hints
+        self._answered: api.Ack | None = None
+        self._answered_plan: Plan | None = None
+        self._words = b""
+        """The answer to the publishes that were acknowledged last."""
         self._page = _PLAYGROUND.read_bytes().replace(_PLACEHOLDER, name.encode())
 
     def post(self, request: Request, _: QueryParameters) -> Answer:
         """Execute one operation, or a few."""
-        if request.media_type != JSON:
+        if request.named.get(b"content-type") != JSON and request.media_type != JSON:
             raise not_json()
         if request.body.lstrip()[:1] == b"[":
             return self._several(request)
@@ -94,10 +100,10 @@ class GraphqlEndpoint:
         """Publish one record, as most mutations do, without a task for each."""
         arguments: dict[str, Any] = {}
 
-        def done(outcome: object) -> None:
+        def done(outcome: Placed | Exception) -> None:
             topic = arguments.get("topic")
             headers = self._hints(topic) if self._hints is not None and topic else ()
-            request.answer(_answered(request, plan.answer(outcome), headers))
+            request.answer(Response(200, self._told(plan, outcome), _type(request), headers))
 
         try:
             arguments = plan.arguments(asked.variables)
@@ -105,6 +111,17 @@ class GraphqlEndpoint:
         except Exception as error:  # each becomes an answer
             done(error)
             return None
+
+    def _told(self, plan: Plan, outcome: Placed | Exception) -> bytes:
+        """Return the answer to a publish, written down once for records that travelled together."""
+        if isinstance(outcome, Exception):
+            return _encode(plan.answer(outcome))
+        if outcome.ack is self._answered and plan is self._answered_plan:
+            return self._words
+        words = _encode(plan.answer(PublishView.of(outcome)))
+        if plan.names.isdisjoint(OFFSETS):
+            self._answered, self._answered_plan, self._words = outcome.ack, plan, words
+        return words
 
     async def get(self, request: Request, given: QueryParameters) -> Response | None:
         """Execute a query, become a WebSocket, or show the page."""
