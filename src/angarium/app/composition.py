@@ -8,10 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from angarium.app.addresses import Address
+from angarium.app.administrators import Administrators
 from angarium.app.facts import NodeFacts
 from angarium.app.processes import is_new
 from angarium.app.seeds import Seeds
-from angarium.app.settings import DOOR_PORTS
+from angarium.app.settings import DOOR_PORTS, SecuritySettings
 from angarium.doors import timing
 from angarium.doors.wire.door import WireDoor
 from angarium.errors import NotFound
@@ -21,8 +22,10 @@ from angarium.node.node import Node
 from angarium.node.ports import listening
 from angarium.replica.config import HostConfig, ReplicaConfig
 from angarium.security import Users
+from angarium.security.authenticating import Authenticator
 from angarium.security.tls import Door, TlsWatch
 from angarium.service.access import Access
+from angarium.service.access.accounts import CatalogAccounts
 from angarium.service.metering import MeteredService
 from angarium.service.patience import patient
 
@@ -43,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 def parts(settings: Settings, signals: Signals) -> Sequence[ServingPart]:
     """Return what a node consists of, in the order in which it starts."""
-    node = NodePart(config_of(settings), signals)
+    node = NodePart(config_of(settings), signals, settings.security)
     found: list[ServingPart] = [node]
     if settings.listen.grpc_port is not None:
         # Protobuf takes time to load; without the door it stays out.
@@ -177,11 +180,22 @@ def watch_of(tls: NodeTls) -> TlsWatch:
 class NodePart:
     """The node with its service and its wire door; the process ends when the node gives up."""
 
-    def __init__(self, config: NodeConfig, signals: Signals) -> None:
+    def __init__(
+        self, config: NodeConfig, signals: Signals, security: SecuritySettings | None = None
+    ) -> None:
+        security = security or SecuritySettings()
         self.node = Node(config)
         self.service = MeteredService(self.node)
-        self.access = Access(self.service)
-        self.node.welcome = WireDoor(self.node, self.service, self.access).welcome
+        self.access = Access(self.service, is_required=security.authentication == "required")
+        self.authenticator = Authenticator(
+            CatalogAccounts(self.node.catalog), anonymous=self.access.anonymous
+        )
+        door = WireDoor(self.node, self.service, self.access, self.authenticator)
+        self.node.welcome = door.welcome
+        administrators = Administrators(
+            self.access, config.data_directory, security, is_forming=config.form
+        )
+        self.node.background.append(administrators.run)
         self.node.background.append(Seeds(self.node, tuple(map(Address.parse, config.join))).run)
         self.watch = None if config.tls is None else watch_of(config.tls)
         self.facts = NodeFacts(self.node, self.service.meters, tls=self.watch)

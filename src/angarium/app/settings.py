@@ -340,6 +340,20 @@ class UserSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SecuritySettings:
+    """`[security]`: who has to say who it is."""
+
+    authentication: Literal["off", "required"] = "off"
+    """"off": everybody may do everything. "required": nobody is served without a proof of who it
+    is, and then may do what its grants say. The same on every node."""
+
+    admin_password_file: str = ""
+    """A file with the password of the first administrator, `admin`, who is made when a cluster is
+    formed with authentication; ANGARIUM_ADMIN_PASSWORD does the same. Without either a password is
+    made up, and told once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogSettings:
     """`[log]`: what the node says while it runs."""
 
@@ -415,6 +429,7 @@ class Settings:
     grpc: GrpcSettings = field(default_factory=GrpcSettings)
     compat: CompatSettings = field(default_factory=CompatSettings)
     users: UserSettings = field(default_factory=UserSettings)
+    security: SecuritySettings = field(default_factory=SecuritySettings)
     log: LogSettings = field(default_factory=LogSettings)
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
 
@@ -428,6 +443,7 @@ SECTIONS: Final = {
     "grpc": GrpcSettings,
     "compat": CompatSettings,
     "users": UserSettings,
+    "security": SecuritySettings,
     "log": LogSettings,
     "cluster": ClusterSettings,
 }

@@ -259,10 +259,7 @@ class UserCalls:
                 raise NotFound(f"there is no role {role!r}")
 
     async def _hashed(self, password: str) -> Hashed:
-        if not PASSWORD_CHARACTERS_MIN <= len(password) <= PASSWORD_CHARACTERS_MAX:
-            raise InvalidArgument(
-                f"a password has {PASSWORD_CHARACTERS_MIN} to {PASSWORD_CHARACTERS_MAX} characters"
-            )
+        checked_password(password)
         if self._hashing >= HASHES_MAX + WAITING_MAX:
             raise LimitExceeded("password_hashes_max", "too many passwords are being set")
         self._hashing += 1
@@ -273,6 +270,15 @@ class UserCalls:
             raise InvalidArgument(f"the password cannot be used: {error}") from None
         finally:
             self._hashing -= 1
+
+
+def checked_password(password: str) -> str:
+    """Return a password that may be set; raises `InvalidArgument`."""
+    if not PASSWORD_CHARACTERS_MIN <= len(password) <= PASSWORD_CHARACTERS_MAX:
+        raise InvalidArgument(
+            f"a password has {PASSWORD_CHARACTERS_MIN} to {PASSWORD_CHARACTERS_MAX} characters"
+        )
+    return password
 
 
 def hashed(password: str) -> Hashed:
