@@ -86,6 +86,9 @@ class Observing:
     @route("GET /status", "How the node is doing.")
     async def status(self, _: Request, __: NoParameters) -> Response:
         """Return how the node is doing, under the names that earlier brokers gave to it, too."""
+        if self._measuring is not None:
+            # It counts every topic by name, whoever may know of them.
+            await self._measuring()
         cluster = await self._broker.cluster_status()
         meters = self._facts.meters
         total = meters.total

@@ -162,8 +162,9 @@ def test_metrics_have_a_permission_of_their_own() -> None:
             assert (await it.ask("GET", "/metrics")).status == 401
             may = await it.ask("GET", "/metrics", Authorization=basic("alice", "right"))
             assert may.status == 200
-            may_not = await it.ask("GET", "/metrics", Authorization=basic("bob", "b"))
-            assert may_not.status == 403
+            for path in ("/metrics", "/status"):
+                may_not = await it.ask("GET", path, Authorization=basic("bob", "b"))
+                assert may_not.status == 403
 
     run(check())
 
