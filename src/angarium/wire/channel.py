@@ -104,6 +104,11 @@ class Channel(asyncio.BufferedProtocol):
     # --- for its users ----------------------------------------------------------------------
 
     @property
+    def source(self) -> str:
+        """The other side's host; what a login that fails is counted for."""
+        return self.address.rpartition(":")[0]
+
+    @property
     def address(self) -> str:
         """The other side's address, for logs."""
         return self._address

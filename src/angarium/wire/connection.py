@@ -109,6 +109,11 @@ class Connection(Channel):
         return self._peer
 
     @property
+    def is_serving(self) -> bool:
+        """Tell whether a request of the other side is under way."""
+        return len(self._serving) > 0
+
+    @property
     def is_open(self) -> bool:
         """Tell whether something new may be sent."""
         return self._state is _State.OPEN
@@ -222,6 +227,11 @@ class Connection(Channel):
         if self._tasks:
             await asyncio.wait(self._tasks)
 
+    def admit(self, handlers: Handlers) -> None:
+        """Serve more: the other side has proven who it is."""
+        self.handlers = handlers
+        self._widen()
+
     # --- for the other modules of this room -------------------------------------------------
 
     def start(
@@ -270,16 +280,22 @@ class Connection(Channel):
         self.handlers = self._welcome(self)
         self._peer_frame_bytes_max = self._peer.hello.frame_bytes_max
         self._peer_header_bytes_max = self._peer.hello.header_bytes_max
-        self._decoder.set_limits(
-            frame_bytes_max=self._limits.frame_bytes_max,
-            header_bytes_max=self._limits.header_bytes_max,
-        )
+        if not self.handlers.proofs:
+            self._widen()
         if not self.is_dialled:
-            self.put(FrameKind.HELLO, 0, MAGIC, answer_to(self._peer.hello, self._hello), ())
+            ours = answer_to(self._peer.hello, self._hello, self.handlers.proofs)
+            self.put(FrameKind.HELLO, 0, MAGIC, ours, ())
         self._state = _State.OPEN
         self._stop_deadline()
         self._keepalive.start()
         self._opened.set_result(None)
+
+    def _widen(self) -> None:
+        """Take frames of full length; somebody unknown may send no longer ones than a greeting."""
+        self._decoder.set_limits(
+            frame_bytes_max=self._limits.frame_bytes_max,
+            header_bytes_max=self._limits.header_bytes_max,
+        )
 
     def _late(self) -> None:
         if self._state is not _State.GREETING or self._is_cut:

@@ -105,6 +105,17 @@ class Call:
         """Return what the client sent along."""
         return pairs_of(self._head.fields)
 
+    @property
+    def authorization(self) -> str | None:
+        """What the client sent as proof of who it is."""
+        value = self._head.values.get(b"authorization")
+        return None if value is None else value.decode("latin-1")
+
+    @property
+    def source(self) -> str:
+        """The client's host; what a login that fails is counted for."""
+        return self._socket.host
+
     def time_remaining(self) -> float | None:
         """Return the seconds until the call is too late; None if it has no deadline."""
         return None if self._deadline is None else self._deadline - self._server.loop.time()

@@ -90,9 +90,14 @@ class GrpcServer:
         self.tasks: set[asyncio.Task[None]] = set()
         """What runs for calls. A call that has ended may still be closing what it had opened."""
         self.loop: asyncio.AbstractEventLoop
-        self._methods = {path.encode(): method for path, method in methods.items()}
+        self._methods: dict[bytes, Method] = {}
+        self.serve(methods)
         self._server = Http2Server(self._calls_of, limits.http2)
         self.closings: Closings = self._server.closings
+
+    def serve(self, methods: Mapping[str, Method]) -> None:
+        """Add methods, by their paths."""
+        self._methods |= {path.encode(): method for path, method in methods.items()}
 
     async def start(self, *, host: str, port: int, tls: Context | None = None) -> int:
         """Listen; return the port. `OSError` if the address cannot be had."""

@@ -53,7 +53,7 @@ def test_what_the_earlier_broker_could_be_asked_still_can() -> None:
 def test_graphql_is_loaded_for_whoever_first_asks_and_several_may_be_first() -> None:
     async def story() -> None:
         async with opened() as door:
-            assert door.door._graphql is None
+            assert door.door._guests._graphql is None
             first = [data(door, "{ health }") for _ in range(3)]
             page = door.ask("GET", "/graphql/schema")
             *told, schema = await asyncio.gather(*first, page)
