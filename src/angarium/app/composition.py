@@ -25,11 +25,12 @@ from angarium.service.metering import MeteredService
 from angarium.service.patience import patient
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from angarium.app.serving import ServingPart, Signals
     from angarium.app.settings import Settings
     from angarium.doors.grpc import GrpcLimits
+    from angarium.telemetry.exposition import Family
     from angarium.wire.http.admission import Admission
     from angarium.wire.http.hosts import Hosts
 
@@ -40,6 +41,7 @@ def parts(settings: Settings, signals: Signals) -> Sequence[ServingPart]:
     """Return what a node consists of, in the order in which it starts."""
     node = NodePart(config_of(settings), signals)
     found: list[ServingPart] = [node]
+    others: Sequence[Callable[[], Iterable[Family]]] = ()
     if settings.listen.grpc_port is not None:
         # Protobuf takes time to load; without the door it stays out.
         from angarium.doors.grpc import GrpcDoor  # noqa: PLC0415
@@ -47,8 +49,10 @@ def parts(settings: Settings, signals: Signals) -> Sequence[ServingPart]:
         host, port = settings.listen.host, settings.listen.grpc_port
         hint = partial(node.leader_address, "grpc")
         broker, limits = patient(node.service), grpc_limits(settings)
-        found.append(GrpcDoor(broker, host=host, port=port, limits=limits, leader_hint=hint))
-    http = [] if settings.listen.http_port is None else [http_door(settings, node)]
+        grpc = GrpcDoor(broker, host=host, port=port, limits=limits, leader_hint=hint)
+        found.append(grpc)
+        others = (grpc.families,)
+    http = [] if settings.listen.http_port is None else [http_door(settings, node, others)]
     compat = compat_doors(settings, node)
     if not is_new(settings.node.data):
         return [node, *(ReturningDoor(one) for one in (*found[1:], *http, *compat))]
@@ -87,8 +91,10 @@ class ReturningDoor:
         await self._door.stop()
 
 
-def http_door(settings: Settings, node: NodePart) -> ServingPart:
-    """Return the HTTP door of a node."""
+def http_door(
+    settings: Settings, node: NodePart, others: Sequence[Callable[[], Iterable[Family]]]
+) -> ServingPart:
+    """Return the HTTP door of a node; what its `others` count is in its metrics, too."""
     from angarium.doors.http import HttpDoor, HttpLimits  # noqa: PLC0415  (as for gRPC)
 
     chosen = settings.http
@@ -99,7 +105,7 @@ def http_door(settings: Settings, node: NodePart) -> ServingPart:
         groups=broker,
         sequenced=node.service.transactions,
         letters=node.service.dead_letters,
-        facts=NodeFacts(node.node, node.service.meters),
+        facts=NodeFacts(node.node, node.service.meters, doors=others),
         host=settings.listen.host,
         port=settings.listen.http_port,
         limits=HttpLimits(

@@ -10,7 +10,7 @@ from angarium.replica.scrutiny import Objection
 from angarium.telemetry.exposition import Family, Sample, counter, gauge
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from angarium.node.node import Node
     from angarium.telemetry.meters import Meters
@@ -19,9 +19,17 @@ if TYPE_CHECKING:
 class NodeFacts:
     """Facts of a running node."""
 
-    def __init__(self, node: Node, meters: Meters) -> None:
+    def __init__(
+        self,
+        node: Node,
+        meters: Meters,
+        *,
+        doors: Sequence[Callable[[], Iterable[Family]]] = (),
+    ) -> None:
+        """Take the node, what it counts, and what its other `doors` do."""
         self.meters = meters
         self._node = node
+        self._doors = doors
 
     def unready(self) -> tuple[str, ...]:
         """Return why nothing should be sent here; nothing if it may."""
@@ -29,6 +37,8 @@ class NodeFacts:
 
     def families(self) -> Iterable[Family]:
         """Return metrics of the node."""
+        for door in self._doors:
+            yield from door()
         node = self._node
         release = node.config.release.software
         yield Family(

@@ -66,6 +66,7 @@ class GrpcDoor:
         self._tls = tls
         self.stopping = self._server.stopping
         self.closings = self._server.closings
+        self.families = self._server.families
 
     async def start(self) -> int:
         """Open the door; return the port. `OSError` if the address cannot be had."""
