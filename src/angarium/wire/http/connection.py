@@ -350,7 +350,7 @@ class Connection(asyncio.Protocol):
             case State.GIVEN:
                 pass
 
-    def stop(self) -> None:
+    def leave(self) -> None:
         """Close if there is nothing under way."""
         if self.state in _READING:
             self.close()
