@@ -1,4 +1,5 @@
-"""Who somebody is: passwords as scrypt hashes, and checking them without paying for it each time.
+"""Who somebody is: passwords as scrypt hashes, and checking them without paying for it each time;
+certificates, in `tls`.
 
 A secret never lies in a file in the clear; what lies there is a hash that costs an attacker memory
 and time for every guess.
