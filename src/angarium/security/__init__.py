@@ -1,4 +1,5 @@
-"""Who somebody is: passwords, SCRAM, tokens and JWTs, and checking them without being slowed down.
+"""Who somebody is: passwords, SCRAM, tokens and JWTs, and checking them without being slowed down;
+certificates, in `tls`.
 
 A secret never lies in a file in the clear; what lies there is a hash that costs an attacker memory
 and time for every guess. `authenticating` is where a proof becomes a principal.

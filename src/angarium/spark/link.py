@@ -39,11 +39,11 @@ a busy machine are waited for here, because a failed plan fails the whole query.
 FETCH_BYTES: Final = 4 << 20
 """How much one fetch asks for. A task holds about twice as much, whatever it reads."""
 
-_links: dict[tuple[int, tuple[str, ...], TlsOptions], Link] = {}
+_links: dict[tuple[int, tuple[str, ...], TlsOptions | None], Link] = {}
 _lock = threading.Lock()
 
 
-def link_to(servers: tuple[str, ...], tls: TlsOptions) -> Link:
+def link_to(servers: tuple[str, ...], tls: TlsOptions | None = None) -> Link:
     """Return this process's link to a cluster."""
     key = (os.getpid(), servers, tls)
     with _lock:
@@ -55,7 +55,7 @@ def link_to(servers: tuple[str, ...], tls: TlsOptions) -> Link:
 class Link:
     """Asks a cluster, in the background or right away. It is a `Cluster` for planning."""
 
-    def __init__(self, servers: tuple[str, ...], tls: TlsOptions) -> None:
+    def __init__(self, servers: tuple[str, ...], tls: TlsOptions | None = None) -> None:
         self._thread = LoopThread("angarium-spark")
         settings = ClientSettings(
             request_timeout_s=REQUEST_TIMEOUT_S, fetch_bytes=FETCH_BYTES, tls=tls

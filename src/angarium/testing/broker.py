@@ -30,6 +30,8 @@ from angarium.testing.reserved_port import ReservedPort
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from angarium.security.tls import NodeTls
+
 READY_SECONDS_MAX: Final = 60.0
 """How long a node may take until it is a member, on a busy machine. Then `TimeoutError`."""
 
@@ -46,7 +48,9 @@ _POLL_S: Final = 0.002
 class InProcessBroker:
     """Nodes on free ports of this machine, on the caller's event loop."""
 
-    def __init__(self, folder: Path, *, nodes: int = 1, tick_ms: int = 50) -> None:
+    def __init__(
+        self, folder: Path, *, nodes: int = 1, tick_ms: int = 50, tls: NodeTls | None = None
+    ) -> None:
         assert nodes > 0, "a broker has at least one node"
         self.nodes: list[Node | None] = []
         """In the order in which they joined; None for one that was stopped."""
@@ -56,6 +60,7 @@ class InProcessBroker:
         self._folder = folder
         self._count = nodes
         self._tick_ms = tick_ms
+        self._tls = tls
 
     @property
     def addresses(self) -> list[str]:
@@ -97,6 +102,7 @@ class InProcessBroker:
             tick_ms=self._tick_ms,
             form=not others,
             join=others,
+            tls=self._tls,
         )
         while True:
             node = Node(config)

@@ -13,6 +13,7 @@ from tests.unit.cli.test_what_can_be_written import every_parser
 
 from angarium.app.sources import PREFIX, known_settings, variable
 from angarium.cli.grammar import grammar
+from angarium.security.tls.client import VARIABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +73,7 @@ def test_every_variable_in_a_help_text_or_a_page_exists() -> None:
     known = {variable(*one) for one in known_settings()} | {PREFIX + one for one in OTHERS}
     # `make` and the tests have a few of their own.
     known |= set(re.findall(rf"{PREFIX}[A-Z_]+", (ROOT / "Makefile").read_text("utf-8")))
-    known |= {"ANGARIUM_RAFT_CONFORMANCE"}
+    known |= {"ANGARIUM_RAFT_CONFORMANCE", *VARIABLES.values()}
     named = {one for text in texts for one in re.findall(rf"{PREFIX}[A-Z_]+[A-Z]", text)}
     assert named - known == set()
 

@@ -69,10 +69,10 @@ def believe(context: ssl.SSLContext, authorities: Path) -> None:
 def signature(paths: tuple[Path, ...]) -> Signature:
     """Return what changes when one of the files does; links are followed, as secrets often are."""
     found: list[tuple[int, int, int, int] | None] = [None] * len(paths)
-    for place, path in enumerate(paths):
+    for at, path in enumerate(paths):
         with contextlib.suppress(OSError):
             told = path.stat()
-            found[place] = (told.st_dev, told.st_ino, told.st_mtime_ns, told.st_size)
+            found[at] = (told.st_dev, told.st_ino, told.st_mtime_ns, told.st_size)
     return tuple(found)
 
 
