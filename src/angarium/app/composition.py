@@ -186,7 +186,7 @@ class NodePart:
         security = security or SecuritySettings()
         self.node = Node(config)
         self.service = MeteredService(self.node)
-        self.access = Access(self.service, is_required=security.authentication == "required")
+        self.access = Access(self.service, is_required=security.is_required)
         self.authenticator = Authenticator(
             CatalogAccounts(self.node.catalog), anonymous=self.access.anonymous
         )
