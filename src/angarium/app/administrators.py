@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from angarium.api.access import ADMIN
-from angarium.errors import AngariumError, InvalidArgument
+from angarium.errors import AngariumError, InvalidArgument, PreconditionFailed
 from angarium.log.folder_lock import lock_folder
 from angarium.machine.catalog import UserPut
 from angarium.machine.catalog.access_values import VerifierRow
@@ -86,7 +86,8 @@ class Administrators:
                     await self._make_first()
                 return
             except AngariumError as error:
-                if not error.retriable:
+                # The feature level of a cluster that was just formed is raised a moment later.
+                if not error.retriable and not isinstance(error, PreconditionFailed):
                     _log.error("no administrator could be made", extra={"reason": str(error)})
                     return
                 await tries.pause()

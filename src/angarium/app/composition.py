@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
+from angarium.api.access import Action, Principal, ResourceKind
 from angarium.app.addresses import Address
 from angarium.app.administrators import Administrators
 from angarium.app.facts import NodeFacts
@@ -14,6 +16,7 @@ from angarium.app.processes import is_new
 from angarium.app.seeds import Seeds
 from angarium.app.settings import DOOR_PORTS, SecuritySettings
 from angarium.doors import timing
+from angarium.doors.callers import Callers
 from angarium.doors.wire.door import WireDoor
 from angarium.errors import NotFound
 from angarium.ids import NodeId
@@ -23,6 +26,8 @@ from angarium.node.ports import listening
 from angarium.replica.config import HostConfig, ReplicaConfig
 from angarium.security import Users
 from angarium.security.authenticating import Authenticator
+from angarium.security.jwt import JwtIssuer
+from angarium.security.jwt_keys import IssuerKeys, check_installed, reader_of
 from angarium.security.tls import Door, TlsWatch
 from angarium.service.access import Access
 from angarium.service.access.accounts import CatalogAccounts
@@ -30,8 +35,9 @@ from angarium.service.metering import MeteredService
 from angarium.service.patience import patient
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from angarium.api import Broker
     from angarium.app.serving import ServingPart, Signals
     from angarium.app.settings import Settings
     from angarium.doors.grpc import GrpcLimits
@@ -40,6 +46,8 @@ if TYPE_CHECKING:
     from angarium.wire.http.admission import Admission
     from angarium.wire.http.hosts import Hosts
     from angarium.wire.listening import Context
+
+BehindT = TypeVar("BehindT")
 
 _log = logging.getLogger(__name__)
 
@@ -54,10 +62,10 @@ def parts(settings: Settings, signals: Signals) -> Sequence[ServingPart]:
 
         host, port = settings.listen.host, settings.listen.grpc_port
         hint = partial(node.leader_address, "grpc")
-        broker, limits = patient(node.broker()), grpc_limits(settings)
-        tls = tls_of(node, Door.GRPC)
+        callers: Callers[Broker] = node.callers(patient)
+        limits, tls = grpc_limits(settings), tls_of(node, Door.GRPC)
         found.append(
-            GrpcDoor(broker, host=host, port=port, limits=limits, tls=tls, leader_hint=hint)
+            GrpcDoor(callers, host=host, port=port, limits=limits, tls=tls, leader_hint=hint)
         )
     http = [] if settings.listen.http_port is None else [http_door(settings, node)]
     compat = compat_doors(settings, node)
@@ -101,16 +109,16 @@ class ReturningDoor:
 def http_door(settings: Settings, node: NodePart) -> ServingPart:
     """Return the HTTP door of a node."""
     from angarium.doors.http import HttpDoor, HttpLimits  # noqa: PLC0415  (as for gRPC)
+    from angarium.doors.http.faces import Behind  # noqa: PLC0415
+
+    def behind(broker: PermittedBroker) -> Behind:
+        waiting = patient(broker)
+        return Behind(waiting, waiting, broker, broker.dead_letters, partial(measuring, broker))
 
     chosen = settings.http
     assert settings.listen.http_port is not None
-    behind = node.broker()
-    broker = patient(behind)
     return HttpDoor(
-        broker,
-        groups=broker,
-        sequenced=behind,
-        letters=behind.dead_letters,
+        node.callers(behind),
         facts=node.facts,
         host=settings.listen.host,
         port=settings.listen.http_port,
@@ -121,6 +129,11 @@ def http_door(settings: Settings, node: NodePart) -> ServingPart:
         leader_hint=partial(node.leader_address, "http"),
         tls=tls_of(node, Door.HTTP),
     )
+
+
+async def measuring(broker: PermittedBroker) -> None:
+    """Raise if whom the broker asks for may not read metrics."""
+    broker.check(Action.METRICS_READ, ResourceKind.CLUSTER)
 
 
 def tls_of(node: NodePart, door: Door) -> Context | None:
@@ -160,7 +173,8 @@ def compat_doors(settings: Settings, node: NodePart) -> Sequence[ServingPart]:
     from angarium_compat.profiles import Surroundings, listeners  # noqa: PLC0415
 
     around = Surroundings(
-        broker=node.broker(),
+        broker_of=node.broker_of,
+        callers=node.callers(_as_it_is) if node.access.is_required else None,
         host=settings.listen.host,
         users=Users(settings.users.hashes),
         facts=node.facts,
@@ -168,8 +182,23 @@ def compat_doors(settings: Settings, node: NodePart) -> Sequence[ServingPart]:
         limits=grpc_limits(settings),
         leader_address=node.sole_leader_address,
         tls=node.node.config.tls,
+        measuring=measuring if node.access.is_required else None,
     )
     return listeners(settings.compat, around)
+
+
+def issuers_of(security: SecuritySettings) -> list[JwtIssuer]:
+    """Return those whose JWTs are a proof."""
+    if not security.jwt_issuer or security.authentication == "off":
+        return []
+    check_installed()
+    ca_file = Path(security.jwt_keys_ca) if security.jwt_keys_ca else None
+    keys = IssuerKeys(reader_of(security.jwt_keys, ca_file=ca_file))
+    return [JwtIssuer(security.jwt(), keys)]
+
+
+def _as_it_is(broker: PermittedBroker) -> PermittedBroker:
+    return broker
 
 
 def watch_of(tls: NodeTls) -> TlsWatch:
@@ -187,8 +216,10 @@ class NodePart:
         self.node = Node(config)
         self.service = MeteredService(self.node)
         self.access = Access(self.service, is_required=security.is_required)
+        issuers = issuers_of(security)
+        self.node.background.extend(one.keys.run for one in issuers)
         self.authenticator = Authenticator(
-            CatalogAccounts(self.node.catalog), anonymous=self.access.anonymous
+            CatalogAccounts(self.node.catalog), anonymous=self.access.anonymous, issuers=issuers
         )
         door = WireDoor(self.node, self.service, self.access, self.authenticator)
         self.node.welcome = door.welcome
@@ -221,15 +252,24 @@ class NodePart:
         if self.watch is not None:
             await self.watch.stop()
 
-    def broker(self) -> PermittedBroker:
-        """Return the broker of doors that cannot tell yet who asks: everybody's, if there is one.
+    def callers(self, behind: Callable[[PermittedBroker], BehindT]) -> Callers[BehindT]:
+        """Return who may come in by a door, and what it finds: made of the broker of each."""
+        return Callers(
+            self.authenticator, lambda principal: behind(self.access.broker_for(principal))
+        )
 
-        Raises `ValueError` if authentication is required: such a door must not be opened.
+    def broker_of(self, user: str) -> PermittedBroker:
+        """Return the broker of a listener whose clients cannot say who they are: it asks in the
+        name of a user, or of everybody while authentication is off.
+
+        Raises `ValueError` if there is no such name: nobody's listener must not be opened.
         """
-        anonymous = self.access.anonymous
-        if anonymous is None:
-            raise ValueError("authentication is required, and this door does not ask for it yet")
-        return self.access.broker_for(anonymous)
+        principal = self.access.anonymous
+        if principal is None:
+            if not user:
+                raise ValueError("authentication is required, and this listener has no user")
+            principal = Principal(name=user)
+        return self.access.broker_for(principal)
 
     def leader_address(self, door: str, topic: str, partition: int) -> str | None:
         """Return where the leader of a partition has a door, if that is another node."""

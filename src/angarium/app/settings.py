@@ -16,6 +16,7 @@ from angarium.app.addresses import PORT_MAX, Address, names_hosts
 from angarium.bounds import CONNECTIONS_MAX, REQUEST_BYTES_MAX
 from angarium.errors import InvalidArgument
 from angarium.security import PasswordHash
+from angarium.security.jwt import IssuerSettings
 from angarium.security.tls import CertificateFiles, ClientCertificates, NodeTls
 from angarium.telemetry.logs import LEVELS, LogFormat
 
@@ -292,8 +293,15 @@ class CompatSettings:
     """The hash (`angarium user hash`) of the token with which its Join is answered; empty: nobody
     may ask."""
 
+    hermes_user: str = ""
+    """In whose name its clients act where authentication is required: they cannot say who they are,
+    so the grants of this user are everybody's who reaches the port."""
+
     bale_grpc_port: int | None = None
     """For clients of bale, which expect 8081."""
+
+    bale_user: str = ""
+    """The same for clients of bale."""
 
     bale_metrics_ports: tuple[int, ...] = ()
     """Where Prometheus finds the metrics of that family: at 8000 of the one broker, at 9091 of the
@@ -351,6 +359,59 @@ class SecuritySettings:
     """A file with the password of the first administrator, `admin`, who is made when a cluster is
     formed with authentication; ANGARIUM_ADMIN_PASSWORD does the same. Without either a password is
     made up, and told once."""
+
+    jwt_issuer: str = ""
+    """Whose JWTs are a proof: what `iss` has to be, letter by letter. Empty: nobody's."""
+
+    jwt_audience: str = ""
+    """What `aud` of a JWT has to be or contain."""
+
+    jwt_keys: str = ""
+    """Where the issuer's public keys are: a file, or an https address, both in the form of a JWKS.
+    Read again every five minutes; the last good ones stay."""
+
+    jwt_keys_ca: str = ""
+    """A file with the authorities that the https address is checked against; else the system's."""
+
+    jwt_algorithms: tuple[str, ...] = ("RS256", "ES256", "EdDSA")
+    """Which signatures count; none of them may be made by who can check it."""
+
+    jwt_leeway_s: int = 60
+    """How far the issuer's clock may be from ours, up to 600 s."""
+
+    jwt_name_claim: str = "sub"
+    """Which claim says who somebody is; with dots for one inside another."""
+
+    jwt_name_prefix: str = "jwt:"
+    """Stands before that name, so that nobody takes it for a user's."""
+
+    jwt_role_claim: str = "roles"
+    """Which claim lists somebody's roles; with dots for one inside another."""
+
+    def __post_init__(self) -> None:
+        if not self.jwt_issuer:
+            return
+        for name in ("jwt_audience", "jwt_keys"):
+            if not getattr(self, name):
+                raise ValueError(f"{name}: needed with `jwt_issuer`")
+        if "://" in self.jwt_keys and not self.jwt_keys.startswith("https://"):
+            raise ValueError("jwt_keys: a file, or an https address: else anybody chooses the keys")
+        try:
+            self.jwt()
+        except ValueError as error:
+            raise ValueError(f"jwt_{error}") from None
+
+    def jwt(self) -> IssuerSettings:
+        """Return what makes a JWT a proof."""
+        return IssuerSettings(
+            issuer=self.jwt_issuer,
+            audience=self.jwt_audience,
+            algorithms=self.jwt_algorithms,
+            leeway_s=self.jwt_leeway_s,
+            name_claim=self.jwt_name_claim,
+            name_prefix=self.jwt_name_prefix,
+            role_claim=self.jwt_role_claim,
+        )
 
     @property
     def is_required(self) -> bool:
@@ -487,8 +548,23 @@ def _problems_of_compat(settings: Settings) -> list[Problem]:
         if port in taken:
             found.append(Problem(f"compat.{name}", f"{port} is another door's; each needs its own"))
         taken.add(port)
+    if settings.security.is_required:
+        return found + _problems_of_strangers(compat)
     if compat.geo_grpc_port is not None and not settings.users.hashes:
         found.append(Problem("compat.geo_grpc_port", _NO_USERS))
+    return found
+
+
+def _problems_of_strangers(compat: CompatSettings) -> list[Problem]:
+    """Return which listeners would serve somebody unknown although authentication is required."""
+    has_hermes = compat.hermes_grpc_port is not None or compat.hermes_http_port is not None
+    found = [
+        Problem(f"compat.{name}_user", _NO_NAME.format(name=name))
+        for name, is_on in (("hermes", has_hermes), ("bale", compat.bale_grpc_port is not None))
+        if is_on and not getattr(compat, f"{name}_user")
+    ]
+    if compat.bale_metrics_ports:
+        found.append(Problem("compat.bale_metrics_ports", _OPEN_METRICS))
     return found
 
 
@@ -537,6 +613,16 @@ _NO_FREE_PORT: Final = "several processes find each other by their ports; choose
 _SAME_STEP: Final = (
     f"is where another process has its wire: process i has its ports {PROCESS_PORT_STEP} (i - 1)"
     " higher; the port after the wire's is free"
+)
+
+_NO_NAME: Final = (
+    "authentication is required, and clients of {name} cannot say who they are; name the user whose"
+    " grants count for everybody who reaches that port, or take its ports away"
+)
+
+_OPEN_METRICS: Final = (
+    "shows these metrics to everybody, and authentication is required; take the ports away:"
+    " `/metrics` of the HTTP door asks who reads them"
 )
 
 _NO_USERS: Final = (

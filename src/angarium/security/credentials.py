@@ -58,6 +58,18 @@ def credentials_in(header: str) -> Credentials:
             raise Unauthenticated(_WAYS)
 
 
+def authorization_of(
+    *, token: str | None = None, user: str | None = None, password: str | None = None
+) -> str:
+    """Return the header that says the same; `Unauthenticated` if that is nobody."""
+    if token is not None and user is None and password is None:
+        return f"Bearer {token}"
+    if token is None and user is not None and password is not None:
+        octets = f"{user}:{password}".encode(errors="replace")
+        return f"Basic {base64.b64encode(octets).decode()}"
+    raise Unauthenticated("say who you are with `token`, or with `user` and `password`")
+
+
 def _basic(rest: str) -> Password:
     try:
         name, colon, password = base64.b64decode(rest, validate=True).decode().partition(":")

@@ -74,9 +74,9 @@ class IssuerSettings:
         if not self.issuer or not self.audience:
             raise ValueError("issuer and audience have to be given: any JWT would do otherwise")
         if not self.algorithms or not set(self.algorithms) <= set(ALGORITHMS):
-            raise ValueError(f"algorithms are some of {', '.join(ALGORITHMS)}")
+            raise ValueError(f"algorithms: some of {', '.join(ALGORITHMS)}")
         if not 0 <= self.leeway_s <= 600:
-            raise ValueError("leeway_s is from 0 to 600")
+            raise ValueError("leeway_s: from 0 to 600")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

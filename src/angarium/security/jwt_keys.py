@@ -8,6 +8,7 @@ this node a nuisance to the issuer.
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import json
 import logging
 import ssl
@@ -15,6 +16,8 @@ import time
 import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from angarium.errors import PreconditionFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,6 +100,12 @@ class IssuerKeys:
         self._looking = None
         if not task.cancelled():
             task.exception()
+
+
+def check_installed() -> None:
+    """Raise `PreconditionFailed` without the extra: when a node starts, not with the first call."""
+    if importlib.util.find_spec("joserfc") is None:
+        raise PreconditionFailed("JWTs need an extra: pip install 'angarium[jwt]'")
 
 
 def keys_in(text: bytes) -> dict[str | None, Key]:

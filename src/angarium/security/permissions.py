@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from angarium.api.access import (
+    ANONYMOUS,
     ANY_ACTION,
     OWN_NAMES,
     Action,
@@ -81,7 +82,9 @@ class Permissions:
 
     def absence_of(self, principal: Principal) -> str:
         """Return why a principal is nobody any more; empty if it still is somebody."""
-        if principal.proof not in _PROVED_BY_ROW:
+        # A listener for clients that cannot say who they are acts in the name of a user.
+        is_listeners = principal.proof is Proof.NONE and principal != ANONYMOUS
+        if principal.proof not in _PROVED_BY_ROW and not is_listeners:
             return ""
         row = self._users.get(principal.name)
         if row is None:

@@ -32,7 +32,7 @@ from angarium_compat.pacing import paced
 from angarium_compat.subscribing import found, subscribed_live
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from angarium.api import Consumption, GroupBroker, Subscription
     from angarium.doors.feeds.feed import Feed
@@ -115,6 +115,7 @@ class HermesHttpDoor:
         admission: Admission | None = None,
         leader_hint: Callable[[str], str | None] | None = None,
         tls: Context | None = None,
+        measuring: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
         """Prepare; `admission` says which hosts are ours, and which web pages may use it.
 
@@ -141,7 +142,9 @@ class HermesHttpDoor:
             hints=self._hints,
             subscribing=HermesSubscribing(broker, self._groups),
         )
-        self._observing = Observing(broker, facts or Strangers(), lambda: self.server)
+        self._observing = Observing(
+            broker, facts or Strangers(), lambda: self.server, measuring=measuring
+        )
         self._subscriptions = 0
         self._router = Router(self._routes(), lists="docs/reference/compat.md has a list")
         self.server = HttpServer(self._handle, _sentence, self._limits, closings=closings)

@@ -57,6 +57,7 @@ class WireDoor:
             self._logins = Logins(
                 authenticator,
                 served=lambda principal: self._for(access.broker_for(principal)),
+                attend=access.attend,
             )
         for_nodes = self._for(access.for_nodes())
         self._for_peers = Handlers(

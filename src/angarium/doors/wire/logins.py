@@ -7,7 +7,6 @@ a token or a JWT in one. Whoever fails is told why, and the connection is closed
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -20,11 +19,14 @@ from angarium.wire.operations.logins import BEARER, AuthenticateAnswer, Authenti
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Mapping
+    from typing import TypeAlias
 
     from angarium.api.access import Principal
     from angarium.security.authenticating import Authenticator, ScramLogin
     from angarium.wire import Connection, Request
     from angarium.wire.handlers import RequestHandler
+
+    Attend: TypeAlias = Callable[[Principal, Callable[[AngariumError], None]], Callable[[], None]]
 
 PROOFS: Final = (Mechanism.SHA_256.value, Mechanism.SHA_512.value, BEARER)
 
@@ -36,11 +38,16 @@ class Logins:
     """Makes newcomers on the wire port principals."""
 
     def __init__(
-        self, authenticator: Authenticator, *, served: Callable[[Principal], Handlers]
+        self,
+        authenticator: Authenticator,
+        *,
+        served: Callable[[Principal], Handlers],
+        attend: Attend,
     ) -> None:
-        """`served` says what a principal may ask."""
+        """`served` says what a principal may ask; `attend` tells when it is nobody any more."""
         self.authenticator = authenticator
         self._served = served
+        self._attend = attend
 
     def welcome(self, connection: Connection, beside: Mapping[int, RequestHandler]) -> Handlers:
         """Return what a newcomer may do: everything of its own, or prove who it is first.
@@ -60,11 +67,10 @@ class Logins:
     def handlers_of(self, principal: Principal, connection: Connection) -> Handlers:
         """Return what a principal is served, and see to it that this ends with its proof."""
         handlers = self._served(principal)
-        if principal.until is None:
+        if principal is self.authenticator.anonymous:
             return handlers
-        left_s = max(principal.until / 1_000_000 - time.time(), 0.0)
-        timer = connection.loop.call_later(left_s, connection.fail, _expired(principal))
-        return replace(handlers, on_closed=lambda *_: timer.cancel())
+        leave = self._attend(principal, connection.fail)
+        return replace(handlers, on_closed=lambda *_: leave())
 
 
 class Login:
@@ -134,8 +140,3 @@ def _text(line: bytes) -> str:
         return line.decode()
     except UnicodeDecodeError:
         raise Unauthenticated("what came as proof is no text") from None
-
-
-def _expired(principal: Principal) -> Unauthenticated:
-    which = f"the token {principal.token!r}" if principal.token else f"the {principal.proof}"
-    return Unauthenticated(f"{which} of {principal.name!r} has expired; log in again")

@@ -88,6 +88,12 @@ class Connection(asyncio.Protocol):
             self._refuse(refusal, status=503)
 
     @property
+    def host(self) -> str:
+        """The host that this talks to."""
+        where = self._transport.get_extra_info("peername") if self._transport else None
+        return str(where[0]) if where else ""
+
+    @property
     def peer_certificate(self) -> Certificate | None:
         """What the client has shown, verified; None without one, or without TLS."""
         return certificate_shown(self._transport)

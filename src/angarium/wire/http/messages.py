@@ -91,6 +91,11 @@ class Request:
         """What is to be done with the target."""
         return self.head.method
 
+    @property
+    def source(self) -> str:
+        """The client's host; what a login that fails is counted for."""
+        return self.connection.host
+
     def header(self, name: bytes) -> bytes | None:
         """Return a header's value by its name in lower case; the first, if there are several."""
         return self.named.get(name)

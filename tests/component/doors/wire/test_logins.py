@@ -36,7 +36,7 @@ from angarium.wire.operations import Operation
 from angarium.wire.operations.logins import BEARER, AuthenticateAnswer, AuthenticateHeader
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
 WHO = 1_000
 """An operation that tells a principal's name."""
@@ -62,13 +62,21 @@ class Door:
 async def opened(**changes: Any) -> AsyncIterator[Door]:
     accounts = AccountsInMemory(account("alice", "right"), account("eve", "e", is_locked=True))
 
+    def attend(principal: Principal, end: Callable[[AngariumError], None]) -> Callable[[], None]:
+        """End what is open with its proof, as `Access` does."""
+        if principal.until is None:
+            return lambda: None
+        left_s = principal.until / 1_000_000 - time.time()
+        expired = Unauthenticated(f"{principal.token!r} of {principal.name!r} has expired")
+        return asyncio.get_running_loop().call_later(left_s, end, expired).cancel
+
     def served(principal: Principal) -> Handlers:
         def who(request: Request) -> None:
             request.answer(b"", [principal.name.encode()])
 
         return Handlers(requests={WHO: who})
 
-    logins = Logins(authenticator(accounts, **changes), served=served)
+    logins = Logins(authenticator(accounts, **changes), served=served, attend=attend)
     server = await Server.listen(
         host="127.0.0.1",
         port=0,

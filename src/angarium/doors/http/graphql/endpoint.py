@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,7 +24,7 @@ from angarium.wire.http.request_reader import RequestRefused
 from angarium.wire.http.strict_json import decoded, not_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from angarium import api
     from angarium.api import GroupBroker
@@ -60,14 +61,17 @@ class GraphqlEndpoint:
         limits: GraphqlLimits | None = None,
         unnamed_protocol: str | None = None,
         hints: Callable[[str], Headers] | None = None,
+        log_in: Callable[..., Awaitable[GraphqlEndpoint]] | None = None,
     ) -> None:
         """Prepare; `name` is the last part of the path, where the page finds everything.
 
         `unnamed_protocol` is what clients speak that name none: without it they are sent away.
-        `hints` are headers for the answer to a publish, by its topic.
+        `hints` are headers for the answer to a publish, by its topic. With `log_in` a WebSocket
+        has to say in its `connection_init` who the client is.
         """
-        self._executor = Executor(Resolvers(intake, groups), limits)
-        self._subscribing = subscribing or Subscribing(intake.broker, groups)
+        self.executor = Executor(Resolvers(intake, groups), limits)
+        self._log_in = log_in
+        self.subscribing = subscribing or Subscribing(intake.broker, groups)
         self._closings = closings
         self._unnamed_protocol = unnamed_protocol
         self._hints = hints
@@ -94,7 +98,7 @@ class GraphqlEndpoint:
         return self._one(request, asked, prepared)
 
     async def _one(self, request: Request, asked: Operation, prepared: Prepared) -> Response:
-        return _answered(request, await self._executor.executed(asked, prepared))
+        return _answered(request, await self.executor.executed(asked, prepared))
 
     def _publish(self, request: Request, asked: Operation, plan: Plan) -> Answer:
         """Publish one record, as most mutations do, without a task for each."""
@@ -107,7 +111,7 @@ class GraphqlEndpoint:
 
         try:
             arguments = plan.arguments(asked.variables)
-            return self._executor.resolvers.publishing.begin(done, **arguments)
+            return self.executor.resolvers.publishing.begin(done, **arguments)
         except Exception as error:  # each becomes an answer
             done(error)
             return None
@@ -136,7 +140,7 @@ class GraphqlEndpoint:
             prepared = self._checked(asked, is_get=True)
         except AngariumError as error:
             return _refused(request, error)
-        return _answered(request, await self._executor.executed(asked, prepared))
+        return _answered(request, await self.executor.executed(asked, prepared))
 
     def playground(self, _: Request, __: object) -> Response:
         return Response(200, self._page, b"text/html; charset=utf-8")
@@ -148,14 +152,15 @@ class GraphqlEndpoint:
         websocket = WebSocket(request, subprotocols=PROTOCOLS)
         await GraphqlSession(
             websocket,
-            self._executor,
-            self._subscribing,
+            self.executor,
+            self.subscribing,
             self._closings,
             unnamed_protocol=self._unnamed_protocol,
+            log_in=None if self._log_in is None else partial(self._log_in, source=request.source),
         ).run()
 
     async def _several(self, request: Request) -> Response:
-        limits = self._executor.limits
+        limits = self.executor.limits
         try:
             asked = decoded(request.body, _operations)
             if not 1 <= len(asked) <= limits.batch_max:
@@ -170,13 +175,13 @@ class GraphqlEndpoint:
             return _refused(request, error)
         # One after the other: mutations of a batch may build on each other.
         answers = [
-            await self._executor.executed(one, ready)
+            await self.executor.executed(one, ready)
             for one, ready in zip(asked, prepared, strict=True)
         ]
         return _answered(request, answers)
 
     def _checked(self, asked: Operation, *, is_get: bool) -> Prepared:
-        prepared = self._executor.prepared(asked.query)
+        prepared = self.executor.prepared(asked.query)
         kind = operation_kind(asked, prepared)
         if kind is OperationType.SUBSCRIPTION:
             raise InvalidArgument("subscriptions go over a WebSocket: graphql-transport-ws")
