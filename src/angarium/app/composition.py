@@ -215,7 +215,7 @@ class NodePart:
         security = security or SecuritySettings()
         self.node = Node(config)
         self.service = MeteredService(self.node)
-        self.access = Access(self.service, is_required=security.authentication == "required")
+        self.access = Access(self.service, is_required=security.is_required)
         issuers = issuers_of(security)
         self.node.background.extend(one.keys.run for one in issuers)
         self.authenticator = Authenticator(
