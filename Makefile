@@ -87,6 +87,7 @@ golden: venv  ## write the golden files of a new format version; those of older 
 
 proto: venv  ## write what is made from declarations: fields and the page of settings, then src/angarium/proto from proto/
 	@$(VENV_PYTHON) scripts/settings.py
+	@$(VENV_PYTHON) scripts/permissions.py
 	@$(VENV_PYTHON) scripts/proto.py
 
 system:  ## install the system programs the tests use, with apt (as root or through sudo)

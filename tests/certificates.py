@@ -116,7 +116,10 @@ class Folder:
             .not_valid_after(begins + datetime.timedelta(days=days))
         )
         if hosts:
-            names: list[x509.GeneralName] = [x509.DNSName("localhost")]
+            names: list[x509.GeneralName] = [
+                x509.DNSName("localhost"),
+                x509.UniformResourceIdentifier(f"angarium://{CLUSTER}/node/{file}"),
+            ]
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         signed = builder.sign(signing, hashes.SHA256())
         pem = serialization.Encoding.PEM

@@ -92,7 +92,8 @@ def test_a_node_that_comes_back_at_another_address_is_found_again(tmp_path: Path
 
 def test_an_open_listener_is_refused_because_there_is_no_authentication(tmp_path: Path) -> None:
     refused = angarium(tmp_path, "serve", "--form", "--listen", "0.0.0.0", status=2)
-    assert "no authentication yet" in refused.stderr
+    assert "authentication is off" in refused.stderr
+    assert "--authentication required" in refused.stderr
     assert "--insecure" in refused.stderr
     assert not list(tmp_path.iterdir())
 

@@ -17,7 +17,7 @@ from tests.contract.wire_transactions import WireTransactions
 from tests.unit.doors.grpc.memory_broker import MemoryBroker
 
 from angarium.api import TopicConfig
-from angarium.api.access import ANONYMOUS
+from angarium.api.access import ADMIN, ANONYMOUS, Principal, Proof
 from angarium.app.gateway import CountingBroker
 from angarium.client import Client
 from angarium.client.contract import RemoteBroker
@@ -58,14 +58,16 @@ BROKERS = (
     "service that follows",
     "service without a replica",
     "doors",
+    "permitted",
     "remote",
     "gateway",
     "memory",
     "fake cluster",
 )
 """A node's own service; that of a follower, and of a node that has no replica of anything; what
-the gRPC and HTTP doors of a node hold; the client's, at a node; a gateway's, at a cluster; and the
-two fakes: of the doors' tests in memory, and of the client's tests behind real sockets."""
+the gRPC and HTTP doors of a node hold; what they hold with authentication; the client's, at a
+node; a gateway's, at a cluster; and the two fakes: of the doors' tests in memory, and of the
+client's tests behind real sockets."""
 
 FAKES = ("memory", "fake cluster")
 
@@ -177,8 +179,12 @@ class Subjects:
             case "service without a replica":
                 broker = (await self._three_nodes()).services[2]
             case "doors":
-                service = await self._open.enter_async_context(metered(self._folder))
+                service = await self._metered("doors")
                 broker = patient(Access(service).broker_for(ANONYMOUS))
+            case "permitted":
+                service = await self._metered("permitted")
+                signed = Principal(name="somebody", roles=(ADMIN,), proof=Proof.JWT)
+                broker = Access(service, is_required=True).broker_for(signed)
             case "remote":
                 client = await self._client(*(await self._one_node()).addresses)
                 broker = RemoteBroker(client)
@@ -196,6 +202,9 @@ class Subjects:
 
     async def _client(self, *addresses: str) -> Client:
         return await self._open.enter_async_context(Client(*addresses))
+
+    async def _metered(self, name: str) -> MeteredService:
+        return await self._open.enter_async_context(metered(self._folder / name))
 
     async def _one_node(self) -> InProcessBroker:
         if self._single is None:

@@ -15,7 +15,7 @@ import msgspec
 from angarium.ids import Micros
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 class Proof(StrEnum):
@@ -46,40 +46,31 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Action(StrEnum):
-    """What can be asked for; a grant names one, several, or with `*` all of a family."""
+    """What can be asked for; a grant names some, or with `*` all that its kind of resource has."""
 
     TOPIC_CREATE = "topic.create"
     TOPIC_DESCRIBE = "topic.describe"
-    """See that it is there, its settings and where its partitions live."""
     TOPIC_ALTER = "topic.alter"
     TOPIC_DELETE = "topic.delete"
     TOPIC_PUBLISH = "topic.publish"
     TOPIC_READ = "topic.read"
     GROUP_CONSUME = "group.consume"
-    """Take part, settle, and report how far one has come."""
     GROUP_DESCRIBE = "group.describe"
-    """See members, positions and lag."""
     GROUP_ALTER = "group.alter"
-    """Other settings; pause and go on."""
     GROUP_SEEK = "group.seek"
     GROUP_DELETE = "group.delete"
     DEADLETTER_READ = "deadletter.read"
     DEADLETTER_REDRIVE = "deadletter.redrive"
-    """Send letters back, or let them be."""
     TRANSACTION_WRITE = "transaction.write"
-    """Open a series, stage, commit and abort."""
     TRANSACTION_FORGET = "transaction.forget"
     PRODUCER_WRITE = "producer.write"
-    """Speak as a producer with a name, or one that counts itself."""
     PRODUCER_FORGET = "producer.forget"
     CLUSTER_DESCRIBE = "cluster.describe"
     CLUSTER_OPERATE = "cluster.operate"
-    """Drain and remove nodes, move leaders, raise the feature level."""
     METRICS_READ = "metrics.read"
     USER_CREATE = "user.create"
     USER_DESCRIBE = "user.describe"
     USER_ALTER = "user.alter"
-    """Other roles, another password, locked or not."""
     USER_DELETE = "user.delete"
     ROLE_CREATE = "role.create"
     ROLE_DESCRIBE = "role.describe"
@@ -90,6 +81,44 @@ class Action(StrEnum):
     TOKEN_CREATE = "token.create"  # noqa: S105
     TOKEN_DESCRIBE = "token.describe"  # noqa: S105
     TOKEN_DELETE = "token.delete"  # noqa: S105
+
+
+ABOUT_ACTIONS: Final[Mapping[Action, str]] = {
+    Action.TOPIC_CREATE: "make a topic, also by publishing to one that is not there",
+    Action.TOPIC_DESCRIBE: "see that it is there, its settings and where its partitions live",
+    Action.TOPIC_ALTER: "change its settings, give it more partitions",
+    Action.TOPIC_DELETE: "delete it with everything in it",
+    Action.TOPIC_PUBLISH: "publish to it, reserve offsets",
+    Action.TOPIC_READ: "fetch and subscribe; also as a member of a group",
+    Action.GROUP_CONSUME: "take part, settle, report how far one has come",
+    Action.GROUP_DESCRIBE: "see its members, positions and lag",
+    Action.GROUP_ALTER: "change its settings, pause it and let it go on",
+    Action.GROUP_SEEK: "move its position",
+    Action.GROUP_DELETE: "forget it, or its position in a topic",
+    Action.DEADLETTER_READ: "list the letters of a dead-letter topic",
+    Action.DEADLETTER_REDRIVE: "send letters back, or let them be",
+    Action.TRANSACTION_WRITE: "open a series, stage, commit and abort",
+    Action.TRANSACTION_FORGET: "forget a series",
+    Action.PRODUCER_WRITE: "publish as a producer with a name, or one that counts itself",
+    Action.PRODUCER_FORGET: "forget the numbers of one that counts itself",
+    Action.CLUSTER_DESCRIBE: "see nodes, their state and versions",
+    Action.CLUSTER_OPERATE: "drain and remove nodes, move leaders, raise the feature level",
+    Action.METRICS_READ: "read metrics",
+    Action.USER_CREATE: "make a user",
+    Action.USER_DESCRIBE: "see a user, and ask what it may do",
+    Action.USER_ALTER: "set its password, lock it; who may do this may become that user",
+    Action.USER_DELETE: "delete it with its grants and tokens",
+    Action.ROLE_CREATE: "make a role",
+    Action.ROLE_DESCRIBE: "see a role and its grants",
+    Action.ROLE_DELETE: "delete a role with its grants",
+    Action.GRANT_CREATE: "give grants and roles: as good as everything",
+    Action.GRANT_DESCRIBE: "see every grant",
+    Action.GRANT_DELETE: "take grants back",
+    Action.TOKEN_CREATE: "issue tokens for a user; who may do this may become that user",
+    Action.TOKEN_DESCRIBE: "see a user's tokens, not their secrets",
+    Action.TOKEN_DELETE: "revoke a user's tokens",
+}
+"""What each action lets somebody do."""
 
 
 class ResourceKind(StrEnum):

@@ -76,7 +76,10 @@ class Administrators:
         tries = Tries(PAUSES)
         while True:
             try:
-                await self._access.service.node.catalog.catch_up()
+                catalog = self._access.service.node.catalog
+                # A leader can be elected before the cluster has its name and its level.
+                catalog.check_formed()
+                await catalog.catch_up()
                 if recovery is not None:
                     await self._recover(recovery)
                 if is_first:

@@ -64,9 +64,9 @@ def parts(settings: Settings, signals: Signals) -> Sequence[ServingPart]:
         hint = partial(node.leader_address, "grpc")
         callers: Callers[Broker] = node.callers(patient)
         limits, tls = grpc_limits(settings), tls_of(node, Door.GRPC)
-        found.append(
-            GrpcDoor(callers, host=host, port=port, limits=limits, tls=tls, leader_hint=hint)
-        )
+        grpc = GrpcDoor(callers, host=host, port=port, limits=limits, tls=tls, leader_hint=hint)
+        found.append(grpc)
+        node.facts.doors.append(grpc.families)
     http = [] if settings.listen.http_port is None else [http_door(settings, node)]
     compat = compat_doors(settings, node)
     if not is_new(settings.node.data):
@@ -215,7 +215,7 @@ class NodePart:
         security = security or SecuritySettings()
         self.node = Node(config)
         self.service = MeteredService(self.node)
-        self.access = Access(self.service, is_required=security.authentication == "required")
+        self.access = Access(self.service, is_required=security.is_required)
         issuers = issuers_of(security)
         self.node.background.extend(one.keys.run for one in issuers)
         self.authenticator = Authenticator(

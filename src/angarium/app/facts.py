@@ -10,7 +10,7 @@ from angarium.replica.scrutiny import Objection
 from angarium.telemetry.exposition import Family, Sample, counter, gauge
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from angarium.node.node import Node
     from angarium.security.tls import TlsWatch
@@ -24,6 +24,8 @@ class NodeFacts:
         self.meters = meters
         self._tls = tls
         self._node = node
+        self.doors: list[Callable[[], Iterable[Family]]] = []
+        """What other doors than the one that shows the metrics count."""
 
     def unready(self) -> tuple[str, ...]:
         """Return why nothing should be sent here; nothing if it may."""
@@ -31,6 +33,8 @@ class NodeFacts:
 
     def families(self) -> Iterable[Family]:
         """Return metrics of the node."""
+        for door in self.doors:
+            yield from door()
         node = self._node
         release = node.config.release.software
         yield Family(

@@ -133,9 +133,9 @@ class ListenSettings:
     """For REST, server-sent events, WebSockets, GraphQL and metrics; "off" leaves it closed."""
 
     insecure: bool = False
-    """Listen where other machines can connect although nobody has to say who they are, and without
-    `[tls]` everybody on the way can read along. There is no authentication yet, so this is the only
-    way to leave the machine: only in a network that keeps strangers out by itself."""
+    """Listen where other machines can connect although nobody has to say who they are, or without
+    `[tls]`, so that everybody on the way can read along: only in a network that keeps strangers out
+    by itself. With `[tls]` and `[security]` authentication it is not needed."""
 
     def __post_init__(self) -> None:
         if not self.host or not self.host.isprintable() or " " in self.host:
@@ -413,6 +413,11 @@ class SecuritySettings:
             role_claim=self.jwt_role_claim,
         )
 
+    @property
+    def is_required(self) -> bool:
+        """Whether nobody is served without a proof."""
+        return self.authentication == "required"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSettings:
@@ -514,8 +519,12 @@ def problems(settings: Settings) -> list[Problem]:
     """Return what does not fit together, although each value on its own would do."""
     found = []
     listen = settings.listen
-    if not listen.insecure and not Address(listen.host, 0).is_loopback:
-        found.append(Problem("listen.host", open_door(listen.host, has_tls=settings.tls.is_on)))
+    is_secured = settings.tls.is_on and settings.security.is_required
+    if not (listen.insecure or is_secured or Address(listen.host, 0).is_loopback):
+        what = open_door(
+            listen.host, has_tls=settings.tls.is_on, asks_who=settings.security.is_required
+        )
+        found.append(Problem("listen.host", what))
     ports = [getattr(listen, name) for name in DOOR_PORTS]
     for number, (name, port) in enumerate(zip(DOOR_PORTS, ports, strict=True)):
         if port and port in ports[:number]:
@@ -539,7 +548,7 @@ def _problems_of_compat(settings: Settings) -> list[Problem]:
         if port in taken:
             found.append(Problem(f"compat.{name}", f"{port} is another door's; each needs its own"))
         taken.add(port)
-    if settings.security.authentication == "required":
+    if settings.security.is_required:
         return found + _problems_of_strangers(compat)
     if compat.geo_grpc_port is not None and not settings.users.hashes:
         found.append(Problem("compat.geo_grpc_port", _NO_USERS))
@@ -631,19 +640,28 @@ _OPEN_DOOR: Final = (
 
 _GET_TLS: Final = "`angarium tls init` makes certificates, which go into [tls]. "
 
+_GET_AUTHENTICATION: Final = "--authentication required asks everybody who it is. "
+
 _NOWHERE: Final = (
     "{host} means every interface, which is nothing that others could dial; say which host they"
     " should use, for example node-1.example.org"
 )
 
 
-def open_door(host: str, *, has_tls: bool) -> str:
+def open_door(host: str, *, has_tls: bool, asks_who: bool = False) -> str:
     """Return why a listener that others can reach does not start, and what would be needed."""
-    missing = "authentication, which this version does not have yet"
+    missing = [
+        what
+        for what, is_there in (
+            ("TLS ([tls] has no certificate)", has_tls),
+            ("authentication ([security] authentication is off)", asks_who),
+        )
+        if not is_there
+    ]
     return _OPEN_DOOR.format(
         host=host,
-        missing=missing if has_tls else f"TLS ([tls] has no certificate), and {missing}",
-        get="" if has_tls else _GET_TLS,
+        missing=" and ".join(missing),
+        get=("" if has_tls else _GET_TLS) + ("" if asks_who else _GET_AUTHENTICATION),
     )
 
 

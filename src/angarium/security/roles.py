@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from angarium.api.access import ADMIN, ANY_ACTION, Action, Grant, ResourceKind
+from angarium.api.access import ADMIN, ANY_ACTION, Action, Grant, Match, ResourceKind
+from angarium.api.dead_letters import DEAD_LETTERS, REDRIVE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +22,10 @@ def _on(kind: ResourceKind, *actions: str, own: bool = False) -> tuple[Grant, ..
     """Return grants on every name of a kind, with `own` also on the cluster's."""
     everywhere = Grant(actions=actions, kind=kind)
     return (everywhere, Grant(actions=actions, kind=kind, name=OWN)) if own else (everywhere,)
+
+
+def _exactly(kind: ResourceKind, name: str, *actions: str) -> Grant:
+    return Grant(actions=actions, kind=kind, name=name, match=Match.EXACT)
 
 
 _SEEING: Final = (
@@ -57,6 +62,10 @@ BUILT_IN: Final[Mapping[str, tuple[Grant, ...]]] = {
         *_on(
             ResourceKind.GROUP, Action.GROUP_ALTER, Action.GROUP_SEEK, Action.GROUP_DELETE, own=True
         ),
+        # What a client needs that looks at letters itself, and lets them be.
+        _exactly(ResourceKind.TOPIC, DEAD_LETTERS, Action.TOPIC_READ),
+        _exactly(ResourceKind.TRANSACTION, REDRIVE, Action.TRANSACTION_WRITE),
+        _exactly(ResourceKind.GROUP, REDRIVE, Action.GROUP_CONSUME),
         *_on(ResourceKind.TRANSACTION, Action.TRANSACTION_FORGET),
         *_on(ResourceKind.PRODUCER, Action.PRODUCER_FORGET),
         *_on(ResourceKind.USER, Action.USER_DESCRIBE),
@@ -76,7 +85,7 @@ BUILT_IN: Final[Mapping[str, tuple[Grant, ...]]] = {
 
 ABOUT: Final[Mapping[str, str]] = {
     ADMIN: "everything, users and grants included",
-    "operator": "run the cluster: nodes, topics, groups, dead letters; neither read nor publish",
+    "operator": "run the cluster: nodes, topics, groups, dead letters; no records but dead letters",
     "publisher": "publish to every topic that is there, also in transactions",
     "subscriber": "read every topic, alone or in a group",
     "monitor": "see what there is and how it does, and no record",

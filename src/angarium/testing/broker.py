@@ -23,7 +23,9 @@ from angarium.errors import AngariumError
 from angarium.ids import CATALOG_GROUP
 from angarium.node.config import NodeConfig
 from angarium.node.node import Node
+from angarium.security.authenticating import Authenticator
 from angarium.service.access import Access
+from angarium.service.access.accounts import CatalogAccounts
 from angarium.service.metering import MeteredService
 from angarium.testing.reserved_port import ReservedPort
 
@@ -46,12 +48,22 @@ _POLL_S: Final = 0.002
 class InProcessBroker:
     """Nodes on free ports of this machine, on the caller's event loop."""
 
-    def __init__(self, folder: Path, *, nodes: int = 1, tick_ms: int = 50) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        nodes: int = 1,
+        tick_ms: int = 50,
+        is_authentication_required: bool = False,
+    ) -> None:
         assert nodes > 0, "a broker has at least one node"
         self.nodes: list[Node | None] = []
         """In the order in which they joined; None for one that was stopped."""
         self.services: list[MeteredService | None] = []
         """What each of them serves: the contract, in this process."""
+        self.accesses: list[Access | None] = []
+        """Who may do what on each of them."""
+        self._is_authentication_required = is_authentication_required
         self._ports: list[ReservedPort] = []
         self._folder = folder
         self._count = nodes
@@ -68,6 +80,7 @@ class InProcessBroker:
             for at in range(self._count):
                 self.nodes.append(None)
                 self.services.append(None)
+                self.accesses.append(None)
                 self._ports.append(ReservedPort())
                 await self._start(at)
 
@@ -80,7 +93,8 @@ class InProcessBroker:
 
     async def stop_node(self, at: int) -> None:
         """Stop one node in good order; what it keeps stays in its folder."""
-        node, self.nodes[at], self.services[at] = self.nodes[at], None, None
+        node, self.nodes[at] = self.nodes[at], None
+        self.services[at] = self.accesses[at] = None
         if node is not None:
             await node.stop()
 
@@ -101,7 +115,10 @@ class InProcessBroker:
         while True:
             node = Node(config)
             service = MeteredService(node)
-            node.welcome = WireDoor(node, service, Access(service)).welcome
+            access = Access(service, is_required=self._is_authentication_required)
+            accounts = CatalogAccounts(node.catalog)
+            authenticator = Authenticator(accounts, anonymous=access.anonymous)
+            node.welcome = WireDoor(node, service, access, authenticator).welcome
             node.background.append(Seeds(node, tuple(map(Address.parse, others))).run)
             try:
                 await node.start()
@@ -112,7 +129,7 @@ class InProcessBroker:
                 await asyncio.sleep(_POLL_S)
                 continue
             break
-        self.nodes[at], self.services[at] = node, service
+        self.nodes[at], self.services[at], self.accesses[at] = node, service, access
         while not _is_member(node):
             if node.failure is not None:
                 raise node.failure
@@ -157,10 +174,15 @@ class BrokerThread:
 
 @asynccontextmanager
 async def in_process_broker(
-    folder: Path, *, nodes: int = 1, tick_ms: int = 50
+    folder: Path, *, nodes: int = 1, tick_ms: int = 50, is_authentication_required: bool = False
 ) -> AsyncIterator[InProcessBroker]:
     """Start a broker in `folder` and stop it afterwards."""
-    broker = InProcessBroker(folder, nodes=nodes, tick_ms=tick_ms)
+    broker = InProcessBroker(
+        folder,
+        nodes=nodes,
+        tick_ms=tick_ms,
+        is_authentication_required=is_authentication_required,
+    )
     try:
         await broker.start()
         yield broker

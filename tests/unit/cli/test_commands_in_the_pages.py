@@ -22,8 +22,13 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 SHELL = ("|", "||", "&&", "&", ";", ">", ">>", "<")
 """Where a command ends and another one, or a file, begins."""
 
-OTHERS = {"FORMAT", "JAVA", "PROFILE", "PROFILES", "SERVERS", "TRACEBACK"}
-"""Variables of the command line itself."""
+OTHERS = {"FORMAT", "JAVA", "PROFILE", "PROFILES", "SERVERS", "TRACEBACK"} | {
+    "ADMIN_PASSWORD",
+    "PASSWORD",
+    "TOKEN",
+    "USER",
+}
+"""Variables of the command line itself, and of clients."""
 
 
 def commands(text: str) -> Iterator[str]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, cast
 
+import pytest
 from tests.on_a_loop import eventually, run
 
 from angarium.api import Ack
 from angarium.batch import Batch, encode
+from angarium.doors.intake import lanes as lanes_of_a_door
 from angarium.doors.intake.lanes import MERGED_BYTES, LaneKey, Lanes, Placed, Waiting
 from angarium.doors.intake.outgoing import Outgoing, ProducerIdentity
 from angarium.doors.intake.partitions import TopicShapes
@@ -17,6 +19,8 @@ from angarium.ids import Epoch, Offset, ProducerId, Sequence
 from angarium.modes import DeliveryMode
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from angarium.ids import Buffer
 
 KEY = LaneKey("orders", 0, None)
@@ -29,6 +33,7 @@ class Log:
     def __init__(self) -> None:
         self.calls: list[tuple[DeliveryMode | None, list[list[bytes | None]]]] = []
         self.go = asyncio.Event()
+        self.is_leader = True
         self._next = 0
 
     async def publish(
@@ -54,6 +59,25 @@ class Log:
             )
         return tuple(acks)
 
+    def begin(
+        self,
+        topic: str,
+        partition: int,
+        batches: tuple[Buffer, ...],
+        mode: DeliveryMode | None,
+        answer: Callable[[tuple[Ack, ...] | Exception], None],
+    ) -> bool:
+        """Do the same and call back; a leader that is elsewhere has to be asked."""
+        if not self.is_leader:
+            return False
+        values = [list(Batch.parse(one).values()) for one in batches]
+        if self.go.is_set() and any(b"bad" in one for one in values):
+            self.calls.append((mode, values))
+            raise InvalidArgument("one of them is bad")
+        work = asyncio.ensure_future(self.publish(topic, partition, batches, mode))
+        work.add_done_callback(lambda done: answer(done.exception() or done.result()))  # type: ignore[arg-type]
+        return True
+
 
 class Outcomes:
     """What became of publishes, in the order in which they were told."""
@@ -75,9 +99,22 @@ class Outcomes:
         await eventually(lambda: len(self.told) >= count)
 
 
-def opened() -> tuple[Log, Lanes, Outcomes]:
+@pytest.fixture(params=["by tasks", "by calling back", "by tasks after all"], autouse=True)
+def way(request: pytest.FixtureRequest) -> str:
+    """How the broker takes publishes; it makes no difference to anybody."""
+    WAY[0] = request.param
+    return WAY[0]
+
+
+WAY = [""]
+
+
+def opened(*, gathers: bool = False) -> tuple[Log, Lanes, Outcomes]:
     log = Log()
-    return log, Lanes(log.publish, TopicShapes(cast("Any", None)), gathers=False), Outcomes()
+    log.is_leader = WAY[0] == "by calling back"
+    begin = None if WAY[0] == "by tasks" else log.begin
+    shapes = TopicShapes(cast("Any", None))
+    return log, Lanes(log.publish, shapes, begin=begin, gathers=gathers), Outcomes()
 
 
 async def begun(log: Log, lanes: Lanes, outcomes: Outcomes) -> None:
@@ -156,5 +193,47 @@ def test_modes_of_one_lane_take_turns_in_order() -> None:
             (eventual, [[b"c"]]),
             (None, [[b"d"]]),
         ]
+
+    run(check())
+
+
+@pytest.mark.parametrize("mode", [None, DeliveryMode.EVENTUAL])
+def test_those_who_were_answered_together_are_waited_for_and_go_together(
+    mode: DeliveryMode | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes_of_a_door, "gather_s", lambda _: 1e6)
+    monkeypatch.setattr(lanes_of_a_door, "EARLY_PAUSE_SECONDS", 1e6)
+    key = KEY._replace(mode=mode)
+
+    async def check() -> None:
+        log, lanes, outcomes = opened(gathers=True)
+        log.go.set()
+        for name in "abcd":
+            lanes.publish(key, Outgoing(name.encode()), outcomes.of(name))
+        await outcomes.all_of(4)
+        for name in "efgh":
+            lanes.publish(key, Outgoing(name.encode()), outcomes.of(name))
+            await asyncio.sleep(0)
+        await outcomes.all_of(8)
+        assert [len(batches[0]) for _, batches in log.calls] == [4, 4]
+        assert lanes.waiting_records == lanes.waiting_bytes == 0
+
+    run(check())
+
+
+def test_a_mistake_of_one_who_is_told_blocks_nobody_else() -> None:
+    async def check() -> None:
+        log, lanes, outcomes = opened()
+        log.go.set()
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+
+        def broken(_: Placed | Exception) -> None:
+            raise ZeroDivisionError
+
+        lanes.publish(KEY, Outgoing(b"x"), broken)
+        await eventually(lambda: log.calls)
+        await eventually(lambda: not lanes.waiting_bytes)
+        lanes.publish(KEY, Outgoing(b"y"), outcomes.of("y"))
+        await outcomes.all_of(1)
 
     run(check())

@@ -58,8 +58,8 @@ def add(options: Namespace) -> int:
         print(
             "Start the new node with an empty data folder and the addresses of some nodes:\n"
             f"\n    {command}\n\n"
-            "On another machine add --listen HOST --insecure (there is no authentication yet; see"
-            " docs/reference/node-toml.md), on this one other ports: --wire-port, --grpc-port,"
+            "On another machine add --listen HOST, with TLS and authentication as the other nodes"
+            " have (docs/guides/security.md), on this one other ports: --wire-port, --grpc-port,"
             " --http-port.\n"
             "New topics use it at once; replicas move to it when a node is drained."
         )

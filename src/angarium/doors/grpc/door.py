@@ -56,6 +56,7 @@ class GrpcDoor:
         self._tls = tls
         self.stopping = self._server.stopping
         self.closings = self._server.closings
+        self.families = self._server.families
         self._faces = Faces(callers, lambda one: GrpcFace(self, one))
         everybodys = self._faces.everybodys
         self._server.serve(asking_who(self._faces) if everybodys is None else everybodys.methods)

@@ -10,7 +10,7 @@ import msgspec
 import angarium
 from angarium.closing import Closings
 from angarium.doors.callers import Callers, Faces
-from angarium.doors.http.faces import Behind, HttpFace, import_graphql, nobodys
+from angarium.doors.http.faces import Behind, HttpFace, nobodys
 from angarium.doors.http.observing import Strangers
 from angarium.doors.http.problems import READABLE_HEADERS, ProblemOut, problem
 from angarium.wire.http import HttpLimits, HttpServer
@@ -68,7 +68,6 @@ class HttpDoor:
         self._port = port
         self._tls = tls
         self._admission = admission or Admission()
-        self._loading: asyncio.Task[None] | None = None
         self.facts = facts or Strangers()
         self.limits = limits or HttpLimits()
         self.leader_hint = leader_hint
@@ -100,19 +99,11 @@ class HttpDoor:
 
     async def start(self) -> int:
         """Open the door; return the port. `OSError` if the address cannot be had."""
-        port = await self.server.start(host=self._host, port=self._port, tls=self._tls)
-        self._loading = asyncio.get_running_loop().create_task(self._load_graphql())
-        return port
+        return await self.server.start(host=self._host, port=self._port, tls=self._tls)
 
     async def stop(self, grace_s: float = 2.0) -> None:
         """Close the door: streams end at once, other requests have `grace_s` to finish."""
-        if self._loading is not None:
-            self._loading.cancel()
         await self.server.stop(grace_s)
-
-    async def _load_graphql(self) -> None:
-        await asyncio.to_thread(import_graphql)
-        self._guests.endpoint()
 
     # --- who asks -------------------------------------------------------------------------------
 

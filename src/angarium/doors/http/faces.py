@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
@@ -107,16 +109,21 @@ class HttpFace:
         log_in = None if self._log_in is None else partial(self._log_in, source=request.source)
         await Session(request, self.intake, self.groups, self._door.closings, log_in=log_in).run()
 
-    # --- GraphQL: loaded after the door is open, because that takes a while --------------------
+    # --- GraphQL: loaded when somebody first asks, for many nodes never hear of it ------------
 
-    def endpoint(self) -> GraphqlEndpoint:
+    async def endpoint(self) -> GraphqlEndpoint:
         """Return what serves GraphQL."""
+        # In a thread: it takes a moment, in which the loop has other things to do.
+        endpoint = await asyncio.to_thread(_import_graphql)
         if self._graphql is None:
-            endpoint = import_graphql()
             self._graphql = endpoint(
                 self.intake, self.groups, self._door.closings, log_in=self._log_in_to_graphql()
             )
         return self._graphql
+
+    async def _first(self, answered: Callable[[GraphqlEndpoint], Answer]) -> Response | None:
+        answer = answered(await self.endpoint())
+        return await answer if isinstance(answer, Coroutine) else answer
 
     def _log_in_to_graphql(self) -> Callable[..., Awaitable[GraphqlEndpoint]] | None:
         if self._log_in is None:
@@ -124,13 +131,16 @@ class HttpFace:
         log_in = self._log_in
 
         async def logged_in(header: str, *, source: str) -> GraphqlEndpoint:
-            return (await log_in(header, source=source)).endpoint()
+            face = await log_in(header, source=source)
+            return await face.endpoint()
 
         return logged_in
 
     @route("POST /graphql", "GraphQL.", parameters=QueryParameters)
     def _graphql_post(self, request: Request, given: QueryParameters) -> Answer:
-        return self.endpoint().post(request, given)
+        if self._graphql is None:
+            return self._first(lambda endpoint: endpoint.post(request, given))
+        return self._graphql.post(request, given)
 
     @route(
         "GET /graphql",
@@ -138,11 +148,15 @@ class HttpFace:
         parameters=QueryParameters,
     )
     def _graphql_get(self, request: Request, given: QueryParameters) -> Answer:
-        return self.endpoint().get(request, given)
+        if self._graphql is None:
+            return self._first(lambda endpoint: endpoint.get(request, given))
+        return self._graphql.get(request, given)
 
     @route("GET /graphql/schema", "The schema.")
     def _graphql_schema(self, request: Request, _: NoParameters) -> Answer:
-        return self.endpoint().sdl(request)
+        if self._graphql is None:
+            return self._first(lambda endpoint: endpoint.sdl(request))
+        return self._graphql.sdl(request)
 
     @route("GET /v1/openapi.json", "The OpenAPI document: every request, every field.")
     def _openapi(self, _: Request, __: NoParameters) -> Response:
@@ -165,8 +179,7 @@ def nobodys() -> Behind:
     return Behind(nobody, nobody, nobody, nobody.dead_letters, nobody.measuring)
 
 
-def import_graphql() -> type[GraphqlEndpoint]:
-    """Return the class, once it is loaded, which takes a while."""
+def _import_graphql() -> type[GraphqlEndpoint]:
     from angarium.doors.http.graphql.endpoint import GraphqlEndpoint  # noqa: PLC0415
 
     return GraphqlEndpoint

@@ -14,7 +14,7 @@ import msgspec
 
 from angarium.api import ConsumeRequest, Interest, Start, StartAt
 from angarium.doors.feeds.positions import offsets_in, partitions_of
-from angarium.doors.http.ack_json import ack_out, mode_of
+from angarium.doors.http.ack_json import AckWriter, mode_of
 from angarium.doors.http.events import start_of
 from angarium.doors.http.problems import told
 from angarium.doors.http.record_json import outgoing
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from angarium.closing import Closings
     from angarium.doors.http.faces import HttpFace
     from angarium.doors.http.socket_messages import Said
-    from angarium.doors.intake import Intake
+    from angarium.doors.intake import Intake, Placed
     from angarium.wire.http import Request
 
     LogIn: TypeAlias = Callable[[str], Awaitable[HttpFace]]
@@ -70,6 +70,10 @@ FEEDS_MAX: Final = 64
 
 PUBLISHES_MAX: Final = 1_024
 """Publishes of one socket that are not answered yet. At the bound nothing more is read from it."""
+
+PUBLISHED: Final = b'{"type":"published","id":%b,"ack":%b}'
+
+_encode: Final = msgspec.json.Encoder().encode
 
 
 class Session(SocketSession):
@@ -95,6 +99,7 @@ class Session(SocketSession):
         self._intake = intake
         self._feeds: dict[str, SocketFeed] = {}
         self._publishes = asyncio.Semaphore(PUBLISHES_MAX)
+        self._acks = AckWriter()
 
     async def _close_feeds(self) -> None:
         for feed in list(self._feeds.values()):
@@ -156,7 +161,7 @@ class Session(SocketSession):
                 self._feed(said.id).stop()
             case Publish():
                 await self._publishes.acquire()
-                self._start(self._publish(said))
+                self._publish(said)
 
     async def _begin(self, said: Subscribe | Consume) -> None:
         if said.id in self._feeds:
@@ -234,20 +239,33 @@ class Session(SocketSession):
         except AngariumError as error:
             await self._tell_error(said.id, error)
 
-    async def _publish(self, said: Publish) -> None:
+    def _publish(self, said: Publish) -> None:
+        """Publish a record, without a task for it."""
+        name = said.id
+
+        def done(outcome: Placed | Exception) -> None:
+            self._publishes.release()
+            if isinstance(outcome, Exception):
+                self._start(self._tell_error(name, outcome))
+                return
+            message = PUBLISHED % (_encode(name), self._acks.written(outcome))
+            if not self._websocket.send_nowait(message):
+                self._start(self._send(message))
+
         try:
             record, mode = outgoing(said.record), mode_of(said.mode)
-            placed = await self._intake.sent(
-                said.topic, record, partition=said.partition, mode=mode
+            asking = self._intake.send(
+                said.topic, record, done, partition=said.partition, mode=mode
             )
-            shown = ack_out(placed.ack, row=placed.row)
-            await self._say({"type": "published", "id": said.id, "ack": shown})
-        except StreamCut:
-            pass
         except Exception as error:  # each becomes an answer
-            await self._tell_error(said.id, error)
-        finally:
-            self._publishes.release()
+            done(error)
+        else:
+            if asking is not None:
+                self._start(asking)
+
+    async def _send(self, message: bytes) -> None:
+        with suppress(StreamCut):
+            await self._websocket.send(message)
 
     def _feed(self, name: str) -> SocketFeed:
         feed = self._feeds.get(name)

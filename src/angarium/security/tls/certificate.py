@@ -75,6 +75,8 @@ class Certificate:
     def in_file(cls, path: Path) -> Certificate:
         """Return the first certificate of a PEM file; raises `UnusableCertificate`."""
         try:
+            # For its words: OpenSSL says the same of a file that is not there as of a broken one.
+            path.open("rb").close()
             # The standard library has no public way to read a certificate that no peer has shown.
             # This is the one that its own tests use, and it has been there since Python 2.6.
             told = ssl._ssl._test_decode_cert(str(path))  # type: ignore[attr-defined]

@@ -22,7 +22,7 @@ class PermittedLetters:
         self._broker = broker
         self._letters = letters
         # A letter says itself where it came from, and who may write into the dead-letter topic may
-        # write anything there: it goes back only to where the principal could publish.
+        # write anything there: it goes back only to where the principal may publish or redrive to.
         letters.may_return_to = self._may_return_to
 
     async def list(
@@ -44,4 +44,7 @@ class PermittedLetters:
         return await self._letters.purge(wanted, dry_run=dry_run)
 
     def _may_return_to(self, topic: str) -> bool:
-        return self._broker.may(Action.TOPIC_PUBLISH, ResourceKind.TOPIC, topic)
+        may = self._broker.may
+        return may(Action.TOPIC_PUBLISH, ResourceKind.TOPIC, topic) or may(
+            Action.DEADLETTER_REDRIVE, ResourceKind.TOPIC, topic
+        )

@@ -237,7 +237,11 @@ LETTER_RULES: Final[dict[str, Rule]] = {
     "redrive": Rule(
         (
             _topic(Action.DEADLETTER_REDRIVE, _the("topic")),
-            _topic(Action.TOPIC_PUBLISH, _nothing, "to each topic that a letter returns to"),
+            _topic(
+                Action.TOPIC_PUBLISH,
+                _nothing,
+                "or `deadletter.redrive`, to each topic that a letter returns to",
+            ),
         )
     ),
     "purge": Rule((_topic(Action.DEADLETTER_REDRIVE, _the("topic")),)),

@@ -41,6 +41,7 @@ class Call:
     """One call under way."""
 
     __slots__ = (
+        "_began",
         "_deadline",
         "_drain",
         "_has_begun",
@@ -92,10 +93,12 @@ class Call:
         self._trailing: Pairs = ()
         self._drain: asyncio.Future[None] | None = None
         self.is_over = False
+        self._began = server.loop.time()
         if timeout_s is not None:
             self._deadline = server.loop.time() + timeout_s
             self._timer = server.loop.call_later(timeout_s, self._expire)
         if method.streaming is not None:
+            server.meters.streams += 1
             self._requests = Requests(self._credit)
             self._run(method.streaming(self._requests, self), finishes=True)
 
@@ -167,7 +170,7 @@ class Call:
         trailing = self._trailing
         trailers = trailers_of(GrpcCode.OK, "", trailing) if trailing else OK_TRAILERS
         connection, stream = self._socket.connection, self._stream
-        self._close()
+        self._close(GrpcCode.OK)
         if not self._has_begun and message is not None:
             head = GZIP_HEAD if self._is_gzip else HEAD
             connection.sender.answer(stream, head, framed(message), trailers)
@@ -185,7 +188,7 @@ class Call:
             return
         trailers = trailers_of(code, message, pairs)
         connection, stream = self._socket.connection, self._stream
-        self._close()
+        self._close(code)
         if self._has_begun:
             connection.sender.send_trailers(stream, trailers)
         else:
@@ -235,7 +238,7 @@ class Call:
         """Hear that nobody waits for an answer any more."""
         if self.is_over:
             return
-        self._close()
+        self._close(GrpcCode.CANCELLED)
         if self._requests is not None:
             self._requests.end(CallEnded())
         if self._task is not None:
@@ -343,8 +346,13 @@ class Call:
         self._held_bytes += size
         self._server.received_bytes += size
 
-    def _close(self) -> None:
+    def _close(self, code: GrpcCode) -> None:
         self.is_over = True
+        server = self._server
+        if self._requests is None:
+            server.meters.ended(code, server.loop.time() - self._began)
+        else:
+            server.meters.stream_ended(code)
         self._stream.owner = None
         self._hold(-self._held_bytes)
         self._server.calls -= 1

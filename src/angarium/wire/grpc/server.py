@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.closing import CLOSE_S_MAX
 from angarium.wire.grpc.call import Call
+from angarium.wire.grpc.call_meters import CallMeters
 from angarium.wire.grpc.codes import GrpcCode
 from angarium.wire.grpc.messages import CallRefused
 from angarium.wire.grpc.metadata import ACCEPTED_ENCODINGS, HEAD, timeout_of, trailers_of
@@ -17,9 +18,10 @@ from angarium.wire.http2.header_blocks import literal
 from angarium.wire.http2.server import Http2Server
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from angarium.closing import Closings
+    from angarium.telemetry.exposition import Family
     from angarium.wire.grpc.call_limits import CallLimits
     from angarium.wire.grpc.methods import Method
     from angarium.wire.http2 import RequestHead, Stream
@@ -83,6 +85,7 @@ class GrpcServer:
         self.limits = limits
         self.calls = 0
         """Under way."""
+        self.meters = CallMeters()
         self.received_bytes = 0
         """Of requests that no handler has read."""
         self.stopping = asyncio.Event()
@@ -114,6 +117,10 @@ class GrpcServer:
         if self.tasks:
             await asyncio.wait(set(self.tasks), timeout=CLOSE_S_MAX)
         await self.closings.drained()
+
+    def families(self) -> Iterator[Family]:
+        """Yield metrics of the calls that reached a method."""
+        return self.meters.families(connections=len(self._server.sockets), calls=self.calls)
 
     def has_room_on(self, socket: Http2Socket) -> bool:
         """Tell whether a client reads its answers as it should, and others do."""

@@ -300,6 +300,14 @@ class Connection(asyncio.Protocol):
         """Write as a stream or WebSocket that it was given to."""
         self._write(data)
 
+    def write_if_room(self, data: bytes) -> bool:
+        """Write, unless something waits already or nobody is there any more."""
+        transport = self._transport
+        if transport is None or self.state is State.CLOSING or not self.is_writable.is_set():
+            return False
+        transport.write(data)
+        return True
+
     def pause_reading(self) -> None:
         """Take nothing more from the client for now."""
         if self._transport is not None:

@@ -6,7 +6,7 @@ known: a body that says it will be too long is refused before it is sent.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import httptools
 
@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from angarium.wire.http.http_limits import HttpLimits
     from angarium.wire.http.known_heads import KnownHeads
     from angarium.wire.http.messages import Headers
+
+_HTTP_2: Final = b"PRI * HTTP/2.0\r\n"
+"""How every connection of HTTP/2 begins."""
+_NO_HTTP_2: Final = (
+    "this port speaks HTTP/1.1, not HTTP/2; gRPC is at the node's gRPC port (7401 unless set"
+    " otherwise)"
+)
 
 
 class RequestRefused(InvalidArgument):
@@ -79,10 +86,7 @@ class RequestReader:
             if len(data) > upgrade.args[0]:
                 raise RequestRefused("speak after the upgrade is accepted", status=400) from None
         except httptools.HttpParserError as error:
-            cause = error.__context__
-            if isinstance(cause, AngariumError):
-                raise cause from None
-            raise RequestRefused(f"this is not HTTP/1.1: {error}", status=400) from None
+            raise _refusal_of(error, data) from None
         if is_new and len(read) == 1 and not self.in_head and not self.in_body:
             self._heads.remember(data, read[0])
             return
@@ -185,3 +189,14 @@ class RequestReader:
 
     def _body_too_long(self) -> TooLarge:
         return TooLarge("body_bytes_max", f"a body has up to {self._limits.body_bytes_max} bytes")
+
+
+def _refusal_of(error: httptools.HttpParserError, data: bytes) -> AngariumError:
+    """Return what is wrong with bytes that llhttp did not take to their end."""
+    if isinstance(error.__context__, AngariumError):
+        return error.__context__  # we stopped it
+    if data.startswith(_HTTP_2):
+        # As HTTP/1.1, which libraries of gRPC know when they see it: they give up. Frames of
+        # HTTP/2 would make them connect again, hundreds of times a second.
+        return RequestRefused(_NO_HTTP_2, status=505)
+    return RequestRefused(f"this is not HTTP/1.1: {error}", status=400)
