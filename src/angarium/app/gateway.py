@@ -10,10 +10,10 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from angarium.client import Client
+from angarium.app.gateway_callers import GatewayCallers
 from angarium.client.contract import RemoteBroker
 from angarium.doors.http import HttpDoor
-from angarium.errors import AngariumError
+from angarium.errors import AngariumError, Unauthenticated
 from angarium.security.tls import TlsWatch
 from angarium.telemetry.metering import Counting
 from angarium.telemetry.meters import Meters
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from angarium.api import Ack
     from angarium.api.transactions import SequencedPublish
+    from angarium.client import Client
     from angarium.doors.http import HttpLimits
     from angarium.security.tls import ListenerTls
     from angarium.telemetry.exposition import Family
@@ -60,20 +61,18 @@ class GatewayPart:
         self._limits = limits
         self._tls = tls
         self._watch = None if tls is None else TlsWatch([tls.made], tls.certificates)
-        self._client: Client | None = None
+        self._callers: GatewayCallers | None = None
         self._door: HttpDoor | None = None
         self._looking: asyncio.Task[None] | None = None
 
     async def start(self) -> int:
         """Open the door, and look for the cluster; return the port."""
-        client = self._client = Client(*self._servers)
         facts = GatewayFacts(self._watch)
-        broker = CountingBroker(client, facts.meters)
+        callers = self._callers = GatewayCallers(
+            self._servers, lambda client: CountingBroker(client, facts.meters)
+        )
         self._door = HttpDoor(
-            broker,
-            groups=broker,
-            sequenced=broker,
-            letters=client.dead_letters,
+            callers,
             facts=facts,
             host=self._host,
             port=self._port,
@@ -85,7 +84,7 @@ class GatewayPart:
             await self._watch.start()
         port = await self._door.start()
         _log.info("listening", extra={"address": f"{self._host}:{port}"})
-        self._looking = asyncio.create_task(_look(client, facts))
+        self._looking = asyncio.create_task(_look(callers, facts))
         return port
 
     async def stop(self) -> None:
@@ -96,8 +95,8 @@ class GatewayPart:
             await self._watch.stop()
         if self._door is not None:
             await self._door.stop()
-        if self._client is not None:
-            await self._client.close()
+        if self._callers is not None:
+            await self._callers.close()
 
 
 class CountingBroker(Counting, RemoteBroker):
@@ -132,13 +131,15 @@ class GatewayFacts:
         return () if self._tls is None else self._tls.families()
 
 
-async def _look(client: Client, facts: GatewayFacts) -> None:
-    """Note whether the cluster answers, again and again."""
+async def _look(callers: GatewayCallers, facts: GatewayFacts) -> None:
+    """Note whether the cluster answers, and whether it wants to know who asks, again and again."""
     while True:
         try:
             async with asyncio.timeout(ANSWER_S_MAX):
-                await client.cluster_status()
-            reason = ""
+                await callers.nobodys.cluster_status()
+            reason, callers.is_required = "", False
+        except Unauthenticated:
+            reason, callers.is_required = "", True
         except (AngariumError, TimeoutError):
             reason = UNREACHED
         if reason != facts.reason:

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Final
 from angarium.app.addresses import Address, parse_addresses
 from angarium.cli.complaints import Refusal
 from angarium.cli.local.folder import Folder
+from angarium.client.login import NO_LOGIN, TOKEN_VARIABLE, USER_VARIABLE, LoginOptions
 from angarium.errors import InvalidArgument
+from angarium.security import Secret
 from angarium.security.tls import TlsOptions
 from angarium.security.tls.client import SYSTEM, VARIABLES
 
@@ -29,6 +31,9 @@ LOCAL_FOLDER: Final = Path(".angarium")
 """Where `angarium up` keeps a cluster unless told otherwise."""
 
 TIMEOUT_SECONDS: Final = 10.0
+
+HOME_FILE: Final = "production.credentials"
+"""An example, beside profiles.toml."""
 
 FORMATS: Final = ("table", "json", "raw")
 
@@ -60,6 +65,7 @@ class Profile:
     format: str | None = None
     timeout_s: float | None = None
     tls: TlsOptions = NO_TLS
+    login: LoginOptions = NO_LOGIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +103,9 @@ def choices(options: Namespace, environment: Mapping[str, str] = os.environ) -> 
         tls = profile.tls
         if environment is os.environ:
             os.environ.update(tls.as_environment())
+    if profile.login != NO_LOGIN and environment is os.environ and not _has_login(environment):
+        # For every client of this process, pipelines' and Spark's as well; nobody else sees it.
+        os.environ.update(profile.login.as_environment())
     return Choices(
         servers=servers or LOCAL_SERVERS,
         are_guessed=servers is None,
@@ -153,9 +162,12 @@ def _running_here() -> tuple[Address, ...] | None:
 def _profile(content: object, where: str, folder: Path) -> Profile:
     fields = dict(content) if isinstance(content, dict) else {"": content}
     servers, style, timeout = (fields.pop(name, None) for name in ("servers", "format", "timeout"))
-    tls = fields.pop("tls", None)
+    tls, credentials = fields.pop("tls", None), fields.pop("credentials", None)
+    if any(name in fields for name in ("user", "password", "token")):
+        raise Refusal(f"{where}: secrets lie in a file of their own: credentials = {HOME_FILE!r}")
     if fields:
-        raise Refusal(f"{where}: {', '.join(fields)}: only servers, format, timeout and tls exist")
+        known = "servers, format, timeout, tls and credentials"
+        raise Refusal(f"{where}: {', '.join(fields)}: only {known} exist")
     if not isinstance(timeout, int | float | None) or (timeout is not None and timeout <= 0):
         raise Refusal(f"{where}: timeout: {timeout!r} is not a number of seconds")
     if isinstance(servers, list) and all(isinstance(one, str) for one in servers):
@@ -165,7 +177,43 @@ def _profile(content: object, where: str, folder: Path) -> Profile:
         format=_format(style, f"{where}: format"),
         timeout_s=timeout,
         tls=_tls(tls, f"{where}: tls", folder),
+        login=_login(credentials, f"{where}: credentials", folder),
     )
+
+
+def _has_login(environment: Mapping[str, str]) -> bool:
+    return bool(environment.get(TOKEN_VARIABLE) or environment.get(USER_VARIABLE))
+
+
+def _login(written: object, where: str, folder: Path) -> LoginOptions:
+    """Read the file that a profile names, which nobody else may be able to read."""
+    if written is None:
+        return NO_LOGIN
+    if not isinstance(written, str) or not written:
+        raise Refusal(f"{where}: {written!r} is no file; write {HOME_FILE!r}")
+    path = folder / Path(written).expanduser()
+    try:
+        if path.stat().st_mode & 0o077:
+            raise Refusal(f"{path} can be read by others than its owner: chmod 600 {path}")
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Refusal(f"{where}: {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+        # Not what is wrong with it: the line may be the secret.
+        raise Refusal(f"{path} is no TOML with user and password, or token") from None
+    fields = {name: one for name, one in content.items() if isinstance(one, str)}
+    if fields != content or fields.keys() - {"user", "password", "token"}:
+        raise Refusal(f"{path}: only user, password and token exist, and each is a text")
+    found = LoginOptions(
+        user=fields.get("user", ""),
+        password=Secret(fields.get("password", "")),
+        token=Secret(fields.get("token", "")),
+    )
+    try:
+        found.login()
+    except InvalidArgument as error:
+        raise Refusal(f"{path}: {error}") from None
+    return found
 
 
 def _tls(written: object, where: str, folder: Path) -> TlsOptions:

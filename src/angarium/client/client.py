@@ -51,7 +51,8 @@ class Client(Administration, AccessAdministration, GroupAdministration, Reading,
 
     Where a cluster wants to know who asks, `user` and `password`, or `token`, say it; without any
     of them ANGARIUM_TOKEN, or ANGARIUM_USER and ANGARIUM_PASSWORD. A token may be a function that
-    returns a fresh one, which is called for each connection.
+    returns a fresh one, which is called for each connection. `login` is one that was made before,
+    and then nothing of the environment counts.
 
     `producer` gives it a name under which its records are stored once even across restarts of the
     program; a second client of the same name takes over, and the first one fails with
@@ -69,13 +70,14 @@ class Client(Administration, AccessAdministration, GroupAdministration, Reading,
         user: str | None = None,
         password: SecretText | None = None,
         token: TokenLike | None = None,
+        login: Login | None = None,
         producer: str | None = None,
         on_loss: Callable[[Loss], None] | None = None,
         on_wait: Callable[[AngariumError], None] | None = None,
     ) -> None:
         self.settings = settings or ClientSettings()
         self._bootstrap = bootstrap_addresses(servers)
-        self._login = Login.of(user=user, password=password, token=token)
+        self._login = login or Login.of(user=user, password=password, token=token)
         self._producer = producer
         self._on_loss = on_loss
         self._on_wait = on_wait

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from angarium.errors import InvalidArgument, Unauthenticated
@@ -35,6 +36,43 @@ SALTED_MAX: Final = 16
 
 _MECHANISMS: Final = (Mechanism.SHA_256, Mechanism.SHA_512)
 """In the order in which they are taken; both are good, the first is quicker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoginOptions:
+    """A login as a value: it can be compared, sent to another process, and printed without harm."""
+
+    user: str = ""
+    password: Secret = field(default=Secret(""))
+    token: Secret = field(default=Secret(""))
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> LoginOptions:
+        """Return what the environment has: a token before a name and a password."""
+        found = os.environ if environment is None else environment
+        if token := found.get(TOKEN_VARIABLE):
+            return cls(token=Secret(token))
+        if user := found.get(USER_VARIABLE):
+            return cls(user=user, password=Secret(found.get(PASSWORD_VARIABLE, "")))
+        return cls()
+
+    def as_environment(self) -> dict[str, str]:
+        """Return the variables that say the same."""
+        pairs = {
+            USER_VARIABLE: self.user,
+            PASSWORD_VARIABLE: self.password.reveal(),
+            TOKEN_VARIABLE: self.token.reveal(),
+        }
+        return {name: text for name, text in pairs.items() if text}
+
+    def login(self) -> Login:
+        """Return what proves it; raises `InvalidArgument` for half a login."""
+        return Login(
+            user=self.user or None, password=self.password or None, token=self.token or None
+        )
+
+
+NO_LOGIN: Final = LoginOptions()
 
 
 class Login:

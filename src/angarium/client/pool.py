@@ -116,4 +116,6 @@ class Pool:
         if refused is not None:
             since, error = refused
             if asyncio.get_running_loop().time() < since + REST_S:
+                if isinstance(error, Unauthenticated):
+                    raise Unauthenticated(str(error))  # it was reached, and says the same again
                 raise Unreachable(f"{address} was tried a moment ago: {error}")

@@ -16,10 +16,12 @@ from angarium.api import Checkpoint, FetchRequest, Start, StartAt
 from angarium.batch import Batch
 from angarium.client import Client
 from angarium.client.contract import RemoteBroker
+from angarium.client.login import NO_LOGIN, LoginOptions
 from angarium.client.loop_thread import LoopThread
 from angarium.client.settings import ClientSettings
 from angarium.errors import NotFound
 from angarium.ids import Offset
+from angarium.security.tls import TlsOptions
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from angarium.api import TopicConfig, TopicInfo
     from angarium.client.reading.face import FetchedBatches
     from angarium.client.transactions.staged import StagedWrite
-    from angarium.security.tls import TlsOptions
 
     T = TypeVar("T")
 
@@ -39,28 +40,35 @@ a busy machine are waited for here, because a failed plan fails the whole query.
 FETCH_BYTES: Final = 4 << 20
 """How much one fetch asks for. A task holds about twice as much, whatever it reads."""
 
-_links: dict[tuple[int, tuple[str, ...], TlsOptions | None], Link] = {}
+_links: dict[tuple[int, tuple[str, ...], TlsOptions | None, LoginOptions], Link] = {}
 _lock = threading.Lock()
 
 
-def link_to(servers: tuple[str, ...], tls: TlsOptions | None = None) -> Link:
+def link_to(
+    servers: tuple[str, ...], tls: TlsOptions | None = None, login: LoginOptions = NO_LOGIN
+) -> Link:
     """Return this process's link to a cluster."""
-    key = (os.getpid(), servers, tls)
+    key = (os.getpid(), servers, tls, login)
     with _lock:
         if key not in _links:
-            _links[key] = Link(servers, tls)
+            _links[key] = Link(servers, tls, login)
         return _links[key]
 
 
 class Link:
     """Asks a cluster, in the background or right away. It is a `Cluster` for planning."""
 
-    def __init__(self, servers: tuple[str, ...], tls: TlsOptions | None = None) -> None:
+    def __init__(
+        self,
+        servers: tuple[str, ...],
+        tls: TlsOptions | None = None,
+        login: LoginOptions = NO_LOGIN,
+    ) -> None:
         self._thread = LoopThread("angarium-spark")
         settings = ClientSettings(
             request_timeout_s=REQUEST_TIMEOUT_S, fetch_bytes=FETCH_BYTES, tls=tls
         )
-        self._client = Client(*servers, settings=settings)
+        self._client = Client(*servers, settings=settings, login=login.login())
         self._is_connected = False
 
     # --- planning -----------------------------------------------------------------------------

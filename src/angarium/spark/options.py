@@ -13,7 +13,9 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from angarium.client.addresses import bootstrap_addresses
+from angarium.client.login import NO_LOGIN, LoginOptions
 from angarium.errors import InvalidArgument
+from angarium.security import Secret
 from angarium.security.tls import TlsOptions
 from angarium.spark.boundaries import (
     Boundary,
@@ -31,9 +33,13 @@ if TYPE_CHECKING:
 
 TLS_NAMES: Final = ("tls.ca", "tls.cert", "tls.key", "tls.server_name")
 
+LOGIN_NAMES: Final = ("user", "password", "token")
+"""Spark itself leaves what is called `password` or `token` out of plans and pages."""
+
 BOTH: Final = (
     "servers",
     *TLS_NAMES,
+    *LOGIN_NAMES,
     "path",
     "subscribe",
     "subscribePattern",
@@ -121,6 +127,7 @@ class ReadOptions:
 
     servers: tuple[str, ...]
     tls: TlsOptions
+    login: LoginOptions = NO_LOGIN
     choice: Choice
     start: Boundary
     end: Boundary = Edge.LATEST
@@ -175,6 +182,7 @@ def read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
     return ReadOptions(
         servers=servers_in(options),
         tls=tls_in(options),
+        login=login_in(options),
         choice=_choice(options),
         start=_start(options, start, is_stream=is_stream),
         end=_end(options, end),
@@ -296,6 +304,19 @@ def tls_in(options: Given) -> TlsOptions:
     if not given:
         return TlsOptions.from_environment()
     return TlsOptions(**{name: text or "" for name, text in given.items()})
+
+
+def login_in(options: Given) -> LoginOptions:
+    """Return who reads or writes, or what the environment says, as it was on the driver."""
+    if not any(name in options for name in LOGIN_NAMES):
+        return LoginOptions.from_environment()
+    found = LoginOptions(
+        user=options.text("user") or "",
+        password=Secret(options.text("password") or ""),
+        token=Secret(options.text("token") or ""),
+    )
+    found.login()  # half a login is refused here, and not by every task
+    return found
 
 
 def is_committed(options: Given) -> bool:

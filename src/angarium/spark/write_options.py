@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from angarium.batch import Codec
+from angarium.client.login import NO_LOGIN, LoginOptions
 from angarium.errors import InvalidArgument
-from angarium.spark.options import TLS_NAMES, Given, servers_in, tls_in
+from angarium.spark.options import LOGIN_NAMES, TLS_NAMES, Given, login_in, servers_in, tls_in
 from angarium.spark.values.options import WRITE_NAMES, ValueOptions, value_options
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 BOTH: Final = (
     "servers",
     *TLS_NAMES,
+    *LOGIN_NAMES,
     "path",
     "topic",
     "createTopic",
@@ -39,6 +41,7 @@ class WriteOptions:
 
     servers: tuple[str, ...]
     tls: TlsOptions
+    login: LoginOptions = NO_LOGIN
     topic: str | None
     """Goes before a column of that name; None: the column says it."""
     codec: Codec
@@ -77,6 +80,7 @@ def write_options(given: Mapping[str, str], *, is_stream: bool) -> WriteOptions:
     return WriteOptions(
         servers=servers_in(options),
         tls=tls_in(options),
+        login=login_in(options),
         topic=topic,
         codec=_CODECS[options.word("compression", tuple(_CODECS))],
         write_id=write_id,
