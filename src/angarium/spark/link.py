@@ -21,7 +21,6 @@ from angarium.client.loop_thread import LoopThread
 from angarium.client.settings import ClientSettings
 from angarium.errors import NotFound
 from angarium.ids import Offset
-from angarium.security.tls import TlsOptions
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from angarium.api import TopicConfig, TopicInfo
     from angarium.client.reading.face import FetchedBatches
     from angarium.client.transactions.staged import StagedWrite
+    from angarium.security.tls import TlsOptions
 
     T = TypeVar("T")
 
