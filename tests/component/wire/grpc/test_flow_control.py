@@ -89,6 +89,21 @@ def test_one_that_reads_together_lets_its_client_go_on(run: Runner) -> None:
     run(story())
 
 
+def test_messages_that_are_written_together_arrive_one_by_one(run: Runner) -> None:
+    async def story() -> None:
+        messages = [bytes((number % 251,)) * (number * 37 % 3_000) for number in range(300)]
+
+        async def all_at_once(_: Requests, call: Call) -> None:
+            await call.write_all(messages[:100])
+            await call.write_all(messages[100:])
+
+        async with serving(streaming(all_at_once)) as it:
+            call = it.stream()
+            assert [message async for message in call] == messages
+
+    run(story())
+
+
 def test_a_message_larger_than_the_window_arrives(run: Runner) -> None:
     async def story() -> None:
         async def first(requests: Requests, _: Call) -> bytes:
