@@ -13,7 +13,6 @@ from angarium_compat.geo.feeds import begun
 from angarium_compat.geo.publishing import GeoPublishing
 from angarium_compat.geo.schema import SCHEMA
 from angarium_compat.listening import Listener, Refused
-from angarium_compat.pacing import paced
 
 if TYPE_CHECKING:
     from angarium.api import Broker
@@ -38,7 +37,7 @@ class GeoDoor:
         port: int,
         limits: CallLimits | None = None,
     ) -> None:
-        broker = paced(patient(broker))
+        broker = patient(broker)
         self._broker = broker
         self._users = users
         self._publishing = GeoPublishing(broker)

@@ -5,11 +5,21 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, cast
 
+import pytest
 from tests.on_a_loop import eventually, run
 
 from angarium.api import Ack
 from angarium.batch import Batch, encode
-from angarium.doors.intake.lanes import MERGED_BYTES, LaneKey, Lanes, Placed, Waiting
+from angarium.doors.intake.lanes import (
+    GATHER_FROM,
+    GATHER_SECONDS_MAX,
+    MERGED_BYTES,
+    Lane,
+    LaneKey,
+    Lanes,
+    Placed,
+    Waiting,
+)
 from angarium.doors.intake.outgoing import Outgoing, ProducerIdentity
 from angarium.doors.intake.partitions import TopicShapes
 from angarium.errors import InvalidArgument
@@ -158,3 +168,90 @@ def test_modes_of_one_lane_take_turns_in_order() -> None:
         ]
 
     run(check())
+
+
+def a_record() -> Waiting:
+    return Waiting(Outgoing(b"x"), (), 100, None, lambda _: None)
+
+
+def test_a_lane_waits_no_longer_than_until_all_are_back() -> None:
+    async def check() -> None:
+        lane = Lane()
+        gathering = asyncio.create_task(lane.gathered(2, seconds_max=1_000, pause_s=1_000))
+        await asyncio.sleep(0)
+        lane.add(a_record())
+        await asyncio.sleep(0)
+        assert not gathering.done()
+        lane.add(a_record())
+        await gathering
+
+    run(check())
+
+
+def test_a_lane_waits_while_they_come_back_and_no_longer() -> None:
+    async def check() -> None:
+        lane, loop = Lane(), asyncio.get_running_loop()
+
+        def come(count: int) -> None:
+            lane.add(a_record())
+            if count:
+                loop.call_soon(come, count - 1)  # so that one comes in every turn of the loop
+
+        loop.call_soon(come, 500)
+        await lane.gathered(1_000, seconds_max=1_000, pause_s=0.001)
+        assert len(lane.waiting) == 501
+
+    run(check())
+
+
+def test_a_lane_does_not_wait_for_ever_for_those_who_keep_coming() -> None:
+    async def check() -> None:
+        lane, loop = Lane(), asyncio.get_running_loop()
+        is_over = False
+
+        def come() -> None:
+            lane.add(a_record())
+            if not is_over:
+                loop.call_soon(come)
+
+        come()
+        await lane.gathered(1 << 40, seconds_max=0.005, pause_s=0.001)
+        is_over = True
+
+    run(check())
+
+
+@pytest.mark.parametrize(
+    ("mode", "most"),
+    [
+        (DeliveryMode.EVENTUAL, GATHER_SECONDS_MAX),
+        (DeliveryMode.PERFORMANCE, 0.0),
+        (DeliveryMode.CONSISTENT, 0.0),
+        (None, 0.0),
+    ],
+)
+def test_after_early_answers_a_lane_waits_for_as_long_as_its_clients_take(
+    mode: DeliveryMode | None, most: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # How long a call took says nothing of that if it was answered before anything was done.
+    waits: list[float] = []
+
+    async def gathered(_: Lane, count: int, *, seconds_max: float, pause_s: float) -> None:
+        assert count == GATHER_FROM
+        assert pause_s <= seconds_max
+        waits.append(seconds_max)
+
+    async def check() -> None:
+        log, outcomes = Log(), Outcomes()
+        log.go.set()
+        lanes = Lanes(log.publish, TopicShapes(cast("Any", None)))
+        key = KEY._replace(mode=mode)
+        for number in range(GATHER_FROM):
+            lanes.publish(key, Outgoing(b"x"), outcomes.of(str(number)))
+        await outcomes.all_of(GATHER_FROM)
+        await eventually(lambda: waits)
+
+    monkeypatch.setattr(Lane, "gathered", gathered)
+    monkeypatch.setattr("angarium.doors.intake.lanes.GATHER_SHARE", 0.0)
+    run(check())
+    assert waits == [most]

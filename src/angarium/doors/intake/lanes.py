@@ -66,6 +66,11 @@ GATHER_SHARE: Final = 1.0
 GATHER_SECONDS_MAX: Final = 0.006
 """And never longer than this."""
 
+EARLY_PAUSE_SECONDS: Final = 0.0015
+"""An answer that comes before its record is stored took next to no time, which says nothing of how
+long clients take to come back. After such ones a lane waits for as long as they do: until none has
+come for this long, or for `GATHER_SECONDS_MAX`."""
+
 
 class Placed(msgspec.Struct, frozen=True, gc=False):
     """Where a record went: the ack of its batch, and which row of the batch it is."""
@@ -124,17 +129,27 @@ class Lane:
         if gathering is not None and len(self.waiting) >= self._wanted:
             _let_go(gathering)
 
-    async def gathered(self, count: int, *, seconds_max: float) -> None:
-        """Wait until `count` more records are here, or it has taken too long."""
-        # A future and a timer: `asyncio.timeout` costs several records' worth of time.
+    async def gathered(self, count: int, *, seconds_max: float, pause_s: float) -> None:
+        """Wait until `count` more records are here, none has come for `pause_s`, or it has taken
+        too long."""
+        # A future and timers: `asyncio.timeout` costs several records' worth of time.
         loop = asyncio.get_running_loop()
         self._wanted = len(self.waiting) + count
         gathering = self._is_full = loop.create_future()
-        timer = loop.call_later(seconds_max, _let_go, gathering)
+        ends_at = loop.time() + seconds_max
+
+        def look(seen: int) -> None:
+            here = len(self.waiting)
+            if here == seen or loop.time() >= ends_at:
+                _let_go(gathering)
+            else:
+                timers.append(loop.call_later(pause_s, look, here))
+
+        timers = [loop.call_later(min(pause_s, seconds_max), look, len(self.waiting))]
         try:
             await gathering
         finally:
-            timer.cancel()
+            timers[-1].cancel()
             self._is_full = None
 
 
@@ -217,10 +232,12 @@ class Lanes:
                 await self._call(key, mode, parcels)
                 answered = sum([len(one.waiting) for one in parcels])
                 if self._gathers and answered >= GATHER_FROM:
-                    took = loop.time() - began
-                    await lane.gathered(
-                        answered, seconds_max=min(GATHER_SECONDS_MAX, GATHER_SHARE * took)
-                    )
+                    most = min(GATHER_SECONDS_MAX, GATHER_SHARE * (loop.time() - began))
+                    if mode is DeliveryMode.EVENTUAL:
+                        most, pause_s = GATHER_SECONDS_MAX, EARLY_PAUSE_SECONDS
+                    else:
+                        pause_s = most
+                    await lane.gathered(answered, seconds_max=most, pause_s=pause_s)
         finally:
             del self._lanes[key]
             for one in lane.waiting:  # only if this task was cancelled
