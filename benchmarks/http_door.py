@@ -1,6 +1,6 @@
 """The HTTP door of a cluster beside an empty handler of the same server, in one run.
 
-    python -m benchmarks.http_door [--seconds 4] [--workers 60] [--followers 200]
+    python -m benchmarks.http_door [--seconds 4] [--workers 60] [--followers 200 1000]
 
 Three nodes of this machine, CONSISTENT, records of 100 bytes. The empty handler reads the same
 requests in a process of its own and answers `{}`. The rounds alternate, and the table has medians.
@@ -20,8 +20,9 @@ import sys
 import tempfile
 import time
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import uvloop
 
@@ -33,6 +34,7 @@ from angarium.client import Client
 from angarium.doors.http import HttpLimits
 from angarium.doors.http.problems import problem
 from angarium.wire.http import HttpServer, Response
+from angarium.wire.http.stream import OPENING
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -74,6 +76,44 @@ class Load(asyncio.Protocol):
         self.transport.write(self._request)  # type: ignore[attr-defined]
 
 
+class SocketLoad(Load):
+    """The same over a WebSocket: one message after the other."""
+
+    def __init__(self, message: object) -> None:
+        super().__init__(_SOCKET_REQUEST)
+        data = json.dumps(message).encode()
+        assert len(data) < 1 << 16, "a frame of middling size"
+        head = bytes([0x81, 0x80 | 126]) if len(data) > 125 else bytes([0x81, 0x80 | len(data)])
+        length = len(data).to_bytes(2) if len(data) > 125 else b""
+        mask = b"\x37\xfa\x21\x3d"
+        masked = bytes([one ^ mask[at % 4] for at, one in enumerate(data)])
+        self._frame = head + length + mask + masked
+        self._is_open = False
+
+    def data_received(self, data: bytes) -> None:
+        self._data += data
+        if not self._is_open:
+            head, found, self._data = self._data.partition(b"\r\n\r\n")
+            assert found, head
+            self._is_open = True
+            self.transport.write(self._frame)  # type: ignore[attr-defined]
+            return
+        start, size = 2, self._data[1]
+        if size == 126:
+            start, size = 4, int.from_bytes(self._data[2:4])
+        if len(self._data) >= start + size:
+            self.refused += b'"published"' not in self._data
+            self._data = self._data[start + size :]
+            self.answered += 1
+            self.transport.write(self._frame)  # type: ignore[attr-defined]
+
+
+_SOCKET_REQUEST: Final = (
+    b"GET /v1/socket HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+)
+
+
 class Measured(NamedTuple):
     """What a round came to."""
 
@@ -90,13 +130,11 @@ def request_of(target: str, body: object) -> bytes:
 
 
 async def measured(
-    port: int, pid: int, request: bytes, *, workers: int, seconds: float
+    port: int, pid: int, load_of: Callable[[], Load], *, workers: int, seconds: float
 ) -> Measured:
     """Put `workers` connections to work for so many seconds."""
     loop = asyncio.get_running_loop()
-    pairs = [
-        await loop.create_connection(lambda: Load(request), HOST, port) for _ in range(workers)
-    ]
+    pairs = [await loop.create_connection(load_of, HOST, port) for _ in range(workers)]
     loads = [load for _, load in pairs]
     await asyncio.sleep(0.5)
     before, used, began = sum(one.answered for one in loads), cpu_s(pid), time.perf_counter()
@@ -157,46 +195,107 @@ async def empty_server() -> AsyncIterator[tuple[int, int]]:
 
 
 class Follower(asyncio.Protocol):
-    """One stream of events; what came is looked at once for all followers."""
+    """One stream of events, each of which is looked at."""
 
     def __init__(self, request: bytes, heard: Callable[[bytes], None]) -> None:
         self._request = request
         self._heard = heard
+        self.received = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport
         transport.write(self._request)  # type: ignore[attr-defined]
 
     def data_received(self, data: bytes) -> None:
+        self.received += len(data)
         self._heard(data)
 
 
+class Sink(asyncio.BufferedProtocol):
+    """One stream of events, of which only the bytes are counted."""
+
+    _room = bytearray(256 << 10)
+    """Nobody looks at it, so that all share it."""
+
+    def __init__(self, request: bytes) -> None:
+        self._request = request
+        self.received = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport.write(self._request)  # type: ignore[attr-defined]
+
+    def get_buffer(self, sizehint: int) -> bytearray:
+        del sizehint
+        return self._room
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.received += nbytes
+
+
+class FannedOut(NamedTuple):
+    """What became of the events of a topic that many follow."""
+
+    p50_ms: float
+    p99_ms: float
+    """From publish to receipt."""
+    came: float
+    """The share of events that came."""
+    server_us: float
+    """Processor time of the serving process per event."""
+
+
+LOOKED_AT: Final = 50
+"""Streams whose events are looked at; for the others, their bytes have to be as many."""
+
+
 async def fan_out(
-    port: int, publish_port: int, *, followers: int, seconds: float
-) -> tuple[float, float, float]:
-    """Return p50 and p99 of publish to receipt in ms, and the share of events that came."""
+    port: int, pid: int, publish_port: int, *, followers: int, seconds: float
+) -> FannedOut:
+    """Have so many follow a topic through one node while records are published at another."""
     loop = asyncio.get_running_loop()
     late: list[int] = []
-    known: dict[bytes, list[int]] = {}
 
     def heard(data: bytes) -> None:
         now = time.monotonic_ns()
-        # Followers are sent the same bytes, so that most are looked at once.
-        stamps = known.get(data)
-        if stamps is None:
-            if len(known) > 64:
-                known.clear()
-            parts = data.split(b'"value":"')[1:]
-            stamps = known[data] = [int(one[:20]) for one in parts if one[:20].isdigit()]
-        late.extend([now - stamp for stamp in stamps])
+        parts = data.split(b'"value":"')[1:]
+        late.extend([now - int(one[:20]) for one in parts if one[:20].isdigit()])
 
     request = f"GET /v1/topics/{TOPIC}/stream HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
-    pairs = [
-        await loop.create_connection(lambda: Follower(request, heard), HOST, port)
-        for _ in range(followers)
-    ]
+    looked_at = min(followers, LOOKED_AT)
+    opened: list[tuple[asyncio.Transport, Follower | Sink]] = []
+    for number in range(followers):
+        is_looked_at = number * looked_at // followers != (number - 1) * looked_at // followers
+        opened.append(
+            await loop.create_connection(
+                partial(Follower, request, heard) if is_looked_at else partial(Sink, request),
+                HOST,
+                port,
+            )
+        )
+    streams = [one for _, one in opened]
+    await eventually(lambda: all(one.received > len(OPENING) for one in streams))
     await asyncio.sleep(1.0)
-    reader, writer = await asyncio.open_connection(HOST, publish_port)
+    before = [one.received for one in streams]
+    used = cpu_s(pid)
+    sent = await published_at_rate(publish_port, seconds)
+    await asyncio.sleep(1.0)
+    used = cpu_s(pid) - used
+    bytes_came = [one.received - at for one, at in zip(streams, before, strict=True)]
+    for transport, _ in opened:
+        transport.abort()
+    found = latency(late)
+    assert found is not None, "no event came"
+    came = found.count / (sent * looked_at)
+    expected = statistics.median(
+        size for size, one in zip(bytes_came, streams, strict=True) if isinstance(one, Follower)
+    )
+    came *= min(1.0, sum(bytes_came) / (expected * followers))
+    return FannedOut(found.p50_ms, found.p99_ms, came, used / (sent * followers) * 1e6)
+
+
+async def published_at_rate(port: int, seconds: float) -> int:
+    """Publish records that say when, at `RATE`; return how many."""
+    reader, writer = await asyncio.open_connection(HOST, port)
     sent, began = 0, time.perf_counter()
     while time.perf_counter() - began < seconds:
         due = int((time.perf_counter() - began) * RATE) - sent
@@ -210,13 +309,15 @@ async def fan_out(
             await reader.readexactly(length)
             sent += due
         await asyncio.sleep(0.001)
-    await asyncio.sleep(1.0)
-    for transport, _ in pairs:
-        transport.abort()
     writer.close()
-    found = latency(late)
-    assert found is not None, "no event came"
-    return found.p50_ms, found.p99_ms, found.count / (sent * followers)
+    return sent
+
+
+async def eventually(is_so: Callable[[], bool]) -> None:
+    """Wait until it is."""
+    async with asyncio.timeout(30):
+        while not is_so():  # noqa: ASYNC110  (what it waits for is counted by callbacks)
+            await asyncio.sleep(0.02)
 
 
 # --- the run -----------------------------------------------------------------------------------
@@ -237,12 +338,17 @@ async def main(options: argparse.Namespace) -> None:
     """Measure everything, and print a table."""
     publish = f"/v1/topics/{TOPIC}/records?partition=0"
     mutation = 'mutation($p: String!) { publish(topic: "bench", payload: $p) { success } }'
-    bodies = {
-        "REST": request_of(publish, {"value": VALUE}),
-        "REST, batches of 100": request_of(
-            f"/v1/topics/{TOPIC}/records/batch?partition=0", {"records": [{"value": VALUE}] * 100}
+    batch = {"records": [{"value": VALUE}] * 100}
+    said = {"type": "publish", "id": "1", "topic": TOPIC, "record": {"value": VALUE}}
+    loads: dict[str, Callable[[], Load]] = {
+        "REST": partial(Load, request_of(publish, {"value": VALUE})),
+        "REST, batches of 100": partial(
+            Load, request_of(f"/v1/topics/{TOPIC}/records/batch?partition=0", batch)
         ),
-        "GraphQL": request_of("/graphql", {"query": mutation, "variables": {"p": VALUE}}),
+        "GraphQL": partial(
+            Load, request_of("/graphql", {"query": mutation, "variables": {"p": VALUE}})
+        ),
+        "WebSocket": partial(SocketLoad, {**said, "partition": 0}),
     }
     found: dict[str, list[Measured]] = {}
     with tempfile.TemporaryDirectory(prefix="angarium-http-", dir=options.data) as folder:
@@ -252,15 +358,16 @@ async def main(options: argparse.Namespace) -> None:
             door = int(node.http.rpartition(":")[2])
             load = {"workers": options.workers, "seconds": options.seconds}
             for _ in range(options.rounds):
-                one = await measured(port, pid, bodies["REST"], **load)
+                one = await measured(port, pid, loads["REST"], **load)
                 found.setdefault("empty handler", []).append(one)
-                for name, body in bodies.items():
-                    one = await measured(door, node.pid, body, **load)
+                for name, load_of in loads.items():
+                    one = await measured(door, node.pid, load_of, **load)
                     found.setdefault(name, []).append(one)
             follow = int(other.http.rpartition(":")[2])
-            p50, p99, came = await fan_out(
-                follow, door, followers=options.followers, seconds=options.seconds
-            )
+            fanned_out = [
+                (count, await fan_out(follow, other.pid, door, followers=count, seconds=3.0))
+                for count in options.followers
+            ]
     baseline = statistics.median(one.per_second for one in found["empty handler"])
     least = statistics.median(one.server_us for one in found["empty handler"])
     print(f"{'':24}{'requests/s':>12}{'of empty':>10}{'server, us':>12}{'empty / it':>12}")
@@ -271,10 +378,12 @@ async def main(options: argparse.Namespace) -> None:
     single = statistics.median(one.per_second for one in found["REST"])
     many = statistics.median(one.per_second for one in found["REST, batches of 100"])
     print(f"records in batches of 100: {100 * many:,.0f}/s, {100 * many / single:.1f} x single")
-    print(
-        f"{options.followers} followers at {RATE:,} records/s through a follower: p50 {p50:.1f} ms,"
-        f" p99 {p99:.1f} ms, {came:.2%} of the events came"
-    )
+    for count, fanned in fanned_out:
+        print(
+            f"{count:,} followers at {RATE:,} records/s through a follower:"
+            f" p50 {fanned.p50_ms:.1f} ms, p99 {fanned.p99_ms:.1f} ms,"
+            f" {fanned.came:.2%} of the events came, {fanned.server_us:.2f} us of the node for each"
+        )
 
 
 if __name__ == "__main__":
@@ -283,7 +392,7 @@ if __name__ == "__main__":
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=60)
-    parser.add_argument("--followers", type=int, default=200)
+    parser.add_argument("--followers", type=int, nargs="*", default=[200, 1_000])
     parser.add_argument("--data", help="where the nodes keep their data meanwhile")
     chosen = parser.parse_args()
     if chosen.empty is not None:

@@ -102,6 +102,23 @@ class Expired(AngariumError):
         self.offset = offset
 
 
+# --- who asks ---------------------------------------------------------------------------------
+
+
+class Unauthenticated(AngariumError):
+    """Nobody knows who asks: no proof, a wrong one, or one that has expired or was revoked."""
+
+    code = "UNAUTHENTICATED"
+    fault = Fault.CALLER
+
+
+class PermissionDenied(AngariumError):
+    """It is known who asks, and that it may not."""
+
+    code = "PERMISSION_DENIED"
+    fault = Fault.CALLER
+
+
 # --- producers and transactions -------------------------------------------------------------
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
 
     from angarium.wire.grpc import Call, GrpcCode, Method
+    from angarium.wire.listening import Context
     from angarium_compat.schemas import Schema
 
 MESSAGE_CHARACTERS_MAX: Final = 1_024
@@ -51,6 +52,7 @@ class Listener:
         admit: Callable[[Call], Awaitable[None]] | None = None,
         on_ended: Callable[[str, bool, float], None] | None = None,
         limits: CallLimits | None = None,
+        tls: Context | None = None,
     ) -> None:
         """Prepare; `admit` raises for callers who may not, `on_ended` is told how each call went:
         its name, whether it succeeded, and its seconds.
@@ -74,12 +76,13 @@ class Listener:
             refusal_of=_refusal_of,
         )
         self._address = (host, port)
+        self._tls = tls
         self.closings = self._server.closings
 
     async def start(self) -> int:
         """Listen; return the port. `OSError` if the address cannot be had."""
         host, port = self._address
-        return await self._server.start(host=host, port=port)
+        return await self._server.start(host=host, port=port, tls=self._tls)
 
     async def stop(self, grace_s: float) -> None:
         """Close: streams end at once, other calls have `grace_s` to finish."""

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+from angarium.security.tls import Door
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator
 
     from angarium.api import Broker, GroupBroker, OffsetBroker, PassingBroker
+    from angarium.doors.callers import Callers
     from angarium.doors.http.observing import Facts
     from angarium.security import Users
+    from angarium.security.tls import NodeTls
     from angarium.wire.grpc import CallLimits
     from angarium.wire.http.admission import Admission
+    from angarium.wire.listening import Context
 
     class NodeBroker(Broker, GroupBroker, OffsetBroker, PassingBroker, Protocol):
         """A node's broker: whatever a profile may need of it."""
@@ -32,6 +37,10 @@ class Chosen(Protocol):
     def hermes_http_port(self) -> int | None: ...
     @property
     def hermes_join_token(self) -> str: ...
+    @property
+    def hermes_user(self) -> str: ...
+    @property
+    def bale_user(self) -> str: ...
     @property
     def bale_grpc_port(self) -> int | None: ...
     @property
@@ -54,7 +63,10 @@ class Opened(Protocol):
 class Surroundings:
     """What a node gives its listeners."""
 
-    broker: NodeBroker
+    broker_of: Callable[[str], NodeBroker]
+    """The broker of a listener whose clients cannot say who they are; it asks in a user's name."""
+    callers: Callers[NodeBroker] | None
+    """Who may come in where clients say who they are; None: those of `users`, who may do all."""
     host: str
     users: Users
     facts: Facts
@@ -63,6 +75,13 @@ class Surroundings:
     leader_address: Callable[[str, str], str | None]
     """(door, topic): where the node that leads the topic has that door; None if it is this node,
     if nobody knows, or if the topic's partitions have several leaders."""
+    tls: NodeTls | None = None
+    measuring: Callable[[Any], Awaitable[object]] | None = None
+    """Raises if whom a broker asks for may not read metrics; None: everybody may."""
+
+    def tls_of(self, door: Door) -> Context | None:
+        """Return the TLS of a listener; None without."""
+        return None if self.tls is None else self.tls.listener(door)
 
 
 def listeners(chosen: Chosen, around: Surroundings) -> list[Opened]:
@@ -75,7 +94,7 @@ def _hermes(chosen: Chosen, around: Surroundings) -> Iterator[Opened]:
         return
     from angarium_compat.hermes import HermesDoor, HermesHttpDoor, Joining  # noqa: PLC0415
 
-    broker, host = around.broker, around.host
+    broker, host = around.broker_of(chosen.hermes_user), around.host
     joining = Joining(broker, token=chosen.hermes_join_token)
     if chosen.hermes_grpc_port is not None:
         yield HermesDoor(
@@ -86,6 +105,7 @@ def _hermes(chosen: Chosen, around: Surroundings) -> Iterator[Opened]:
             leader_hint=partial(around.leader_address, "hermes"),
             joining=joining,
             limits=around.limits,
+            tls=around.tls_of(Door.GRPC),
         )
     if chosen.hermes_http_port is not None:
         yield HermesHttpDoor(
@@ -97,6 +117,8 @@ def _hermes(chosen: Chosen, around: Surroundings) -> Iterator[Opened]:
             joining=joining,
             admission=around.admission,
             leader_hint=partial(around.leader_address, "hermes_http"),
+            measuring=None if around.measuring is None else partial(around.measuring, broker),
+            tls=around.tls_of(Door.HTTP),
         )
 
 
@@ -108,11 +130,20 @@ def _bale(chosen: Chosen, around: Surroundings) -> Iterator[Opened]:
 
     metrics = BaleMetrics()
     yield BaleDoor(
-        around.broker, host=around.host, port=port, metrics=metrics, limits=around.limits
+        around.broker_of(chosen.bale_user),
+        host=around.host,
+        port=port,
+        metrics=metrics,
+        limits=around.limits,
+        tls=around.tls_of(Door.GRPC),
     )
     if metrics_ports:
         yield BaleMetricsDoor(
-            metrics, host=around.host, ports=metrics_ports, admission=around.admission
+            metrics,
+            host=around.host,
+            ports=metrics_ports,
+            admission=around.admission,
+            tls=around.tls_of(Door.HTTP),
         )
 
 
@@ -122,4 +153,11 @@ def _geo(chosen: Chosen, around: Surroundings) -> Iterator[Opened]:
         return
     from angarium_compat.geo import GeoDoor  # noqa: PLC0415
 
-    yield GeoDoor(around.broker, around.users, host=around.host, port=port, limits=around.limits)
+    yield GeoDoor(
+        around.callers or around.broker_of(""),
+        around.users,
+        host=around.host,
+        port=port,
+        limits=around.limits,
+        tls=around.tls_of(Door.GRPC),
+    )

@@ -19,6 +19,7 @@ from angarium.node.catalog import NodeCatalog
 from angarium.node.config import NodeConfig
 from angarium.node.joining import Asking, ask_to_join, cluster_name
 from angarium.node.node import Node
+from angarium.service.access import Access
 from angarium.service.metering import MeteredService
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ async def started(folder: Path) -> tuple[Node, MeteredService]:
     """Return a node that has formed a cluster of its own."""
     node = Node(NodeConfig(data_directory=folder, wire_port=0, form=True))
     service = MeteredService(node)
-    node.welcome = WireDoor(node, service, service.dispatcher).welcome
+    node.welcome = WireDoor(node, service, Access(service)).welcome
     await node.start()
     async with asyncio.timeout(60):
         while not node.catalog.machine.nodes.by_id:  # noqa: ASYNC110 - nobody is told
@@ -55,7 +56,7 @@ def test_whoever_comes_before_the_founder_is_known_waits_and_is_not_called_like_
     async def scene() -> None:
         node = Node(NodeConfig(data_directory=tmp_path, wire_port=0, form=True))
         service = MeteredService(node)
-        door = WireDoor(node, service, service.dispatcher)
+        door = WireDoor(node, service, Access(service))
         node.welcome = door.welcome
         await node.start()
         try:

@@ -10,6 +10,7 @@ from angarium.doors.wire.door import WireDoor
 from angarium.log.folder_lock import lock_folder
 from angarium.node.config import NodeConfig
 from angarium.node.node import Node
+from angarium.service.access import Access
 from angarium.service.metering import MeteredService
 from angarium.testing.cluster import Load
 from angarium.testing.cluster.processes import NodeProcess
@@ -61,7 +62,7 @@ def test_a_node_waits_a_moment_for_its_predecessor_to_be_gone(
         predecessor = lock_folder(tmp_path)
         node = Node(NodeConfig(data_directory=tmp_path, wire_port=0, form=True))
         service = MeteredService(node)
-        node.welcome = WireDoor(node, service, service.dispatcher).welcome
+        node.welcome = WireDoor(node, service, Access(service)).welcome
         start = asyncio.create_task(node.start())
         done, _ = await asyncio.wait([start], timeout=0.2)
         assert not done

@@ -17,6 +17,7 @@ from tests.contract.wire_transactions import WireTransactions
 from tests.unit.doors.grpc.memory_broker import MemoryBroker
 
 from angarium.api import TopicConfig
+from angarium.api.access import ANONYMOUS
 from angarium.app.gateway import CountingBroker
 from angarium.client import Client
 from angarium.client.contract import RemoteBroker
@@ -25,6 +26,7 @@ from angarium.doors.wire.door import WireDoor
 from angarium.ids import CATALOG_GROUP
 from angarium.node.config import NodeConfig
 from angarium.node.node import Node
+from angarium.service.access import Access
 from angarium.service.metering import MeteredService
 from angarium.service.patience import patient
 from angarium.telemetry.meters import Meters
@@ -102,7 +104,8 @@ class Subject:
         """The same broker's transactions."""
         if self.client is not None:
             return WireTransactions(self.client)
-        return cast("Service", self.broker).transactions
+        # A service has them apart, what doors hold has everything in one.
+        return cast("TransactionBroker", getattr(self.broker, "transactions", self.broker))
 
     async def topic(self, *, partitions: int = 1, config: TopicConfig | None = None) -> str:
         """Make a topic, which can be used at once."""
@@ -174,7 +177,8 @@ class Subjects:
             case "service without a replica":
                 broker = (await self._three_nodes()).services[2]
             case "doors":
-                broker = patient(await self._open.enter_async_context(metered(self._folder)))
+                service = await self._open.enter_async_context(metered(self._folder))
+                broker = patient(Access(service).broker_for(ANONYMOUS))
             case "remote":
                 client = await self._client(*(await self._one_node()).addresses)
                 broker = RemoteBroker(client)
@@ -218,7 +222,7 @@ async def metered(folder: Path) -> AsyncIterator[MeteredService]:
     data = folder / "metered"
     node = Node(NodeConfig(data_directory=data, wire_port=0, form=True, tick_ms=50))
     service = MeteredService(node)
-    node.welcome = WireDoor(node, service, service.dispatcher).welcome
+    node.welcome = WireDoor(node, service, Access(service)).welcome
     try:
         await node.start()
         async with asyncio.timeout(SOON_S):

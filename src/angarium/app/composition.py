@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
+from angarium.api.access import Action, Principal, ResourceKind
 from angarium.app.addresses import Address
+from angarium.app.administrators import Administrators
 from angarium.app.facts import NodeFacts
 from angarium.app.processes import is_new
 from angarium.app.seeds import Seeds
-from angarium.app.settings import DOOR_PORTS
+from angarium.app.settings import DOOR_PORTS, SecuritySettings
 from angarium.doors import timing
+from angarium.doors.callers import Callers
 from angarium.doors.wire.door import WireDoor
 from angarium.errors import NotFound
 from angarium.ids import NodeId
@@ -21,24 +25,36 @@ from angarium.node.node import Node
 from angarium.node.ports import listening
 from angarium.replica.config import HostConfig, ReplicaConfig
 from angarium.security import Users
+from angarium.security.authenticating import Authenticator
+from angarium.security.jwt import JwtIssuer
+from angarium.security.jwt_keys import IssuerKeys, check_installed, reader_of
+from angarium.security.tls import Door, TlsWatch
+from angarium.service.access import Access
+from angarium.service.access.accounts import CatalogAccounts
 from angarium.service.metering import MeteredService
 from angarium.service.patience import patient
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from angarium.api import Broker
     from angarium.app.serving import ServingPart, Signals
     from angarium.app.settings import Settings
     from angarium.doors.grpc import GrpcLimits
+    from angarium.security.tls import NodeTls
+    from angarium.service.access import PermittedBroker
     from angarium.wire.http.admission import Admission
     from angarium.wire.http.hosts import Hosts
+    from angarium.wire.listening import Context
+
+BehindT = TypeVar("BehindT")
 
 _log = logging.getLogger(__name__)
 
 
 def parts(settings: Settings, signals: Signals) -> Sequence[ServingPart]:
     """Return what a node consists of, in the order in which it starts."""
-    node = NodePart(config_of(settings), signals)
+    node = NodePart(config_of(settings), signals, settings.security)
     found: list[ServingPart] = [node]
     if settings.listen.grpc_port is not None:
         # Protobuf takes time to load; without the door it stays out.
@@ -46,8 +62,11 @@ def parts(settings: Settings, signals: Signals) -> Sequence[ServingPart]:
 
         host, port = settings.listen.host, settings.listen.grpc_port
         hint = partial(node.leader_address, "grpc")
-        broker, limits = patient(node.service), grpc_limits(settings)
-        found.append(GrpcDoor(broker, host=host, port=port, limits=limits, leader_hint=hint))
+        callers: Callers[Broker] = node.callers(patient)
+        limits, tls = grpc_limits(settings), tls_of(node, Door.GRPC)
+        grpc = GrpcDoor(callers, host=host, port=port, limits=limits, tls=tls, leader_hint=hint)
+        found.append(grpc)
+        node.facts.doors.append(grpc.families)
     http = [] if settings.listen.http_port is None else [http_door(settings, node)]
     compat = compat_doors(settings, node)
     if not is_new(settings.node.data):
@@ -90,16 +109,17 @@ class ReturningDoor:
 def http_door(settings: Settings, node: NodePart) -> ServingPart:
     """Return the HTTP door of a node."""
     from angarium.doors.http import HttpDoor, HttpLimits  # noqa: PLC0415  (as for gRPC)
+    from angarium.doors.http.faces import Behind  # noqa: PLC0415
+
+    def behind(broker: PermittedBroker) -> Behind:
+        waiting = patient(broker)
+        return Behind(waiting, waiting, broker, broker.dead_letters, partial(measuring, broker))
 
     chosen = settings.http
     assert settings.listen.http_port is not None
-    broker = patient(node.service)
     return HttpDoor(
-        broker,
-        groups=broker,
-        sequenced=node.service.transactions,
-        letters=node.service.dead_letters,
-        facts=NodeFacts(node.node, node.service.meters),
+        node.callers(behind),
+        facts=node.facts,
         host=settings.listen.host,
         port=settings.listen.http_port,
         limits=HttpLimits(
@@ -107,7 +127,19 @@ def http_door(settings: Settings, node: NodePart) -> ServingPart:
         ),
         admission=admission(settings),
         leader_hint=partial(node.leader_address, "http"),
+        tls=tls_of(node, Door.HTTP),
     )
+
+
+async def measuring(broker: PermittedBroker) -> None:
+    """Raise if whom the broker asks for may not read metrics."""
+    broker.check(Action.METRICS_READ, ResourceKind.CLUSTER)
+
+
+def tls_of(node: NodePart, door: Door) -> Context | None:
+    """Return the TLS of a door; None without."""
+    tls = node.node.config.tls
+    return None if tls is None else tls.listener(door)
 
 
 def grpc_limits(settings: Settings) -> GrpcLimits:
@@ -141,30 +173,72 @@ def compat_doors(settings: Settings, node: NodePart) -> Sequence[ServingPart]:
     from angarium_compat.profiles import Surroundings, listeners  # noqa: PLC0415
 
     around = Surroundings(
-        broker=node.service,
+        broker_of=node.broker_of,
+        callers=node.callers(_as_it_is) if node.access.is_required else None,
         host=settings.listen.host,
         users=Users(settings.users.hashes),
-        facts=NodeFacts(node.node, node.service.meters),
+        facts=node.facts,
         admission=admission(settings),
         limits=grpc_limits(settings),
         leader_address=node.sole_leader_address,
+        tls=node.node.config.tls,
+        measuring=measuring if node.access.is_required else None,
     )
     return listeners(settings.compat, around)
+
+
+def issuers_of(security: SecuritySettings) -> list[JwtIssuer]:
+    """Return those whose JWTs are a proof."""
+    if not security.jwt_issuer or security.authentication == "off":
+        return []
+    check_installed()
+    ca_file = Path(security.jwt_keys_ca) if security.jwt_keys_ca else None
+    keys = IssuerKeys(reader_of(security.jwt_keys, ca_file=ca_file))
+    return [JwtIssuer(security.jwt(), keys)]
+
+
+def _as_it_is(broker: PermittedBroker) -> PermittedBroker:
+    return broker
+
+
+def watch_of(tls: NodeTls) -> TlsWatch:
+    """Return what follows the files of a node's certificates."""
+    return TlsWatch([tls.made], tls.certificates)
 
 
 class NodePart:
     """The node with its service and its wire door; the process ends when the node gives up."""
 
-    def __init__(self, config: NodeConfig, signals: Signals) -> None:
+    def __init__(
+        self, config: NodeConfig, signals: Signals, security: SecuritySettings | None = None
+    ) -> None:
+        security = security or SecuritySettings()
         self.node = Node(config)
         self.service = MeteredService(self.node)
-        self.node.welcome = WireDoor(self.node, self.service, self.service.dispatcher).welcome
+        self.access = Access(self.service, is_required=security.authentication == "required")
+        issuers = issuers_of(security)
+        self.node.background.extend(one.keys.run for one in issuers)
+        self.authenticator = Authenticator(
+            CatalogAccounts(self.node.catalog), anonymous=self.access.anonymous, issuers=issuers
+        )
+        door = WireDoor(self.node, self.service, self.access, self.authenticator)
+        self.node.welcome = door.welcome
+        administrators = Administrators(
+            self.access, config.data_directory, security, is_forming=config.form
+        )
+        self.node.background.append(administrators.run)
         self.node.background.append(Seeds(self.node, tuple(map(Address.parse, config.join))).run)
+        self.watch = None if config.tls is None else watch_of(config.tls)
+        self.facts = NodeFacts(self.node, self.service.meters, tls=self.watch)
         self._signals = signals
         self._watch: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Come up on what the data directory holds, or form or join a cluster."""
+        if self.watch is not None:
+            await (
+                self.watch.start()
+            )  # before: to be let in may take longer than a certificate lasts
         await self.node.start()
         timing.follow(self.node.now)
         self._watch = asyncio.create_task(self._tell_failure())
@@ -175,6 +249,27 @@ class NodePart:
         if self._watch is not None:
             self._watch.cancel()
         await self.node.stop()
+        if self.watch is not None:
+            await self.watch.stop()
+
+    def callers(self, behind: Callable[[PermittedBroker], BehindT]) -> Callers[BehindT]:
+        """Return who may come in by a door, and what it finds: made of the broker of each."""
+        return Callers(
+            self.authenticator, lambda principal: behind(self.access.broker_for(principal))
+        )
+
+    def broker_of(self, user: str) -> PermittedBroker:
+        """Return the broker of a listener whose clients cannot say who they are: it asks in the
+        name of a user, or of everybody while authentication is off.
+
+        Raises `ValueError` if there is no such name: nobody's listener must not be opened.
+        """
+        principal = self.access.anonymous
+        if principal is None:
+            if not user:
+                raise ValueError("authentication is required, and this listener has no user")
+            principal = Principal(name=user)
+        return self.access.broker_for(principal)
 
     def leader_address(self, door: str, topic: str, partition: int) -> str | None:
         """Return where the leader of a partition has a door, if that is another node."""
@@ -219,6 +314,7 @@ def config_of(settings: Settings) -> NodeConfig:
         form=node.form,
         join=tuple(map(str, node.join)),
         node_id=None if node.id is None else NodeId(node.id),
+        tls=settings.tls.opened(),
         region=node.region,
         zone=node.zone,
         host=node.host,

@@ -10,18 +10,22 @@ from angarium.replica.scrutiny import Objection
 from angarium.telemetry.exposition import Family, Sample, counter, gauge
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from angarium.node.node import Node
+    from angarium.security.tls import TlsWatch
     from angarium.telemetry.meters import Meters
 
 
 class NodeFacts:
     """Facts of a running node."""
 
-    def __init__(self, node: Node, meters: Meters) -> None:
+    def __init__(self, node: Node, meters: Meters, *, tls: TlsWatch | None = None) -> None:
         self.meters = meters
+        self._tls = tls
         self._node = node
+        self.doors: list[Callable[[], Iterable[Family]]] = []
+        """What other doors than the one that shows the metrics count."""
 
     def unready(self) -> tuple[str, ...]:
         """Return why nothing should be sent here; nothing if it may."""
@@ -29,11 +33,15 @@ class NodeFacts:
 
     def families(self) -> Iterable[Family]:
         """Return metrics of the node."""
+        for door in self.doors:
+            yield from door()
         node = self._node
         release = node.config.release.software
         yield Family(
             "angarium_build_info", "gauge", "The release.", (Sample(1, (("version", release),)),)
         )
+        if self._tls is not None:
+            yield from self._tls.families()
         is_ready = not self.unready()
         yield gauge("angarium_ready", "1 while nothing speaks against the node.", is_ready)
         yield Family(

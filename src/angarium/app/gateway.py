@@ -14,6 +14,7 @@ from angarium.client import Client
 from angarium.client.contract import RemoteBroker
 from angarium.doors.http import HttpDoor
 from angarium.errors import AngariumError
+from angarium.security.tls import TlsWatch
 from angarium.telemetry.metering import Counting
 from angarium.telemetry.meters import Meters
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from angarium.api import Ack
     from angarium.api.transactions import SequencedPublish
     from angarium.doors.http import HttpLimits
+    from angarium.security.tls import ListenerTls
     from angarium.telemetry.exposition import Family
     from angarium.wire.http.admission import Admission
 
@@ -49,12 +51,15 @@ class GatewayPart:
         port: int,
         admission: Admission | None = None,
         limits: HttpLimits | None = None,
+        tls: ListenerTls | None = None,
     ) -> None:
         self._servers = servers
         self._host = host
         self._port = port
         self._admission = admission
         self._limits = limits
+        self._tls = tls
+        self._watch = None if tls is None else TlsWatch([tls.made], tls.certificates)
         self._client: Client | None = None
         self._door: HttpDoor | None = None
         self._looking: asyncio.Task[None] | None = None
@@ -62,7 +67,7 @@ class GatewayPart:
     async def start(self) -> int:
         """Open the door, and look for the cluster; return the port."""
         client = self._client = Client(*self._servers)
-        facts = GatewayFacts()
+        facts = GatewayFacts(self._watch)
         broker = CountingBroker(client, facts.meters)
         self._door = HttpDoor(
             broker,
@@ -74,7 +79,10 @@ class GatewayPart:
             port=self._port,
             admission=self._admission,
             limits=self._limits,
+            tls=None if self._tls is None else self._tls.context,
         )
+        if self._watch is not None:
+            await self._watch.start()
         port = await self._door.start()
         _log.info("listening", extra={"address": f"{self._host}:{port}"})
         self._looking = asyncio.create_task(_look(client, facts))
@@ -84,6 +92,8 @@ class GatewayPart:
         """Close the door and hang up."""
         if self._looking is not None:
             self._looking.cancel()
+        if self._watch is not None:
+            await self._watch.stop()
         if self._door is not None:
             await self._door.stop()
         if self._client is not None:
@@ -107,7 +117,8 @@ class CountingBroker(Counting, RemoteBroker):
 class GatewayFacts:
     """What a gateway knows of itself: what went through it."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: TlsWatch | None = None) -> None:
+        self._tls = tls
         self.meters = Meters()
         self.reason = UNREACHED
         """Why nothing should be sent here; empty if it may."""
@@ -117,8 +128,8 @@ class GatewayFacts:
         return (self.reason,) if self.reason else ()
 
     def families(self) -> Iterable[Family]:
-        """Nothing but what the door counts."""
-        return ()
+        """Nothing but what the door counts, and how long its certificate lasts."""
+        return () if self._tls is None else self._tls.families()
 
 
 async def _look(client: Client, facts: GatewayFacts) -> None:

@@ -68,6 +68,7 @@ class Seeds:
                 port=address.port,
                 hello=Hello(role=Role.CLIENT),
                 timeout_s=ANSWER_SECONDS_MAX,
+                tls=self._node.config.tls,
             )
             try:
                 await self._meet(connection, address)

@@ -10,12 +10,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from angarium.app.addresses import PORT_MAX, Address, names_hosts
 from angarium.bounds import CONNECTIONS_MAX, REQUEST_BYTES_MAX
 from angarium.errors import InvalidArgument
 from angarium.security import PasswordHash
+from angarium.security.jwt import IssuerSettings
+from angarium.security.tls import CertificateFiles, ClientCertificates, NodeTls
 from angarium.telemetry.logs import LEVELS, LogFormat
 
 LABEL_CHARACTERS_MAX: Final = 64
@@ -131,9 +133,9 @@ class ListenSettings:
     """For REST, server-sent events, WebSockets, GraphQL and metrics; "off" leaves it closed."""
 
     insecure: bool = False
-    """Listen where other machines can connect although nobody has to say who they are. There is
-    no authentication yet, so this is the only way to leave the machine: only in a network that
-    keeps strangers out by itself."""
+    """Listen where other machines can connect although nobody has to say who they are, and without
+    `[tls]` everybody on the way can read along. There is no authentication yet, so this is the only
+    way to leave the machine: only in a network that keeps strangers out by itself."""
 
     def __post_init__(self) -> None:
         if not self.host or not self.host.isprintable() or " " in self.host:
@@ -162,6 +164,71 @@ class AdvertiseSettings:
     def __post_init__(self) -> None:
         for name in DOOR_PORTS:
             _check_port(name, getattr(self, name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsSettings:
+    """`[tls]`: certificates. With them every door speaks TLS and nothing else, and nodes prove to
+    each other that they are nodes of this cluster. Files are looked at every second: new ones are
+    taken without a restart. All are PEM; a relative path starts from the folder of node.toml."""
+
+    certificate: Path | None = None
+    """What this node shows, with the certificates between it and the authority behind it. "off", or
+    nothing: no TLS."""
+
+    private_key: Path | None = None
+    """The key of it. Needed with `certificate`; a node cannot be asked for a password."""
+
+    authorities: Path | None = None
+    """Whose certificates are believed: those of other nodes, and those that clients show."""
+
+    client_certificates: Literal["none", "optional", "required"] = "none"
+    """Whether doors ask clients for a certificate: "none", "optional", or "required", which turns
+    everybody away who has none of an authority in `authorities`."""
+
+    cluster_certificate: Path | None = None
+    """What this node shows to other nodes, where that is another one: with a certificate for
+    clients from a public authority, nodes still need theirs. It has one URI
+    angarium://CLUSTER/node/NAME among its names, and CLUSTER is the same on all nodes."""
+
+    cluster_private_key: Path | None = None
+    """The key of `cluster_certificate`."""
+
+    cluster_authorities: Path | None = None
+    """The authorities of nodes, where they are others than those of clients: whoever has a
+    certificate of theirs with such a URI is a node."""
+
+    def __post_init__(self) -> None:
+        _check_all_or_none(self, ("certificate", "private_key"))
+        _check_all_or_none(self, ("cluster_certificate", "cluster_private_key"))
+        if self.certificate is None:
+            for name in ("authorities", "cluster_certificate", "cluster_authorities"):
+                if getattr(self, name) is not None:
+                    raise ValueError(f"{name}: without `certificate` there is no TLS to use it in")
+        elif self.authorities is None and self.cluster_authorities is None:
+            raise ValueError("authorities: other nodes could not be told from strangers without it")
+        if self.client_certificates != "none" and self.authorities is None:
+            raise ValueError("authorities: which clients' certificates are to be believed?")
+
+    @property
+    def is_on(self) -> bool:
+        """Whether TLS is spoken."""
+        return self.certificate is not None
+
+    def opened(self) -> NodeTls | None:
+        """Return what a node needs; None without TLS. Raises `UnusableCertificate`."""
+        if self.certificate is None or self.private_key is None:
+            return None
+        files = CertificateFiles(
+            certificate=self.certificate, key=self.private_key, authorities=self.authorities
+        )
+        cluster = CertificateFiles(
+            certificate=self.cluster_certificate or self.certificate,
+            key=self.cluster_private_key or self.private_key,
+            authorities=self.cluster_authorities or self.authorities,
+        )
+        clients = ClientCertificates(self.client_certificates)
+        return NodeTls(files, cluster=cluster, clients=clients)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,8 +293,15 @@ class CompatSettings:
     """The hash (`angarium user hash`) of the token with which its Join is answered; empty: nobody
     may ask."""
 
+    hermes_user: str = ""
+    """In whose name its clients act where authentication is required: they cannot say who they are,
+    so the grants of this user are everybody's who reaches the port."""
+
     bale_grpc_port: int | None = None
     """For clients of bale, which expect 8081."""
+
+    bale_user: str = ""
+    """The same for clients of bale."""
 
     bale_metrics_ports: tuple[int, ...] = ()
     """Where Prometheus finds the metrics of that family: at 8000 of the one broker, at 9091 of the
@@ -271,6 +345,73 @@ class UserSettings:
                     " spaces, colons and equals signs"
                 )
             _check_hash("hashes", text, of=f"that of {name}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecuritySettings:
+    """`[security]`: who has to say who it is."""
+
+    authentication: Literal["off", "required"] = "off"
+    """"off": everybody may do everything. "required": nobody is served without a proof of who it
+    is, and then may do what its grants say. The same on every node."""
+
+    admin_password_file: str = ""
+    """A file with the password of the first administrator, `admin`, who is made when a cluster is
+    formed with authentication; ANGARIUM_ADMIN_PASSWORD does the same. Without either a password is
+    made up, and told once."""
+
+    jwt_issuer: str = ""
+    """Whose JWTs are a proof: what `iss` has to be, letter by letter. Empty: nobody's."""
+
+    jwt_audience: str = ""
+    """What `aud` of a JWT has to be or contain."""
+
+    jwt_keys: str = ""
+    """Where the issuer's public keys are: a file, or an https address, both in the form of a JWKS.
+    Read again every five minutes; the last good ones stay."""
+
+    jwt_keys_ca: str = ""
+    """A file with the authorities that the https address is checked against; else the system's."""
+
+    jwt_algorithms: tuple[str, ...] = ("RS256", "ES256", "EdDSA")
+    """Which signatures count; none of them may be made by who can check it."""
+
+    jwt_leeway_s: int = 60
+    """How far the issuer's clock may be from ours, up to 600 s."""
+
+    jwt_name_claim: str = "sub"
+    """Which claim says who somebody is; with dots for one inside another."""
+
+    jwt_name_prefix: str = "jwt:"
+    """Stands before that name, so that nobody takes it for a user's."""
+
+    jwt_role_claim: str = "roles"
+    """Which claim lists somebody's roles; with dots for one inside another."""
+
+    def __post_init__(self) -> None:
+        if not self.jwt_issuer:
+            return
+        for name in ("jwt_audience", "jwt_keys"):
+            if not getattr(self, name):
+                raise ValueError(f"{name}: needed with `jwt_issuer`")
+        if "://" in self.jwt_keys and not self.jwt_keys.startswith("https://"):
+            raise ValueError("jwt_keys: a file, or an https address: else anybody chooses the keys")
+        try:
+            self.jwt()
+        except ValueError as error:
+            raise ValueError(f"jwt_{error}") from None
+
+    def jwt(self) -> IssuerSettings:
+        """Return what makes a JWT a proof."""
+        return IssuerSettings(
+            issuer=self.jwt_issuer,
+            audience=self.jwt_audience,
+            algorithms=self.jwt_algorithms,
+            leeway_s=self.jwt_leeway_s,
+            name_claim=self.jwt_name_claim,
+            name_prefix=self.jwt_name_prefix,
+            role_claim=self.jwt_role_claim,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,10 +485,12 @@ class Settings:
     node: NodeSettings = field(default_factory=NodeSettings)
     listen: ListenSettings = field(default_factory=ListenSettings)
     advertise: AdvertiseSettings = field(default_factory=AdvertiseSettings)
+    tls: TlsSettings = field(default_factory=TlsSettings)
     http: HttpSettings = field(default_factory=HttpSettings)
     grpc: GrpcSettings = field(default_factory=GrpcSettings)
     compat: CompatSettings = field(default_factory=CompatSettings)
     users: UserSettings = field(default_factory=UserSettings)
+    security: SecuritySettings = field(default_factory=SecuritySettings)
     log: LogSettings = field(default_factory=LogSettings)
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
 
@@ -356,10 +499,12 @@ SECTIONS: Final = {
     "node": NodeSettings,
     "listen": ListenSettings,
     "advertise": AdvertiseSettings,
+    "tls": TlsSettings,
     "http": HttpSettings,
     "grpc": GrpcSettings,
     "compat": CompatSettings,
     "users": UserSettings,
+    "security": SecuritySettings,
     "log": LogSettings,
     "cluster": ClusterSettings,
 }
@@ -370,7 +515,7 @@ def problems(settings: Settings) -> list[Problem]:
     found = []
     listen = settings.listen
     if not listen.insecure and not Address(listen.host, 0).is_loopback:
-        found.append(Problem("listen.host", _OPEN_DOOR.format(host=listen.host)))
+        found.append(Problem("listen.host", open_door(listen.host, has_tls=settings.tls.is_on)))
     ports = [getattr(listen, name) for name in DOOR_PORTS]
     for number, (name, port) in enumerate(zip(DOOR_PORTS, ports, strict=True)):
         if port and port in ports[:number]:
@@ -394,8 +539,23 @@ def _problems_of_compat(settings: Settings) -> list[Problem]:
         if port in taken:
             found.append(Problem(f"compat.{name}", f"{port} is another door's; each needs its own"))
         taken.add(port)
+    if settings.security.authentication == "required":
+        return found + _problems_of_strangers(compat)
     if compat.geo_grpc_port is not None and not settings.users.hashes:
         found.append(Problem("compat.geo_grpc_port", _NO_USERS))
+    return found
+
+
+def _problems_of_strangers(compat: CompatSettings) -> list[Problem]:
+    """Return which listeners would serve somebody unknown although authentication is required."""
+    has_hermes = compat.hermes_grpc_port is not None or compat.hermes_http_port is not None
+    found = [
+        Problem(f"compat.{name}_user", _NO_NAME.format(name=name))
+        for name, is_on in (("hermes", has_hermes), ("bale", compat.bale_grpc_port is not None))
+        if is_on and not getattr(compat, f"{name}_user")
+    ]
+    if compat.bale_metrics_ports:
+        found.append(Problem("compat.bale_metrics_ports", _OPEN_METRICS))
     return found
 
 
@@ -446,6 +606,16 @@ _SAME_STEP: Final = (
     " higher; the port after the wire's is free"
 )
 
+_NO_NAME: Final = (
+    "authentication is required, and clients of {name} cannot say who they are; name the user whose"
+    " grants count for everybody who reaches that port, or take its ports away"
+)
+
+_OPEN_METRICS: Final = (
+    "shows these metrics to everybody, and authentication is required; take the ports away:"
+    " `/metrics` of the HTTP door asks who reads them"
+)
+
 _NO_USERS: Final = (
     "clients of geo say who they are, and nobody has an account; add one to [users] with the line"
     " that `angarium user hash NAME` prints"
@@ -454,15 +624,34 @@ _NO_USERS: Final = (
 _FORM_OR_JOIN: Final = "a node forms a new cluster or joins one; take `form` or `join` away"
 
 _OPEN_DOOR: Final = (
-    "{host} can be reached from other machines, and this version has no authentication yet, so"
-    " the node does not start. Listen on 127.0.0.1, or, where the network itself keeps strangers"
-    " out, start with --insecure (listen.insecure = true)."
+    "{host} can be reached from other machines, and what is missing for that is {missing}. {get}"
+    "Listen on 127.0.0.1, or, where the network itself keeps strangers out, start with --insecure"
+    " (listen.insecure = true)."
 )
+
+_GET_TLS: Final = "`angarium tls init` makes certificates, which go into [tls]. "
 
 _NOWHERE: Final = (
     "{host} means every interface, which is nothing that others could dial; say which host they"
     " should use, for example node-1.example.org"
 )
+
+
+def open_door(host: str, *, has_tls: bool) -> str:
+    """Return why a listener that others can reach does not start, and what would be needed."""
+    missing = "authentication, which this version does not have yet"
+    return _OPEN_DOOR.format(
+        host=host,
+        missing=missing if has_tls else f"TLS ([tls] has no certificate), and {missing}",
+        get="" if has_tls else _GET_TLS,
+    )
+
+
+def _check_all_or_none(section: object, names: tuple[str, ...]) -> None:
+    missing = [one for one in names if getattr(section, one) is None]
+    if missing and len(missing) < len(names):
+        there = next(one for one in names if one not in missing)
+        raise ValueError(f"{missing[0]}: needed with `{there}`")
 
 
 def _check_hash(name: str, text: str, *, of: str = "it") -> None:

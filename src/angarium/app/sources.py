@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args, get_origin, 
 
 from angarium.app.addresses import Address, parse_addresses
 from angarium.app.settings import SECTIONS, InvalidSettings, Problem, Settings, problems
+from angarium.security.tls.client import VARIABLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -163,8 +164,8 @@ def _from_environment(environment: Mapping[str, str], found: list[Problem]) -> V
     for name in sorted(environment):
         if name in known:
             values[known[name]] = Given(environment[name], name)
-        # Other ANGARIUM_ variables belong to other programs: the command line, the tests.
-        elif name.startswith(of_a_section):
+        # Other ANGARIUM_ variables belong to other programs: the command line, clients, the tests.
+        elif name.startswith(of_a_section) and name not in VARIABLES.values():
             what = f"there is no such setting{_nearest(name, known)}"
             found.append(Problem(name, what, "the environment"))
     return values
@@ -237,8 +238,12 @@ def _truth(given: Given) -> bool:
 def _path(given: Given) -> Path:
     text = _string(given)
     if not text or "\0" in text:
-        raise ValueError(f"{text!r} names no folder")
+        raise ValueError(f"{text!r} names no file or folder")
     return given.folder / Path(text).expanduser()
+
+
+def _path_or_off(given: Given) -> Path | None:
+    return None if given.value in ("off", "") else _path(given)
 
 
 def _address(given: Given) -> Address:
@@ -289,6 +294,7 @@ _CONVERTERS: Final[dict[Any, Callable[[Given], object]]] = {
     bool: _truth,
     Path: _path,
     int | None: _number_or_off,
+    Path | None: _path_or_off,
     tuple[Address, ...]: _addresses,
     tuple[str, ...]: _strings,
     tuple[int, ...]: _numbers,

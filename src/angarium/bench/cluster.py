@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.api import ClusterStatus
 from angarium.errors import AngariumError
+from angarium.security.tls import client_tls
 from angarium.wire import Hello, Role, Unreachable, dial
 from angarium.wire.operations import Operation
 
@@ -210,7 +211,11 @@ async def status_of(wire: str, *, timeout_s: float = 2.0) -> ClusterStatus:
     """Return the cluster as one node sees it; raises `AngariumError` if it does not say."""
     host, _, port = wire.rpartition(":")
     connection = await dial(
-        host=host, port=int(port), hello=Hello(role=Role.CLIENT), timeout_s=timeout_s
+        host=host,
+        port=int(port),
+        hello=Hello(role=Role.CLIENT),
+        timeout_s=timeout_s,
+        tls=client_tls(),
     )
     try:
         answer = await connection.request(Operation.CLUSTER_STATUS, timeout_s=timeout_s)

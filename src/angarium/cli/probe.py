@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from angarium.api import ClusterStatus, TopicConfig, TopicInfo
 from angarium.errors import AngariumError
+from angarium.security.tls import client_tls
 from angarium.wire import Hello, Role, dial
 from angarium.wire.operations import CreateTopicHeader, Operation, TopicHeader, TopicsAnswer
 
@@ -62,5 +63,6 @@ class Probe:
                 port=self.address.port,
                 hello=Hello(role=Role.CLIENT),
                 timeout_s=ANSWER_SECONDS_MAX,
+                tls=client_tls(),
             )
         return await self._connection.request(operation, header, timeout_s=ANSWER_SECONDS_MAX)

@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Final
 from angarium.app.addresses import Address, parse_addresses
 from angarium.cli.complaints import Refusal
 from angarium.cli.local.folder import Folder
+from angarium.errors import InvalidArgument
+from angarium.security.tls import TlsOptions
+from angarium.security.tls.client import SYSTEM, VARIABLES
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -29,6 +32,8 @@ TIMEOUT_SECONDS: Final = 10.0
 
 FORMATS: Final = ("table", "json", "raw")
 
+NO_TLS: Final = TlsOptions()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
@@ -39,6 +44,7 @@ class Choices:
     """Whether nobody said where to connect, and no cluster runs in this folder."""
     format: str = "table"
     timeout_s: float = TIMEOUT_SECONDS
+    tls: TlsOptions = NO_TLS
 
     @property
     def is_json(self) -> bool:
@@ -53,6 +59,7 @@ class Profile:
     servers: tuple[Address, ...] | None = None
     format: str | None = None
     timeout_s: float | None = None
+    tls: TlsOptions = NO_TLS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +72,11 @@ class Profiles:
 
 
 def choices(options: Namespace, environment: Mapping[str, str] = os.environ) -> Choices:
-    """Return what flags, environment and profile together say."""
+    """Return what flags, environment and profile together say.
+
+    What a profile says of TLS goes into the environment as well: clients, Spark's processes and
+    whatever else a command starts look for it there.
+    """
     known = read_profiles(environment)
     given = vars(options)
     name = given.get("profile") or environment.get("ANGARIUM_PROFILE") or known.default
@@ -81,6 +92,11 @@ def choices(options: Namespace, environment: Mapping[str, str] = os.environ) -> 
         or profile.servers
         or _running_here()
     )
+    tls = TlsOptions.from_environment(environment)
+    if not tls.is_on and profile.tls.is_on:
+        tls = profile.tls
+        if environment is os.environ:
+            os.environ.update(tls.as_environment())
     return Choices(
         servers=servers or LOCAL_SERVERS,
         are_guessed=servers is None,
@@ -89,6 +105,7 @@ def choices(options: Namespace, environment: Mapping[str, str] = os.environ) -> 
         or profile.format
         or "table",
         timeout_s=given.get("timeout") or profile.timeout_s or TIMEOUT_SECONDS,
+        tls=tls,
     )
 
 
@@ -117,7 +134,10 @@ def read_profiles(environment: Mapping[str, str]) -> Profiles:
     return Profiles(
         path=path,
         default=default,
-        by_name={name: _profile(content, f"{path}: {name}") for name, content in written.items()},
+        by_name={
+            name: _profile(content, f"{path}: {name}", path.parent)
+            for name, content in written.items()
+        },
     )
 
 
@@ -130,11 +150,12 @@ def _running_here() -> tuple[Address, ...] | None:
     return tuple(node.wire for node in state.nodes)
 
 
-def _profile(content: object, where: str) -> Profile:
+def _profile(content: object, where: str, folder: Path) -> Profile:
     fields = dict(content) if isinstance(content, dict) else {"": content}
     servers, style, timeout = (fields.pop(name, None) for name in ("servers", "format", "timeout"))
+    tls = fields.pop("tls", None)
     if fields:
-        raise Refusal(f"{where}: {', '.join(fields)}: only servers, format and timeout exist")
+        raise Refusal(f"{where}: {', '.join(fields)}: only servers, format, timeout and tls exist")
     if not isinstance(timeout, int | float | None) or (timeout is not None and timeout <= 0):
         raise Refusal(f"{where}: timeout: {timeout!r} is not a number of seconds")
     if isinstance(servers, list) and all(isinstance(one, str) for one in servers):
@@ -143,7 +164,25 @@ def _profile(content: object, where: str) -> Profile:
         servers=_servers(servers, f"{where}: servers"),
         format=_format(style, f"{where}: format"),
         timeout_s=timeout,
+        tls=_tls(tls, f"{where}: tls", folder),
     )
+
+
+def _tls(written: object, where: str, folder: Path) -> TlsOptions:
+    """Return the table of a profile; relative paths start from the folder of the profiles."""
+    if written is None:
+        return NO_TLS
+    given = written if isinstance(written, dict) else {"": written}
+    fields = {name: one for name, one in given.items() if isinstance(one, str)}
+    if fields != given or any(name not in VARIABLES for name in fields):
+        raise Refusal(f"{where}: only {', '.join(VARIABLES)} exist, and each is a text")
+    for name in ("ca", "cert", "key"):
+        if fields.get(name) and fields[name] != SYSTEM:
+            fields[name] = str(folder / Path(fields[name]).expanduser())
+    try:
+        return TlsOptions(**fields)
+    except InvalidArgument as error:
+        raise Refusal(f"{where}: {error}") from None
 
 
 def _servers(written: object, where: str) -> tuple[Address, ...] | None:

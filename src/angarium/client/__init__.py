@@ -22,6 +22,7 @@ from angarium.client.reading.subscription import Subscription
 from angarium.client.records import ReceivedBatch, Record
 from angarium.client.settings import ClientSettings
 from angarium.client.sync import SyncClient, SyncSubscription
+from angarium.security.tls import TlsOptions
 
 __all__ = [
     "Ack",
@@ -48,5 +49,6 @@ __all__ = [
     "SyncGroupBatch",
     "SyncGroupRecord",
     "SyncSubscription",
+    "TlsOptions",
     "TopicConfig",
 ]

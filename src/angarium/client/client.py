@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
+from angarium.client.access import AccessAdministration
 from angarium.client.addresses import bootstrap_addresses
 from angarium.client.administration import Administration
 from angarium.client.dead_letters import DEAD_LETTERS, DeadLetters
 from angarium.client.groups.administration import GroupAdministration
 from angarium.client.groups.group import Group, GroupChoices
 from angarium.client.groups.keeper import Keeper
+from angarium.client.login import Login
 from angarium.client.opened import Opened
 from angarium.client.publishing.columns import Table
 from angarium.client.publishing.fields import RecordColumns, RecordFields, spelled_out
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     from angarium.api import Ack, GroupConfig
     from angarium.client.groups.group import KindLike
+    from angarium.client.login import SecretText, TokenLike
     from angarium.client.publishing.outgoing import Outgoing, Text
     from angarium.client.publishing.publisher import Publisher
     from angarium.client.publishing.receipts import Loss, Receipt
@@ -37,19 +40,24 @@ if TYPE_CHECKING:
     from angarium.modes import DeliveryMode
 
 
-class Client(Administration, GroupAdministration, Reading, Transactional):
+class Client(Administration, AccessAdministration, GroupAdministration, Reading, Transactional):
     """Publishes, subscribes, fetches and administers.
 
         async with Client("127.0.0.1:7400") as client:
             receipt = await client.publish("greetings", b"hello")
 
-    Addresses are those of any nodes of the cluster; it finds the others. Without any, those in
-    the environment variable ANGARIUM_SERVERS are used, or 127.0.0.1:7400. `producer` gives it a
-    name under which its records are stored once even across restarts of the program; a second
-    client of the same name takes over, and the first one fails with `ProducerFenced`. `on_loss` is
-    called with records acknowledged in EVENTUAL mode that turned out to be lost. `on_wait` is
-    called with the reason when something was tried in vain for two seconds and is tried on, maybe
-    in another thread; without it the log has a warning.
+    Addresses are those of any nodes of the cluster; it finds the others. Without any, those in the
+    environment variable ANGARIUM_SERVERS are used, or 127.0.0.1:7400.
+
+    Where a cluster wants to know who asks, `user` and `password`, or `token`, say it; without any
+    of them ANGARIUM_TOKEN, or ANGARIUM_USER and ANGARIUM_PASSWORD. A token may be a function that
+    returns a fresh one, which is called for each connection.
+
+    `producer` gives it a name under which its records are stored once even across restarts of the
+    program; a second client of the same name takes over, and the first one fails with
+    `ProducerFenced`. `on_loss` is called with records acknowledged in EVENTUAL mode that turned out
+    to be lost. `on_wait` is called with the reason when something was tried in vain for two seconds
+    and is tried on, maybe in another thread; without it the log has a warning.
 
     It belongs to the event loop in which it is first used.
     """
@@ -58,12 +66,16 @@ class Client(Administration, GroupAdministration, Reading, Transactional):
         self,
         *servers: str,
         settings: ClientSettings | None = None,
+        user: str | None = None,
+        password: SecretText | None = None,
+        token: TokenLike | None = None,
         producer: str | None = None,
         on_loss: Callable[[Loss], None] | None = None,
         on_wait: Callable[[AngariumError], None] | None = None,
     ) -> None:
         self.settings = settings or ClientSettings()
         self._bootstrap = bootstrap_addresses(servers)
+        self._login = Login.of(user=user, password=password, token=token)
         self._producer = producer
         self._on_loss = on_loss
         self._on_wait = on_wait
@@ -246,7 +258,9 @@ class Client(Administration, GroupAdministration, Reading, Transactional):
     def _keeper(self) -> Keeper:
         opened = self._opened
         if opened.keeper is None:
-            opened.keeper = Keeper(self._bootstrap, self.settings, on_wait=self._on_wait)
+            opened.keeper = Keeper(
+                self._bootstrap, self.settings, login=self._login, on_wait=self._on_wait
+            )
         return opened.keeper
 
     @property
@@ -254,7 +268,7 @@ class Client(Administration, GroupAdministration, Reading, Transactional):
         if self._is_closed:
             raise Unreachable("the client is closed")
         if self._open is None:
-            reach = Reach(self._bootstrap, self.settings, on_wait=self._on_wait)
+            reach = Reach(self._bootstrap, self.settings, login=self._login, on_wait=self._on_wait)
             self._open = Opened(reach, producer=self._producer, on_loss=self._on_loss)
         return self._open
 

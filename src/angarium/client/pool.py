@@ -6,11 +6,13 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from angarium.client.shared import heard, shared
-from angarium.errors import AngariumError
-from angarium.wire import Hello, Role, Unreachable, dial
+from angarium.errors import AngariumError, Unauthenticated
+from angarium.security.tls import client_tls
+from angarium.wire import ConnectionLost, Hello, Role, Unreachable, dial
 
 if TYPE_CHECKING:
     from angarium.client.addresses import Address
+    from angarium.client.login import Login
     from angarium.client.settings import ClientSettings
     from angarium.wire import Connection
 
@@ -21,10 +23,12 @@ REST_S: Final = 0.1
 class Pool:
     """Open connections by address. A lost one is dialled again when it is needed next."""
 
-    def __init__(self, settings: ClientSettings) -> None:
+    def __init__(self, settings: ClientSettings, login: Login) -> None:
         self.cluster = ""
         """The cluster's id, once a node has told it. Nodes of another cluster are refused then."""
         self._settings = settings
+        self._login = login
+        self._tls = client_tls(settings.tls)
         self._open: dict[Address, Connection] = {}
         self._dialling: dict[Address, asyncio.Task[Connection]] = {}
         self._refused: dict[Address, tuple[float, AngariumError]] = {}
@@ -79,10 +83,12 @@ class Pool:
             connection = await dial(
                 host=address.host,
                 port=address.port,
-                hello=Hello(role=Role.CLIENT, cluster=self.cluster),
+                hello=Hello(role=Role.CLIENT, cluster=self.cluster, auth=self._login.greeting()),
                 limits=self._settings.wire,
                 timeout_s=self._settings.dial_timeout_s,
+                tls=self._tls,
             )
+            await self._prove(connection)
         except AngariumError as error:
             self._refused[address] = (asyncio.get_running_loop().time(), error)
             raise
@@ -93,6 +99,17 @@ class Pool:
         self._open = {where: one for where, one in self._open.items() if one.is_open}
         self._open[address] = connection
         return connection
+
+    async def _prove(self, connection: Connection) -> None:
+        try:
+            # The node may be busy with other people's guesses, and waits for nobody itself.
+            await self._login.prove(connection, timeout_s=2 * self._settings.dial_timeout_s)
+        except BaseException as error:
+            connection.fail(Unreachable("the login failed"))
+            # The node closes behind a refusal: which of the two comes first says nothing more.
+            if isinstance(error, ConnectionLost) and isinstance(connection.error, Unauthenticated):
+                raise connection.error from None
+            raise
 
     def _check_rest(self, address: Address) -> None:
         refused = self._refused.get(address)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from angarium.client.addresses import Address
+    from angarium.client.login import Login
     from angarium.client.settings import ClientSettings
     from angarium.errors import AngariumError
 
@@ -26,11 +27,12 @@ class Reach:
         bootstrap: tuple[Address, ...],
         settings: ClientSettings,
         *,
+        login: Login,
         on_wait: Callable[[AngariumError], None] | None = None,
     ) -> None:
         self.settings = settings
         self.waiting = Waiting(on_wait)
-        self.pool = Pool(settings)
+        self.pool = Pool(settings, login)
         self.routes = Routes(self.pool, bootstrap, topics_max=settings.topics_max)
         self.calls = Calls(self.routes, settings, self.waiting)
         self.metadata = Metadata(self.routes, self.calls)

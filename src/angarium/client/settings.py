@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from angarium.batch import Codec
 from angarium.errors import InvalidArgument
 from angarium.retrying import Backoff
 from angarium.wire import WireLimits
+
+if TYPE_CHECKING:
+    from angarium.security.tls import TlsOptions
 
 REMEMBERED_BATCHES: Final = 5
 """How many of a producer's last batches a partition answers with their offsets when they come
@@ -99,6 +102,10 @@ class ClientSettings:
     """Number batches, so that repeating one never stores it twice, and none overtakes another.
     Without it a publish whose outcome is unknown fails at once, and a batch that was refused and
     repeated may end up behind later ones."""
+
+    tls: TlsOptions | None = None
+    """Whom to believe, and what to show: `TlsOptions(ca="ca.crt")`. None: what the environment says
+    (ANGARIUM_TLS_CA, _CERT, _KEY, _SERVER_NAME); without any of it TLS is not spoken."""
 
     wire: WireLimits = field(default=WireLimits())
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from angarium.client.bridge import Elsewhere
+    from angarium.client.login import SecretText, TokenLike
     from angarium.client.publishing.outgoing import Outgoing, Text
     from angarium.client.publishing.receipts import Loss
     from angarium.client.reading.starts import StartLike
@@ -85,12 +86,22 @@ class SyncClient(Bridged[Client]):
         self,
         *servers: str,
         settings: ClientSettings | None = None,
+        user: str | None = None,
+        password: SecretText | None = None,
+        token: TokenLike | None = None,
         producer: str | None = None,
         on_loss: Callable[[Loss], None] | None = None,
         on_wait: Callable[[AngariumError], None] | None = None,
     ) -> None:
         client = Client(
-            *servers, settings=settings, producer=producer, on_loss=on_loss, on_wait=on_wait
+            *servers,
+            settings=settings,
+            user=user,
+            password=password,
+            token=token,
+            producer=producer,
+            on_loss=on_loss,
+            on_wait=on_wait,
         )
         self._thread = LoopThread("angarium-client")
         super().__init__(self._thread, client)
@@ -207,6 +218,25 @@ class SyncClient(Bridged[Client]):
     remove_node = blocking(Client.remove_node)
     transfer_leader = blocking(Client.transfer_leader)
     raise_level = blocking(Client.raise_level)
+
+    # --- who may do what ------------------------------------------------------------------------
+
+    whoami = blocking(Client.whoami)
+    can = blocking(Client.can)
+    create_user = blocking(Client.create_user)
+    alter_user = blocking(Client.alter_user)
+    delete_user = blocking(Client.delete_user)
+    describe_user = blocking(Client.describe_user)
+    list_users = blocking(Client.list_users)
+    create_role = blocking(Client.create_role)
+    delete_role = blocking(Client.delete_role)
+    list_roles = blocking(Client.list_roles)
+    create_grant = blocking(Client.create_grant)
+    delete_grant = blocking(Client.delete_grant)
+    list_grants = blocking(Client.list_grants)
+    create_token = blocking(Client.create_token)
+    delete_token = blocking(Client.delete_token)
+    list_tokens = blocking(Client.list_tokens)
 
     # --- in the other thread ----------------------------------------------------------------------
 

@@ -37,6 +37,8 @@ class Exit(IntEnum):
     """Stored bytes are damaged."""
     REMOVED = 9
     """The node was removed from its cluster: starting it again changes nothing."""
+    DENIED = 10
+    """Who asks is not known, or may not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,8 @@ class Status:
 # gRPC, HTTP, GraphQL, command line
 INVALID: Final = Status(GrpcCode.INVALID_ARGUMENT, 400, "BAD_USER_INPUT", Exit.USAGE)
 NOT_FOUND: Final = Status(GrpcCode.NOT_FOUND, 404, "NOT_FOUND", Exit.NOT_FOUND)
+UNKNOWN_CALLER: Final = Status(GrpcCode.UNAUTHENTICATED, 401, "UNAUTHENTICATED", Exit.DENIED)
+DENIED: Final = Status(GrpcCode.PERMISSION_DENIED, 403, "FORBIDDEN", Exit.DENIED)
 TAKEN: Final = Status(GrpcCode.ALREADY_EXISTS, 409, "CONFLICT", Exit.CONFLICT)
 GONE: Final = Status(GrpcCode.NOT_FOUND, 410, "GONE", Exit.NOT_FOUND)
 OUT_OF_RANGE: Final = Status(GrpcCode.OUT_OF_RANGE, 416, "OUT_OF_RANGE", Exit.NOT_FOUND)
@@ -77,12 +81,16 @@ STATUSES: Final[Mapping[str, Status]] = {
     # the caller's input
     "INVALID_ARGUMENT": INVALID,
     "INVALID_BATCH": INVALID,
+    "UNUSABLE_CERTIFICATE": INVALID,
     "INVALID_COMMAND": INVALID,
     # names and offsets
     "NOT_FOUND": NOT_FOUND,
     "ALREADY_EXISTS": TAKEN,
     "OFFSET_OUT_OF_RANGE": OUT_OF_RANGE,
     "EXPIRED": GONE,
+    # who asks
+    "UNAUTHENTICATED": UNKNOWN_CALLER,
+    "PERMISSION_DENIED": DENIED,
     # producers, transactions, groups
     "PRODUCER_FENCED": STATE_FORBIDS,
     "SEQUENCE_GAP": STATE_FORBIDS,
@@ -123,6 +131,9 @@ STATUSES: Final[Mapping[str, Status]] = {
     "FRAME_TOO_LARGE": TOO_LARGE,
     "HANDSHAKE_REFUSED": STATE_FORBIDS,
     "VERSION_MISMATCH": STATE_FORBIDS,
+    "TLS_MISMATCH": STATE_FORBIDS,
+    "CERTIFICATE_REFUSED": STATE_FORBIDS,
+    "UNTRUSTED_NODE": STATE_FORBIDS,
     "WRONG_CLUSTER": STATE_FORBIDS,
     "WRONG_NODE": STATE_FORBIDS,
     "ROLLED_BACK": STATE_FORBIDS,

@@ -55,6 +55,10 @@ class Part(IntEnum):
     TOPICS = 21
     PARTITIONS = 22
     NAMED = 23
+    USERS = 24
+    ROLES = 25
+    GRANTS = 26
+    TOKENS = 27
     END = 255
 
 

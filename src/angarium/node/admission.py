@@ -1,8 +1,8 @@
 """Who may be a peer: the one place that decides it, from the greeting to the last frame.
 
 A peer names this cluster and is registered in its catalog, under the incarnation of its data. Who
-was removed is told so and ends. Nothing here proves that somebody is who they say: there is no
-authentication yet, and when there is, this is where it belongs.
+was removed is told so and ends. With TLS it has shown a node certificate of this cluster as well,
+whatever its greeting says; without it nothing here proves that somebody is who they say.
 
 A node whose own catalog may be old cannot know everybody. Until it has caught up, and while it
 hears from no leader, it also lets in who is not in its catalog, but takes of it only what concerns
@@ -19,6 +19,7 @@ import msgspec
 from angarium.errors import AngariumError, OutcomeUnknown
 from angarium.ids import CATALOG_GROUP, Incarnation, NodeId, replica_id
 from angarium.replica.scrutiny import Objection
+from angarium.security.tls import UntrustedNode
 from angarium.wire import HandshakeRefused, Hello, Role, Unreachable, dial
 from angarium.wire.errors import NodeIsAlive, NodeRemoved, NotRegistered
 from angarium.wire.operations import Operation
@@ -52,10 +53,16 @@ class Admission:
 
     # --- greetings --------------------------------------------------------------------------
 
+    def is_proven(self, connection: Connection) -> bool:
+        """Tell whether nodes need no proof here, or the other side has given it."""
+        tls = self._node.config.tls
+        return tls is None or tls.is_node(connection.peer_certificate, connection.tls_context)
+
     def admit(self, connection: Connection) -> None:
         """Let a peer in, or raise why not."""
         hello = connection.peer.hello
         try:
+            self._check_proven(connection)
             self._check(hello)
             self._check_single(hello)
             self._node.marks.check(hello)
@@ -67,6 +74,13 @@ class Admission:
             raise
         self._guests.add(connection)
         self._find(hello)
+
+    def _check_proven(self, connection: Connection) -> None:
+        if not self.is_proven(connection):
+            raise UntrustedNode(
+                f"node {connection.peer.hello.node} has shown no node certificate of this cluster;"
+                " every node needs one, in the section [tls] of its node.toml"
+            )
 
     def _find(self, hello: Hello) -> None:
         """Look for a member where it says it is, if it is nowhere else.
@@ -196,6 +210,7 @@ class Admission:
                 hello=self._node.greeting(Role.PEER),
                 expected_node=node,
                 timeout_s=ALIVE_S_MAX,
+                tls=self._node.config.tls,
             )
         except AngariumError:
             return None

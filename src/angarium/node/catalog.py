@@ -24,6 +24,7 @@ from angarium.machine.catalog import (
     decode,
     encode,
 )
+from angarium.machine.catalog.access_values import GrantMade
 from angarium.machine.catalog.values import (
     Formed,
     LevelRaised,
@@ -60,6 +61,7 @@ _KINDS: Final[dict[str, type[CatalogOutcome]]] = {
     for kind in (
         Done,
         Formed,
+        GrantMade,
         LevelRaised,
         Moving,
         NodeRegistered,

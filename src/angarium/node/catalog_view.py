@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from angarium.ids import Index, NodeId, RaftGroupId
     from angarium.machine.catalog import CatalogCommand, CatalogMachine, CatalogOutcome
+    from angarium.machine.catalog.access_values import GrantRow, RoleRow, TokenRow, UserRow
     from angarium.machine.catalog.values import Node as Member
     from angarium.machine.catalog.values import Partition, Topic
 
@@ -96,6 +97,39 @@ class CatalogView(ABC):
     def partitions(self) -> Collection[Partition]:
         """Return every partition of the cluster."""
         return self._known.topics.partitions.values()
+
+    # --- who may do what --------------------------------------------------------------------
+
+    @property
+    def access_version(self) -> Index:
+        """Goes up with every change of users, roles, grants or tokens."""
+        return self._known.access.version
+
+    def user(self, name: str) -> UserRow | None:
+        """Return a user by name."""
+        return self._known.access.users.get(name)
+
+    def users(self) -> Collection[UserRow]:
+        """Return every user."""
+        return self._known.access.users.values()
+
+    def roles(self) -> Collection[RoleRow]:
+        """Return every role but the built-in ones."""
+        return self._known.access.roles.values()
+
+    def grants(self) -> Collection[GrantRow]:
+        """Return every grant but those of built-in roles."""
+        return self._known.access.grants.values()
+
+    def tokens(self) -> Collection[TokenRow]:
+        """Return every token."""
+        return self._known.access.tokens.values()
+
+    def token(self, digest: bytes) -> TokenRow | None:
+        """Return the token that has this digest."""
+        access = self._known.access
+        key = access.tokens_by_digest.get(digest)
+        return None if key is None else access.tokens[key]
 
     # --- nodes ------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from angarium.ids import NodeId
+    from angarium.security.tls import NodeTls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,10 @@ class NodeConfig:
 
     node_id: NodeId | None = None
     """With `join`: come back as this node, whose data are gone."""
+
+    tls: NodeTls | None = None
+    """What the wire port shows and the links to other nodes believe; None: no TLS. With it nobody
+    is taken for a node who has not shown a node certificate of this cluster."""
 
     region: str = ""
     zone: str = ""

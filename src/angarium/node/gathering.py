@@ -1,7 +1,10 @@
 """Publishes on their way to becoming entries: who waits for company, and for how long.
 
 An entry costs every replica a message, a sync and an answer, whatever is in it. So publishes that
-come close together share one: what comes while this node syncs waits for its end, and gathers.
+come close together share one: what comes for a partition that has an entry under way waits for the
+end of this node's sync, and gathers. Where a partition has none, waiting would bring no company,
+only another sync's length: it goes on its way, unless the node is pressed and wants even frames
+shared.
 
 Where many publish to a partition at a time, each waiting for its answer, more can be had. They are
 answered together, and come back together if the next entry waits for them. While the node's loop
@@ -135,12 +138,11 @@ class Gathering:
             for group, gathered in self._of.items()
             if gathered.is_hasty
             or (
-                not is_syncing
-                and (
-                    gathered.size >= WORTHWHILE_BYTES
-                    or now > gathered.since + self._patience_s - _CLOCK_S
-                    or self._has_company(group, gathered, unanswered(group), now)
-                )
+                not self._is_pressed and not unanswered(group)
+                if is_syncing
+                else gathered.size >= WORTHWHILE_BYTES
+                or now > gathered.since + self._patience_s - _CLOCK_S
+                or self._has_company(group, gathered, unanswered(group), now)
             )
         ]
         taken = []

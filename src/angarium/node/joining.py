@@ -167,7 +167,7 @@ async def _ask(address: str, request: JoinHeader, config: NodeConfig) -> JoinAns
     host, _, port = address.rpartition(":")
     timeout_s = config.request_timeout_s
     hello = config.release.introduced(Hello(role=Role.CLIENT))
-    connection = await dial(host=host, port=int(port), hello=hello)
+    connection = await dial(host=host, port=int(port), hello=hello, tls=config.tls)
     try:
         if not connection.peer.hello.node:
             return None

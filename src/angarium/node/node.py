@@ -47,6 +47,7 @@ from angarium.node.timekeeping import Timekeeping
 from angarium.replica.host import Host
 from angarium.replica.peers import decode_peer_message
 from angarium.replica.scrutiny import Objection
+from angarium.security.tls import Door
 from angarium.wire import Hello, Role, Server, Unreachable
 from angarium.wire.errors import NodeIsAlive, NodeRemoved, RolledBack
 from angarium.wire.raft_codec import unpacked_messages
@@ -83,7 +84,10 @@ class Node:
         self.process = secrets.randbits(48)
         """Tells this process from any other that says it is this node."""
         self.peers = Peers(
-            self.greeting, on_change=self._link_changed, on_refused=self._link_refused
+            self.greeting,
+            tls=config.tls,
+            on_change=self._link_changed,
+            on_refused=self._link_refused,
         )
         self.admission = Admission(self)
         self.catalog = NodeCatalog(self)
@@ -236,6 +240,8 @@ class Node:
                 greeting=self._hello,
                 welcome=self.welcome,
                 on_foreign=self._second.hear,
+                tls=None if config.tls is None else config.tls.listener(Door.WIRE),
+                certificate_required=config.tls is not None and config.tls.requires_certificates,
             ),
             patience_s=0.0 if self._identity is None else PATIENCE_S,
         )

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from angarium.ids import Buffer, RaftGroupId, ReplicaId
     from angarium.raft.messages import Message
     from angarium.replica.peers import PeerMessage
+    from angarium.security.tls import Dialling
     from angarium.wire import Connection, Frame, Header
 
 _log = logging.getLogger(__name__)
@@ -42,6 +43,7 @@ class _Peer:
         node: NodeId,
         on_change: Callable[[NodeId], None],
         on_refused: Callable[[AngariumError], None],
+        tls: Dialling | None,
     ) -> None:
         host, _, port = address.rpartition(":")
         self.address = address
@@ -53,6 +55,7 @@ class _Peer:
             limits=_LIMITS,
             on_change=lambda _: on_change(node),
             on_refused=on_refused,
+            tls=tls,
         )
         self.bulk = Link(
             host=host,
@@ -60,6 +63,7 @@ class _Peer:
             greeting=lambda: greeting(Role.PEER_BULK),
             expected_node=node,
             limits=_LIMITS,
+            tls=tls,
         )
         self.tasks = [asyncio.create_task(self.control.run()), asyncio.create_task(self.bulk.run())]
 
@@ -80,12 +84,14 @@ class Peers:
         self,
         greeting: Callable[[Role], Hello],
         *,
+        tls: Dialling | None = None,
         on_change: Callable[[NodeId], None],
         on_refused: Callable[[AngariumError], None],
     ) -> None:
         """Greet others with `greeting`; `on_change` hears which node's link went up or down, and
         `on_refused` why one did not come up, or ended."""
         self._greeting = greeting
+        self._tls = tls
         self._on_refused = on_refused
         self._on_change = on_change
         self._peers: dict[NodeId, _Peer] = {}
@@ -156,7 +162,9 @@ class Peers:
             if known.address == address or known.control.is_up:
                 return
             self._drop(node)
-        self._peers[node] = _Peer(address, self._greeting, node, self._on_change, self._on_refused)
+        self._peers[node] = _Peer(
+            address, self._greeting, node, self._on_change, self._on_refused, self._tls
+        )
 
     def look_at_home(self, node: NodeId) -> None:
         """Keep the link to `node` where the catalog says it is, whatever answers elsewhere."""

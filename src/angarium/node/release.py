@@ -18,12 +18,15 @@ if TYPE_CHECKING:
     from angarium.wire import Hello
 
 LEVEL_MIN: Final = 1
-LEVEL_MAX: Final = 2
+LEVEL_MAX: Final = 3
 """The feature levels this software can work at."""
 
 STAGES_BESIDE_LEVEL: Final = 2
 """From here on open stages are copied as files beside snapshots: more may be staged than fits one.
 """
+
+ACCESS_LEVEL: Final = 3
+"""From here on the catalog keeps users, roles, grants and tokens."""
 
 FEATURE: Final = "machine"
 """Under this name a node tells its highest level in the handshake."""

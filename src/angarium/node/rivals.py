@@ -97,7 +97,11 @@ class Rivals:
         nonce = secrets.token_bytes(32)
         try:
             connection = await dial(
-                host=host, port=int(port), hello=Hello(role=Role.CLIENT), timeout_s=ANSWER_S_MAX
+                host=host,
+                port=int(port),
+                hello=Hello(role=Role.CLIENT),
+                timeout_s=ANSWER_S_MAX,
+                tls=self._node.config.tls,
             )
             try:
                 frame = await connection.request(

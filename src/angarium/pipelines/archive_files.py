@@ -89,7 +89,7 @@ def _files(
         return []
     chosen = read_options(options, is_stream=True)
     wanted = OffsetRange(whole.topic, whole.partition, start, whole.stop, whole.topic_id)
-    link = link_to(chosen.servers)
+    link = link_to(chosen.servers, chosen.tls)
     policy = LossPolicy(chosen.fail_on_data_loss)
     received = range_batches(link, wanted, policy=policy, from_nearest=chosen.from_nearest)
     writing = _Writing(Lake(path), Stretch(whole.topic, whole.topic_id, whole.partition))

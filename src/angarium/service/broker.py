@@ -79,6 +79,11 @@ class Service:
         tending = Tending(node, self.transactions.homes, self.transactions.participants)
         node.background.append(tending.run)
 
+    @property
+    def node(self) -> ServedNode:
+        """The node that it runs on, for what stands beside it."""
+        return self._node
+
     # --- what its node tells ----------------------------------------------------------------
 
     def records_visible(self, raft_group: RaftGroupId) -> None:

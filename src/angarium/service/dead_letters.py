@@ -15,7 +15,7 @@ from angarium.ids import Offset
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 
     from angarium.api import Broker, TopicInfo
     from angarium.api.dead_letters import DeadLetter
@@ -44,6 +44,13 @@ class ServedDeadLetters(LetterProcedure[Record]):
         self._broker = broker
         self._transactions = transactions
         self._turn = turn
+        self.may_return_to: Callable[[str], bool] = _anywhere
+        """Whether whoever asks may send letters back to a topic."""
+
+    async def _fault(self, letter: DeadLetter[Record], partitions: dict[str, int]) -> str | None:
+        if not self.may_return_to(letter.topic):
+            return f"{letter.topic} is gone, or not yours to publish to"
+        return await super()._fault(letter, partitions)
 
     async def _describe(self, topic: str) -> TopicInfo:
         return await self._broker.describe_topic(topic)
@@ -123,6 +130,10 @@ class ServedDeadLetters(LetterProcedure[Record]):
             if len(builder):
                 found[key].append(builder.build())
         return found
+
+
+def _anywhere(_: str) -> bool:
+    return True
 
 
 def _acks(

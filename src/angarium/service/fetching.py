@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import defaultdict
 from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from angarium.api import FETCH_BYTES_MAX, FETCH_WAIT_MS_MAX, FetchResult, StartAt
@@ -41,6 +42,9 @@ HEARD_OF_MS: Final = 200
 READER_S: Final = 1.0
 """Whoever was told of new records so lately will wait for more, or does already."""
 
+FORGOTTEN_AT_ONCE: Final = 2
+"""Partitions that nobody reads any more, forgotten whenever one is read: more than are added."""
+
 
 class Fetching:
     """Reads partitions, and tells waiting readers when there is more to read."""
@@ -50,7 +54,8 @@ class Fetching:
         self._topics = topics
         self._waiting: defaultdict[RaftGroupId, set[Callable[[], None]]] = defaultdict(set)
         self._last_read: dict[RaftGroupId, float] = {}
-        """When somebody was last told of new records, by the monotonic clock."""
+        """When somebody was last told of new records, by the monotonic clock; the latest is last,
+        and nobody is in it for long after `READER_S`."""
 
     # --- waiting ----------------------------------------------------------------------------
 
@@ -58,9 +63,18 @@ class Fetching:
         """Tell everybody who waits that `group` has new records."""
         waiting = self._waiting.pop(group, None)
         if waiting:
-            self._last_read[group] = time.monotonic()
+            self._note_read(group, time.monotonic())
             for woken in waiting:
                 woken()
+
+    def _note_read(self, group: RaftGroupId, now: float) -> None:
+        """Remember that somebody reads `group`, and forget who has not for a while."""
+        last_read = self._last_read
+        last_read.pop(group, None)
+        last_read[group] = now
+        for oldest, when in list(islice(last_read.items(), FORGOTTEN_AT_ONCE)):
+            if now - when >= READER_S:
+                del last_read[oldest]
 
     def has_readers(self, group: RaftGroupId) -> bool:
         """Tell whether somebody waits for new records of `group`, or was told of some lately."""
@@ -75,8 +89,11 @@ class Fetching:
 
     def stop_waiting(self, group: RaftGroupId, woken: Callable[[], None]) -> None:
         """Forget a request to be told."""
-        if group in self._waiting:
-            self._waiting[group].discard(woken)
+        waiting = self._waiting.get(group)
+        if waiting is not None:
+            waiting.discard(woken)
+            if not waiting:
+                del self._waiting[group]
 
     # --- fetching ---------------------------------------------------------------------------
 

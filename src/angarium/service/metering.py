@@ -44,4 +44,8 @@ class MeteredService(Counting, Service):
                 count_published(self.meters, request, outcome)
             answer(outcome)
 
-        return self.publishing.begin(request, counted)
+        try:
+            return self.publishing.begin(request, counted)
+        except AngariumError:
+            self.meters.failed(request.topic)
+            raise

@@ -10,6 +10,7 @@ Only what changed nothing is repeated: what may have been stored is told as it i
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from angarium.errors import AngariumError, DiskFull
@@ -19,7 +20,8 @@ from angarium.wire.errors import RemoteError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from angarium.api import GroupBroker
+    from angarium.api import Ack, GroupBroker, PublishRequest
+    from angarium.service.publishing import Answer
 
 PATIENCE_S: Final = 5.0
 """How long a request waits for the cluster. Then the client is told what the last try was told."""
@@ -68,9 +70,38 @@ class _Patient:
 
     def __init__(self, broker: GroupBroker) -> None:
         self._broker = broker
+        self._trying: set[asyncio.Task[None]] = set()
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._broker, name)
+        if name == "begin_publish":
+            return partial(self._begin_publish, method)
         if name not in WAITING:
             return method
         return lambda *arguments, **named: patiently(lambda: method(*arguments, **named))
+
+    def _begin_publish(
+        self,
+        begin: Callable[[PublishRequest, Answer], bool],
+        request: PublishRequest,
+        answer: Answer,
+    ) -> bool:
+        """Publish without a task; one is made for what has to be repeated."""
+
+        def answered(outcome: tuple[Ack, ...] | AngariumError) -> None:
+            if isinstance(outcome, AngariumError) and is_passing(outcome):
+                task = asyncio.get_running_loop().create_task(self._try_again(request, answer))
+                self._trying.add(task)
+                task.add_done_callback(self._trying.discard)
+            else:
+                answer(outcome)
+
+        return begin(request, answered)
+
+    async def _try_again(self, request: PublishRequest, answer: Answer) -> None:
+        try:
+            acks: tuple[Ack, ...] = await self.publish(request)
+        except AngariumError as error:
+            answer(error)
+        else:
+            answer(acks)

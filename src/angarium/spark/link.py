@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from angarium.api import TopicConfig, TopicInfo
     from angarium.client.reading.face import FetchedBatches
     from angarium.client.transactions.staged import StagedWrite
+    from angarium.security.tls import TlsOptions
 
     T = TypeVar("T")
 
@@ -38,25 +39,27 @@ a busy machine are waited for here, because a failed plan fails the whole query.
 FETCH_BYTES: Final = 4 << 20
 """How much one fetch asks for. A task holds about twice as much, whatever it reads."""
 
-_links: dict[tuple[int, tuple[str, ...]], Link] = {}
+_links: dict[tuple[int, tuple[str, ...], TlsOptions], Link] = {}
 _lock = threading.Lock()
 
 
-def link_to(servers: tuple[str, ...]) -> Link:
+def link_to(servers: tuple[str, ...], tls: TlsOptions) -> Link:
     """Return this process's link to a cluster."""
-    key = (os.getpid(), servers)
+    key = (os.getpid(), servers, tls)
     with _lock:
         if key not in _links:
-            _links[key] = Link(servers)
+            _links[key] = Link(servers, tls)
         return _links[key]
 
 
 class Link:
     """Asks a cluster, in the background or right away. It is a `Cluster` for planning."""
 
-    def __init__(self, servers: tuple[str, ...]) -> None:
+    def __init__(self, servers: tuple[str, ...], tls: TlsOptions) -> None:
         self._thread = LoopThread("angarium-spark")
-        settings = ClientSettings(request_timeout_s=REQUEST_TIMEOUT_S, fetch_bytes=FETCH_BYTES)
+        settings = ClientSettings(
+            request_timeout_s=REQUEST_TIMEOUT_S, fetch_bytes=FETCH_BYTES, tls=tls
+        )
         self._client = Client(*servers, settings=settings)
         self._is_connected = False
 

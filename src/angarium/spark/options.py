@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from angarium.client.addresses import bootstrap_addresses
 from angarium.errors import InvalidArgument
+from angarium.security.tls import TlsOptions
 from angarium.spark.boundaries import (
     Boundary,
     Edge,
@@ -28,8 +29,11 @@ from angarium.spark.words import decoded, duration_s, number, size_bytes, yes_or
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+TLS_NAMES: Final = ("tls.ca", "tls.cert", "tls.key", "tls.server_name")
+
 BOTH: Final = (
     "servers",
+    *TLS_NAMES,
     "path",
     "subscribe",
     "subscribePattern",
@@ -116,6 +120,7 @@ class ReadOptions:
     """What a read was asked for."""
 
     servers: tuple[str, ...]
+    tls: TlsOptions
     choice: Choice
     start: Boundary
     end: Boundary = Edge.LATEST
@@ -169,6 +174,7 @@ def read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
         raise InvalidArgument("option groupId means nothing here without startingOffsets=committed")
     return ReadOptions(
         servers=servers_in(options),
+        tls=tls_in(options),
         choice=_choice(options),
         start=_start(options, start, is_stream=is_stream),
         end=_end(options, end),
@@ -279,6 +285,17 @@ def servers_in(options: Given) -> tuple[str, ...]:
     """Return the addresses given, or those of the environment, as they were on the driver."""
     given = (options["servers"],) if "servers" in options else ()
     return tuple(str(address) for address in bootstrap_addresses(given))
+
+
+def tls_in(options: Given) -> TlsOptions:
+    """Return how to speak TLS, or what the environment says, as it was on the driver.
+
+    Paths travel as they are: executors need the files at the same places.
+    """
+    given = {name.partition(".")[2]: options.text(name) for name in TLS_NAMES if name in options}
+    if not given:
+        return TlsOptions.from_environment()
+    return TlsOptions(**{name: text or "" for name, text in given.items()})
 
 
 def is_committed(options: Given) -> bool:

@@ -81,13 +81,13 @@ class AngariumWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskWrote:
         """Stage the rows of one task."""
-        link = link_to(self._options.servers)
+        link = link_to(self._options.servers, self._options.tls)
         is_named = self._options.write_id is not None and self._options.write_of is None
         return TaskWrote(*staged(link, self._options, self._write(link), iterator, hashes=is_named))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make everything visible at once, unless a run with the same id has done so before."""
-        link = link_to(self._options.servers)
+        link = link_to(self._options.servers, self._options.tls)
         told = wrote(messages)
         tickets = [message.ticket for message in told]
         write = self._write(link)
@@ -108,7 +108,7 @@ class AngariumWriter(DataSourceArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Drop what the tasks that got that far have staged."""
-        link = link_to(self._options.servers)
+        link = link_to(self._options.servers, self._options.tls)
         link.call(self._write(link).abort([message.ticket for message in wrote(messages)]))
 
     def _write(self, link: Link) -> StagedWrite:
@@ -134,7 +134,7 @@ class AngariumStreamWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskWrote:
         """Stage the rows of one task of a micro-batch."""
         query, run, batch = (_property(name) for name in (QUERY_ID, RUN_ID, BATCH_ID))
-        link = link_to(self._options.servers)
+        link = link_to(self._options.servers, self._options.tls)
         epoch = _runs.setdefault(link, Runs(link)).epoch(query, run)
         if (query, epoch) not in _fenced:
             fence(link, query, epoch, int(batch))
@@ -150,7 +150,7 @@ class AngariumStreamWriter(DataSourceStreamArrowWriter):
         told = wrote(messages)
         if not told:
             return  # a batch without a task
-        link = link_to(self._options.servers)
+        link = link_to(self._options.servers, self._options.tls)
         query, epoch = told[0].query, told[0].epoch
         write = batch_write(link, query, epoch, batchId)
         own = contents(

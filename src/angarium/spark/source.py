@@ -130,7 +130,7 @@ class AngariumSource(DataSource):
         writer = AngariumWriter(options, schema)
         if options.topic is not None and not options.creates_topic:
             # Tasks would find that out as well, after everything has been computed.
-            link_to(options.servers).partition_count(options.topic, creates=False)
+            link_to(options.servers, options.tls).partition_count(options.topic, creates=False)
         return writer
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
@@ -186,7 +186,7 @@ def row_columns(options: ReadOptions, schema: StructType) -> list[tuple[str, pa.
 
 def cluster_of(options: ReadOptions) -> Cluster:
     """Return the cluster to plan for: the broker, or the broker with its archive behind it."""
-    link = link_to(options.servers)
+    link = link_to(options.servers, options.tls)
     return link if options.archive is None else ArchivedCluster(link, options.archive)
 
 
@@ -216,7 +216,7 @@ def read_partition(
     if options.as_ranges:
         yield range_rows(partition.ranges)
         return
-    link = link_to(options.servers)
+    link = link_to(options.servers, options.tls)
     shape = RowShape(columns, options.values)
     policy = LossPolicy(options.fail_on_data_loss)
     for one in partition.ranges:

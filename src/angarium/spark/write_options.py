@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.batch import Codec
 from angarium.errors import InvalidArgument
-from angarium.spark.options import Given, servers_in
+from angarium.spark.options import TLS_NAMES, Given, servers_in, tls_in
 from angarium.spark.values.options import WRITE_NAMES, ValueOptions, value_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from angarium.security.tls import TlsOptions
+
 BOTH: Final = (
     "servers",
+    *TLS_NAMES,
     "path",
     "topic",
     "createTopic",
@@ -35,6 +38,7 @@ class WriteOptions:
     """What a write was asked for."""
 
     servers: tuple[str, ...]
+    tls: TlsOptions
     topic: str | None
     """Goes before a column of that name; None: the column says it."""
     codec: Codec
@@ -72,6 +76,7 @@ def write_options(given: Mapping[str, str], *, is_stream: bool) -> WriteOptions:
         raise InvalidArgument("option writeId is empty")
     return WriteOptions(
         servers=servers_in(options),
+        tls=tls_in(options),
         topic=topic,
         codec=_CODECS[options.word("compression", tuple(_CODECS))],
         write_id=write_id,

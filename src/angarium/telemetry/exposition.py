@@ -18,6 +18,9 @@ CONTENT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
 
 Kind = Literal["counter", "gauge", "histogram", "summary"]
 
+REQUEST_BOUNDS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+"""Upper bounds of the buckets in which requests are counted by how long they took."""
+
 
 class Sample(NamedTuple):
     """One number, with what tells it from others of its name."""

@@ -23,6 +23,7 @@ from angarium.errors import AngariumError
 from angarium.ids import CATALOG_GROUP
 from angarium.node.config import NodeConfig
 from angarium.node.node import Node
+from angarium.service.access import Access
 from angarium.service.metering import MeteredService
 from angarium.testing.reserved_port import ReservedPort
 
@@ -100,7 +101,7 @@ class InProcessBroker:
         while True:
             node = Node(config)
             service = MeteredService(node)
-            node.welcome = WireDoor(node, service, service.dispatcher).welcome
+            node.welcome = WireDoor(node, service, Access(service)).welcome
             node.background.append(Seeds(node, tuple(map(Address.parse, others))).run)
             try:
                 await node.start()

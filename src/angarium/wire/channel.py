@@ -26,11 +26,14 @@ from angarium.wire.errors import ConnectionLost, WireError
 from angarium.wire.frames import Frame, FrameKind, frame_head
 from angarium.wire.keepalive import Keepalive
 from angarium.wire.outgoing import Outgoing
+from angarium.wire.peer_certificates import certificate_shown
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Sequence
 
     from angarium.ids import Buffer
+    from angarium.security.tls import Certificate
     from angarium.wire.frames import Header
     from angarium.wire.wire_limits import WireLimits
 
@@ -55,8 +58,11 @@ class Channel(asyncio.BufferedProtocol):
         self.is_dialled = is_dialled
         self.error: AngariumError | None = None
         """Why it ended, or is about to; None while it works and after an orderly goodbye."""
+        self.peer_certificate: Certificate | None = None
+        """What the other side has shown, verified; None without one, or without TLS."""
         self._limits = limits
         self._transport: asyncio.Transport | None = None
+        self._address = "nowhere"
         # Until the peer has said what it takes, it takes what a handshake needs.
         self._peer_frame_bytes_max = limits.handshake_bytes_max
         self._peer_header_bytes_max = limits.handshake_bytes_max
@@ -98,10 +104,20 @@ class Channel(asyncio.BufferedProtocol):
     # --- for its users ----------------------------------------------------------------------
 
     @property
+    def source(self) -> str:
+        """The other side's host; what a login that fails is counted for."""
+        return self.address.rpartition(":")[0]
+
+    @property
     def address(self) -> str:
         """The other side's address, for logs."""
-        name = self._transport.get_extra_info("peername") if self._transport else None
-        return f"{name[0]}:{name[1]}" if name else "nowhere"
+        return self._address
+
+    @property
+    def tls_context(self) -> ssl.SSLContext | None:
+        """The context that `peer_certificate` was verified under; None without TLS."""
+        handshake = self._transport.get_extra_info("ssl_object") if self._transport else None
+        return None if handshake is None else cast("ssl.SSLContext", handshake.context)
 
     @property
     def is_congested(self) -> bool:
@@ -150,6 +166,10 @@ class Channel(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
         self._transport = cast(asyncio.Transport, transport)
+        self.peer_certificate = certificate_shown(transport)
+        # Kept: with TLS a transport forgets it when the connection ends, which is when logs ask.
+        name = transport.get_extra_info("peername")
+        self._address = f"{name[0]}:{name[1]}" if name else "nowhere"
         raw = transport.get_extra_info("socket")
         if raw is not None and raw.family in {socket.AF_INET, socket.AF_INET6}:
             raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,6 +43,7 @@ from angarium.wire.handshake import (
 )
 from angarium.wire.serving import Serving
 from angarium.wire.stream_table import StreamTable
+from angarium.wire.tls_refusals import ALERT, closed_after_handshake, refusal_of, speaks_tls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -105,6 +107,11 @@ class Connection(Channel):
         """Who is on the other side; known from the handshake on."""
         assert self._peer is not None, "nobody has introduced themselves yet"
         return self._peer
+
+    @property
+    def is_serving(self) -> bool:
+        """Tell whether a request of the other side is under way."""
+        return len(self._serving) > 0
 
     @property
     def is_open(self) -> bool:
@@ -220,6 +227,11 @@ class Connection(Channel):
         if self._tasks:
             await asyncio.wait(self._tasks)
 
+    def admit(self, handlers: Handlers) -> None:
+        """Serve more: the other side has proven who it is."""
+        self.handlers = handlers
+        self._widen()
+
     # --- for the other modules of this room -------------------------------------------------
 
     def start(
@@ -268,16 +280,22 @@ class Connection(Channel):
         self.handlers = self._welcome(self)
         self._peer_frame_bytes_max = self._peer.hello.frame_bytes_max
         self._peer_header_bytes_max = self._peer.hello.header_bytes_max
-        self._decoder.set_limits(
-            frame_bytes_max=self._limits.frame_bytes_max,
-            header_bytes_max=self._limits.header_bytes_max,
-        )
+        if not self.handlers.proofs:
+            self._widen()
         if not self.is_dialled:
-            self.put(FrameKind.HELLO, 0, MAGIC, answer_to(self._peer.hello, self._hello), ())
+            ours = answer_to(self._peer.hello, self._hello, self.handlers.proofs)
+            self.put(FrameKind.HELLO, 0, MAGIC, ours, ())
         self._state = _State.OPEN
         self._stop_deadline()
         self._keepalive.start()
         self._opened.set_result(None)
+
+    def _widen(self) -> None:
+        """Take frames of full length; somebody unknown may send no longer ones than a greeting."""
+        self._decoder.set_limits(
+            frame_bytes_max=self._limits.frame_bytes_max,
+            header_bytes_max=self._limits.header_bytes_max,
+        )
 
     def _late(self) -> None:
         if self._state is not _State.GREETING or self._is_cut:
@@ -293,6 +311,8 @@ class Connection(Channel):
 
     def _end(self, cause: Exception | None) -> None:
         state, self._state = self._state, _State.CLOSED
+        if self.error is None and state is _State.GREETING and self.is_dialled:
+            self.error = self._tls_refusal(cause)
         if self.error is None and state is not _State.CLOSING:
             why = f"the connection to {self.address} ended: {cause or 'the other side closed it'}"
             self.error = Unreachable(why) if state is _State.GREETING else ConnectionLost(why)
@@ -310,6 +330,17 @@ class Connection(Channel):
         if self._on_gone is not None:
             self._on_gone(self)
         self._closed.set_result(None)
+
+    def _tls_refusal(self, cause: Exception | None) -> WireError | None:
+        """Return what ended our greeting, if TLS did: one side speaks it and the other does not,
+        or our certificate was refused, which TLS 1.3 tells us when we have greeted already."""
+        if isinstance(cause, ssl.SSLError):
+            return refusal_of(cause, self.address)
+        if self._decoder.begun().startswith(ALERT):
+            return speaks_tls(self.address)
+        # uvloop's listeners close without saying why. It may have been something else, so this is
+        # a failure that may pass.
+        return closed_after_handshake(self.address) if self.tls_context is not None else None
 
     # --- frames -----------------------------------------------------------------------------
 

@@ -68,6 +68,10 @@ class FrameDecoder:
         self._frame_bytes_max = frame_bytes_max
         self._header_bytes_max = header_bytes_max
 
+    def begun(self) -> bytes:
+        """Return the first bytes of a frame of which only a part has come."""
+        return bytes(self._partial[: min(self._filled, PREFIX_BYTES)])
+
     def writable(self) -> memoryview:
         """Return where the next bytes belong; tell `advance` how many were put there."""
         self._into_partial = self._needed - self._filled >= len(self._scratch)

@@ -17,6 +17,7 @@ from angarium.errors import (
 )
 
 __all__ = [
+    "CertificateRefused",
     "ConnectionLost",
     "DeadlineExceeded",
     "FrameTooLarge",
@@ -28,6 +29,7 @@ __all__ = [
     "RemoteError",
     "StillJoining",
     "StreamCancelled",
+    "TlsMismatch",
     "Unreachable",
     "UnsupportedOperation",
     "VersionMismatch",
@@ -58,6 +60,18 @@ class HandshakeRefused(WireError):
 
     code = "HANDSHAKE_REFUSED"
     fault = Fault.CALLER
+
+
+class TlsMismatch(HandshakeRefused):
+    """One side speaks TLS, and the other does not."""
+
+    code = "TLS_MISMATCH"
+
+
+class CertificateRefused(HandshakeRefused):
+    """One side does not believe the other's certificate, or asks for one and gets none."""
+
+    code = "CERTIFICATE_REFUSED"
 
 
 class VersionMismatch(HandshakeRefused):

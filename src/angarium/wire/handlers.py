@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -35,12 +35,20 @@ ClosedHandler: TypeAlias = "Callable[[Connection, AngariumError | None], None]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handlers:
-    """Handlers by operation. An operation that is missing is refused as unsupported."""
+    """Handlers by operation. An operation that is missing is refused: as unsupported, or as not
+    served to who has not said who it is."""
 
     messages: Mapping[int, MessageHandler] = field(default_factory=dict)
     requests: Mapping[int, RequestHandler] = field(default_factory=dict)
     streams: Mapping[int, StreamHandler] = field(default_factory=dict)
     on_closed: ClosedHandler | None = None
+    proofs: tuple[str, ...] = ()
+    """Ways in which the other side may prove who it is, and has to before anything else is served.
+    Our greeting tells them; `Connection.admit` ends it."""
+
+    def and_requests(self, more: Mapping[int, RequestHandler]) -> Handlers:
+        """Return these handlers, and some more for requests."""
+        return replace(self, requests={**self.requests, **more}) if more else self
 
 
 Welcome: TypeAlias = "Callable[[Connection], Handlers]"

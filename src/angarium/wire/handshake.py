@@ -79,7 +79,8 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
     features: dict[_Name, _Natural] = {}
     """Highest level understood of whatever else has to agree, for instance `machine`."""
     auth: Annotated[bytes, msgspec.Meta(max_length=AUTH_BYTES_MAX)] = b""
-    """Credentials, opaque here."""
+    """Of the dialling side: credentials, opaque here. Of the accepting side: the ways to prove who
+    one is, with spaces between, if that is to be done first."""
 
     # What the connection fills in by itself.
 
@@ -91,6 +92,10 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
     header_bytes_max: _FrameBytes = FRAME_BYTES_LEAST
     stream_window_bytes: _Window = 1
     """What its sender takes; the receiver keeps to it."""
+
+    def __repr__(self) -> str:
+        # Short, and without `auth`: it is printed where something went wrong.
+        return f"Hello({_name_of(self)}, cluster {self.cluster!r})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,8 +125,10 @@ def negotiated(ours: Hello, theirs: Hello) -> Peer:
     return Peer(hello=theirs, version=version, features=features)
 
 
-def answer_to(theirs: Hello, ours: Hello) -> Hello:
+def answer_to(theirs: Hello, ours: Hello, proofs: tuple[str, ...] = ()) -> Hello:
     """Return what the accepting side says of itself to whoever greeted.
+
+    `proofs` are the ways in which they may prove who they are, and have to.
 
     By its incarnation a node is known to the others. Clients have no use for it, and could speak in
     the node's name once it is down.
@@ -129,7 +136,10 @@ def answer_to(theirs: Hello, ours: Hello) -> Hello:
     if theirs.role in (Role.PEER, Role.PEER_BULK):
         return ours
     unset = msgspec.UNSET
-    return msgspec.structs.replace(ours, incarnation=0, process=unset, log_end=unset, address=unset)
+    auth = " ".join(proofs).encode()
+    return msgspec.structs.replace(
+        ours, incarnation=0, process=unset, log_end=unset, address=unset, auth=auth
+    )
 
 
 def check_node(theirs: Hello, expected: int | None) -> None:

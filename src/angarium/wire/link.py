@@ -19,10 +19,10 @@ from angarium.wire.errors import NotRegistered, StillJoining, Unreachable
 from angarium.wire.wire_limits import WireLimits
 
 if TYPE_CHECKING:
-    import ssl as tls
     from collections.abc import Callable, Sequence
 
     from angarium.ids import Buffer, NodeId
+    from angarium.security.tls import Dialling
     from angarium.wire.connection import Connection
     from angarium.wire.frames import Frame, Header
     from angarium.wire.handlers import Welcome
@@ -45,7 +45,7 @@ class Link:
         limits: WireLimits | None = None,
         backoff: Backoff | None = None,
         dial_timeout_s: float = 2.0,
-        ssl: tls.SSLContext | None = None,
+        tls: Dialling | None = None,
         chance: Callable[[], float] = random.random,
         on_change: Callable[[Link], None] | None = None,
         on_refused: Callable[[AngariumError], None] | None = None,
@@ -61,7 +61,7 @@ class Link:
         self._limits = limits or WireLimits()
         self._backoff = backoff or Backoff()
         self._dial_timeout_s = dial_timeout_s
-        self._ssl = ssl
+        self._tls = tls
         self._chance = chance
         self._on_change = on_change
         self._on_refused = on_refused
@@ -137,7 +137,7 @@ class Link:
                 expected_node=self._expected_node,
                 limits=self._limits,
                 timeout_s=self._dial_timeout_s,
-                ssl=self._ssl,
+                tls=self._tls,
             )
         except AngariumError as error:
             if str(error) != str(self.last_error):

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 _JOIN_BYTES_MAX: Final = 16 * 1024
 """Less than this is joined and written as one: copying it costs less than a vector of pieces."""
 
+_JOIN_ENCRYPTED_BYTES_MAX: Final = 256 * 1024
+"""The same with TLS, where every piece becomes a call of OpenSSL and a TLS record of its own. With
+80 KB in 20 frames a turn, joining took the processor time per frame from 15.6 to 9.5 µs."""
+
 
 class Outgoing:
     """The way out of one connection."""
@@ -29,6 +33,7 @@ class Outgoing:
         "_bytes_written",
         "_handed",
         "_holding",
+        "_join_bytes_max",
         "_loop",
         "_on_room",
         "_paused",
@@ -49,6 +54,7 @@ class Outgoing:
         self._bytes_written = 0
         self._on_room = on_room
         self._transport: asyncio.WriteTransport | None = None
+        self._join_bytes_max = _JOIN_BYTES_MAX
         self._buffers: list[Buffer] = []
         self._queued = 0
         # What the transport had been given when it asked for patience, until it has room again.
@@ -72,6 +78,8 @@ class Outgoing:
     def attach(self, transport: asyncio.WriteTransport) -> None:
         """Begin to write."""
         self._transport = transport
+        if transport.get_extra_info("sslcontext") is not None:
+            self._join_bytes_max = _JOIN_ENCRYPTED_BYTES_MAX
         self.flush()
 
     def detach(self) -> None:
@@ -121,7 +129,7 @@ class Outgoing:
             self._handed += size
             # May call `pause` before it returns.
             try:
-                if size <= _JOIN_BYTES_MAX:
+                if size <= self._join_bytes_max:
                     self._transport.write(b"".join(buffers))
                 else:
                     self._transport.writelines(buffers)

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, cast
 
 from angarium.errors import LimitExceeded
 from angarium.wire.connection import Connection
+from angarium.wire.errors import CertificateRefused
+from angarium.wire.listening import HandshakeLimits, listen, port_of
 from angarium.wire.wire_limits import WireLimits
 
 if TYPE_CHECKING:
-    import ssl as tls
     from collections.abc import Callable
 
     from angarium.wire.handlers import Handlers, Welcome
     from angarium.wire.handshake import Hello
+    from angarium.wire.listening import Context, Listening
 
 
 class Server:
@@ -36,8 +38,9 @@ class Server:
         self._welcome = welcome
         self._on_foreign = on_foreign
         self._limits = limits
-        self._listener: asyncio.Server | None = None
+        self._listener: Listening | None = None
         self._is_draining = False
+        self._certificate_required = False
 
     @classmethod
     async def listen(
@@ -49,13 +52,15 @@ class Server:
         welcome: Welcome,
         on_foreign: Callable[[Hello], None] | None = None,
         limits: WireLimits | None = None,
-        ssl: tls.SSLContext | None = None,
+        tls: Context | None = None,
+        certificate_required: bool = False,
     ) -> Server:
         """Listen on `host` and `port`; port 0 takes a free one.
 
         `greeting` is asked for each newcomer, because a node learns its cluster's id while it
         runs. `welcome` says what a newcomer may do, or refuses it; `on_foreign` hears who belongs
-        to another cluster.
+        to another cluster. With `tls`, which returns the newest context, nothing else is spoken;
+        with `certificate_required` who has shown no certificate is told so and refused.
         """
         server = cls(
             greeting=greeting,
@@ -63,16 +68,16 @@ class Server:
             limits=limits or WireLimits(),
             on_foreign=on_foreign,
         )
-        loop = asyncio.get_running_loop()
-        server._listener = await loop.create_server(server._accept, host, port, ssl=ssl)
+        server._certificate_required = certificate_required
+        handshakes = HandshakeLimits(handshake_timeout_s=server._limits.handshake_timeout_s)
+        server._listener = await listen(server._accept, host, port, tls=tls, limits=handshakes)
         return server
 
     @property
     def port(self) -> int:
         """The port listened on."""
         assert self._listener is not None
-        port: int = self._listener.sockets[0].getsockname()[1]
-        return port
+        return port_of(self._listener)
 
     async def drain(self, reason: str = "the node is stopping", *, timeout_s: float = 5.0) -> None:
         """Accept nobody new, let what is under way finish, and close every connection in time."""
@@ -90,7 +95,7 @@ class Server:
         is_full = len(self.connections) >= self._limits.connections_max
         connection = Connection(
             hello=self._greeting(),
-            welcome=self._refuse if is_full else self._welcome,
+            welcome=self._refuse if is_full else self._welcome_shown,
             limits=self._limits,
             is_dialled=False,
             on_gone=self.connections.discard,
@@ -98,6 +103,14 @@ class Server:
         )
         self.connections.add(connection)
         return connection
+
+    def _welcome_shown(self, connection: Connection) -> Handlers:
+        # Not left to TLS, which would close without a word that a client could understand.
+        if self._certificate_required and connection.peer_certificate is None:
+            raise CertificateRefused(
+                "this node asks clients for a certificate; give one (tls.cert and tls.key)"
+            )
+        return self._welcome(connection)
 
     def _refuse(self, connection: Connection) -> Handlers:
         del connection

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from angarium.errors import AngariumError, LimitExceeded, OutcomeUnknown
+from angarium.errors import AngariumError, LimitExceeded, OutcomeUnknown, Unauthenticated
+from angarium.security.credentials import MISSING
 from angarium.wire.error_codec import failure_of
 from angarium.wire.errors import InvalidFrame, Unreachable, UnsupportedOperation
 from angarium.wire.frames import FrameKind
@@ -185,7 +186,9 @@ def refusal_of(
     """Return the failure that says why nothing begins with `frame`."""
     name, count, count_max = limit
     error: AngariumError
-    if not is_served:
+    if not is_served and connection.handlers.proofs:
+        error = Unauthenticated(MISSING)
+    elif not is_served:
         error = UnsupportedOperation(f"operation {frame.operation} is not served here")
     elif not connection.is_open:
         error = Unreachable("the node is about to close this connection")

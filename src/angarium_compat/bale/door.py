@@ -14,6 +14,7 @@ from angarium_compat.listening import Listener
 if TYPE_CHECKING:
     from angarium.api import Subscription
     from angarium.wire.grpc import Call, CallLimits
+    from angarium.wire.listening import Context
     from angarium_compat.bale.subjects import SubjectBroker
 
 _published = SCHEMA["PublishResponse"]
@@ -31,6 +32,7 @@ class BaleDoor:
         port: int,
         metrics: BaleMetrics | None = None,
         limits: CallLimits | None = None,
+        tls: Context | None = None,
     ) -> None:
         self._subjects = Subjects(patient(broker))
         self._metrics = metrics or BaleMetrics()
@@ -42,7 +44,13 @@ class BaleDoor:
             "IncIdx": self._inc_idx,
         }
         self._listener = Listener(
-            SCHEMA, handlers, host=host, port=port, on_ended=self._metrics.ended, limits=limits
+            SCHEMA,
+            handlers,
+            host=host,
+            port=port,
+            on_ended=self._metrics.ended,
+            limits=limits,
+            tls=tls,
         )
 
     async def start(self) -> int:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from angarium.wire.http import Request
     from angarium.wire.http.messages import Answer
+    from angarium.wire.listening import Context
 
 QUANTILES: Final = (0.5, 0.9, 0.99)
 
@@ -123,11 +124,13 @@ class BaleMetricsDoor:
         host: str,
         ports: Sequence[int],
         admission: Admission | None = None,
+        tls: Context | None = None,
     ) -> None:
         self._metrics = metrics
         self._admission = admission or Admission()
         self._host = host
         self._ports = ports
+        self._tls = tls
         summary = "The metrics of the profile."
         route = Route(method="GET", path="/metrics", handler=self._page, summary=summary)
         self._router = Router([route], lists="there is GET /metrics alone")
@@ -137,7 +140,7 @@ class BaleMetricsDoor:
     async def start(self) -> list[int]:
         """Open; return the ports."""
         return [
-            await server.start(host=self._host, port=port)
+            await server.start(host=self._host, port=port, tls=self._tls)
             for server, port in zip(self._servers, self._ports, strict=True)
         ]
 

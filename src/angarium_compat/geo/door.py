@@ -7,6 +7,7 @@ import binascii
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
+from angarium.doors.callers import Callers, Faces
 from angarium.service.patience import patient
 from angarium.wire.grpc import GrpcCode
 from angarium_compat.geo.feeds import begun
@@ -18,11 +19,19 @@ if TYPE_CHECKING:
     from angarium.api import Broker
     from angarium.security import Users
     from angarium.wire.grpc import Call, CallLimits
+    from angarium.wire.listening import Context
     from angarium_compat.geo.feeds import Feed
 
-_KEY: Final = "authorization"
 _SCHEME: Final = "basic "
 _message: Final = SCHEMA["MessageResponse"]
+
+
+class GeoFace:
+    """What the door is to one principal."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = patient(broker)
+        self.publishing = GeoPublishing(self.broker)
 
 
 class GeoDoor:
@@ -30,20 +39,22 @@ class GeoDoor:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: Broker | Callers[Any],
         users: Users,
         *,
         host: str,
         port: int,
         limits: CallLimits | None = None,
+        tls: Context | None = None,
     ) -> None:
-        broker = patient(broker)
-        self._broker = broker
-        self._users = users
-        self._publishing = GeoPublishing(broker)
+        """Prepare; with `Callers` in the place of a broker it is they who know everybody, and
+        `users` nobody."""
+        self._users = None if isinstance(broker, Callers) else users
+        callers = broker if isinstance(broker, Callers) else Callers.everybody(broker)
+        self._faces = Faces(callers, GeoFace)
         handlers = {"Publish": self._publish, "Subscribe": self._subscribe}
         self._listener = Listener(
-            SCHEMA, handlers, host=host, port=port, admit=self._admit, limits=limits
+            SCHEMA, handlers, host=host, port=port, admit=self._admit, limits=limits, tls=tls
         )
 
     async def start(self) -> int:
@@ -55,18 +66,24 @@ class GeoDoor:
         await self._listener.stop(grace_s)
 
     async def _admit(self, call: Call) -> None:
-        said = next((value for key, value in call.invocation_metadata() if key == _KEY), "")
-        name, password = _credentials(said if isinstance(said, str) else said.decode("latin-1"))
-        if not await self._users.knows(name, password):
+        name, password = _credentials(call.authorization or "")
+        if self._users is None:
+            await self._faces.found(call.authorization, source=call.source)
+        elif not await self._users.knows(name, password):
             # Which of the two is wrong is nobody's business.
             raise Refused(GrpcCode.UNAUTHENTICATED, "no user has this name and password")
 
-    async def _publish(self, request: Any, _: Call) -> Any:
-        number = await self._publishing.publish(request.topic, request.body)
+    async def _face(self, call: Call) -> GeoFace:
+        return await self._faces.found(call.authorization, source=call.source)
+
+    async def _publish(self, request: Any, call: Call) -> Any:
+        face = await self._face(call)
+        number = await face.publishing.publish(request.topic, request.body)
         return SCHEMA["PublishResponse"](id=number)
 
     async def _subscribe(self, request: Any, call: Call) -> None:
-        feed = await begun(self._broker, self._publishing, dict(request.topics))
+        face = await self._face(call)
+        feed = await begun(face.broker, face.publishing, dict(request.topics))
         # A client that waits for the headers knows that it misses nothing from here on.
         await call.send_initial_metadata(())
         await self._listener.until_one_ends(_deliver(feed, call))

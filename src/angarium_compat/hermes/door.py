@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from angarium.doors.feeds.feed import Feed
     from angarium.doors.intake import Placed
     from angarium.wire.grpc import Call, CallLimits, Requests
+    from angarium.wire.listening import Context
     from angarium_compat.subscribing import LiveBroker
 
 HINT_KEY: Final = "x-leader-hint"
@@ -46,6 +47,7 @@ class HermesDoor:
         leader_hint: Callable[[str], str | None] | None = None,
         joining: Joining | None = None,
         limits: CallLimits | None = None,
+        tls: Context | None = None,
     ) -> None:
         """Prepare; `leader_hint` returns the listener of the node that leads a topic, None if that
         is this node, if nobody knows, or if the topic's partitions have several."""
@@ -65,7 +67,7 @@ class HermesDoor:
         }
         begins = {"Publish": self._publish}
         self._listener = Listener(
-            SCHEMA, handlers, host=host, port=port, begins=begins, limits=limits
+            SCHEMA, handlers, host=host, port=port, begins=begins, limits=limits, tls=tls
         )
 
     async def start(self) -> int:

@@ -31,7 +31,7 @@ from angarium_compat.listening import Refused
 from angarium_compat.subscribing import found, subscribed_live
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from angarium.api import Consumption, GroupBroker, Subscription
     from angarium.doors.feeds.feed import Feed
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from angarium.doors.intake import Placed
     from angarium.wire.http import Request, Stream
     from angarium.wire.http.messages import Answer, Headers
+    from angarium.wire.listening import Context
     from angarium_compat.hermes.feeds import Sent
     from angarium_compat.subscribing import LiveBroker
 
@@ -114,6 +115,8 @@ class HermesHttpDoor:
         joining: Joining | None = None,
         admission: Admission | None = None,
         leader_hint: Callable[[str], str | None] | None = None,
+        tls: Context | None = None,
+        measuring: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
         """Prepare; `admission` says which hosts are ours, and which web pages may use it.
 
@@ -127,6 +130,7 @@ class HermesHttpDoor:
         self._groups = patient(groups)
         self._host = host
         self._port = port
+        self._tls = tls
         self._limits = limits or HttpLimits()
         self._publishing = HermesPublishing(broker)
         closings = Closings()
@@ -139,14 +143,16 @@ class HermesHttpDoor:
             hints=self._hints,
             subscribing=HermesSubscribing(broker, self._groups),
         )
-        self._observing = Observing(broker, facts or Strangers(), lambda: self.server)
+        self._observing = Observing(
+            broker, facts or Strangers(), lambda: self.server, measuring=measuring
+        )
         self._subscriptions = 0
         self._router = Router(self._routes(), lists="docs/reference/compat.md has a list")
         self.server = HttpServer(self._handle, _sentence, self._limits, closings=closings)
 
     async def start(self) -> int:
         """Open the door; return the port."""
-        return await self.server.start(host=self._host, port=self._port)
+        return await self.server.start(host=self._host, port=self._port, tls=self._tls)
 
     async def stop(self, grace_s: float = 2.0) -> None:
         """Close the door."""

@@ -50,7 +50,7 @@ def test_the_environment_may_say_where_the_cluster_is(
 
 def test_when_nobody_answers_that_is_said_in_time(run: Runner) -> None:
     async def main() -> None:
-        client = Client(NOBODY, settings=settings(request_timeout_s=1.0, publish_timeout_s=1.0))
+        client = Client(NOBODY, settings=settings(request_timeout_s=2.0, publish_timeout_s=2.0))
         started = time.monotonic()
         with pytest.raises(Unreachable, match=f"no node can be reached at {NOBODY}; the last"):
             await client.connect()

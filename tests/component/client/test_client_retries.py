@@ -206,7 +206,7 @@ def test_what_no_waiting_makes_smaller_is_not_repeated(run: Runner) -> None:
 
 def test_at_the_deadline_a_refusal_is_told_as_it_was(run: Runner) -> None:
     async def main() -> None:
-        async with talking(publish_timeout_s=1.0) as (cluster, client):
+        async with talking(publish_timeout_s=3.0) as (cluster, client):
             cluster.plan(PUBLISH, *[refuse(DiskFull("full"))] * 20_000)
             with pytest.raises(DiskFull):
                 await client.publish("t", b"x")

@@ -26,7 +26,9 @@ HOST = "127.0.0.1"
 
 
 def rivals(disk: MemoryDisk, *, process: int) -> Rivals:
-    node = SimpleNamespace(id=NodeId(3), process=process, addresses={"wire": f"{HOST}:1"})
+    config = SimpleNamespace(tls=None)
+    addresses = {"wire": f"{HOST}:1"}
+    node = SimpleNamespace(id=NodeId(3), process=process, addresses=addresses, config=config)
     found = Rivals(cast("Node", node), disk)
     found.load()
     return found

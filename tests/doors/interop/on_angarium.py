@@ -7,24 +7,29 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import tempfile
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import uvloop
 from tests.doors.interop.service import SERVICE, STREAMING, UNARY
 from tests.doors.interop.serving import MESSAGE_BYTES_MAX, self_signed, serving_options
 
+from angarium.security.tls import CertificateFiles, ClientCertificates, Door
+from angarium.security.tls.contexts import listener_context
 from angarium.wire.grpc import (
     CallLimits,
     CallRefused,
     GrpcCode,
     GrpcServer,
-    Tls,
     messages,
     streaming,
     unary,
 )
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from tests.doors.interop.service import Call
@@ -116,9 +121,18 @@ async def start(port: int = 0, *, tls: bool = False) -> tuple[GrpcServer, int]:
     server = GrpcServer(methods(), limits, refusal_of=_refusal_of)
     shown = None
     if tls:
-        key, certificate = self_signed()
-        shown = Tls(certificate=certificate, key=key)
+        shown = _context
     return server, await server.start(host="127.0.0.1", port=port, tls=shown)
+
+
+@cache
+def _context() -> ssl.SSLContext:
+    with tempfile.TemporaryDirectory() as folder:
+        key, certificate = Path(folder) / "key.pem", Path(folder) / "certificate.pem"
+        for path, content in zip((key, certificate), self_signed(), strict=True):
+            path.write_bytes(content)
+        files = CertificateFiles(certificate=certificate, key=key)
+        return listener_context(files, clients=ClientCertificates.NONE, door=Door.GRPC)
 
 
 async def _refusal_of(error: Exception) -> CallRefused:

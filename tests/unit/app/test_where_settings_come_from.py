@@ -43,7 +43,8 @@ def test_a_listener_that_others_can_reach_is_refused_without_insecure(host: str)
     flags = {("listen", "host"): Given(host, "--listen"), ("advertise", "host"): Given("a", "x")}
     said = complaint(flags=flags)
     assert said.startswith("--listen: listen.host: ")
-    assert "no authentication yet" in said
+    assert "missing for that is TLS ([tls] has no certificate), and authentication" in said
+    assert "`angarium tls init`" in said
     assert "--insecure" in said
     load_settings(flags={**flags, ("listen", "insecure"): Given(True, "--insecure")})
 

@@ -10,16 +10,8 @@ from tests.on_a_loop import eventually, run
 
 from angarium.api import Ack
 from angarium.batch import Batch, encode
-from angarium.doors.intake.lanes import (
-    GATHER_FROM,
-    GATHER_SECONDS_MAX,
-    MERGED_BYTES,
-    Lane,
-    LaneKey,
-    Lanes,
-    Placed,
-    Waiting,
-)
+from angarium.doors.intake import lanes as lanes_of_a_door
+from angarium.doors.intake.lanes import MERGED_BYTES, LaneKey, Lanes, Placed, Waiting
 from angarium.doors.intake.outgoing import Outgoing, ProducerIdentity
 from angarium.doors.intake.partitions import TopicShapes
 from angarium.errors import InvalidArgument
@@ -27,6 +19,8 @@ from angarium.ids import Epoch, Offset, ProducerId, Sequence
 from angarium.modes import DeliveryMode
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from angarium.ids import Buffer
 
 KEY = LaneKey("orders", 0, None)
@@ -39,6 +33,7 @@ class Log:
     def __init__(self) -> None:
         self.calls: list[tuple[DeliveryMode | None, list[list[bytes | None]]]] = []
         self.go = asyncio.Event()
+        self.is_leader = True
         self._next = 0
 
     async def publish(
@@ -64,6 +59,25 @@ class Log:
             )
         return tuple(acks)
 
+    def begin(
+        self,
+        topic: str,
+        partition: int,
+        batches: tuple[Buffer, ...],
+        mode: DeliveryMode | None,
+        answer: Callable[[tuple[Ack, ...] | Exception], None],
+    ) -> bool:
+        """Do the same and call back; a leader that is elsewhere has to be asked."""
+        if not self.is_leader:
+            return False
+        values = [list(Batch.parse(one).values()) for one in batches]
+        if self.go.is_set() and any(b"bad" in one for one in values):
+            self.calls.append((mode, values))
+            raise InvalidArgument("one of them is bad")
+        work = asyncio.ensure_future(self.publish(topic, partition, batches, mode))
+        work.add_done_callback(lambda done: answer(done.exception() or done.result()))  # type: ignore[arg-type]
+        return True
+
 
 class Outcomes:
     """What became of publishes, in the order in which they were told."""
@@ -85,9 +99,22 @@ class Outcomes:
         await eventually(lambda: len(self.told) >= count)
 
 
-def opened() -> tuple[Log, Lanes, Outcomes]:
+@pytest.fixture(params=["by tasks", "by calling back", "by tasks after all"], autouse=True)
+def way(request: pytest.FixtureRequest) -> str:
+    """How the broker takes publishes; it makes no difference to anybody."""
+    WAY[0] = request.param
+    return WAY[0]
+
+
+WAY = [""]
+
+
+def opened(*, gathers: bool = False) -> tuple[Log, Lanes, Outcomes]:
     log = Log()
-    return log, Lanes(log.publish, TopicShapes(cast("Any", None)), gathers=False), Outcomes()
+    log.is_leader = WAY[0] == "by calling back"
+    begin = None if WAY[0] == "by tasks" else log.begin
+    shapes = TopicShapes(cast("Any", None))
+    return log, Lanes(log.publish, shapes, begin=begin, gathers=gathers), Outcomes()
 
 
 async def begun(log: Log, lanes: Lanes, outcomes: Outcomes) -> None:
@@ -170,88 +197,62 @@ def test_modes_of_one_lane_take_turns_in_order() -> None:
     run(check())
 
 
-def a_record() -> Waiting:
-    return Waiting(Outgoing(b"x"), (), 100, None, lambda _: None)
-
-
-def test_a_lane_waits_no_longer_than_until_all_are_back() -> None:
-    async def check() -> None:
-        lane = Lane()
-        gathering = asyncio.create_task(lane.gathered(2, seconds_max=1_000, pause_s=1_000))
-        await asyncio.sleep(0)
-        lane.add(a_record())
-        await asyncio.sleep(0)
-        assert not gathering.done()
-        lane.add(a_record())
-        await gathering
-
-    run(check())
-
-
-def test_a_lane_waits_while_they_come_back_and_no_longer() -> None:
-    async def check() -> None:
-        lane, loop = Lane(), asyncio.get_running_loop()
-
-        def come(count: int) -> None:
-            lane.add(a_record())
-            if count:
-                loop.call_soon(come, count - 1)  # so that one comes in every turn of the loop
-
-        loop.call_soon(come, 500)
-        await lane.gathered(1_000, seconds_max=1_000, pause_s=0.001)
-        assert len(lane.waiting) == 501
-
-    run(check())
-
-
-def test_a_lane_does_not_wait_for_ever_for_those_who_keep_coming() -> None:
-    async def check() -> None:
-        lane, loop = Lane(), asyncio.get_running_loop()
-        is_over = False
-
-        def come() -> None:
-            lane.add(a_record())
-            if not is_over:
-                loop.call_soon(come)
-
-        come()
-        await lane.gathered(1 << 40, seconds_max=0.005, pause_s=0.001)
-        is_over = True
-
-    run(check())
-
-
-@pytest.mark.parametrize(
-    ("mode", "most"),
-    [
-        (DeliveryMode.EVENTUAL, GATHER_SECONDS_MAX),
-        (DeliveryMode.PERFORMANCE, 0.0),
-        (DeliveryMode.CONSISTENT, 0.0),
-        (None, 0.0),
-    ],
-)
-def test_after_early_answers_a_lane_waits_for_as_long_as_its_clients_take(
-    mode: DeliveryMode | None, most: float, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("mode", [None, DeliveryMode.EVENTUAL])
+def test_those_who_were_answered_together_are_waited_for_and_go_together(
+    mode: DeliveryMode | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # How long a call took says nothing of that if it was answered before anything was done.
-    waits: list[float] = []
-
-    async def gathered(_: Lane, count: int, *, seconds_max: float, pause_s: float) -> None:
-        assert count == GATHER_FROM
-        assert pause_s <= seconds_max
-        waits.append(seconds_max)
+    monkeypatch.setattr(lanes_of_a_door, "gather_s", lambda _: 1e6)
+    monkeypatch.setattr(lanes_of_a_door, "EARLY_PAUSE_SECONDS", 1e6)
+    key = KEY._replace(mode=mode)
 
     async def check() -> None:
-        log, outcomes = Log(), Outcomes()
+        log, lanes, outcomes = opened(gathers=True)
         log.go.set()
-        lanes = Lanes(log.publish, TopicShapes(cast("Any", None)))
-        key = KEY._replace(mode=mode)
-        for number in range(GATHER_FROM):
-            lanes.publish(key, Outgoing(b"x"), outcomes.of(str(number)))
-        await outcomes.all_of(GATHER_FROM)
-        await eventually(lambda: waits)
+        for name in "abcd":
+            lanes.publish(key, Outgoing(name.encode()), outcomes.of(name))
+        await outcomes.all_of(4)
+        for name in "efgh":
+            lanes.publish(key, Outgoing(name.encode()), outcomes.of(name))
+            await asyncio.sleep(0)
+        await outcomes.all_of(8)
+        assert [len(batches[0]) for _, batches in log.calls] == [4, 4]
+        assert lanes.waiting_records == lanes.waiting_bytes == 0
 
-    monkeypatch.setattr(Lane, "gathered", gathered)
-    monkeypatch.setattr("angarium.doors.intake.lanes.GATHER_SHARE", 0.0)
     run(check())
-    assert waits == [most]
+
+
+def test_a_mistake_of_one_who_is_told_blocks_nobody_else() -> None:
+    async def check() -> None:
+        log, lanes, outcomes = opened()
+        log.go.set()
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+
+        def broken(_: Placed | Exception) -> None:
+            raise ZeroDivisionError
+
+        lanes.publish(KEY, Outgoing(b"x"), broken)
+        await eventually(lambda: log.calls)
+        await eventually(lambda: not lanes.waiting_bytes)
+        lanes.publish(KEY, Outgoing(b"y"), outcomes.of("y"))
+        await outcomes.all_of(1)
+
+    run(check())
+
+
+@pytest.mark.parametrize("mode", [None, DeliveryMode.PERFORMANCE])
+def test_after_other_answers_a_lane_waits_as_long_as_they_took(
+    mode: DeliveryMode | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes_of_a_door, "gather_s", lambda _: 0.0)
+    monkeypatch.setattr(lanes_of_a_door, "EARLY_PAUSE_SECONDS", 1e6)
+
+    async def check() -> None:
+        log, lanes, outcomes = opened(gathers=True)
+        log.go.set()
+        for name in "abcd":
+            lanes.publish(KEY._replace(mode=mode), Outgoing(b"x"), outcomes.of(name))
+        await outcomes.all_of(4)
+        lanes.publish(KEY._replace(mode=mode), Outgoing(b"x"), outcomes.of("e"))
+        await outcomes.all_of(5)  # though three have not come back
+
+    run(check())

@@ -34,6 +34,10 @@ def nobody(_: RaftGroupId) -> int:
     return 0
 
 
+def somebody(_: RaftGroupId) -> int:
+    return 1
+
+
 def a_crowd(_: RaftGroupId) -> int:
     return CROWD
 
@@ -45,8 +49,20 @@ def test_where_nothing_is_under_way_nobody_waits() -> None:
     assert not gathered
 
 
-def test_what_comes_during_a_sync_waits_for_its_end() -> None:
+def test_what_comes_during_a_sync_waits_for_its_end_if_an_entry_is_under_way() -> None:
     gathered = gathering(publishing())
+    assert gathered.take(somebody, is_syncing=True, now=1.0) == []
+    assert gathered.take(somebody, is_syncing=False, now=1.0)
+
+
+def test_the_first_of_a_partition_does_not_wait_for_the_sync_of_others() -> None:
+    gathered = gathering(publishing())
+    assert gathered.take(nobody, is_syncing=True, now=0.0)
+
+
+def test_on_a_pressed_node_whatever_comes_during_a_sync_waits_for_its_end() -> None:
+    gathered = pressed(crowd=1)
+    gathered.add(ONE, publishing(), now=1.0)
     assert gathered.take(nobody, is_syncing=True, now=1.0) == []
     assert gathered.take(nobody, is_syncing=False, now=1.0)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -18,6 +19,7 @@ from angarium.ids import TopicPartition
 from angarium.modes import DeliveryMode
 from angarium.proto.v1 import broker_pb2 as pb
 from angarium.proto.v1.broker_pb2_grpc import BrokerStub
+from angarium.security.tls.client import SYSTEM, TlsOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -233,7 +235,14 @@ def _values_from(offset: int) -> Callable[[Any], Sequence[bytes | None]]:
 
 
 def _channel(address: str) -> grpc.aio.Channel:
-    return grpc.aio.insecure_channel(address, options=_CHANNEL_OPTIONS)
+    tls = TlsOptions.from_environment()
+    if not tls.is_on:
+        return grpc.aio.insecure_channel(address, options=_CHANNEL_OPTIONS)
+    files = (tls.ca, tls.key or tls.cert, tls.cert)
+    read = [Path(one).read_bytes() if one and one != SYSTEM else None for one in files]
+    named = [("grpc.ssl_target_name_override", tls.server_name)] if tls.server_name else []
+    credentials = grpc.ssl_channel_credentials(*read)
+    return grpc.aio.secure_channel(address, credentials, options=[*_CHANNEL_OPTIONS, *named])
 
 
 def _request(

@@ -13,6 +13,7 @@ from angarium.bench.drivers.port import Received
 from angarium.bench.drivers.socket_member import SocketMember
 from angarium.errors import OutcomeUnknown
 from angarium.ids import TopicPartition
+from angarium.security.tls.client import connection_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,7 +144,9 @@ class HttpPublisher:
     async def _connected(self, address: str) -> _Exchange:
         host, _, port = address.rpartition(":")
         loop = asyncio.get_running_loop()
-        _, exchange = await loop.create_connection(_Exchange, host, int(port))
+        _, exchange = await loop.create_connection(
+            _Exchange, host, int(port), **connection_arguments(host)
+        )
         self._all.append(exchange)
         return exchange
 
@@ -179,7 +182,9 @@ class HttpSubscriber:
     async def follow(self, address: str, topic: str, *, from_start: bool) -> None:
         """Begin with a topic."""
         host, _, port = address.rpartition(":")
-        reader, writer = await asyncio.open_connection(host, int(port), limit=1 << 26)
+        reader, writer = await asyncio.open_connection(
+            host, int(port), limit=1 << 26, **connection_arguments(host)
+        )
         start = "earliest" if from_start else "live"
         target = f"/v1/topics/{topic}/stream?encoding=base64&start={start}"
         writer.write(f"GET {target} HTTP/1.1\r\nHost: {address}\r\n\r\n".encode())

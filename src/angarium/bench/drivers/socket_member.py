@@ -15,6 +15,7 @@ from angarium.bench.drivers.members import Hands
 from angarium.bench.drivers.port import Lent
 from angarium.errors import OutcomeUnknown
 from angarium.ids import TopicPartition
+from angarium.security.tls.client import connection_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +48,8 @@ class SocketMember:
     ) -> SocketMember:
         """Join the group; raises `OutcomeUnknown` with what the door says."""
         host, _, port = address.rpartition(":")
-        member = cls(*await asyncio.open_connection(host, int(port), limit=1 << 24))
+        tls = connection_arguments(host)
+        member = cls(*await asyncio.open_connection(host, int(port), limit=1 << 24, **tls))
         opening = Request(host=address, target="/v1/socket", subprotocols=["angarium.v1"])
         member._writer.write(member._frames.send(opening))
         member._reading = asyncio.create_task(member._read())

@@ -10,6 +10,7 @@ from angarium.bench.drivers.port import Lent, Received
 from angarium.client import Client
 from angarium.client.contract.subscribing import RemoteSubscription
 from angarium.ids import Offset, TopicPartition
+from angarium.security.tls import client_tls
 from angarium.wire import Hello, Role, dial
 from angarium.wire.errors import StreamCancelled
 
@@ -148,7 +149,9 @@ class OneNodeSubscriber:
     ) -> OneNodeSubscriber:
         """Subscribe to these partitions at the node that listens at `address`."""
         host, _, port = address.rpartition(":")
-        connection = await dial(host=host, port=int(port), hello=Hello(role=Role.CLIENT))
+        connection = await dial(
+            host=host, port=int(port), hello=Hello(role=Role.CLIENT), tls=client_tls()
+        )
         start = Start(StartAt.EARLIEST if from_start else StartAt.LATEST)
         interests = [
             Interest(topic=one.topic, partition=one.partition, start=start) for one in partitions

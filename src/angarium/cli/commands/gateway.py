@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from angarium.app.addresses import Address
 from angarium.app.gateway import GatewayPart
 from angarium.app.serving import serve
-from angarium.app.settings import HttpSettings, LogSettings
+from angarium.app.settings import HttpSettings, LogSettings, open_door
 from angarium.cli.complaints import Refusal
 from angarium.cli.profiles import choices
+from angarium.security.tls import CertificateFiles, ClientCertificates, ListenerTls
 from angarium.wire.http.admission import Admission
 from angarium.wire.http.hosts import Hosts
 from angarium.wire.http.origins import Origins
@@ -24,11 +26,7 @@ _FLAGS: Final = {"origins": "--origins", "hosts": "--hosts"}
 def run(options: Namespace) -> int:
     """Serve until told to stop."""
     if not options.insecure and not Address(options.listen, 0).is_loopback:
-        raise Refusal(
-            f"{options.listen} can be reached from other machines, and there is no authentication"
-            " yet; listen on 127.0.0.1, or, if the network itself is protected, add"
-            " --insecure"
-        )
+        raise Refusal(open_door(options.listen, has_tls=options.tls_certificate is not None))
     servers = tuple(str(one) for one in choices(options).servers)
     try:
         chosen = HttpSettings(origins=tuple(options.origins), hosts=tuple(options.hosts))
@@ -39,5 +37,28 @@ def run(options: Namespace) -> int:
         Hosts([options.listen, *chosen.hosts], setting=f"{_FLAGS['hosts']} of the gateway"),
         Origins(chosen.origins, setting=f"{_FLAGS['origins']} of the gateway"),
     )
-    part = GatewayPart(servers, host=options.listen, port=options.port, admission=admission)
+    part = GatewayPart(
+        servers,
+        host=options.listen,
+        port=options.port,
+        admission=admission,
+        tls=_tls(options),
+    )
     return serve(lambda _: [part], LogSettings())
+
+
+def _tls(options: Namespace) -> ListenerTls | None:
+    certificate, key = options.tls_certificate, options.tls_private_key
+    if certificate is None and key is None and options.tls_authorities is None:
+        return None
+    if certificate is None or key is None:
+        raise Refusal("--tls-certificate and --tls-private-key are needed together")
+    authorities = options.tls_authorities
+    return ListenerTls(
+        CertificateFiles(
+            certificate=Path(certificate),
+            key=Path(key),
+            authorities=None if authorities is None else Path(authorities),
+        ),
+        clients=ClientCertificates.NONE if authorities is None else ClientCertificates.REQUIRED,
+    )

@@ -30,6 +30,7 @@ _FLAGS: Final = {
     "grpc_port": ("listen", "grpc_port"),
     "http_port": ("listen", "http_port"),
     "insecure": ("listen", "insecure"),
+    "authentication": ("security", "authentication"),
     "log_level": ("log", "level"),
     "log_format": ("log", "format"),
 }

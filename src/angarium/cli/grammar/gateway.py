@@ -42,8 +42,14 @@ def add(words: Words) -> None:
         help="a host name that requests may use, besides localhost, IP addresses and the one it"
         " listens on; may be repeated",
     )
+    for flag, sentence in (
+        ("--tls-certificate", "what it shows, in PEM; with it the gateway speaks TLS"),
+        ("--tls-private-key", "the key of that certificate"),
+        ("--tls-authorities", "ask clients for a certificate of one of these authorities"),
+    ):
+        parser.add_argument(flag, metavar="FILE", help=sentence)
     parser.add_argument(
         "--insecure",
         action="store_true",
-        help="listen beyond this machine although there is no authentication",
+        help="listen beyond this machine although there is no authentication, or no TLS",
     )

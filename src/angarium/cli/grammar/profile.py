@@ -18,7 +18,13 @@ Profiles are kept in ~/.config/angarium/profiles.toml (or where ANGARIUM_PROFILE
     [profiles.production]
     servers = ["node-1.example.org:7400", "node-2.example.org:7400"]
     format = "json"
-    timeout = 30"""
+    timeout = 30
+
+    [profiles.production.tls]
+    ca = "ca.crt"            # relative to profiles.toml; "system" for the system's authorities
+    cert = "alice.crt"       # where nodes ask for a certificate
+    key = "alice.key"
+"""
 
 
 def add(words: Words) -> None:

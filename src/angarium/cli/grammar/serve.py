@@ -50,7 +50,12 @@ def add(words: Words) -> None:
         "--insecure",
         action="store_true",
         default=None,
-        help="listen beyond this machine although there is no authentication",
+        help="listen beyond this machine although there is no authentication, or no TLS",
+    )
+    parser.add_argument(
+        "--authentication",
+        choices=("off", "required"),
+        help="whether everybody has to prove who it is (default: off)",
     )
     parser.add_argument("--log-level", metavar="LEVEL", help="DEBUG, INFO, WARNING or ERROR")
     parser.add_argument("--log-format", metavar="FORMAT", help="auto, human or json")

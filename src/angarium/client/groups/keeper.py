@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from angarium.api import ConsumeRequest
     from angarium.client.addresses import Address
     from angarium.client.groups.handover import Handover
+    from angarium.client.login import Login
     from angarium.client.settings import ClientSettings
     from angarium.errors import AngariumError
 
@@ -38,9 +39,11 @@ class Keeper:
         bootstrap: tuple[Address, ...],
         settings: ClientSettings,
         *,
+        login: Login,
         on_wait: Callable[[AngariumError], None] | None = None,
     ) -> None:
         self.settings = settings
+        self._login = login
         self._on_wait = on_wait
         self._bootstrap = bootstrap
         self._thread: LoopThread | None = None
@@ -80,7 +83,9 @@ class Keeper:
     ) -> Attachment:
         """Take part in a group; raises why that cannot be."""
         if self._reach is None:
-            self._reach = Reach(self._bootstrap, self.settings, on_wait=self._on_wait)
+            self._reach = Reach(
+                self._bootstrap, self.settings, login=self._login, on_wait=self._on_wait
+            )
         attachment = Attachment(self._reach, request, handover, keep_s=keep_s)
         self._attachments.add(attachment)
         try:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from angarium.api import GroupConfig
     from angarium.client.groups.group import KindLike
+    from angarium.client.login import SecretText, TokenLike
     from angarium.client.reading.starts import StartLike
     from angarium.client.settings import ClientSettings
 
@@ -59,6 +60,9 @@ class App:
         self,
         *servers: str,
         settings: ClientSettings | None = None,
+        user: str | None = None,
+        password: SecretText | None = None,
+        token: TokenLike | None = None,
         producer: str | None = None,
         drain_s: float = DRAIN_S,
         create_topics: bool = False,
@@ -71,7 +75,14 @@ class App:
         self.handlers: list[Handler] = []
         self.drain_s = drain_s
         self._create_topics = create_topics
-        self._client = Client(*servers, settings=settings, producer=producer)
+        self._client = Client(
+            *servers,
+            settings=settings,
+            user=user,
+            password=password,
+            token=token,
+            producer=producer,
+        )
         self._starting: list[Hook] = []
         self._stopping: list[Hook] = []
         self._runnings: list[Running] = []

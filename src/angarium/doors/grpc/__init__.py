@@ -6,6 +6,5 @@ docs/reference/grpc.md. `GrpcDoor` is what a node opens; the other modules are i
 
 from angarium.doors.grpc.door import GrpcDoor
 from angarium.doors.grpc.door_limits import GrpcLimits
-from angarium.wire.grpc import Tls
 
-__all__ = ["GrpcDoor", "GrpcLimits", "Tls"]
+__all__ = ["GrpcDoor", "GrpcLimits"]

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from angarium.api import Consumption, Handed
-    from angarium.doors.grpc.door import GrpcDoor
     from angarium.doors.grpc.door_limits import GrpcLimits
+    from angarium.doors.grpc.faces import GrpcFace
     from angarium.ids import Buffer
     from angarium.wire.grpc import Call, Requests
 
 
 async def consume(
-    door: GrpcDoor,
+    face: GrpcFace,
     opening: pb.SubscribeRequest.Open,
     requests: Requests,
     call: Call,
@@ -42,9 +42,9 @@ async def consume(
     """Serve one consumer until it leaves, is lost, or its part in the group breaks."""
     is_in_batches = wants_batches(opening.format)
     request = consume_request_of(opening)
-    consumption = await door.broker.consume(request)
+    consumption = await face.broker.consume(request)
     try:
-        member = _Member(consumption, door.limits, call, credit=request.credit)
+        member = _Member(consumption, face.limits, call, credit=request.credit)
         hand = member.hand_batches if is_in_batches else member.hand_records
         await member.join()
         async with asyncio.TaskGroup() as tasks:
@@ -54,7 +54,7 @@ async def consume(
             hearing.cancel()
     finally:
         # A member that left in good order has done so by now; any other may come back for a moment.
-        await door.closings.see_to(consumption.close(lost=True))
+        await face.closings.see_to(consumption.close(lost=True))
 
 
 class _Member:

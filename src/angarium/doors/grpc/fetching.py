@@ -14,7 +14,7 @@ from angarium.ids import Offset
 from angarium.proto.v1 import broker_pb2 as pb
 
 if TYPE_CHECKING:
-    from angarium.doors.grpc.door import GrpcDoor
+    from angarium.doors.grpc.faces import GrpcFace
     from angarium.wire.grpc import Call
 
 BYTES_DEFAULT: Final = 1 << 20
@@ -24,14 +24,14 @@ ANSWER_MS: Final = 50
 """Kept of a call's deadline for the way back: a fetch that waits answers before it is too late."""
 
 
-async def fetch(door: GrpcDoor, request: pb.FetchRequest, call: Call) -> pb.FetchResponse:
+async def fetch(face: GrpcFace, request: pb.FetchRequest, call: Call) -> pb.FetchResponse:
     """Return committed records, or batches, from an offset on."""
     batches = wants_batches(request.format)
     if request.offset < 0 or request.bytes_max < 0 or request.wait_ms < 0:
         raise InvalidArgument("offset, bytes_max and wait_ms are not negative")
     bytes_max = request.bytes_max or BYTES_DEFAULT
-    bytes_max = min(bytes_max, FETCH_BYTES_MAX if batches else door.limits.fetch_bytes_max)
-    result = await door.broker.fetch(
+    bytes_max = min(bytes_max, FETCH_BYTES_MAX if batches else face.limits.fetch_bytes_max)
+    result = await face.broker.fetch(
         FetchRequest(
             topic=request.topic,
             partition=partition_of(request.partition),

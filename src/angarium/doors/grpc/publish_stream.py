@@ -28,8 +28,8 @@ from angarium.wire.errors import Unreachable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from angarium.doors.grpc.door import GrpcDoor
     from angarium.doors.grpc.door_limits import GrpcLimits
+    from angarium.doors.grpc.faces import GrpcFace
     from angarium.doors.intake import Intake, Outgoing, Placed
     from angarium.ids import Buffer
     from angarium.wire.grpc import Call, Requests
@@ -40,16 +40,16 @@ RESULTS_PER_MESSAGE: Final = 1_024
 """Results sent in one message at the most."""
 
 
-async def publish_stream(door: GrpcDoor, requests: Requests, call: Call) -> None:
+async def publish_stream(face: GrpcFace, requests: Requests, call: Call) -> None:
     """Serve one stream until the client has said everything and knows all results."""
     # Some clients wait for the headers before they say anything.
     await call.send_initial_metadata(())
-    stream = PublisherStream(door.intake, door.limits)
+    stream = PublisherStream(face.intake, face.limits)
     try:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(stream.write_results(call))
             reading = tasks.create_task(stream.read_requests(requests))
-            stopping = tasks.create_task(door.stopping.wait())
+            stopping = tasks.create_task(face.stopping.wait())
             await asyncio.wait((reading, stopping), return_when=asyncio.FIRST_COMPLETED)
             # What was taken is finished in either case; the group waits for it.
             reading.cancel()
@@ -57,7 +57,7 @@ async def publish_stream(door: GrpcDoor, requests: Requests, call: Call) -> None
             stream.finish()
     finally:
         stream.cancel()
-    if door.stopping.is_set():
+    if face.stopping.is_set():
         raise Unreachable("this node is stopping; what it took has been answered")
 
 

@@ -17,14 +17,14 @@ from angarium.proto.v1 import broker_pb2 as pb
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
 
-    from angarium.doors.grpc.door import GrpcDoor
+    from angarium.doors.grpc.faces import GrpcFace
     from angarium.doors.intake import Intake, Placed
     from angarium.ids import Buffer
     from angarium.wire.grpc import Call
 
 
 def publish(
-    door: GrpcDoor, request: pb.PublishRequest, call: Call
+    face: GrpcFace, request: pb.PublishRequest, call: Call
 ) -> Coroutine[None, None, None] | None:
     """Publish one record: by a lane, with all that came in the same turn."""
     topic = request.topic
@@ -34,13 +34,13 @@ def publish(
         if isinstance(outcome, Exception):
             call.fail(outcome)
             return
-        hint = door.leader_hint and door.leader_hint(topic, outcome.ack.partition)
+        hint = face.leader_hint and face.leader_hint(topic, outcome.ack.partition)
         if hint:
             call.set_trailing_metadata(((HINT_KEY, hint),))
         ack = ack_message(outcome.ack, row=outcome.row)
         call.finish(pb.PublishResponse(ack=ack).SerializeToString())
 
-    return door.intake.send(
+    return face.intake.send(
         topic,
         outgoing(request.record),
         done,
@@ -51,13 +51,13 @@ def publish(
 
 
 async def publish_batch(
-    door: GrpcDoor, request: pb.PublishBatchRequest, _: Call
+    face: GrpcFace, request: pb.PublishBatchRequest, _: Call
 ) -> pb.PublishBatchResponse:
     """Publish many records or batches: all of them, or say which not."""
     topic = request.topic
     mode = mode_of(request.mode)
-    per_partition, partitions = await batches_of(request, door.intake)
-    answers = await door.intake.publish_each(topic, per_partition, mode)
+    per_partition, partitions = await batches_of(request, face.intake)
+    answers = await face.intake.publish_each(topic, per_partition, mode)
     response = pb.PublishBatchResponse(partitions=partitions)
     refusal: Exception | None = None
     for (partition, batches), answer in zip(per_partition.items(), answers, strict=True):
@@ -69,7 +69,7 @@ async def publish_batch(
             refusal = refusal or first_refusal(answer)
             response.acks.extend(map(ack_message, answer))
     if refusal is not None:
-        raise await door.refusals.of(refusal, extra=(response,))
+        raise await face.refusals.of(refusal, extra=(response,))
     return response
 
 

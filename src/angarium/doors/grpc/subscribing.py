@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from angarium.api import Broker, Delivery, Interest, Subscription
-    from angarium.doors.grpc.door import GrpcDoor
     from angarium.doors.grpc.door_limits import GrpcLimits
+    from angarium.doors.grpc.faces import GrpcFace
     from angarium.ids import Buffer
     from angarium.wire.grpc import Call, Requests
 
 
-async def subscribe(door: GrpcDoor, requests: Requests, call: Call) -> None:
+async def subscribe(face: GrpcFace, requests: Requests, call: Call) -> None:
     """Serve one subscriber until it goes, has no credit for good, or the door closes."""
     first = await anext(requests, None)
     request = pb.SubscribeRequest() if first is None else pb.SubscribeRequest.FromString(first)
@@ -39,11 +39,11 @@ async def subscribe(door: GrpcDoor, requests: Requests, call: Call) -> None:
         raise InvalidArgument("a subscription begins with `open`")
     opening = request.open
     async with asyncio.TaskGroup() as tasks:
-        watching = tasks.create_task(_watch(door.stopping))
+        watching = tasks.create_task(_watch(face.stopping))
         if opening.HasField("group"):
-            await consume(door, opening, requests, call)
+            await consume(face, opening, requests, call)
         else:
-            await _deliver(door, opening, requests, call)
+            await _deliver(face, opening, requests, call)
         watching.cancel()
 
 
@@ -53,17 +53,17 @@ async def _watch(stopping: asyncio.Event) -> None:
 
 
 async def _deliver(
-    door: GrpcDoor,
+    face: GrpcFace,
     opening: pb.SubscribeRequest.Open,
     requests: Requests,
     call: Call,
 ) -> None:
     credit = Credit(opening.credit if opening.HasField("credit") else None)
-    wishes = Wishes(door.broker, door.limits)
+    wishes = Wishes(face.broker, face.limits)
     wanted = await wishes.interests(opening.interests)
     is_in_batches = wants_batches(opening.format)
-    subscription = await door.broker.subscribe(wanted)
-    sender = Sender(call, credit, bytes_target=door.limits.delivery_bytes)
+    subscription = await face.broker.subscribe(wanted)
+    sender = Sender(call, credit, bytes_target=face.limits.delivery_bytes)
     send = sender.send_batches if is_in_batches else sender.send_records
     try:
         # A client that waits for the headers knows that nothing from here on is missed.
@@ -75,7 +75,7 @@ async def _deliver(
                     break
             listening.cancel()
     finally:
-        await door.closings.see_to(subscription.close())
+        await face.closings.see_to(subscription.close())
 
 
 class Wishes:

@@ -8,11 +8,18 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from angarium.doors.http.problems import told
+from angarium.doors.http.record_json import INT64_MAX
 from angarium.doors.intake.acks import error_of_ack
 from angarium.modes import DeliveryMode
 
 if TYPE_CHECKING:
     from angarium import api
+    from angarium.doors.intake import Placed
+
+OFFSETS: Final = b'"offset":%d,"next_offset":%d'
+"""How an answer tells where a record is."""
+
+_encode: Final = msgspec.json.Encoder().encode
 
 MODES: Final = ("consistent", "eventual", "performance")
 ModeName = Annotated[str, Meta(pattern=f"^({'|'.join(MODES)})$")]
@@ -73,3 +80,39 @@ def ack_out(ack: api.Ack, *, row: int | None = None) -> Ack:
         subscribers=ack.subscribers if ack.mode is DeliveryMode.PERFORMANCE else UNSET,
         error=told(error_of_ack(ack)) if ack.code else UNSET,
     )
+
+
+class AckWriter:
+    """Writes down what became of single records.
+
+    Those that travelled together are acknowledged together: what they are told differs by an
+    offset, so that the rest is written once.
+    """
+
+    def __init__(self) -> None:
+        self._ack: api.Ack | None = None
+        self._words: tuple[bytes, bytes] | None = None
+
+    def written(self, placed: Placed) -> bytes:
+        """Return what is told about a record, in JSON."""
+        ack, row = placed.ack, placed.row
+        if ack is not self._ack:
+            self._ack, self._words = ack, answer_words(ack)
+        if self._words is None or ack.base_offset is None:
+            return _encode(ack_out(ack, row=row))
+        offset = ack.base_offset + row
+        before, after = self._words
+        return b"".join((before, OFFSETS % (offset, offset + 1), after))
+
+
+def answer_words(ack: api.Ack) -> tuple[bytes, bytes] | None:
+    """Return what is told about a record of a batch, before its offset and after the next one.
+
+    The encoder itself writes it, with offsets that no record has; no name of a topic can look like
+    them, for it has no quotes. None where there is no offset.
+    """
+    if ack.base_offset is None or ack.next_offset is None:
+        return None
+    shown = msgspec.structs.replace(ack_out(ack), offset=INT64_MAX, next_offset=INT64_MAX)
+    before, found, after = _encode(shown).partition(OFFSETS % (INT64_MAX, INT64_MAX))
+    return (before, after) if found else None

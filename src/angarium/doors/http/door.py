@@ -1,43 +1,39 @@
-"""The door itself: opening it, closing it, and which request goes where."""
+"""The door itself: opening it, closing it, and whose face serves a request."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 import angarium
 from angarium.closing import Closings
-from angarium.doors.feeds.tails import Tails
-from angarium.doors.http.dead_letter_routes import DeadLetterRoutes
-from angarium.doors.http.events import Streaming
-from angarium.doors.http.fetch_routes import FetchRoutes
-from angarium.doors.http.front_page import FrontPage
-from angarium.doors.http.graphql import QueryParameters
-from angarium.doors.http.group_routes import GroupRoutes
-from angarium.doors.http.observing import Observing, Strangers
+from angarium.doors.callers import Callers, Faces
+from angarium.doors.http.faces import Behind, HttpFace, nobodys
+from angarium.doors.http.observing import Strangers
 from angarium.doors.http.problems import READABLE_HEADERS, ProblemOut, problem
-from angarium.doors.http.publish_routes import PublishRoutes
-from angarium.doors.http.routing import route, routes_of
-from angarium.doors.http.sockets import Session
-from angarium.doors.http.topic_routes import TopicRoutes
-from angarium.doors.intake import Intake
-from angarium.wire.http import HttpLimits, HttpServer, Response
+from angarium.wire.http import HttpLimits, HttpServer
 from angarium.wire.http.admission import Admission
-from angarium.wire.http.messages import JSON
 from angarium.wire.http.openapi import document
-from angarium.wire.http.router import NoParameters, Route, Router
+from angarium.wire.http.request_meters import RequestMeters
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from angarium.api import Broker, GroupBroker
     from angarium.api.dead_letters import LettersOfTopic
-    from angarium.doors.http.graphql.endpoint import GraphqlEndpoint
     from angarium.doors.http.observing import Facts
     from angarium.doors.http.publish_routes import SequencedBroker
-    from angarium.wire.http.messages import Answer, Request
+    from angarium.doors.intake import Intake
+    from angarium.wire.http.messages import Answer, Request, Response
+    from angarium.wire.listening import Context
+
+OPEN: Final = frozenset({b"/", b"/healthz", b"/readyz", b"/v1/openapi.json", b"/graphql/schema"})
+"""Paths that anybody may look at: none of them shows anything of anybody's."""
+
+SOCKETS: Final = frozenset({b"/v1/socket", b"/graphql"})
+"""Paths where a WebSocket may begin without a proof: its first message brings it."""
 
 
 class HttpDoor:
@@ -45,7 +41,7 @@ class HttpDoor:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: Broker | Callers[Behind],
         *,
         host: str,
         port: int,
@@ -56,122 +52,91 @@ class HttpDoor:
         limits: HttpLimits | None = None,
         admission: Admission | None = None,
         leader_hint: Callable[[str, int], str | None] | None = None,
+        tls: Context | None = None,
     ) -> None:
-        """Prepare a door to `broker`; `port` 0 takes a free one.
+        """Prepare a door to `broker`, or to what lies behind it for each of the callers.
 
         What is behind `groups`, `sequenced` (numbers of a client's own) and `letters` (the dead
         letters in a topic) is not served where it is not given. `facts` is what the node knows of
         itself. `admission` says which hosts are ours, and which web pages may use the door.
         `leader_hint` returns the HTTP address of the node that leads a partition, None if that is
-        this node or nobody knows.
+        this node or nobody knows. `port` 0 takes a free one.
         """
-        self._broker = broker
+        if not isinstance(broker, Callers):
+            broker = Callers.everybody(Behind(broker, groups, sequenced, letters))
         self._host = host
         self._port = port
-        self._groups = groups
-        self._sequenced = sequenced
-        self._letters = letters
-        self._facts = facts or Strangers()
-        self._limits = limits or HttpLimits()
+        self._tls = tls
         self._admission = admission or Admission()
-        self._leader_hint = leader_hint
-        self.intake = Intake(broker)
-        self._closings = Closings()
-        self._graphql: GraphqlEndpoint | None = None
-        self._loading: asyncio.Task[None] | None = None
-        self.router = Router(self._routes(), lists="GET /v1/openapi.json lists all")
+        self.facts = facts or Strangers()
+        self.limits = limits or HttpLimits()
+        self.leader_hint = leader_hint
+        self.closings = Closings()
+        self.requests = RequestMeters()
+        self._faces = Faces(broker, lambda behind: HttpFace(self, behind))
+        everybodys = self._faces.everybodys
+        self._everybodys = everybodys
+        self._guests = everybodys or HttpFace(self, nobodys(), log_in=self._log_in)
         info = {
             "title": "Angarium",
             "version": angarium.__version__,
             "description": "A replicated message broker. Every error is an RFC 9457 problem.",
         }
-        shown = document(self.router.routes, info=info, problem=ProblemOut)
-        self._document = msgspec.json.encode(shown)
+        shown = document(self._guests.router.routes, info=info, problem=ProblemOut)
+        self.document = msgspec.json.encode(shown)
         self.server = HttpServer(
             self._handle,
             problem,
-            self._limits,
-            on_answered=self.observing.requests.answered,
-            closings=self._closings,
+            self.limits,
+            on_answered=self.requests.answered,
+            closings=self.closings,
         )
+
+    @property
+    def intake(self) -> Intake:
+        """Where records go while everybody is the same."""
+        return self._guests.intake
 
     async def start(self) -> int:
         """Open the door; return the port. `OSError` if the address cannot be had."""
-        port = await self.server.start(host=self._host, port=self._port)
-        self._loading = asyncio.get_running_loop().create_task(self._load_graphql())
-        return port
+        return await self.server.start(host=self._host, port=self._port, tls=self._tls)
 
     async def stop(self, grace_s: float = 2.0) -> None:
         """Close the door: streams end at once, other requests have `grace_s` to finish."""
-        if self._loading is not None:
-            self._loading.cancel()
         await self.server.stop(grace_s)
+
+    # --- who asks -------------------------------------------------------------------------------
 
     def _handle(self, request: Request) -> Answer:
         told = self._admission.admit(request, readable=READABLE_HEADERS)
-        return self.router.dispatch(request) if told is None else told
+        if told is not None:
+            return told
+        face = self._everybodys
+        if face is None:
+            face = self._faces.known(request.text_header(b"authorization"))
+            if face is None:
+                if _needs_no_proof(request):
+                    face = self._guests
+                else:
+                    return self._after_asking(request)
+        return face.router.dispatch(request)
 
-    def _routes(self) -> list[Route]:
-        broker = self._broker
-        self.observing = Observing(broker, self._facts, lambda: self.server)
-        publishing = PublishRoutes(self.intake, self._leader_hint, sequenced=self._sequenced)
-        streaming = Streaming(
-            broker,
-            self._groups,
-            Tails(broker, self._closings),
-            self._closings,
-            heartbeat_s=self._limits.heartbeat_seconds,
-        )
-        parts: list[object] = [
-            *(publishing, FetchRoutes(broker), streaming),
-            *(TopicRoutes(broker, self.intake.shapes), self.observing),
-        ]
-        if self._groups is not None:
-            parts.append(GroupRoutes(self._groups))
-        if self._letters is not None:
-            parts.append(DeadLetterRoutes(self._letters))
-        found = [one for part in (*parts, self) for one in routes_of(part)]
-        front = FrontPage(found)
-        return [*found, Route(method="GET", path="/", handler=front.show, summary="Links.")]
+    async def _after_asking(self, request: Request) -> Response | None:
+        """Find out who asks, which takes work or fails, and have the request served then."""
+        header = request.text_header(b"authorization")
+        face = await self._faces.found(header, source=request.source)
+        answer = face.router.dispatch(request)
+        return await answer if asyncio.iscoroutine(answer) else answer
 
-    @route("GET /v1/socket", "A WebSocket: subscribe, consume, settle, publish.")
-    async def _socket(self, request: Request, _: NoParameters) -> None:
-        await Session(request, self.intake, self._groups, self._closings).run()
-
-    # --- GraphQL: loaded after the door is open, because that takes a while --------------------
-
-    async def _load_graphql(self) -> None:
-        await asyncio.to_thread(_import_graphql)
-        self._endpoint()
-
-    def _endpoint(self) -> GraphqlEndpoint:
-        if self._graphql is None:
-            endpoint = _import_graphql()
-            self._graphql = endpoint(self.intake, self._groups, self._closings)
-        return self._graphql
-
-    @route("POST /graphql", "GraphQL.", parameters=QueryParameters)
-    def _graphql_post(self, request: Request, given: QueryParameters) -> Answer:
-        return self._endpoint().post(request, given)
-
-    @route(
-        "GET /graphql",
-        "GraphQL queries, WebSockets, and a page to try it out.",
-        parameters=QueryParameters,
-    )
-    def _graphql_get(self, request: Request, given: QueryParameters) -> Answer:
-        return self._endpoint().get(request, given)
-
-    @route("GET /graphql/schema", "The schema.")
-    def _graphql_schema(self, request: Request, _: NoParameters) -> Answer:
-        return self._endpoint().sdl(request)
-
-    @route("GET /v1/openapi.json", "The OpenAPI document: every request, every field.")
-    def _openapi(self, _: Request, __: NoParameters) -> Response:
-        return Response(200, self._document, JSON)
+    async def _log_in(self, header: str, *, source: str) -> HttpFace:
+        return await self._faces.found(header, source=source)
 
 
-def _import_graphql() -> type[GraphqlEndpoint]:
-    from angarium.doors.http.graphql.endpoint import GraphqlEndpoint  # noqa: PLC0415
-
-    return GraphqlEndpoint
+def _needs_no_proof(request: Request) -> bool:
+    path = request.target.partition(b"?")[0]
+    if request.method not in {b"GET", b"HEAD"}:
+        return False
+    if path in OPEN:
+        return True
+    is_socket = path in SOCKETS and request.header(b"upgrade") is not None
+    return is_socket and request.header(b"authorization") is None

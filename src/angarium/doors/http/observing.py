@@ -17,10 +17,11 @@ from angarium.wire.http.messages import JSON, Response
 from angarium.wire.http.request_meters import RequestMeters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from angarium.api import Broker
     from angarium.wire.http import HttpServer, Request
+    from angarium.wire.http.messages import Answer
     from angarium.wire.http.router import NoParameters
 
 _OK: Final = Response(200, b"ok\n", b"text/plain")
@@ -51,8 +52,18 @@ class Strangers(Facts):
 class Observing:
     """The requests that look."""
 
-    def __init__(self, broker: Broker, facts: Facts, server: Callable[[], HttpServer]) -> None:
-        self.requests = RequestMeters()
+    def __init__(
+        self,
+        broker: Broker,
+        facts: Facts,
+        server: Callable[[], HttpServer],
+        *,
+        requests: RequestMeters | None = None,
+        measuring: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
+        """`measuring` raises if who asks may not read metrics."""
+        self.requests = requests or RequestMeters()
+        self._measuring = measuring
         self._broker = broker
         self._facts = facts
         self._server = server
@@ -75,6 +86,9 @@ class Observing:
     @route("GET /status", "How the node is doing.")
     async def status(self, _: Request, __: NoParameters) -> Response:
         """Return how the node is doing, under the names that earlier brokers gave to it, too."""
+        if self._measuring is not None:
+            # It counts every topic by name, whoever may know of them.
+            await self._measuring()
         cluster = await self._broker.cluster_status()
         meters = self._facts.meters
         total = meters.total
@@ -120,7 +134,15 @@ class Observing:
     # --- metrics --------------------------------------------------------------------------------
 
     @route("GET /metrics", "Metrics, for Prometheus.")
-    def metrics(self, _: Request, __: NoParameters) -> Response:
+    def metrics(self, _: Request, __: NoParameters) -> Answer:
+        return self._measured() if self._measuring is None else self._measured_if_allowed()
+
+    async def _measured_if_allowed(self) -> Response:
+        assert self._measuring is not None
+        await self._measuring()
+        return self._measured()
+
+    def _measured(self) -> Response:
         return Response(200, exposition(self._families()), CONTENT_TYPE)
 
     def _families(self) -> Iterable[Family]:

@@ -23,6 +23,10 @@ RETRY_HEADER: Final = b"Retry-After"
 RETRY_SECONDS: Final = b"1"
 """What a client that may try again is told to wait."""
 
+WAYS_HEADER: Final = b"WWW-Authenticate"
+WAYS: Final = b'Bearer realm="angarium", Basic realm="angarium", charset="UTF-8"'
+"""How to say who one is."""
+
 READABLE_HEADERS: Final = (CODE_HEADER, HINT_HEADER, RETRY_HEADER)
 """Headers of answers that the scripts of a web page may read."""
 
@@ -64,6 +68,8 @@ def problem(
     headers = [(CODE_HEADER, failure.code.encode())]
     if failure.retriable and code in {429, 503}:
         headers.append((RETRY_HEADER, RETRY_SECONDS))
+    if code == 401:
+        headers.append((WAYS_HEADER, WAYS))
     hint = getattr(error, "leader_hint", None)
     if isinstance(hint, str):
         headers.append((HINT_HEADER, hint.encode()))

@@ -13,7 +13,14 @@ from msgspec import Meta
 
 from angarium.api.transactions import SequencedPublish
 from angarium.batch import split
-from angarium.doors.http.ack_json import Ack, ModeName, Published, ack_out, mode_of
+from angarium.doors.http.ack_json import (
+    Ack,
+    AckWriter,
+    ModeName,
+    Published,
+    ack_out,
+    mode_of,
+)
 from angarium.doors.http.problems import HINT_HEADER, http_status, problem, told
 from angarium.doors.http.publish_requests import (
     KEY_HEADER,
@@ -22,7 +29,7 @@ from angarium.doors.http.publish_requests import (
     read_record,
     read_records,
 )
-from angarium.doors.http.record_json import INT64_MAX, NewRecord, NewRecords, Partition
+from angarium.doors.http.record_json import NewRecord, NewRecords, Partition
 from angarium.doors.http.routing import route
 from angarium.doors.intake import NOBODY, Placed
 from angarium.doors.intake.acks import first_refusal
@@ -45,9 +52,6 @@ if TYPE_CHECKING:
 
 PACKED: Final = b"application/vnd.angarium.batch"
 """Batches as docs/reference/batch.md describes them, one directly after the other."""
-
-OFFSETS: Final = b'"offset":%d,"next_offset":%d'
-"""How an answer tells where a record is."""
 
 _KEY: Final = ("Idempotency-Key", "Any word; a request repeated with it changes nothing.")
 _NUMBER: Final = ("Angarium-Sequence", "NAME:NUMBER, for clients that count what they send.")
@@ -93,8 +97,8 @@ class PublishRoutes:
         self._intake = intake
         self._leader_hint = leader_hint
         self._sequenced = sequenced
+        self._acks = AckWriter()
         self._answered: api.Ack | None = None
-        self._words: tuple[bytes, bytes] | None = None
         self._hints: tuple[tuple[bytes, bytes], ...] = ()
 
     # --- one ------------------------------------------------------------------------------------
@@ -159,19 +163,11 @@ class PublishRoutes:
     def _answer(self, outcome: Placed | Exception) -> Response:
         if isinstance(outcome, Exception):
             return problem(outcome)
-        ack, row = outcome.ack, outcome.row
+        ack = outcome.ack
         if ack is not self._answered:
-            # Records that travelled together are acknowledged together: what they are told
-            # differs by an offset.
             self._answered = ack
-            self._words = answer_words(ack)
             self._hints = self._hint(ack.topic, ack.partition)
-        if self._words is None or ack.base_offset is None:
-            return Response(200, _encode(ack_out(ack, row=row)), JSON, self._hints)
-        offset = ack.base_offset + row
-        before, after = self._words
-        body = b"".join((before, OFFSETS % (offset, offset + 1), after))
-        return Response(200, body, JSON, self._hints)
+        return Response(200, self._acks.written(outcome), JSON, self._hints)
 
     def _hint(self, topic: str, partition: int) -> tuple[tuple[bytes, bytes], ...]:
         if self._leader_hint is None:
@@ -236,16 +232,3 @@ class PublishRoutes:
         body = _encode(Published(acks=acks, partitions=partitions))
         hint = self._hint(topic, targets[0]) if len(targets) == 1 else ()
         return Response(200, body, JSON, hint)
-
-
-def answer_words(ack: api.Ack) -> tuple[bytes, bytes] | None:
-    """Return what is told about a record of a batch, before its offset and after the next one.
-
-    The encoder itself writes it, with offsets that no record has; no name of a topic can look like
-    them, for it has no quotes. None where there is no offset.
-    """
-    if ack.base_offset is None or ack.next_offset is None:
-        return None
-    shown = msgspec.structs.replace(ack_out(ack), offset=INT64_MAX, next_offset=INT64_MAX)
-    before, found, after = _encode(shown).partition(OFFSETS % (INT64_MAX, INT64_MAX))
-    return (before, after) if found else None

@@ -13,6 +13,7 @@ from angarium.doors.http.forms import words_pattern
 from angarium.doors.http.record_json import Count, Encoding, NewRecord, Partition
 from angarium.doors.http.settlement_json import SettlementIn, VerbName
 from angarium.kinds import GroupKind
+from angarium.security.credentials import AUTHORIZATION_CHARACTERS_MAX, authorization_of
 
 Id = Annotated[str, Meta(max_length=128)]
 KindName = Annotated[str, Meta(pattern=words_pattern(GroupKind))]
@@ -82,7 +83,23 @@ class Publish(_Said, frozen=True):
     mode: ModeName | None = None
 
 
-Said: TypeAlias = Subscribe | Consume | Settle | MoreCredit | Unsubscribe | Publish
+class Authenticate(_Said, frozen=True):
+    """Say who one is: the first message, where no header could."""
+
+    id: Id = ""
+    token: Annotated[str, Meta(max_length=AUTHORIZATION_CHARACTERS_MAX)] | None = None
+    user: Annotated[str, Meta(max_length=1_024)] | None = None
+    password: Annotated[str, Meta(max_length=1_024)] | None = None
+
+    def header(self) -> str:
+        """Return the same as an `Authorization` header says it; raises `InvalidArgument`."""
+        return authorization_of(token=self.token, user=self.user, password=self.password)
+
+    def __repr__(self) -> str:
+        return "Authenticate(…)"
+
+
+Said: TypeAlias = Authenticate | Subscribe | Consume | Settle | MoreCredit | Unsubscribe | Publish
 
 decoder: Final[msgspec.json.Decoder[Said]] = msgspec.json.Decoder(Said, float_hook=Decimal)
 

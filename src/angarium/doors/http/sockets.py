@@ -14,13 +14,14 @@ import msgspec
 
 from angarium.api import ConsumeRequest, Interest, Start, StartAt
 from angarium.doors.feeds.positions import offsets_in, partitions_of
-from angarium.doors.http.ack_json import ack_out, mode_of
+from angarium.doors.http.ack_json import AckWriter, mode_of
 from angarium.doors.http.events import start_of
 from angarium.doors.http.problems import told
 from angarium.doors.http.record_json import outgoing
 from angarium.doors.http.settlement_json import settled_out, settlement_of
 from angarium.doors.http.socket_feeds import GroupSocketFeed, SocketFeed, TopicSocketFeed
 from angarium.doors.http.socket_messages import (
+    Authenticate,
     Consume,
     MoreCredit,
     Publish,
@@ -30,26 +31,49 @@ from angarium.doors.http.socket_messages import (
     decoder,
     id_in,
 )
-from angarium.errors import AngariumError, InvalidArgument, LimitExceeded, NotFound
+from angarium.errors import (
+    AngariumError,
+    InvalidArgument,
+    LimitExceeded,
+    NotFound,
+    Unauthenticated,
+)
 from angarium.kinds import GroupKind
+from angarium.security.credentials import MISSING
 from angarium.wire.errors import UnsupportedOperation
 from angarium.wire.http import WebSocket
-from angarium.wire.http.socket_session import SocketSession
+from angarium.wire.http.socket_session import Over, SocketSession
 from angarium.wire.http.stream import StreamCut
 from angarium.wire.http.strict_json import decoded
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import TypeAlias
+
     from angarium.api import GroupBroker
     from angarium.closing import Closings
+    from angarium.doors.http.faces import HttpFace
     from angarium.doors.http.socket_messages import Said
-    from angarium.doors.intake import Intake
+    from angarium.doors.intake import Intake, Placed
     from angarium.wire.http import Request
+
+    LogIn: TypeAlias = Callable[[str], Awaitable[HttpFace]]
+
+LOGIN_S_MAX: Final = 10.0
+"""How long a client may take to say who it is, where it has to; then the socket is closed."""
+
+NOT_PROVEN: Final = 4401
+TOO_SLOW: Final = 4408
 
 FEEDS_MAX: Final = 64
 """Subscriptions on one socket. One more is refused."""
 
 PUBLISHES_MAX: Final = 1_024
 """Publishes of one socket that are not answered yet. At the bound nothing more is read from it."""
+
+PUBLISHED: Final = b'{"type":"published","id":%b,"ack":%b}'
+
+_encode: Final = msgspec.json.Encoder().encode
 
 
 class Session(SocketSession):
@@ -61,14 +85,21 @@ class Session(SocketSession):
         intake: Intake,
         groups: GroupBroker | None,
         closings: Closings,
+        *,
+        log_in: LogIn | None = None,
     ) -> None:
-        """Accept the WebSocket; raises `RequestRefused` if the request is none for one."""
+        """Accept the WebSocket; raises `RequestRefused` if the request is none for one.
+
+        With `log_in` the first message has to say who the client is.
+        """
         super().__init__(WebSocket(request, subprotocols=("angarium.v1",)), closings)
+        self._log_in = log_in
         self._broker = intake.broker
         self._groups = groups
         self._intake = intake
         self._feeds: dict[str, SocketFeed] = {}
         self._publishes = asyncio.Semaphore(PUBLISHES_MAX)
+        self._acks = AckWriter()
 
     async def _close_feeds(self) -> None:
         for feed in list(self._feeds.values()):
@@ -83,12 +114,43 @@ class Session(SocketSession):
                 name = id_in(text)
                 raise
             name = said.id
-            await self._do(said)
+            if self._log_in is not None:
+                await self._take_proof(said, self._log_in)
+            else:
+                await self._do(said)
         except AngariumError as error:
             await self._tell_error(name, error)
 
+    async def run(self) -> None:
+        """Do what the client says until it goes; it does not stay long without saying who it is."""
+        hurry = asyncio.get_running_loop().call_later(LOGIN_S_MAX, self._check_proven)
+        try:
+            await super().run()
+        finally:
+            hurry.cancel()
+
+    def _check_proven(self) -> None:
+        if self._log_in is not None:
+            self._websocket.close(TOO_SLOW, "nobody said who they are")
+
+    async def _take_proof(self, said: Said, log_in: LogIn) -> None:
+        """Find out who the client is by its first message; it has no second one."""
+        try:
+            if not isinstance(said, Authenticate):
+                raise Unauthenticated(MISSING)
+            face = await log_in(said.header())
+        except AngariumError as error:
+            await self._tell_error(said.id, error)
+            raise Over(NOT_PROVEN, "Unauthorized") from None
+        self._log_in = None
+        self._intake, self._groups = face.intake, face.groups
+        self._broker = face.intake.broker
+        await self._say({"type": "authenticated", "id": said.id})
+
     async def _do(self, said: Said) -> None:
         match said:
+            case Authenticate():
+                raise InvalidArgument("it is known already who is at this socket")
             case Subscribe() | Consume():
                 await self._begin(said)
             case Settle():
@@ -99,7 +161,7 @@ class Session(SocketSession):
                 self._feed(said.id).stop()
             case Publish():
                 await self._publishes.acquire()
-                self._start(self._publish(said))
+                self._publish(said)
 
     async def _begin(self, said: Subscribe | Consume) -> None:
         if said.id in self._feeds:
@@ -177,20 +239,33 @@ class Session(SocketSession):
         except AngariumError as error:
             await self._tell_error(said.id, error)
 
-    async def _publish(self, said: Publish) -> None:
+    def _publish(self, said: Publish) -> None:
+        """Publish a record, without a task for it."""
+        name = said.id
+
+        def done(outcome: Placed | Exception) -> None:
+            self._publishes.release()
+            if isinstance(outcome, Exception):
+                self._start(self._tell_error(name, outcome))
+                return
+            message = PUBLISHED % (_encode(name), self._acks.written(outcome))
+            if not self._websocket.send_nowait(message):
+                self._start(self._send(message))
+
         try:
             record, mode = outgoing(said.record), mode_of(said.mode)
-            placed = await self._intake.sent(
-                said.topic, record, partition=said.partition, mode=mode
+            asking = self._intake.send(
+                said.topic, record, done, partition=said.partition, mode=mode
             )
-            shown = ack_out(placed.ack, row=placed.row)
-            await self._say({"type": "published", "id": said.id, "ack": shown})
-        except StreamCut:
-            pass
         except Exception as error:  # each becomes an answer
-            await self._tell_error(said.id, error)
-        finally:
-            self._publishes.release()
+            done(error)
+        else:
+            if asking is not None:
+                self._start(asking)
+
+    async def _send(self, message: bytes) -> None:
+        with suppress(StreamCut):
+            await self._websocket.send(message)
 
     def _feed(self, name: str) -> SocketFeed:
         feed = self._feeds.get(name)

@@ -2,7 +2,8 @@
 
 A door parses a record into an `Outgoing` and says where it goes; the rest is the same for all of
 them. `partitions` knows where a record without a partition goes, `lanes` lets single records travel
-together, `packing` makes batches of a request's records, `once` recognises what comes again.
+together and `parcels` packs them, `packing` makes batches of a request's records, `once` recognises
+what comes again.
 """
 
 from angarium.doors.intake.intake import Intake

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, cast
 
 from angarium.api import PublishRequest
 from angarium.doors.intake.lanes import LaneKey, Lanes
@@ -24,13 +24,26 @@ if TYPE_CHECKING:
     from angarium.modes import DeliveryMode
 
 
+class TasklessBroker(Protocol):
+    """A broker that may take a publish without a task for it."""
+
+    def begin_publish(
+        self, request: PublishRequest, answer: Callable[[tuple[Ack, ...] | AngariumError], None]
+    ) -> bool:
+        """Publish, and call `answer` once; False, with nothing done, if that takes a task."""
+
+
 class Intake:
     """One door's, shared by everybody who publishes through it."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.shapes = TopicShapes(broker)
-        self.lanes = Lanes(self.publish, self.shapes)
+        can_begin = getattr(broker, "begin_publish", None) is not None
+        self.begin = self._begin if can_begin else None
+        """Publishes without a task where nobody else has to be asked; None of a broker that
+        cannot."""
+        self.lanes = Lanes(self.publish, self.shapes, begin=self.begin)
 
     def send(
         self,
@@ -101,6 +114,26 @@ class Intake:
             return await self.broker.publish(
                 PublishRequest(topic=topic, partition=partition, batches=batches, mode=mode)
             )
+        except NotFound:
+            self.shapes.forget(topic)
+            raise
+
+    def _begin(
+        self,
+        topic: str,
+        partition: int,
+        batches: tuple[Buffer, ...],
+        mode: DeliveryMode | None,
+        answer: Callable[[tuple[Ack, ...] | Exception], None],
+    ) -> bool:
+        def answered(outcome: tuple[Ack, ...] | AngariumError) -> None:
+            if isinstance(outcome, NotFound):
+                self.shapes.forget(topic)
+            answer(outcome)
+
+        request = PublishRequest(topic=topic, partition=partition, batches=batches, mode=mode)
+        try:
+            return cast("TasklessBroker", self.broker).begin_publish(request, answered)
         except NotFound:
             self.shapes.forget(topic)
             raise

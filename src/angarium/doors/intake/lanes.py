@@ -22,7 +22,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -30,26 +29,27 @@ import msgspec
 from angarium.api import Ack
 from angarium.doors.intake.acks import error_of_ack
 from angarium.doors.intake.outgoing import NOBODY, Outgoing, single_batch
-from angarium.doors.intake.packing import cut
-from angarium.errors import AngariumError, InvalidArgument, LimitExceeded
+from angarium.doors.intake.parcels import Parcel, alone, packed
+from angarium.errors import InvalidArgument, LimitExceeded
 from angarium.ids import Buffer
 from angarium.modes import DeliveryMode
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Coroutine
 
     from angarium.doors.intake.outgoing import ProducerIdentity
     from angarium.doors.intake.partitions import TopicShapes
 
-    Publish = Callable[
-        [str, int, tuple[Buffer, ...], DeliveryMode | None], Awaitable[tuple[Ack, ...]]
+    Batches = tuple[Buffer, ...]
+    Outcome = tuple[Ack, ...] | Exception
+    Publish = Callable[[str, int, Batches, DeliveryMode | None], Awaitable[tuple[Ack, ...]]]
+    Begin = Callable[
+        [str, int, Batches, DeliveryMode | None, Callable[[Outcome], None]],
+        bool,
     ]
 
 MERGED_BYTES: Final = 256 << 10
 """Records that wait are packed into batches of this size at the most; a larger one goes alone."""
-
-CALL_BYTES: Final = 2 << 20
-"""About how many bytes one call to the broker carries; the rest waits for the next one."""
 
 WAITING_BYTES_MAX: Final = 64 << 20
 """Bytes of records that wait, over all lanes. At the bound further ones are refused."""
@@ -67,9 +67,10 @@ GATHER_SECONDS_MAX: Final = 0.006
 """And never longer than this."""
 
 EARLY_PAUSE_SECONDS: Final = 0.0015
-"""An answer that comes before its record is stored took next to no time, which says nothing of how
-long clients take to come back. After such ones a lane waits for as long as they do: until none has
-come for this long, or for `GATHER_SECONDS_MAX`."""
+"""An EVENTUAL answer, which comes before its record is stored, took next to no time, and that says
+nothing of how long clients take to come back. After such ones a lane waits for as long as they do:
+until none has come for this long, or for `GATHER_SECONDS_MAX`. PERFORMANCE has nothing to share
+that is worth it: there, clients and node had better work at the same time."""
 
 
 class Placed(msgspec.Struct, frozen=True, gc=False):
@@ -103,68 +104,52 @@ class Waiting(msgspec.Struct, frozen=True):
     """Called once."""
 
 
-class Parcel(NamedTuple):
-    """Publishes that share a batch, or one with batches of its own: settled together."""
-
-    batches: tuple[Buffer, ...]
-    waiting: list[Waiting]
-    error: AngariumError | None = None
-    """Why it is left out of the call after all."""
-
-
 class Lane:
     """Records for one partition: some wait, and some are perhaps under way."""
 
-    __slots__ = ("_is_full", "_wanted", "waiting")
+    __slots__ = ("gathering", "waiting", "wanted")
 
     def __init__(self) -> None:
         self.waiting: deque[Waiting] = deque()
-        self._is_full: asyncio.Future[None] | None = None
-        self._wanted = 0
-
-    def add(self, waiting: Waiting) -> None:
-        """Have a record wait."""
-        self.waiting.append(waiting)
-        gathering = self._is_full
-        if gathering is not None and len(self.waiting) >= self._wanted:
-            _let_go(gathering)
-
-    async def gathered(self, count: int, *, seconds_max: float, pause_s: float) -> None:
-        """Wait until `count` more records are here, none has come for `pause_s`, or it has taken
-        too long."""
-        # A future and timers: `asyncio.timeout` costs several records' worth of time.
-        loop = asyncio.get_running_loop()
-        self._wanted = len(self.waiting) + count
-        gathering = self._is_full = loop.create_future()
-        ends_at = loop.time() + seconds_max
-
-        def look(seen: int) -> None:
-            here = len(self.waiting)
-            if here == seen or loop.time() >= ends_at:
-                _let_go(gathering)
-            else:
-                timers.append(loop.call_later(pause_s, look, here))
-
-        timers = [loop.call_later(min(pause_s, seconds_max), look, len(self.waiting))]
-        try:
-            await gathering
-        finally:
-            timers[-1].cancel()
-            self._is_full = None
+        self.gathering: asyncio.TimerHandle | None = None
+        """Until when those who were just answered are waited for, if they are."""
+        self.wanted = 0
+        """How many there will be once they have come."""
 
 
-def _let_go(gathering: asyncio.Future[None]) -> None:
-    if not gathering.done():
-        gathering.set_result(None)
+class Call(NamedTuple):
+    """What one call to the broker carries."""
+
+    key: LaneKey
+    lane: Lane
+    mode: DeliveryMode | None
+    parcels: list[Parcel]
+    began: float
+
+    @property
+    def batches(self) -> Batches:
+        """Those of all parcels."""
+        return tuple([batch for one in self.parcels for batch in one.batches])
 
 
 class Lanes:
     """All lanes of a door, or of one stream whose records nobody else's may join."""
 
-    def __init__(self, publish: Publish, shapes: TopicShapes, *, gathers: bool = True) -> None:
-        """Prepare; without `gathers` nobody is waited for: one client says all there is."""
+    def __init__(
+        self,
+        publish: Publish,
+        shapes: TopicShapes,
+        *,
+        begin: Begin | None = None,
+        gathers: bool = True,
+    ) -> None:
+        """Prepare; without `gathers` nobody is waited for: one client says all there is.
+
+        `begin` publishes without a task, where it can; it says so by True, and calls back.
+        """
         self.waiting_bytes = 0
         self._publish = publish
+        self._begin = begin
         self._shapes = shapes
         self._gathers = gathers
         self._is_over = False
@@ -206,8 +191,12 @@ class Lanes:
         if lane is None:
             lane = self._lanes[key] = Lane()
             # From the end of this turn on: what else the turn brings goes along.
-            asyncio.get_running_loop().call_soon(self._begin, key, lane)
-        lane.add(waiting)
+            asyncio.get_running_loop().call_soon(self._send, key, lane)
+        lane.waiting.append(waiting)
+        if lane.gathering is not None and len(lane.waiting) >= lane.wanted:
+            lane.gathering.cancel()
+            lane.gathering = None
+            asyncio.get_running_loop().call_soon(self._send, key, lane)
 
     def cancel(self) -> None:
         """Give up what is under way, and begin nothing more: nobody waits for it any longer."""
@@ -215,81 +204,146 @@ class Lanes:
         for task in self._tasks:
             task.cancel()
 
-    def _begin(self, key: LaneKey, lane: Lane) -> None:
+    # --- one call after the other ---------------------------------------------------------------
+
+    def _send(self, key: LaneKey, lane: Lane) -> None:
+        lane.gathering = None
         if self._is_over:
             return
-        task = asyncio.get_running_loop().create_task(self._drive(key, lane))
+        if not lane.waiting:
+            del self._lanes[key]
+            return
+        loop = asyncio.get_running_loop()
+        mode, began = lane.waiting[0].mode, loop.time()
+        call = Call(key, lane, mode, packed(lane.waiting, self._bytes_max(key.topic)), began)
+
+        def answered(outcome: Outcome) -> None:
+            # Not at once: whoever answers is in the middle of work for others.
+            loop.call_soon(self._answered, call, outcome)
+
+        try:
+            batches = call.batches
+            if not batches:
+                answered(())
+            elif self._begin is None or not self._begin(
+                key.topic, key.partition, batches, mode, answered
+            ):
+                self._start(self._asked(call, batches))
+        except Exception as error:  # each is an answer for those who wait
+            answered(error.with_traceback(None))
+
+    async def _asked(self, call: Call, batches: Batches) -> None:
+        """Make a call that takes a task: somebody else has to be asked."""
+        self._answered(call, await self._outcome(call, batches))
+
+    async def _outcome(self, call: Call, batches: Batches) -> Outcome:
+        try:
+            return await self._publish(call.key.topic, call.key.partition, batches, call.mode)
+        except Exception as error:  # each is an answer for those who wait
+            # Its frames would hold the error, and the error them and the batches.
+            return error.with_traceback(None)
+
+    def _answered(self, call: Call, outcome: Outcome) -> None:
+        if self._is_over:
+            return
+        if isinstance(outcome, Exception) or not _is_plain(call.parcels, outcome):
+            self._start(self._told_with_care(call, outcome))
+            return
+        try:
+            at = 0
+            for parcel in call.parcels:
+                acks = outcome[at : at + len(parcel.batches)]
+                at += len(acks)
+                ack = acks[0]
+                for row, waiting in enumerate(parcel.waiting):
+                    self.waiting_bytes -= waiting.size
+                    waiting.done(Placed(ack, row, acks))
+        finally:
+            self._go_on(call)
+
+    def _go_on(self, call: Call) -> None:
+        """Send what came meanwhile, perhaps after those who were answered have come back."""
+        key, lane, _, parcels, began = call
+        loop = asyncio.get_running_loop()
+        answered = sum([len(one.waiting) for one in parcels])
+        if self._gathers and answered >= GATHER_FROM:
+            lane.wanted = len(lane.waiting) + answered
+            if call.mode is DeliveryMode.EVENTUAL:
+                self._look_again(key, lane, until=loop.time() + GATHER_SECONDS_MAX)
+            else:
+                wait_s = gather_s(loop.time() - began)
+                lane.gathering = loop.call_later(wait_s, self._send, key, lane)
+        elif lane.waiting:
+            loop.call_soon(self._send, key, lane)
+        else:
+            del self._lanes[key]
+
+    def _look_again(self, key: LaneKey, lane: Lane, *, until: float) -> None:
+        loop, seen = asyncio.get_running_loop(), len(lane.waiting)
+
+        def look() -> None:
+            if len(lane.waiting) == seen or loop.time() >= until:
+                self._send(key, lane)
+            else:
+                self._look_again(key, lane, until=until)
+
+        lane.gathering = loop.call_later(EARLY_PAUSE_SECONDS, look)
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _drive(self, key: LaneKey, lane: Lane) -> None:
-        loop = asyncio.get_running_loop()
-        try:
-            while lane.waiting:
-                began = loop.time()
-                mode = lane.waiting[0].mode
-                parcels = packed(lane.waiting, bytes_max=self._bytes_max(key.topic))
-                await self._call(key, mode, parcels)
-                answered = sum([len(one.waiting) for one in parcels])
-                if self._gathers and answered >= GATHER_FROM:
-                    most = min(GATHER_SECONDS_MAX, GATHER_SHARE * (loop.time() - began))
-                    if mode is DeliveryMode.EVENTUAL:
-                        most, pause_s = GATHER_SECONDS_MAX, EARLY_PAUSE_SECONDS
-                    else:
-                        pause_s = most
-                    await lane.gathered(answered, seconds_max=most, pause_s=pause_s)
-        finally:
-            del self._lanes[key]
-            for one in lane.waiting:  # only if this task was cancelled
-                self._settle(one, LimitExceeded("door", "the door was closed"))
+    # --- what was refused -----------------------------------------------------------------------
 
-    async def _call(self, key: LaneKey, mode: DeliveryMode | None, parcels: list[Parcel]) -> None:
-        batches = tuple([batch for one in parcels for batch in one.batches])
+    async def _told_with_care(self, call: Call, outcome: Outcome) -> None:
+        """Tell those who wait what became of a call in which not all went well."""
         try:
-            acks = await self._publish(key.topic, key.partition, batches, mode) if batches else ()
-        except Exception as error:  # each is an answer for those who wait
-            # Kept by no name of this frame: the two would hold each other, and the batches.
-            await self._failed(key, mode, parcels, error)
+            await self._tell(call, outcome)
+        finally:
+            if self._is_over:
+                for one in call.lane.waiting:
+                    self._settle(one, LimitExceeded("door", "the door was closed"))
+            else:
+                self._go_on(call)
+
+    async def _tell(self, call: Call, outcome: Outcome) -> None:
+        if isinstance(outcome, Exception):
+            await self._failed(call, outcome)
             return
         at = 0
-        for one in parcels:
-            own = acks[at : at + len(one.batches)]
-            at += len(own)
-            await self._told(key, mode, one, own)
+        for parcel in call.parcels:
+            acks = outcome[at : at + len(parcel.batches)]
+            at += len(acks)
+            if parcel.error is not None:
+                self._settle(parcel.waiting[0], parcel.error)
+            elif len(acks) == 1 and not acks[0].code:
+                for row, waiting in enumerate(parcel.waiting):
+                    self._settle(waiting, Placed(acks[0], row, acks))
+            elif len(parcel.waiting) > 1:
+                await self._one_by_one(call, parcel)
+            elif len(acks) > 1:
+                self._settle(parcel.waiting[0], Placed(acks[0], 0, acks))
+            else:
+                self._settle(parcel.waiting[0], error_of_ack(acks[0]))
 
-    async def _told(
-        self, key: LaneKey, mode: DeliveryMode | None, parcel: Parcel, acks: tuple[Ack, ...]
-    ) -> None:
-        """Tell those who wait what became of their parcel."""
-        if len(acks) == 1 and not acks[0].code:
-            for row, waiting in enumerate(parcel.waiting):
-                self.waiting_bytes -= waiting.size
-                waiting.done(Placed(acks[0], row, acks))
-        elif len(parcel.waiting) > 1:
-            await self._one_by_one(key, mode, parcel)
-        elif parcel.error is not None:
-            self._settle(parcel.waiting[0], parcel.error)
-        elif len(acks) > 1:
-            self._settle(parcel.waiting[0], Placed(acks[0], 0, acks))
-        else:
-            self._settle(parcel.waiting[0], error_of_ack(acks[0]))
-
-    async def _failed(
-        self, key: LaneKey, mode: DeliveryMode | None, parcels: list[Parcel], error: Exception
-    ) -> None:
+    async def _failed(self, call: Call, error: Exception) -> None:
         """Tell all whose records travelled together, unless it may be one of them alone."""
-        is_about_one = _is_about_one(error) and sum(len(one.waiting) for one in parcels) > 1
-        for one in parcels:
+        is_about_one = _is_about_one(error) and sum(len(one.waiting) for one in call.parcels) > 1
+        for one in call.parcels:
             if is_about_one and one.error is None:
-                await self._one_by_one(key, mode, one)
+                await self._one_by_one(call, one)
             else:
                 for waiting in one.waiting:
                     self._settle(waiting, one.error or error)
 
-    async def _one_by_one(self, key: LaneKey, mode: DeliveryMode | None, parcel: Parcel) -> None:
+    async def _one_by_one(self, call: Call, parcel: Parcel) -> None:
         """Publish what was refused together again, each on its own account."""
         for waiting in parcel.waiting:
-            await self._call(key, mode, [_alone(waiting)])
+            single = call._replace(parcels=[alone(waiting)])
+            batches = single.batches
+            outcome: Outcome = await self._outcome(single, batches) if batches else ()
+            await self._tell(single, outcome)
 
     def _bytes_max(self, topic: str) -> int:
         shape = self._shapes.known(topic)
@@ -300,50 +354,16 @@ class Lanes:
         waiting.done(outcome)
 
 
-def packed(waiting: deque[Waiting], *, bytes_max: int) -> list[Parcel]:
-    """Take what one call carries from the front: what has the first one's mode, in its order."""
-    mode = waiting[0].mode
-    if sum([one.size for one in waiting]) < CALL_BYTES and all(one.mode is mode for one in waiting):
-        taken = list(waiting)
-        waiting.clear()
-    else:
-        taken = []
-        size = 0
-        while waiting and size < CALL_BYTES and waiting[0].mode is mode:
-            taken.append(waiting.popleft())
-            size += taken[-1].size
-    if None not in [one.record for one in taken]:
-        return _sharing(taken, bytes_max)
-    parcels: list[Parcel] = []
-    for may_share, found in groupby(taken, lambda one: one.record is not None):
-        some = list(found)
-        parcels += _sharing(some, bytes_max) if may_share else map(_alone, some)
-    return parcels
+def gather_s(took_s: float) -> float:
+    """Return how long those are waited for whom a call answered that took so long."""
+    return min(GATHER_SECONDS_MAX, GATHER_SHARE * took_s)
 
 
-def _sharing(some: list[Waiting], bytes_max: int) -> list[Parcel]:
-    """Return records as parcels of one batch each."""
-    if len(some) == 1:
-        return [_alone(some[0])]
-    try:
-        batches = cut([one.record for one in some if one.record is not None], bytes_max=bytes_max)
-    except AngariumError:
-        return list(map(_alone, some))  # so that only the one that is wrong hears of it
-    parcels: list[Parcel] = []
-    at = 0
-    for batch, count in batches:
-        parcels.append(Parcel((batch,), some[at : at + count]))
-        at += count
-    return parcels
-
-
-def _alone(one: Waiting) -> Parcel:
-    if one.record is None:
-        return Parcel(one.batches, [one])
-    try:
-        return Parcel((single_batch(one.record),), [one])
-    except AngariumError as error:
-        return Parcel((), [one], error.with_traceback(None))
+def _is_plain(parcels: list[Parcel], acks: tuple[Ack, ...]) -> bool:
+    """Tell whether all was taken as it was sent."""
+    if len(parcels) == 1 and len(acks) == 1:
+        return not acks[0].code
+    return not any(one.error for one in parcels) and not any(one.code for one in acks)
 
 
 def _is_about_one(error: Exception) -> bool:

@@ -19,7 +19,7 @@ from angarium.wire.operations import (
 
 if TYPE_CHECKING:
     from angarium.api import Settled
-    from angarium.service.broker import Service
+    from angarium.service.access import PermittedBroker
     from angarium.service.groups.consumption import LocalConsumption
     from angarium.wire import Stream
 
@@ -27,9 +27,9 @@ SETTLES_MAX: Final = 256
 """Unanswered `Settle` frames of one consumer. At the limit the next waits until one is answered."""
 
 
-async def consume(stream: Stream, service: Service) -> None:
+async def consume(stream: Stream, broker: PermittedBroker) -> None:
     """Serve one member until it leaves, is lost, or its consumption breaks."""
-    consumption = await service.groups.consume(stream.opening.read(ConsumeHeader).request)
+    consumption = await broker.begin_consume(stream.opening.read(ConsumeHeader).request)
     outbox = StreamOutbox(stream)
     heard = asyncio.create_task(_listen(stream, consumption, outbox))
     try:

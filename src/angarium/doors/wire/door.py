@@ -9,8 +9,10 @@ from angarium.batch import split
 from angarium.doors.wire import requests
 from angarium.doors.wire.attachments import attach
 from angarium.doors.wire.consumptions import consume
+from angarium.doors.wire.logins import Logins
 from angarium.doors.wire.subscriptions import subscribe
 from angarium.errors import AngariumError
+from angarium.service.access.access import BROKERS_MAX
 from angarium.wire import Handlers, Role
 from angarium.wire.operations import (
     FetchAnswer,
@@ -22,11 +24,12 @@ from angarium.wire.operations import (
 from angarium.wire.raft_codec import RAFT_OPERATION
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Mapping
 
     from angarium.api import Ack
     from angarium.node.node import Node
-    from angarium.service.dispatching import Dispatcher
+    from angarium.security.authenticating import Authenticator
+    from angarium.service.access import Access, PermittedBroker
     from angarium.service.metering import MeteredService
     from angarium.wire import Connection, Request
     from angarium.wire.handlers import RequestHandler, StreamHandler
@@ -35,29 +38,44 @@ if TYPE_CHECKING:
 class WireDoor:
     """Serves clients and other nodes on the wire port."""
 
-    def __init__(self, node: Node, service: MeteredService, dispatcher: Dispatcher) -> None:
+    def __init__(
+        self,
+        node: Node,
+        service: MeteredService,
+        access: Access,
+        authenticator: Authenticator | None = None,
+    ) -> None:
+        """Without an authenticator nobody can log in: what needs no proof is all there is."""
         self._node = node
-        self._service = service
-        asked: dict[int, RequestHandler] = {
-            int(Operation.PUBLISH): self._publish,
-            int(Operation.FETCH): self._fetch,
-            **_by_number(requests.of_clients(service, node, dispatcher)),
-        }
-        streams: dict[int, StreamHandler] = {
-            int(Operation.SUBSCRIBE): lambda stream: subscribe(stream, service),
-            int(Operation.CONSUME): lambda stream: consume(stream, service),
-        }
-        self._for_clients = Handlers(requests=asked, streams=streams)
+        self._access = access
+        self._dispatcher = service.dispatcher
+        self._of_nodes = _by_number(requests.of_nodes(service, node))
+        """What a node may ask before it is a peer: to be let in, and who is who."""
+        self._handlers: dict[PermittedBroker, Handlers] = {}
+        self._logins = None
+        if authenticator is not None:
+            self._logins = Logins(
+                authenticator,
+                served=lambda principal: self._for(access.broker_for(principal)),
+                attend=access.attend,
+            )
+        for_nodes = self._for(access.for_nodes())
         self._for_peers = Handlers(
             messages={
                 RAFT_OPERATION: node.take_raft,
                 int(Operation.PEER): node.take_peer_message,
-                int(Operation.DISPATCH): dispatcher.hear_dispatch,
-                int(Operation.INTERESTS): dispatcher.hear_interests,
+                int(Operation.DISPATCH): service.dispatcher.hear_dispatch,
+                int(Operation.INTERESTS): service.dispatcher.hear_interests,
             },
-            requests=asked | _by_number(requests.of_peers(service, node)),
-            streams=streams
-            | {int(Operation.ATTACH): lambda stream: attach(stream, service.groups.host)},
+            requests={
+                **for_nodes.requests,
+                **self._of_nodes,
+                **_by_number(requests.of_peers(service, node)),
+            },
+            streams={
+                **for_nodes.streams,
+                int(Operation.ATTACH): lambda stream: attach(stream, service.groups.host),
+            },
             on_closed=node.admission.left,
         )
 
@@ -65,16 +83,50 @@ class WireDoor:
         """Return what the other side of a connection may do here; raises why nothing at all."""
         hello = connection.peer.hello
         if hello.role not in {Role.PEER, Role.PEER_BULK}:
-            return self._for_clients
+            is_node = self._node.admission.is_proven(connection)
+            return self._of_clients(connection, self._of_nodes if is_node else {})
         if not self._node.is_open:
             return Handlers()  # it does not know yet who it is, nor who the others are
         self._node.levels.check_peer(hello)
         self._node.admission.admit(connection)
         return self._for_peers
 
-    # The two hot requests. A publish that this node leads is answered without a task of its own.
+    def _of_clients(self, connection: Connection, beside: Mapping[int, RequestHandler]) -> Handlers:
+        """Return what a client may do, and `beside` it what needs no principal."""
+        if self._logins is not None:
+            return self._logins.welcome(connection, beside)
+        anonymous = self._access.anonymous
+        if anonymous is None:
+            return Handlers(requests=beside)
+        return self._for(self._access.broker_for(anonymous)).and_requests(beside)
 
-    def _publish(self, request: Request) -> Coroutine[None, None, None] | None:
+    def _for(self, broker: PermittedBroker) -> Handlers:
+        """Return what is served to a principal; made once for each that is kept."""
+        known = self._handlers.get(broker)
+        if known is None:
+            if len(self._handlers) >= BROKERS_MAX:
+                del self._handlers[next(iter(self._handlers))]
+            known = self._handlers[broker] = self._made_for(broker)
+        return known
+
+    def _made_for(self, broker: PermittedBroker) -> Handlers:
+        asked: dict[int, RequestHandler] = {
+            int(Operation.PUBLISH): _publishing(broker),
+            int(Operation.FETCH): _fetching(broker),
+            **_by_number(requests.of_clients(broker, self._dispatcher)),
+        }
+        streams: dict[int, StreamHandler] = {
+            int(Operation.SUBSCRIBE): lambda stream: subscribe(stream, broker),
+            int(Operation.CONSUME): lambda stream: consume(stream, broker),
+        }
+        return Handlers(requests=asked, streams=streams)
+
+
+# The two hot requests. A publish that this node leads is answered without a task of its own.
+
+
+def _publishing(broker: PermittedBroker) -> RequestHandler:
+    def serve(request: Request) -> Coroutine[None, None, None] | None:
         header = request.read(PublishHeader)
         publish = PublishRequest(
             topic=header.topic,
@@ -87,19 +139,23 @@ class WireDoor:
             if isinstance(outcome, AngariumError):
                 request.fail(outcome)
             else:
-                request.answer(PublishAnswer(outcome, self._service.partition_count(header.topic)))
+                request.answer(PublishAnswer(outcome, broker.partition_count(header.topic)))
 
-        if self._service.begin_publish(publish, answer):
+        if broker.begin_publish(publish, answer):
             return None
-        return self._publish_elsewhere(request, publish)
+        return elsewhere(request, publish)
 
-    async def _publish_elsewhere(self, request: Request, publish: PublishRequest) -> None:
-        acks = await self._service.publish(publish)
-        request.answer(PublishAnswer(acks, self._service.partition_count(publish.topic)))
+    async def elsewhere(request: Request, publish: PublishRequest) -> None:
+        acks = await broker.publish(publish)
+        request.answer(PublishAnswer(acks, broker.partition_count(publish.topic)))
 
-    async def _fetch(self, request: Request) -> None:
+    return serve
+
+
+def _fetching(broker: PermittedBroker) -> RequestHandler:
+    async def serve(request: Request) -> None:
         header = request.read(FetchHeader)
-        result = await self._service.fetch(
+        result = await broker.fetch(
             FetchRequest(
                 topic=header.topic,
                 partition=header.partition,
@@ -111,6 +167,8 @@ class WireDoor:
         )
         answer = FetchAnswer(result.start_offset, result.end_offset, result.expired)
         request.answer(answer, result.batches)
+
+    return serve
 
 
 def _by_number(rows: requests.Rows) -> dict[int, RequestHandler]:

@@ -20,12 +20,14 @@ from angarium.node.timekeeping import wall_clock
 from angarium.service.transactions.participants import commands_in
 from angarium.wire import operations as op
 from angarium.wire import packed, roomy
-from angarium.wire.operations import Operation, members, transactions
+from angarium.wire.operations import Operation, access, members, transactions
 
 if TYPE_CHECKING:
     from angarium.api import Broker, GroupBroker, TopicInfo
+    from angarium.api.access import AccessBroker
     from angarium.api.transactions import Aborted, Series, TransactionBroker
     from angarium.node.node import Node
+    from angarium.service.access import PermittedBroker
     from angarium.service.broker import Service
     from angarium.service.dispatching import Dispatcher
     from angarium.wire import Request
@@ -34,14 +36,28 @@ if TYPE_CHECKING:
     Rows: TypeAlias = dict[Operation, RequestHandler]
 
 
-def of_clients(broker: Service, node: Node, dispatcher: Dispatcher) -> Rows:
-    """Return what anybody may ask."""
+def of_clients(broker: PermittedBroker, dispatcher: Dispatcher) -> Rows:
+    """Return what a principal may ask, if its grants say so."""
     return {
         **_about_records(broker),
         **_about_topics(broker, dispatcher),
-        **_about_the_cluster(broker, node),
-        **_about_groups(broker.groups),
-        **_about_transactions(broker.transactions),
+        **_about_the_cluster(broker),
+        **_about_groups(broker),
+        **_about_transactions(broker),
+        **_about_access(broker),
+    }
+
+
+def of_nodes(service: Service, node: Node) -> Rows:
+    """Return what nodes ask before they are peers: one that wants to come in, and one that finds
+    another process on its folder. Nobody else may, where nodes prove what they are."""
+
+    def same_folder(request: Request) -> None:
+        request.answer(node.rivals.prove(request.read(op.SameFolderHeader).nonce))
+
+    return {
+        Operation.JOIN: asks_whole(op.JoinHeader, service.join),
+        Operation.SAME_FOLDER: same_folder,
     }
 
 
@@ -85,7 +101,7 @@ def of_peers(broker: Service, node: Node) -> Rows:
     }
 
 
-def _about_records(broker: Service) -> Rows:
+def _about_records(broker: PermittedBroker) -> Rows:
     return {
         Operation.FIND_OFFSET: asks(op.FindOffsetHeader, broker.find_offset, op.FindOffsetAnswer),
         Operation.OPEN_PRODUCER: asks(op.OpenProducerHeader, broker.open_producer),
@@ -110,18 +126,13 @@ def _about_topics(broker: Broker, dispatcher: Dispatcher) -> Rows:
     }
 
 
-def _about_the_cluster(broker: Service, node: Node) -> Rows:
-    def same_folder(request: Request) -> None:
-        request.answer(node.rivals.prove(request.read(op.SameFolderHeader).nonce))
-
+def _about_the_cluster(broker: Broker) -> Rows:
     return {
         Operation.CLUSTER_STATUS: asks_nothing(broker.cluster_status),
         Operation.DRAIN_NODE: asks(op.DrainNodeHeader, broker.drain_node),
         Operation.REMOVE_NODE: asks(op.RemoveNodeHeader, broker.remove_node),
         Operation.TRANSFER_LEADER: asks(op.TransferLeaderHeader, broker.transfer_leader),
         Operation.RAISE_LEVEL: asks(op.RaiseLevelHeader, broker.raise_level, op.LevelAnswer),
-        Operation.JOIN: asks_whole(op.JoinHeader, broker.join),
-        Operation.SAME_FOLDER: same_folder,
     }
 
 
@@ -163,4 +174,31 @@ def _about_transactions(broker: TransactionBroker) -> Rows:
             transactions.LastSequenceHeader, broker.last_sequence, transactions.LastSequenceAnswer
         ),
         Operation.SETTLED_BY: asks(transactions.SettledByHeader, broker.settled_by),
+    }
+
+
+def _about_access(broker: AccessBroker) -> Rows:
+    return {
+        Operation.WHOAMI: asks_nothing(broker.whoami, layout=in_payload),
+        Operation.CAN: asks(access.CanHeader, broker.can, layout=in_payload),
+        Operation.CREATE_USER: asks(access.CreateUserHeader, broker.create_user, layout=in_payload),
+        Operation.ALTER_USER: asks(access.AlterUserHeader, broker.alter_user, layout=in_payload),
+        Operation.DELETE_USER: asks(access.NameHeader, broker.delete_user),
+        Operation.DESCRIBE_USER: asks(access.NameHeader, broker.describe_user, layout=in_payload),
+        Operation.LIST_USERS: asks_nothing(broker.list_users, access.UsersAnswer, in_payload),
+        Operation.CREATE_ROLE: asks(access.CreateRoleHeader, broker.create_role, layout=in_payload),
+        Operation.DELETE_ROLE: asks(access.NameHeader, broker.delete_role),
+        Operation.LIST_ROLES: asks_nothing(broker.list_roles, access.RolesAnswer, in_payload),
+        Operation.CREATE_GRANT: asks(
+            access.CreateGrantHeader, broker.create_grant, layout=in_payload
+        ),
+        Operation.DELETE_GRANT: asks(access.DeleteGrantHeader, broker.delete_grant),
+        Operation.LIST_GRANTS: asks_nothing(broker.list_grants, access.GrantsAnswer, in_payload),
+        Operation.CREATE_TOKEN: asks(
+            access.CreateTokenHeader, broker.create_token, layout=in_payload
+        ),
+        Operation.DELETE_TOKEN: asks(access.DeleteTokenHeader, broker.delete_token),
+        Operation.LIST_TOKENS: asks(
+            access.ListTokensHeader, broker.list_tokens, access.TokensAnswer, in_payload
+        ),
     }

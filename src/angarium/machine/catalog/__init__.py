@@ -1,8 +1,27 @@
-"""Group 0: topics, placement, nodes, producer ids and the feature level.
+"""Group 0: topics, placement, nodes, producer ids, who may do what, and the feature level.
 
 `CatalogMachine` applies entries made by `encode` from the commands in `catalog.commands`.
 """
 
+from angarium.machine.catalog.access_commands import (
+    GrantDelete,
+    GrantPut,
+    RoleDelete,
+    RolePut,
+    TokenDelete,
+    TokenPut,
+    UserDelete,
+    UserPut,
+)
+from angarium.machine.catalog.access_values import (
+    Granted,
+    GrantMade,
+    GrantRow,
+    RoleRow,
+    TokenRow,
+    UserRow,
+    VerifierRow,
+)
 from angarium.machine.catalog.commands import (
     CatalogCommand,
     Form,
@@ -52,6 +71,11 @@ __all__ = [
     "Cleanup",
     "Form",
     "Formed",
+    "GrantDelete",
+    "GrantMade",
+    "GrantPut",
+    "GrantRow",
+    "Granted",
     "Labels",
     "LevelRaise",
     "LevelRaised",
@@ -71,12 +95,22 @@ __all__ = [
     "ProducersIssued",
     "Reassign",
     "Reassigned",
+    "RoleDelete",
+    "RolePut",
+    "RoleRow",
+    "TokenDelete",
+    "TokenPut",
+    "TokenRow",
     "Topic",
     "TopicAlter",
     "TopicCreate",
     "TopicDelete",
     "TopicMade",
     "TopicSettings",
+    "UserDelete",
+    "UserPut",
+    "UserRow",
+    "VerifierRow",
     "decode",
     "encode",
     "knows",

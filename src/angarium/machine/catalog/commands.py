@@ -8,6 +8,17 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from angarium.ids import Epoch, Incarnation, Micros, NodeId, RaftGroupId, TopicId
+from angarium.machine.catalog.access_commands import (
+    AccessCommand,
+    GrantDelete,
+    GrantPut,
+    RoleDelete,
+    RolePut,
+    TokenDelete,
+    TokenPut,
+    UserDelete,
+    UserPut,
+)
 from angarium.machine.catalog.values import Labels, TopicSettings
 from angarium.machine.forms import Forms
 
@@ -29,6 +40,14 @@ class CatalogKind(IntEnum):
     PRODUCER_CLOSE = 75
     LEVEL_RAISE = 76
     PRODUCER_SHARE = 77
+    USER_PUT = 80
+    USER_DELETE = 81
+    ROLE_PUT = 82
+    ROLE_DELETE = 83
+    GRANT_PUT = 84
+    GRANT_DELETE = 85
+    TOKEN_PUT = 86
+    TOKEN_DELETE = 87
 
 
 class _Command(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -149,7 +168,7 @@ class LevelRaise(_Command, frozen=True, kw_only=True, array_like=True):
     level: int
 
 
-CatalogCommand: TypeAlias = (
+PlainCommand: TypeAlias = (
     Form
     | NodeRegister
     | NodeDrain
@@ -165,6 +184,9 @@ CatalogCommand: TypeAlias = (
     | ProducerClose
     | LevelRaise
 )
+"""All but those about users, roles, grants and tokens, which have tables of their own."""
+
+CatalogCommand: TypeAlias = PlainCommand | AccessCommand
 
 _KINDS: Final[dict[type[Any], CatalogKind]] = {
     Form: CatalogKind.FORM,
@@ -181,6 +203,14 @@ _KINDS: Final[dict[type[Any], CatalogKind]] = {
     ProducerShare: CatalogKind.PRODUCER_SHARE,
     ProducerClose: CatalogKind.PRODUCER_CLOSE,
     LevelRaise: CatalogKind.LEVEL_RAISE,
+    UserPut: CatalogKind.USER_PUT,
+    UserDelete: CatalogKind.USER_DELETE,
+    RolePut: CatalogKind.ROLE_PUT,
+    RoleDelete: CatalogKind.ROLE_DELETE,
+    GrantPut: CatalogKind.GRANT_PUT,
+    GrantDelete: CatalogKind.GRANT_DELETE,
+    TokenPut: CatalogKind.TOKEN_PUT,
+    TokenDelete: CatalogKind.TOKEN_DELETE,
 }
 _FORMS: Final[Forms[CatalogCommand]] = Forms(_KINDS)
 

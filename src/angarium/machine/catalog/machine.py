@@ -1,9 +1,9 @@
 """The machine of group 0: what the whole cluster agrees on.
 
 Everything that needs one answer for all lives here: the cluster's id, who its nodes are, which
-topics there are and where their partitions live, which producer ids are taken, and the feature
-level up to which entries may be written. Pure and deterministic like every machine; placement too
-is computed inside `apply`, so that all replicas place alike.
+topics there are and where their partitions live, which producer ids are taken, who may do what, and
+the feature level up to which entries may be written. Pure and deterministic like every machine;
+placement too is computed inside `apply`, so that all replicas place alike.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from angarium.batch import TIME_MAX
 from angarium.errors import AlreadyExists, InvalidArgument, InvalidCommand, PreconditionFailed
 from angarium.ids import Epoch, Index, Micros, NodeId, ProducerId, RaftGroupId, Term, TopicId
 from angarium.machine.catalog import commands
+from angarium.machine.catalog.access import AccessTables
+from angarium.machine.catalog.access_commands import AccessCommand
 from angarium.machine.catalog.commands import CatalogCommand, decode
 from angarium.machine.catalog.nodes import Nodes
 from angarium.machine.catalog.state import catalog_frames, read_catalog
@@ -56,6 +58,7 @@ class CatalogMachine:
         """The cluster's id; empty until it is formed."""
         self.nodes = Nodes()
         self.topics = Topics()
+        self.access = AccessTables()
         self.named: dict[str, NamedProducer] = {}
         self.next_producer = 1
         self.next_named = int(NAMED_FROM)
@@ -110,7 +113,11 @@ class CatalogMachine:
             return CatalogApplied(index=index, outcomes=(unformed,))
         topic = self._topic_of(command)
         before = self.topics.by_id[topic].groups if topic in self.topics.by_id else ()
-        outcome = self._outcome(command)
+        outcome: CatalogOutcome
+        if isinstance(command, AccessCommand):
+            outcome = self.access.perform(index, command)
+        else:
+            outcome = self._outcome(command)
         if isinstance(outcome, Refused):
             return CatalogApplied(index=index, outcomes=(outcome,))
         # Nothing here hangs on distinct times, so a leader whose clock is behind does no harm.
@@ -125,7 +132,7 @@ class CatalogMachine:
             topics=_topics_touched(outcome, topic),
         )
 
-    def _outcome(self, command: CatalogCommand) -> CatalogOutcome:
+    def _outcome(self, command: commands.PlainCommand) -> CatalogOutcome:
         nodes, topics = self.nodes, self.topics
         outcome: CatalogOutcome
         match command:

@@ -8,6 +8,7 @@ import msgspec
 
 from angarium.errors import CorruptData
 from angarium.ids import Index, Micros
+from angarium.machine.catalog.access_values import GrantRow, RoleRow, TokenRow, UserRow
 from angarium.machine.catalog.placement import Loads
 from angarium.machine.catalog.values import NamedProducer, Node, Partition, Topic
 from angarium.machine.snapshots import (
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from angarium.ids import Buffer
+    from angarium.machine.catalog.access import AccessTables
     from angarium.machine.catalog.machine import CatalogMachine
 
 
@@ -41,18 +43,27 @@ class _Header(msgspec.Struct, frozen=True, array_like=True):
     next_group: int
     next_producer: int
     next_named: int
+    next_grant: int = 1
+    access_version: int = 0
 
 
 _header: Final = msgspec.msgpack.Decoder(_Header)
 _nodes: Final = msgspec.msgpack.Decoder(list[Node])
 _topics: Final = msgspec.msgpack.Decoder(list[Topic])
 _partitions: Final = msgspec.msgpack.Decoder(list[Partition])
+_users: Final = msgspec.msgpack.Decoder(list[UserRow])
+_roles: Final = msgspec.msgpack.Decoder(list[RoleRow])
+_grants: Final = msgspec.msgpack.Decoder(list[GrantRow])
+_tokens: Final = msgspec.msgpack.Decoder(list[TokenRow])
 _named: Final = msgspec.msgpack.Decoder(list[tuple[str, NamedProducer]])
+
+
+_ACCESS_PARTS: Final = frozenset({Part.USERS, Part.ROLES, Part.GRANTS, Part.TOKENS})
 
 
 def catalog_frames(machine: CatalogMachine) -> Iterator[bytes]:
     """Return the frames of `machine` as it is now, while it may move on."""
-    nodes, topics = machine.nodes, machine.topics
+    nodes, topics, access = machine.nodes, machine.topics, machine.access
     header = _Header(
         format=FORMAT,
         applied_index=machine.applied_index,
@@ -65,6 +76,8 @@ def catalog_frames(machine: CatalogMachine) -> Iterator[bytes]:
         next_group=topics.next_group,
         next_producer=machine.next_producer,
         next_named=machine.next_named,
+        next_grant=access.next_grant,
+        access_version=access.version,
     )
     # Flat copies; the rows are immutable.
     tables = (
@@ -72,6 +85,11 @@ def catalog_frames(machine: CatalogMachine) -> Iterator[bytes]:
         (Part.TOPICS, list(topics.by_id.values())),
         (Part.PARTITIONS, list(topics.partitions.values())),
         (Part.NAMED, list(machine.named.items())),
+        # Without rows a table has no frame: who does not know these parts yet never meets them.
+        (Part.USERS, list(access.users.values())),
+        (Part.ROLES, list(access.roles.values())),
+        (Part.GRANTS, list(access.grants.values())),
+        (Part.TOKENS, list(access.tokens.values())),
     )
 
     def written() -> Iterator[bytes]:
@@ -103,10 +121,24 @@ def read_catalog(machine: CatalogMachine, data: Buffer) -> None:
         elif part is Part.NAMED:
             named = decoded(_named, payload)
             machine.named.update(named)
+        elif part in _ACCESS_PARTS:
+            _read_access(machine.access, part, payload)
         elif part is not Part.END:
             raise CorruptData(f"{part.name} is no part of a catalog")
     topics.by_name.update((topic.name, topic.id) for topic in topics.by_id.values())
     topics.loads = Loads(topics.partitions.values())
+
+
+def _read_access(access: AccessTables, part: Part, payload: Buffer) -> None:
+    if part is Part.USERS:
+        access.users.update((row.name, row) for row in decoded(_users, payload))
+    elif part is Part.ROLES:
+        access.roles.update((row.name, row) for row in decoded(_roles, payload))
+    elif part is Part.GRANTS:
+        access.grants.update((row.id, row) for row in decoded(_grants, payload))
+    else:
+        for row in decoded(_tokens, payload):
+            access.add_token(row)
 
 
 def _read_header(machine: CatalogMachine, header: _Header) -> None:
@@ -118,4 +150,6 @@ def _read_header(machine: CatalogMachine, header: _Header) -> None:
     machine.nodes.level, machine.nodes.next_id = header.level, header.next_node
     machine.topics.next_topic = header.next_topic
     machine.topics.next_group = header.next_group
+    machine.access.next_grant = header.next_grant
+    machine.access.version = Index(header.access_version)
     machine.next_producer, machine.next_named = header.next_producer, header.next_named

@@ -19,6 +19,7 @@ from angarium.ids import (
     TopicId,
     replica_id,
 )
+from angarium.machine.catalog.access_values import GrantMade
 from angarium.machine.outcomes import Done, Refused
 from angarium.machine.partition_limits import PartitionLimits
 from angarium.modes import DeliveryMode
@@ -190,6 +191,7 @@ CatalogOutcome: TypeAlias = (
     | ProducerOpened
     | ProducerShared
     | LevelRaised
+    | GrantMade
     | Done
     | Refused
 )

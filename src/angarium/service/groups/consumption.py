@@ -80,6 +80,8 @@ class LocalConsumption:
         self._reaching = Reaching(node, host, membership)
         self._credit = credit
         self._on_end = on_end
+        self.on_closed: Callable[[], None] = _unheard
+        """Called when it is over, for who keeps an eye on it."""
         self._opening = opening
         self._attachments: dict[tuple[str, int], Attachment] = {}
         self._ready: deque[Attachment] = deque()
@@ -439,3 +441,8 @@ class LocalConsumption:
             self._task.cancel()
         self._something.set()
         self._on_end(self)
+        self.on_closed()
+
+
+def _unheard() -> None:
+    pass

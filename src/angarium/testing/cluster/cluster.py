@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Final, Self
 
 from angarium.errors import AngariumError
+from angarium.security.tls import TlsOptions, client_tls
 from angarium.testing.cluster.contact import Contact
 from angarium.testing.cluster.network import Network
 from angarium.testing.cluster.processes import ANGARIUM, NodeProcess
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from angarium.api import ClusterStatus, PartitionInfo, TopicConfig, TopicInfo
     from angarium.ids import NodeId
+    from angarium.security.tls import ClientTls
 
 READY_SECONDS_MAX: Final = 60.0
 """How long a node may take from its start to its first answer, on a busy machine."""
@@ -44,10 +46,12 @@ class ProcessCluster:
         settings: Mapping[str, int | str] | None = None,
         parted: bool = False,
         data: Mapping[str, Path] | None = None,
+        tls: Path | None = None,
     ) -> None:
         """Prepare `nodes` nodes; `parted` puts a network between them that can be cut.
 
         `data` may name, by a node's name, another folder for its data, `programs` another program.
+        `tls` is a folder with ca.crt, node.crt and node.key, which all of them show.
         """
         self.nodes: dict[NodeId, NodeProcess] = {}
         """Every member that was started here, by its id."""
@@ -58,6 +62,7 @@ class ProcessCluster:
         self._programs = dict(programs or {})
         self._settings = dict(settings or {})
         self._data = dict(data or {})
+        self._tls = tls
         self._made: list[NodeProcess] = []
         self._contacts: dict[str, Contact] = {}
         self._running = AsyncExitStack()
@@ -91,6 +96,12 @@ class ProcessCluster:
         if self.network is not None:
             await self.network.close()
         await self._running.aclose()
+
+    @property
+    def client_tls(self) -> ClientTls | None:
+        """How clients dial its nodes."""
+        options = TlsOptions(ca="" if self._tls is None else str(self._tls / "ca.crt"))
+        return client_tls(options)
 
     # --- its nodes --------------------------------------------------------------------------
 
@@ -345,6 +356,7 @@ class ProcessCluster:
             program=self._programs.get(name, self._program),
             settings=self._settings,
             advertised_port=advertised_port,
+            tls=self._tls,
         )
         self._made.append(node)
         return node
@@ -366,7 +378,9 @@ class ProcessCluster:
         # Straight to the node, also where the network between the nodes is cut.
         contact = self._contacts.get(node.name)
         if contact is None:
-            contact = self._contacts[node.name] = Contact(HOST, node.port.number)
+            contact = self._contacts[node.name] = Contact(
+                HOST, node.port.number, tls=self.client_tls
+            )
         return contact
 
     def _check_alive(self, node: NodeProcess) -> None:

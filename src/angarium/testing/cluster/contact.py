@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from angarium.api import Ack
     from angarium.ids import Buffer, NodeId, Offset
     from angarium.modes import DeliveryMode
+    from angarium.security.tls import Dialling
     from angarium.wire import Connection, Frame, Header
 
 ANSWER_SECONDS_MAX: Final = 2.0
@@ -49,8 +50,9 @@ WORK_SECONDS_MAX: Final = 30.0
 class Contact:
     """A connection to one address, dialled anew when it is needed and broken."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, *, tls: Dialling | None = None) -> None:
         self._host, self._port = host, port
+        self._tls = tls
         self._connection: Connection | None = None
         self._dialling = asyncio.Lock()
 
@@ -63,6 +65,7 @@ class Contact:
                     port=self._port,
                     hello=Hello(role=Role.CLIENT),
                     timeout_s=timeout_s,
+                    tls=self._tls,
                 )
             return self._connection
 

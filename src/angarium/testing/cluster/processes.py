@@ -48,7 +48,9 @@ class NodeProcess:
         program: Sequence[str] = ANGARIUM,
         settings: Mapping[str, int | str] | None = None,
         advertised_port: int | None = None,
+        tls: Path | None = None,
     ) -> None:
+        """`tls` is a folder with ca.crt, node.crt and node.key."""
         self.name = name
         self.id: NodeId | None = None
         """The id that the cluster has given it; known once it is a member."""
@@ -59,6 +61,7 @@ class NodeProcess:
         self.program = tuple(program)
         """What the next start runs."""
         self._settings = dict(settings or {})
+        self._tls = tls
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -208,6 +211,9 @@ class NodeProcess:
         lines += ['grpc_port = "off"', 'http_port = "off"']
         if self.advertised_port is not None:
             lines += ["[advertise]", f"wire_port = {self.advertised_port}"]
+        if self._tls is not None:
+            names = {"certificate": "node.crt", "private_key": "node.key", "authorities": "ca.crt"}
+            lines += ["[tls]", *(f'{one} = "{self._tls / file}"' for one, file in names.items())]
         lines += ["[log]", 'format = "json"', 'level = "INFO"', "[cluster]"]
         lines += [f"{name} = {_toml(value)}" for name, value in self._settings.items()]
         path = self._folder / f"{self.name}.toml"

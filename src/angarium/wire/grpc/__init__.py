@@ -10,7 +10,6 @@ from angarium.wire.grpc.messages import CallRefused
 from angarium.wire.grpc.methods import Method, streaming, unary
 from angarium.wire.grpc.requests import Requests
 from angarium.wire.grpc.server import GrpcServer
-from angarium.wire.grpc.tls import Tls
 
 __all__ = [
     "Call",
@@ -21,7 +20,6 @@ __all__ = [
     "GrpcServer",
     "Method",
     "Requests",
-    "Tls",
     "streaming",
     "unary",
 ]

@@ -48,6 +48,7 @@ class Call:
     """One call under way."""
 
     __slots__ = (
+        "_began",
         "_deadline",
         "_drain",
         "_has_begun",
@@ -101,10 +102,12 @@ class Call:
         self._trailing: Pairs = ()
         self._drain: asyncio.Future[None] | None = None
         self.is_over = False
+        self._began = server.loop.time()
         if timeout_s is not None:
             self._deadline = server.loop.time() + timeout_s
             self._timer = server.loop.call_later(timeout_s, self._expire)
         if method.streaming is not None:
+            server.meters.streams += 1
             self._requests = Requests(self._credit)
             self._run(method.streaming(self._requests, self), finishes=True)
 
@@ -113,6 +116,17 @@ class Call:
     def invocation_metadata(self) -> tuple[tuple[str, str | bytes], ...]:
         """Return what the client sent along."""
         return pairs_of(self._head.fields)
+
+    @property
+    def authorization(self) -> str | None:
+        """What the client sent as proof of who it is."""
+        value = self._head.values.get(b"authorization")
+        return None if value is None else value.decode("latin-1")
+
+    @property
+    def source(self) -> str:
+        """The client's host; what a login that fails is counted for."""
+        return self._socket.host
 
     def time_remaining(self) -> float | None:
         """Return the seconds until the call is too late; None if it has no deadline."""
@@ -171,7 +185,7 @@ class Call:
         trailing = self._trailing
         trailers = trailers_of(GrpcCode.OK, "", trailing) if trailing else OK_TRAILERS
         connection, stream = self._socket.connection, self._stream
-        self._close()
+        self._close(GrpcCode.OK)
         if not self._has_begun and message is not None:
             head = GZIP_HEAD if self._is_gzip else HEAD
             connection.sender.answer(stream, head, framed(message), trailers)
@@ -189,7 +203,7 @@ class Call:
             return
         trailers = trailers_of(code, message, pairs)
         connection, stream = self._socket.connection, self._stream
-        self._close()
+        self._close(code)
         if self._has_begun:
             connection.sender.send_trailers(stream, trailers)
         else:
@@ -239,7 +253,7 @@ class Call:
         """Hear that nobody waits for an answer any more."""
         if self.is_over:
             return
-        self._close()
+        self._close(GrpcCode.CANCELLED)
         if self._requests is not None:
             self._requests.end(CallEnded())
         if self._task is not None:
@@ -353,8 +367,13 @@ class Call:
         self._held_bytes += size
         self._server.received_bytes += size
 
-    def _close(self) -> None:
+    def _close(self, code: GrpcCode) -> None:
         self.is_over = True
+        server = self._server
+        if self._requests is None:
+            server.meters.ended(code, server.loop.time() - self._began)
+        else:
+            server.meters.stream_ended(code)
         self._stream.owner = None
         self._hold(-self._held_bytes)
         self._server.calls -= 1

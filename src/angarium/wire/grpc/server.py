@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.closing import CLOSE_S_MAX
 from angarium.wire.grpc.call import Call
+from angarium.wire.grpc.call_meters import CallMeters
 from angarium.wire.grpc.codes import GrpcCode
 from angarium.wire.grpc.messages import CallRefused
 from angarium.wire.grpc.metadata import ACCEPTED_ENCODINGS, HEAD, timeout_of, trailers_of
@@ -18,14 +19,15 @@ from angarium.wire.http2.header_blocks import literal
 from angarium.wire.http2.server import Http2Server
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from angarium.closing import Closings
+    from angarium.telemetry.exposition import Family
     from angarium.wire.grpc.call_limits import CallLimits
     from angarium.wire.grpc.methods import Method
-    from angarium.wire.grpc.tls import Tls
     from angarium.wire.http2 import RequestHead, Stream
     from angarium.wire.http2.server import Http2Socket
+    from angarium.wire.listening import Context
 
 TIMEOUT_SECONDS_MAX: Final = 10_000_000.0
 """A third of a year. A call with a later deadline has this one."""
@@ -85,6 +87,7 @@ class GrpcServer:
         self.limits = limits
         self.calls = 0
         """Under way."""
+        self.meters = CallMeters()
         self.received_bytes = 0
         """Of requests that no handler has read."""
         self.stopping = asyncio.Event()
@@ -92,16 +95,20 @@ class GrpcServer:
         self.tasks: set[asyncio.Task[None]] = set()
         """What runs for calls. A call that has ended may still be closing what it had opened."""
         self.loop: asyncio.AbstractEventLoop
-        self._methods = {path.encode(): method for path, method in methods.items()}
+        self._methods: dict[bytes, Method] = {}
+        self.serve(methods)
         self._server = Http2Server(self._calls_of, limits.http2, varying=_TIMEOUT)
         self.closings: Closings = self._server.closings
 
-    async def start(self, *, host: str, port: int, tls: Tls | None = None) -> int:
+    def serve(self, methods: Mapping[str, Method]) -> None:
+        """Add methods, by their paths."""
+        self._methods |= {path.encode(): method for path, method in methods.items()}
+
+    async def start(self, *, host: str, port: int, tls: Context | None = None) -> int:
         """Listen; return the port. `OSError` if the address cannot be had."""
         self.loop = asyncio.get_running_loop()
-        context = None if tls is None else tls.context()
         try:
-            return await self._server.start(host=host, port=port, tls=context)
+            return await self._server.start(host=host, port=port, tls=tls)
         except OSError as error:
             raise OSError(error.errno, f"gRPC cannot listen on {host}:{port}: {error}") from None
 
@@ -112,6 +119,10 @@ class GrpcServer:
         if self.tasks:
             await asyncio.wait(set(self.tasks), timeout=CLOSE_S_MAX)
         await self.closings.drained()
+
+    def families(self) -> Iterator[Family]:
+        """Yield metrics of the calls that reached a method."""
+        return self.meters.families(connections=len(self._server.sockets), calls=self.calls)
 
     def has_room_on(self, socket: Http2Socket) -> bool:
         """Tell whether a client reads its answers as it should, and others do."""

@@ -20,8 +20,10 @@ from angarium.wire.errors import DeadlineExceeded
 from angarium.wire.http.messages import Response, head_bytes, response_bytes
 from angarium.wire.http.request_reader import RequestReader, RequestRefused
 from angarium.wire.http.stream import Stream
+from angarium.wire.peer_certificates import certificate_shown
 
 if TYPE_CHECKING:
+    from angarium.security.tls import Certificate
     from angarium.wire.http.messages import Answer, Request
     from angarium.wire.http.server import HttpServer
     from angarium.wire.http.websocket import WebSocket
@@ -66,7 +68,7 @@ class Connection(asyncio.Protocol):
         self.limits = server.limits
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._reader = RequestReader(self, server.limits)
+        self._reader = RequestReader(self, server.limits, server.heads)
         self._ahead: deque[Request] = deque()
         self._request: Request | None = None
         self._task: asyncio.Task[None] | None = None
@@ -84,6 +86,17 @@ class Connection(asyncio.Protocol):
         if not self._server.admit(self):
             refusal = LimitExceeded("connections_max", "too many connections; try another node")
             self._refuse(refusal, status=503)
+
+    @property
+    def host(self) -> str:
+        """The host that this talks to."""
+        where = self._transport.get_extra_info("peername") if self._transport else None
+        return str(where[0]) if where else ""
+
+    @property
+    def peer_certificate(self) -> Certificate | None:
+        """What the client has shown, verified; None without one, or without TLS."""
+        return certificate_shown(self._transport)
 
     def data_received(self, data: bytes) -> None:
         """Take bytes."""
@@ -213,7 +226,8 @@ class Connection(asyncio.Protocol):
         if server.on_answered is not None:
             began = self.deadline - self.limits.request_seconds_max
             server.on_answered(response.status, now - began)
-        keep_alive = request.keep_alive and not server.is_stopping
+        head = request.head
+        keep_alive = head.keep_alive and not server.is_stopping
         if request.answer_headers:
             headers = response.headers + request.answer_headers
             response = Response(response.status, response.body, response.type, headers)
@@ -222,7 +236,7 @@ class Connection(asyncio.Protocol):
                 response,
                 date=server.date,
                 keep_alive=keep_alive,
-                is_head=request.method == b"HEAD",
+                is_head=head.method == b"HEAD",
             )
         )
         if not keep_alive or self._is_last:
@@ -259,7 +273,7 @@ class Connection(asyncio.Protocol):
         # What was sent ahead is never answered; that the client hangs up is heard all the same.
         self._ahead.clear()
         self.resume_reading()
-        is_chunked = self._reader.is_http_1_1
+        is_chunked = request.head.is_http_1_1
         headers += request.answer_headers
         if is_chunked:
             headers = (*headers, (b"Transfer-Encoding", b"chunked"))
@@ -285,6 +299,14 @@ class Connection(asyncio.Protocol):
     def write_now(self, data: bytes) -> None:
         """Write as a stream or WebSocket that it was given to."""
         self._write(data)
+
+    def write_if_room(self, data: bytes) -> bool:
+        """Write, unless something waits already or nobody is there any more."""
+        transport = self._transport
+        if transport is None or self.state is State.CLOSING or not self.is_writable.is_set():
+            return False
+        transport.write(data)
+        return True
 
     def pause_reading(self) -> None:
         """Take nothing more from the client for now."""

@@ -11,7 +11,7 @@ import msgspec
 from angarium.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Mapping
 
     from angarium.wire.http.connection import Connection
 
@@ -43,43 +43,58 @@ Answer: TypeAlias = "Response | Coroutine[None, None, Response | None] | None"
 `Request.answer` will be called later."""
 
 
-class Request:
-    """One request, with its whole body."""
+class Head:
+    """What a request says before its body; one that came before is shared by those that say it."""
 
-    __slots__ = (
-        "_headers",
-        "answer_headers",
-        "body",
-        "connection",
-        "is_answered",
-        "keep_alive",
-        "method",
-        "named",
-        "target",
-    )
+    __slots__ = ("body_bytes", "headers", "is_http_1_1", "keep_alive", "method", "named", "target")
 
     def __init__(
         self,
-        connection: Connection,
         *,
         method: bytes,
         target: bytes,
         headers: list[tuple[bytes, bytes]],
-        named: dict[bytes, bytes],
-        body: bytes,
+        named: Mapping[bytes, bytes],
+        body_bytes: int,
         keep_alive: bool,
+        is_http_1_1: bool,
     ) -> None:
-        self.connection = connection
         self.method = method
         self.target = target
-        self.body = body
-        self.keep_alive = keep_alive
-        self.is_answered = False
-        self.answer_headers: tuple[tuple[bytes, bytes], ...] = ()
-        """What every answer to it has besides its own headers."""
-        self._headers = headers
+        self.headers = headers
+        """All of them, with names in lower case."""
         self.named = named
         """The first header of each name in lower case: what is asked for with every request."""
+        self.body_bytes = body_bytes
+        self.keep_alive = keep_alive
+        self.is_http_1_1 = is_http_1_1
+        """Whether the client speaks the version that knows chunks."""
+
+
+class Request:
+    """One request, with its whole body."""
+
+    __slots__ = ("answer_headers", "body", "connection", "head", "is_answered", "named", "target")
+
+    def __init__(self, connection: Connection, head: Head, body: bytes) -> None:
+        self.connection = connection
+        self.head = head
+        self.body = body
+        self.is_answered = False
+        self.answer_headers: Headers = ()
+        """What every answer to it has besides its own headers."""
+        self.target = head.target
+        self.named = head.named
+
+    @property
+    def method(self) -> bytes:
+        """What is to be done with the target."""
+        return self.head.method
+
+    @property
+    def source(self) -> str:
+        """The client's host; what a login that fails is counted for."""
+        return self.connection.host
 
     def header(self, name: bytes) -> bytes | None:
         """Return a header's value by its name in lower case; the first, if there are several."""
@@ -94,7 +109,7 @@ class Request:
         """Return the headers whose names begin so, whole names in lower case."""
         return [
             (name.decode("latin-1"), value)
-            for name, value in self._headers
+            for name, value in self.head.headers
             if name.startswith(prefix)
         ]
 

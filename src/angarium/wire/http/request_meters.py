@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from angarium.telemetry.exposition import Family, Histogram, Sample, gauge
+from angarium.telemetry.exposition import REQUEST_BOUNDS_S, Family, Histogram, Sample, gauge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from angarium.wire.http.server import HttpServer
-
-REQUEST_BOUNDS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
-"""Upper bounds of the buckets in which requests are counted by how long they took."""
 
 
 class RequestMeters:

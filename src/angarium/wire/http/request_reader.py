@@ -6,17 +6,25 @@ known: a body that says it will be too long is refused before it is sent.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import httptools
 
 from angarium.errors import AngariumError, InvalidArgument, TooLarge
-from angarium.wire.http.messages import Request
+from angarium.wire.http.messages import Head, Request
 
 if TYPE_CHECKING:
     from angarium.wire.http.connection import Connection
     from angarium.wire.http.http_limits import HttpLimits
+    from angarium.wire.http.known_heads import KnownHeads
     from angarium.wire.http.messages import Headers
+
+_HTTP_2: Final = b"PRI * HTTP/2.0\r\n"
+"""How every connection of HTTP/2 begins."""
+_NO_HTTP_2: Final = (
+    "this port speaks HTTP/1.1, not HTTP/2; gRPC is at the node's gRPC port (7401 unless set"
+    " otherwise)"
+)
 
 
 class RequestRefused(InvalidArgument):
@@ -31,14 +39,18 @@ class RequestRefused(InvalidArgument):
 class RequestReader:
     """Reads the requests of one connection, one after the other."""
 
-    def __init__(self, connection: Connection, limits: HttpLimits) -> None:
+    def __init__(self, connection: Connection, limits: HttpLimits, heads: KnownHeads) -> None:
         self._connection = connection
         self._limits = limits
+        self._heads = heads
         self._parser = httptools.HttpRequestParser(self)
         self._target = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._named: dict[bytes, bytes] = {}
+        self._said_bytes = 0
         self._body: list[bytes] = []
+        self._read: list[Head] = []
+        """Those of the requests that the present piece of bytes has completed."""
         self._head_bytes = 0
         self._piece_bytes = 0
         self._is_split = False
@@ -50,13 +62,15 @@ class RequestReader:
         self.in_body = False
         """The same for its body."""
 
-    @property
-    def is_http_1_1(self) -> bool:
-        """Whether the client speaks the version that knows chunks."""
-        return self._parser.get_http_version() == "1.1"
-
     def feed(self, data: bytes, *, is_idle: bool) -> None:
         """Take bytes; raises what is wrong with them: `RequestRefused` or `TooLarge`."""
+        is_new = is_idle and not self.in_head and not self.in_body
+        if is_new:
+            known = self._heads.recognised(data)
+            if known is not None:
+                self._connection.request_read(Request(self._connection, *known))
+                return
+        read = self._read = []
         self._piece_bytes = len(data)
         self._is_split = self.in_head
         if self.in_head or is_idle:
@@ -72,10 +86,10 @@ class RequestReader:
             if len(data) > upgrade.args[0]:
                 raise RequestRefused("speak after the upgrade is accepted", status=400) from None
         except httptools.HttpParserError as error:
-            cause = error.__context__
-            if isinstance(cause, AngariumError):
-                raise cause from None
-            raise RequestRefused(f"this is not HTTP/1.1: {error}", status=400) from None
+            raise _refusal_of(error, data) from None
+        if is_new and len(read) == 1 and not self.in_head and not self.in_body:
+            self._heads.remember(data, read[0])
+            return
         if self.in_head and self._head_bytes > self._limits.head_bytes_max:
             raise self._head_too_long()
         if self.in_body and self._framing_bytes > self._limits.body_bytes_max:
@@ -118,10 +132,11 @@ class RequestReader:
         is_twice = len(named) != len(headers)
         if is_twice and sum([name == b"host" for name, _ in headers]) > 1:
             raise RequestRefused("a request has one Host header", status=400)
-        if b"host" not in named and self.is_http_1_1:
+        if b"host" not in named and self._is_http_1_1:
             raise RequestRefused("a request has one Host header", status=400)
         # llhttp refuses a second length.
-        if int(named.get(b"content-length", 0)) > limits.body_bytes_max:
+        self._said_bytes = int(named.get(b"content-length", 0))
+        if self._said_bytes > limits.body_bytes_max:
             raise self._body_too_long()
         if b"content-encoding" in named:
             self._check_encodings()
@@ -148,17 +163,22 @@ class RequestReader:
         self.in_body = False
         self._head_bytes = 0
         body = self._body
-        self._connection.request_read(
-            Request(
-                self._connection,
-                method=self._parser.get_method(),
-                target=self._target,
-                headers=self._headers,
-                named=self._named,
-                body=body[0] if len(body) == 1 else b"".join(body),
-                keep_alive=self._parser.should_keep_alive(),
-            )
+        head = Head(
+            method=self._parser.get_method(),
+            target=self._target,
+            headers=self._headers,
+            named=self._named,
+            body_bytes=self._said_bytes,
+            keep_alive=self._parser.should_keep_alive(),
+            is_http_1_1=self._is_http_1_1,
         )
+        whole = body[0] if len(body) == 1 else b"".join(body)
+        self._read.append(head)
+        self._connection.request_read(Request(self._connection, head, whole))
+
+    @property
+    def _is_http_1_1(self) -> bool:
+        return self._parser.get_http_version() == "1.1"
 
     def _head_too_long(self) -> RequestRefused:
         limits = self._limits
@@ -169,3 +189,14 @@ class RequestReader:
 
     def _body_too_long(self) -> TooLarge:
         return TooLarge("body_bytes_max", f"a body has up to {self._limits.body_bytes_max} bytes")
+
+
+def _refusal_of(error: httptools.HttpParserError, data: bytes) -> AngariumError:
+    """Return what is wrong with bytes that llhttp did not take to their end."""
+    if isinstance(error.__context__, AngariumError):
+        return error.__context__  # we stopped it
+    if data.startswith(_HTTP_2):
+        # As HTTP/1.1, which libraries of gRPC know when they see it: they give up. Frames of
+        # HTTP/2 would make them connect again, hundreds of times a second.
+        return RequestRefused(_NO_HTTP_2, status=505)
+    return RequestRefused(f"this is not HTTP/1.1: {error}", status=400)

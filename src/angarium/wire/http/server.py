@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Final, Protocol
 from angarium.closing import Closings
 from angarium.errors import LimitExceeded
 from angarium.wire.http.connection import Connection, State
+from angarium.wire.http.known_heads import KnownHeads
+from angarium.wire.listening import listen, port_of
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Callable
 
     from angarium.wire.http.http_limits import HttpLimits
     from angarium.wire.http.messages import Answer, Request, Response
+    from angarium.wire.listening import Context, Listening
 
 SWEEP_SECONDS: Final = 0.5
 """How often deadlines are looked at; a limit in seconds is kept to within this."""
@@ -58,20 +60,18 @@ class HttpServer:
         self.requests_total = 0
         self.connections: set[Connection] = set()
         self.streams: set[Connection] = set()
+        self.heads = KnownHeads()
         self.closings = closings or Closings()
-        self._server: asyncio.Server | None = None
+        self._server: Listening | None = None
         self._sweeping: asyncio.Task[None] | None = None
 
-    async def start(self, *, host: str, port: int, tls: ssl.SSLContext | None = None) -> int:
+    async def start(self, *, host: str, port: int, tls: Context | None = None) -> int:
         """Listen; return the port. `OSError` if the address cannot be had."""
         loop = asyncio.get_running_loop()
         self._note_date()
-        self._server = await loop.create_server(
-            lambda: Connection(self), host, port, backlog=1_024, ssl=tls
-        )
+        self._server = await listen(lambda: Connection(self), host, port, tls=tls)
         self._sweeping = loop.create_task(self._sweep())
-        bound: int = self._server.sockets[0].getsockname()[1]
-        return bound
+        return port_of(self._server)
 
     async def stop(self, grace_s: float) -> None:
         """Close: streams end at once, requests under way have `grace_s`."""

@@ -20,6 +20,21 @@ OPENING: Final = b"retry: 1000\n\n"
 """How long a browser waits before it reconnects, in milliseconds."""
 
 
+class _Chunk:
+    """The chunk that was framed last: many streams are often sent the same bytes."""
+
+    def __init__(self) -> None:
+        self._data = self._framed = b""
+
+    def of(self, data: bytes) -> bytes:
+        if data is not self._data:
+            self._data, self._framed = data, b"%x\r\n%b\r\n" % (len(data), data)
+        return self._framed
+
+
+_chunk: Final = _Chunk()
+
+
 class StreamCut(Exception):
     """The client went away, or did not read for too long."""
 
@@ -37,21 +52,13 @@ class Stream:
         connection = self._connection
         if not connection.is_open:
             raise StreamCut
-        if self._is_chunked:
-            data = b"%x\r\n%b\r\n" % (len(data), data)
-        connection.write_now(data)
+        connection.write_now(_chunk.of(data) if self._is_chunked else data)
         if not connection.is_writable.is_set():
             await until_writable(connection, self._stalled_s)
 
     def write_nowait(self, data: bytes) -> bool:
         """Write, if nothing waits already; else, or if nobody is there any more, return False."""
-        connection = self._connection
-        if not connection.is_open or not connection.is_writable.is_set():
-            return False
-        if self._is_chunked:
-            data = b"%x\r\n%b\r\n" % (len(data), data)
-        connection.write_now(data)
-        return True
+        return self._connection.write_if_room(_chunk.of(data) if self._is_chunked else data)
 
     async def writable(self) -> None:
         """Wait until more may be written; raises `StreamCut`."""

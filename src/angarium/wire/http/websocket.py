@@ -1,7 +1,8 @@
 """A WebSocket: messages both ways, no faster than either side reads.
 
-Frames are wsproto's business. A client that sends more than is taken is not read from, one that
-does not read is cut, and one that vanished is noticed by a ping that stays unanswered.
+Frames are wsproto's business, but for those that nearly all are (`socket_frames`). A client that
+sends more than is taken is not read from, one that does not read is cut, and one that vanished is
+noticed by a ping that stays unanswered.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from wsproto.events import (
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
 from angarium.wire.http.request_reader import RequestRefused
+from angarium.wire.http.socket_frames import FrameCutter, MessageTooBig, text_frame
 from angarium.wire.http.stream import StreamCut, until_writable
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ class WebSocket:
         """
         self._connection = request.connection
         self._limits = request.connection.limits
+        self._cutter = FrameCutter(bytes_max=self._limits.message_bytes_max)
         self._frames = Frames(ConnectionType.SERVER)
         self._parts: list[str | bytes] = []
         self._size = 0
@@ -92,10 +95,14 @@ class WebSocket:
         """
         if self._is_over or not self._connection.is_open:
             raise StreamCut
-        text = message if isinstance(message, str) else message.decode()
-        self._connection.write_now(self._frames.send(TextMessage(data=text)))
+        data = message.encode() if isinstance(message, str) else message
+        self._connection.write_now(text_frame(data))
         if not self._connection.is_writable.is_set():
             await until_writable(self._connection, self._limits.stalled_seconds_max)
+
+    def send_nowait(self, message: bytes) -> bool:
+        """Send a text, if nothing waits already; else, or if nobody is there, return False."""
+        return not self._is_over and self._connection.write_if_room(text_frame(message))
 
     def close(self, code: int = NORMAL, reason: str = "") -> None:
         """Say goodbye, if nobody has, and end."""
@@ -115,19 +122,28 @@ class WebSocket:
             return
         self._silent_rounds = 0
         try:
-            self._frames.receive_data(data)
-            for event in self._frames.events():
-                match event:
-                    case TextMessage() | BytesMessage():
-                        self._take(event)
-                    case Ping():
-                        self._tell(event.response())
-                    case CloseConnection():
-                        self._tell(event.response())
-                        self._over()
-                        self._connection.close()
+            for one in self._cutter.cut(data):
+                if isinstance(one, str):
+                    self._arrive(one)
+                else:
+                    self._frames.receive_data(one)
+                    self._hear_events()
+        except MessageTooBig:
+            self._close_too_big()
         except (RemoteProtocolError, UnicodeDecodeError) as error:
             self.close(1002, str(error))
+
+    def _hear_events(self) -> None:
+        for event in self._frames.events():
+            match event:
+                case TextMessage() | BytesMessage():
+                    self._take(event)
+                case Ping():
+                    self._tell(event.response())
+                case CloseConnection():
+                    self._tell(event.response())
+                    self._over()
+                    self._connection.close()
 
     def lost(self) -> None:
         """Note that there is nobody any more."""
@@ -140,15 +156,24 @@ class WebSocket:
         self._parts.append(event.data)
         self._size += len(event.data)
         if self._size > self._limits.message_bytes_max:
-            self.close(TOO_BIG, f"a message has up to {self._limits.message_bytes_max} bytes")
+            self._close_too_big()
         elif event.message_finished:
-            self._waiting.append("".join(str(part) for part in self._parts))
+            text = "".join(str(part) for part in self._parts)
             self._parts = []
             self._size = 0
-            self._arrived.set()
-            if len(self._waiting) >= MESSAGES_WAITING_MAX and not self._is_paused:
-                self._is_paused = True
-                self._connection.pause_reading()
+            self._arrive(text)
+
+    def _arrive(self, text: str) -> None:
+        if self._is_over:
+            return  # what came behind a goodbye
+        self._waiting.append(text)
+        self._arrived.set()
+        if len(self._waiting) >= MESSAGES_WAITING_MAX and not self._is_paused:
+            self._is_paused = True
+            self._connection.pause_reading()
+
+    def _close_too_big(self) -> None:
+        self.close(TOO_BIG, f"a message has up to {self._limits.message_bytes_max} bytes")
 
     def _tell(self, event: CloseConnection | Ping | Pong) -> None:
         try:

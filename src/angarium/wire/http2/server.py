@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Final, cast
 from angarium.closing import Closings
 from angarium.wire.http2.connection import Connection
 from angarium.wire.http2.frames import ErrorCode
+from angarium.wire.listening import HandshakeLimits, listen, port_of
+from angarium.wire.peer_certificates import certificate_shown
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Callable
 
+    from angarium.security.tls import Certificate
     from angarium.wire.http2.http2_limits import Http2Limits
     from angarium.wire.http2.listener import Listener
+    from angarium.wire.listening import Context, Listening
 
 SWEEP_SECONDS: Final = 0.5
 """How often deadlines are looked at; a limit in seconds is kept to within this."""
@@ -182,6 +185,17 @@ class Http2Socket(asyncio.Protocol):
             self._transport.abort()
 
     @property
+    def host(self) -> str:
+        """The host that this talks to."""
+        where = self._transport.get_extra_info("peername") if self._transport else None
+        return str(where[0]) if where else ""
+
+    @property
+    def peer_certificate(self) -> Certificate | None:
+        """What the client has shown, verified; None without one, or without TLS."""
+        return certificate_shown(self._transport)
+
+    @property
     def peer(self) -> str:
         """Whom this talks to, for logs."""
         where = self._transport.get_extra_info("peername") if self._transport else None
@@ -236,25 +250,18 @@ class Http2Server:
         self._pong_timer: asyncio.TimerHandle | None = None
         self.closings = Closings()
         """What handlers close with; the server stops when it is all closed."""
-        self._server: asyncio.Server | None = None
+        self._server: Listening | None = None
         self._sweeping: asyncio.Task[None] | None = None
 
-    async def start(self, *, host: str, port: int, tls: ssl.SSLContext | None = None) -> int:
+    async def start(self, *, host: str, port: int, tls: Context | None = None) -> int:
         """Listen; return the port. `OSError` if the address cannot be had."""
         loop = asyncio.get_running_loop()
-        # uvloop refuses a handshake's limit without TLS.
-        seconds = None if tls is None else self.limits.handshake_seconds_max
-        self._server = await loop.create_server(
-            lambda: Http2Socket(self),
-            host,
-            port,
-            backlog=1_024,
-            ssl=tls,
-            ssl_handshake_timeout=seconds,
+        handshakes = HandshakeLimits(handshake_timeout_s=self.limits.handshake_seconds_max)
+        self._server = await listen(
+            lambda: Http2Socket(self), host, port, tls=tls, limits=handshakes
         )
         self._sweeping = loop.create_task(self._sweep())
-        bound: int = self._server.sockets[0].getsockname()[1]
-        return bound
+        return port_of(self._server)
 
     async def stop(self, grace_s: float) -> None:
         """Close: what is under way has `grace_s`."""

@@ -64,6 +64,24 @@ class Operation(IntEnum):
     """Between nodes: commands of transactions, to the leader of a group."""
     CLOCK = 69
     """Between nodes: what a node's wall clock says."""
+    AUTHENTICATE = 75
+    """Prove who one is; the only thing served before that is done, where it has to be."""
     SAME_FOLDER = 70
     """Asked by a node of a process that is said to be the same node: whether it lives on a copy of
     its data folder."""
+    WHOAMI = 80
+    CAN = 81
+    CREATE_USER = 82
+    ALTER_USER = 83
+    DELETE_USER = 84
+    DESCRIBE_USER = 85
+    LIST_USERS = 86
+    CREATE_ROLE = 87
+    DELETE_ROLE = 88
+    LIST_ROLES = 89
+    CREATE_GRANT = 90
+    DELETE_GRANT = 91
+    LIST_GRANTS = 92
+    CREATE_TOKEN = 93
+    DELETE_TOKEN = 94
+    LIST_TOKENS = 95

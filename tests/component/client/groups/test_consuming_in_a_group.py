@@ -371,7 +371,7 @@ def test_a_refusal_that_passes_is_tried_again(run: Runner) -> None:
 
 def test_an_answer_that_never_comes_is_called_unknown(run: Runner) -> None:
     async def story() -> None:
-        async with grouped(request_timeout_s=1.5, close_timeout_s=0.1, config=QUICK_LEASE) as (
+        async with grouped(request_timeout_s=3, close_timeout_s=0.1, config=QUICK_LEASE) as (
             group,
             client,
         ):

@@ -16,9 +16,11 @@ from tests.system_programs import require_program
 from tests.unit.doors.grpc.memory_broker import MemoryBroker
 
 from angarium.api import TopicConfig
-from angarium.doors.grpc import GrpcDoor, GrpcLimits, Tls
+from angarium.doors.grpc import GrpcDoor, GrpcLimits
 from angarium.proto.v1 import broker_pb2 as pb
 from angarium.proto.v1.broker_pb2_grpc import BrokerStub
+from angarium.security.tls import CertificateFiles, ClientCertificates, Door
+from angarium.security.tls.contexts import listener_context
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -240,12 +242,10 @@ def test_an_encrypted_door_is_open_to_those_who_know_its_authority(tmp_path: Pat
         await broker.create_topic("orders", partitions=1, config=TopicConfig())
         authority = certificate.read_bytes()
         for mutual in (False, True):
-            tls = Tls(
-                certificate=authority,
-                key=key.read_bytes(),
-                client_authorities=authority if mutual else None,
-            )
-            door = GrpcDoor(broker, host=LOCALHOST, port=0, tls=tls)
+            files = CertificateFiles(certificate=certificate, key=key, authorities=certificate)
+            clients = ClientCertificates.REQUIRED if mutual else ClientCertificates.NONE
+            context = listener_context(files, clients=clients, door=Door.GRPC)
+            door = GrpcDoor(broker, host=LOCALHOST, port=0, tls=lambda one=context: one)  # type: ignore[misc]
             address = f"{LOCALHOST}:{await door.start()}"
             with_own = grpc.ssl_channel_credentials(authority, key.read_bytes(), authority)
             without = grpc.ssl_channel_credentials(authority)

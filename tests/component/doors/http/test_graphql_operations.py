@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from typing import Any
 from urllib.parse import quote
@@ -45,6 +46,19 @@ def test_what_the_earlier_broker_could_be_asked_still_can() -> None:
             assert door.broker.requests[0].mode is DeliveryMode.EVENTUAL
             many = 'mutation { publishBatch(topic: "orders", payloads: ["a", "b"]) { success } }'
             assert await data(door, many) == {"publishBatch": {"success": True}}
+
+    run(story())
+
+
+def test_graphql_is_loaded_for_whoever_first_asks_and_several_may_be_first() -> None:
+    async def story() -> None:
+        async with opened() as door:
+            assert door.door._guests._graphql is None
+            first = [data(door, "{ health }") for _ in range(3)]
+            page = door.ask("GET", "/graphql/schema")
+            *told, schema = await asyncio.gather(*first, page)
+            assert told == [{"health": "ok"}] * 3
+            build_schema(schema.body.decode())
 
     run(story())
 

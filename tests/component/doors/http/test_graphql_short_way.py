@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.component.doors.http.opened_http import opened
+from tests.component.doors.http.opened_http import opened, request_bytes
 from tests.on_a_loop import run
 from tests.unit.doors.grpc.memory_broker import MemoryBroker
 
@@ -107,3 +107,24 @@ def test_variables_that_need_a_second_look_go_the_general_way(
     plan = prepared(query).plan
     assert plan is not None
     assert not plan.fits(variables)
+
+
+def test_publishes_that_travel_together_are_each_told_what_they_asked_for() -> None:
+    def asked(fields: str, partition: int) -> bytes:
+        mutation = f"""mutation($p: String) {{
+            publish(topic: "orders", payload: $p, partition: {partition}) {{ {fields} }} }}"""
+        return request_bytes("POST", "/graphql", {"query": mutation, "variables": {"p": "x"}})
+
+    async def story() -> None:
+        async with opened() as door:
+            wires = [await door.connect() for _ in range(8)]
+            for number, wire in enumerate(wires):
+                ack = "ack { partition }" if number % 2 else "acks { offset }"
+                await wire.say(asked(f"success {ack}", partition=number % 4 // 2))
+            told = [(await wire.hear()).json["data"]["publish"] for wire in wires]
+            assert all(one["success"] for one in told)
+            assert [one["ack"]["partition"] for one in told[1::2]] == [0, 1, 0, 1]
+            offsets = [one["acks"][0]["offset"] for one in told[::2]]
+            assert len(set(offsets[::2])) == len(set(offsets[1::2])) == 2
+
+    run(story())

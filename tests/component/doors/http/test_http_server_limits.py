@@ -310,3 +310,17 @@ def test_a_closing_door_answers_what_is_under_way() -> None:
             await closing
 
     run(story())
+
+
+def test_whoever_speaks_http2_is_told_where_that_is_spoken() -> None:
+    async def story() -> None:
+        async with opened() as door:
+            wire = await door.connect()
+            settings = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+            await wire.say(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings)
+            answer = await wire.hear()
+            assert answer.status == 505
+            assert "gRPC is at the node's gRPC port (7401" in answer.json["detail"]
+            assert await wire.is_closed()
+
+    run(story())

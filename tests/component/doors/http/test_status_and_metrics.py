@@ -17,7 +17,7 @@ from angarium.telemetry.meters import TOPICS_MAX, Meters
 def test_the_status_has_every_name_that_earlier_brokers_gave() -> None:
     async def story() -> None:
         async with opened() as door:
-            door.door.observing._facts.meters.published("orders", 3, 300)
+            door.door.facts.meters.published("orders", 3, 300)
             status = (await door.ask("GET", "/status")).json
             assert {"node_id", "is_leader", "leader_id", "stats"} <= status.keys()
             assert status["stats"]["global"].keys() == {
@@ -48,7 +48,7 @@ def test_all_numbers_of_the_status_are_whole() -> None:
 
     async def story() -> None:
         async with opened() as door:
-            meters = door.door.observing._facts.meters
+            meters = door.door.facts.meters
             meters.published("orders", 3, 300)
             meters.rate("orders", "published", 3)
             meters._rates["orders", "published"].per_second = 2.5

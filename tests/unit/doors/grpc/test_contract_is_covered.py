@@ -66,7 +66,9 @@ def test_every_method_of_the_contract_has_a_call_and_every_call_a_handler() -> N
     wanted = {OTHER_NAMES.get(name, name) for name in METHODS - ON_ANOTHER_STREAM}
     assert named == wanted | ONLY_HERE
     door = GrpcDoor(MemoryBroker(), host="127.0.0.1", port=0)
-    assert {path.rpartition("/")[2] for path in door._methods()} == calls
+    face = door._faces.everybodys
+    assert face is not None
+    assert {path.rpartition("/")[2] for path in face.methods} == calls
 
 
 @pytest.mark.parametrize(("struct", "message", "renamed"), PAIRS, ids=lambda one: str(one)[:40])

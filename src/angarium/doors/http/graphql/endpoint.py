@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +12,7 @@ from graphql import OperationType
 from angarium.doors.http.graphql.answers import InvalidDocument, refusal
 from angarium.doors.http.graphql.costs import Measure, check
 from angarium.doors.http.graphql.execution import Executor, Operation, operation_kind
+from angarium.doors.http.graphql.publish_fields import OFFSETS, PublishView
 from angarium.doors.http.graphql.resolving import Resolvers
 from angarium.doors.http.graphql.schema import SDL
 from angarium.doors.http.graphql.sessions import PROTOCOLS, GraphqlSession
@@ -22,15 +24,16 @@ from angarium.wire.http.request_reader import RequestRefused
 from angarium.wire.http.strict_json import decoded, not_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
+    from angarium import api
     from angarium.api import GroupBroker
     from angarium.closing import Closings
     from angarium.doors.http.graphql import QueryParameters
     from angarium.doors.http.graphql.costs import GraphqlLimits
     from angarium.doors.http.graphql.execution import Prepared
     from angarium.doors.http.graphql.plans import Plan
-    from angarium.doors.intake import Intake
+    from angarium.doors.intake import Intake, Placed
     from angarium.wire.http.messages import Answer, Headers, Request
 
 RESPONSE_JSON: Final = b"application/graphql-response+json"
@@ -58,22 +61,29 @@ class GraphqlEndpoint:
         limits: GraphqlLimits | None = None,
         unnamed_protocol: str | None = None,
         hints: Callable[[str], Headers] | None = None,
+        log_in: Callable[..., Awaitable[GraphqlEndpoint]] | None = None,
     ) -> None:
         """Prepare; `name` is the last part of the path, where the page finds everything.
 
         `unnamed_protocol` is what clients speak that name none: without it they are sent away.
-        `hints` are headers for the answer to a publish, by its topic.
+        `hints` are headers for the answer to a publish, by its topic. With `log_in` a WebSocket
+        has to say in its `connection_init` who the client is.
         """
-        self._executor = Executor(Resolvers(intake, groups), limits)
-        self._subscribing = subscribing or Subscribing(intake.broker, groups)
+        self.executor = Executor(Resolvers(intake, groups), limits)
+        self._log_in = log_in
+        self.subscribing = subscribing or Subscribing(intake.broker, groups)
         self._closings = closings
         self._unnamed_protocol = unnamed_protocol
         self._hints = hints
+        self._answered: api.Ack | None = None
+        self._answered_plan: Plan | None = None
+        self._words = b""
+        """The answer to the publishes that were acknowledged last."""
         self._page = _PLAYGROUND.read_bytes().replace(_PLACEHOLDER, name.encode())
 
     def post(self, request: Request, _: QueryParameters) -> Answer:
         """Execute one operation, or a few."""
-        if request.media_type != JSON:
+        if request.named.get(b"content-type") != JSON and request.media_type != JSON:
             raise not_json()
         if request.body.lstrip()[:1] == b"[":
             return self._several(request)
@@ -88,23 +98,34 @@ class GraphqlEndpoint:
         return self._one(request, asked, prepared)
 
     async def _one(self, request: Request, asked: Operation, prepared: Prepared) -> Response:
-        return _answered(request, await self._executor.executed(asked, prepared))
+        return _answered(request, await self.executor.executed(asked, prepared))
 
     def _publish(self, request: Request, asked: Operation, plan: Plan) -> Answer:
         """Publish one record, as most mutations do, without a task for each."""
         arguments: dict[str, Any] = {}
 
-        def done(outcome: object) -> None:
+        def done(outcome: Placed | Exception) -> None:
             topic = arguments.get("topic")
             headers = self._hints(topic) if self._hints is not None and topic else ()
-            request.answer(_answered(request, plan.answer(outcome), headers))
+            request.answer(Response(200, self._told(plan, outcome), _type(request), headers))
 
         try:
             arguments = plan.arguments(asked.variables)
-            return self._executor.resolvers.publishing.begin(done, **arguments)
+            return self.executor.resolvers.publishing.begin(done, **arguments)
         except Exception as error:  # each becomes an answer
             done(error)
             return None
+
+    def _told(self, plan: Plan, outcome: Placed | Exception) -> bytes:
+        """Return the answer to a publish, written down once for records that travelled together."""
+        if isinstance(outcome, Exception):
+            return _encode(plan.answer(outcome))
+        if outcome.ack is self._answered and plan is self._answered_plan:
+            return self._words
+        words = _encode(plan.answer(PublishView.of(outcome)))
+        if plan.names.isdisjoint(OFFSETS):
+            self._answered, self._answered_plan, self._words = outcome.ack, plan, words
+        return words
 
     async def get(self, request: Request, given: QueryParameters) -> Response | None:
         """Execute a query, become a WebSocket, or show the page."""
@@ -119,7 +140,7 @@ class GraphqlEndpoint:
             prepared = self._checked(asked, is_get=True)
         except AngariumError as error:
             return _refused(request, error)
-        return _answered(request, await self._executor.executed(asked, prepared))
+        return _answered(request, await self.executor.executed(asked, prepared))
 
     def playground(self, _: Request, __: object) -> Response:
         return Response(200, self._page, b"text/html; charset=utf-8")
@@ -131,14 +152,15 @@ class GraphqlEndpoint:
         websocket = WebSocket(request, subprotocols=PROTOCOLS)
         await GraphqlSession(
             websocket,
-            self._executor,
-            self._subscribing,
+            self.executor,
+            self.subscribing,
             self._closings,
             unnamed_protocol=self._unnamed_protocol,
+            log_in=None if self._log_in is None else partial(self._log_in, source=request.source),
         ).run()
 
     async def _several(self, request: Request) -> Response:
-        limits = self._executor.limits
+        limits = self.executor.limits
         try:
             asked = decoded(request.body, _operations)
             if not 1 <= len(asked) <= limits.batch_max:
@@ -153,13 +175,13 @@ class GraphqlEndpoint:
             return _refused(request, error)
         # One after the other: mutations of a batch may build on each other.
         answers = [
-            await self._executor.executed(one, ready)
+            await self.executor.executed(one, ready)
             for one, ready in zip(asked, prepared, strict=True)
         ]
         return _answered(request, answers)
 
     def _checked(self, asked: Operation, *, is_get: bool) -> Prepared:
-        prepared = self._executor.prepared(asked.query)
+        prepared = self.executor.prepared(asked.query)
         kind = operation_kind(asked, prepared)
         if kind is OperationType.SUBSCRIPTION:
             raise InvalidArgument("subscriptions go over a WebSocket: graphql-transport-ws")

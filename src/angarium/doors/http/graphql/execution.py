@@ -18,7 +18,7 @@ from graphql import (
     subscribe,
     validate,
 )
-from graphql.utilities import get_operation_ast
+from graphql.language import OperationDefinitionNode
 
 from angarium.doors.http.graphql.answers import InvalidDocument, answer_of, refusal
 from angarium.doors.http.graphql.costs import GraphqlLimits, Measure, measure
@@ -27,7 +27,7 @@ from angarium.doors.http.graphql.schema import schema
 from angarium.errors import AngariumError, InvalidArgument, TooLarge
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Mapping
 
     from angarium.doors.http.graphql.resolving import Resolvers
 
@@ -46,6 +46,8 @@ class Prepared:
 
     document: DocumentNode
     measure: Measure
+    kinds: Mapping[str | None, OperationType]
+    """What each operation is, by its name; None: that of a document with only one."""
     plan: Plan | None = None
     """The short way through it, if it has one."""
 
@@ -90,7 +92,7 @@ class Executor:
         errors = validate(self._schema, document, max_errors=20)
         if errors:
             raise InvalidDocument(errors)
-        return Prepared(document, measured, plan_of(self._schema, document))
+        return Prepared(document, measured, _kinds(document), plan_of(self._schema, document))
 
     async def executed(self, asked: Operation, prepared: Prepared) -> dict[str, Any]:
         """Return the answer to a query or mutation."""
@@ -141,7 +143,17 @@ def operation_kind(asked: Operation, prepared: Prepared) -> OperationType:
 
     An empty name is none: some clients send it with documents of one operation.
     """
-    operation = get_operation_ast(prepared.document, asked.operationName or None)
-    if operation is None:
+    kind = prepared.kinds.get(asked.operationName or None)
+    if kind is None:
         raise InvalidArgument("say which operation: operationName names one of the document's")
-    return operation.operation
+    return kind
+
+
+def _kinds(document: DocumentNode) -> dict[str | None, OperationType]:
+    operations = [one for one in document.definitions if isinstance(one, OperationDefinitionNode)]
+    kinds: dict[str | None, OperationType] = {
+        one.name.value: one.operation for one in operations if one.name is not None
+    }
+    if len(operations) == 1:
+        kinds[None] = operations[0].operation
+    return kinds

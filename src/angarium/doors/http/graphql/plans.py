@@ -73,6 +73,11 @@ class Wanted:
     is_id: bool
     may_be_none: bool
 
+    @property
+    def names(self) -> frozenset[str]:
+        """Its own and those of all fields below it."""
+        return frozenset([self.name]).union(*[one.names for one in self.fields])
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -92,6 +97,10 @@ class Plan:
     steps: tuple[Step, ...]
     variables: dict[str, tuple[Callable[[object], bool], bool]]
     """By name: what fits, and whether it may be left out or null."""
+    only_field: str | None
+    """The one field of the root that is asked for; None if there are several."""
+    names: frozenset[str]
+    """All fields that are asked for, wherever they are."""
 
     def fits(self, given: Mapping[str, Any] | None) -> bool:
         """Tell whether these variables need no coercion."""
@@ -104,11 +113,6 @@ class Plan:
             elif not fits(value):
                 return False
         return True
-
-    @property
-    def only_field(self) -> str | None:
-        """The one field of the root that is asked for; None if there are several."""
-        return self.steps[0].wanted.name if len(self.steps) == 1 else None
 
     def arguments(self, given: Mapping[str, Any] | None) -> dict[str, Any]:
         """Return the arguments of the only field."""
@@ -201,7 +205,10 @@ def plan_of(schema: GraphQLSchema, document: DocumentNode) -> Plan | None:
     except (Unfit, KeyError):
         return None
     keys = [one.wanted.key for one in steps]
-    return Plan(steps, variables) if len(set(keys)) == len(keys) else None
+    if len(set(keys)) != len(keys):
+        return None
+    names: frozenset[str] = frozenset().union(*[one.wanted.names for one in steps])
+    return Plan(steps, variables, steps[0].wanted.name if len(steps) == 1 else None, names)
 
 
 def _variable(schema: GraphQLSchema, node: Any) -> tuple[Callable[[object], bool], bool]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from angarium.doors.http.record_json import bytes_of
-from angarium.doors.intake import Outgoing, Placed
+from angarium.doors.intake import Outgoing
 from angarium.doors.intake.acks import first_refusal
 from angarium.doors.intake.packing import packed
 from angarium.errors import InvalidArgument
@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from angarium import api
-    from angarium.doors.intake import Intake
+    from angarium.doors.intake import Intake, Placed
+
+
+OFFSETS: Final = frozenset({"offset", "nextOffset"})
+"""Fields that differ between records that travelled together; they share all others."""
+
+
+_NOTHING: Final = (None,) * 5
 
 
 class AckView:
@@ -37,6 +44,11 @@ class PublishView(NamedTuple):
     success: bool
     acks: list[AckView]
 
+    @classmethod
+    def of(cls, placed: Placed) -> PublishView:
+        """Return what is told about one record."""
+        return cls(True, [AckView(placed.ack, placed.row)])
+
     @property
     def ack(self) -> AckView | None:
         return self.acks[0] if self.acks else None
@@ -51,21 +63,14 @@ class GraphqlPublishing:
     async def publish(self, topic: str, **given: Any) -> PublishView:
         record, partition, mode = _record(**given)
         placed = await self._intake.sent(topic, record, partition=partition, mode=mode)
-        return PublishView(True, [AckView(placed.ack, placed.row)])
+        return PublishView.of(placed)
 
     def begin(
-        self, done: Callable[[PublishView | Exception], None], topic: str, **given: Any
+        self, done: Callable[[Placed | Exception], None], topic: str, **given: Any
     ) -> Coroutine[None, None, None] | None:
         """Publish one record and call `done` later; what is returned has to be awaited."""
         record, partition, mode = _record(**given)
-
-        def settle(outcome: Placed | Exception) -> None:
-            if not isinstance(outcome, Exception):
-                done(PublishView(True, [AckView(outcome.ack, outcome.row)]))
-            else:
-                done(outcome)
-
-        return self._intake.send(topic, record, settle, partition=partition, mode=mode)
+        return self._intake.send(topic, record, done, partition=partition, mode=mode)
 
     async def publish_batch(
         self,
@@ -106,6 +111,8 @@ def _record(
     mode: str | None = None,
 ) -> tuple[Outgoing, int | None, DeliveryMode | None]:
     """Return the record that a mutation has, and where and how it wants it published."""
+    if payload is not None and (payload_base64, key, key_base64, headers, mode) == _NOTHING:
+        return Outgoing(payload.encode()), partition, None  # as most are
     pairs = tuple(
         (one["name"], bytes_of("value", one.get("value"), one.get("valueBase64")))
         for one in headers or ()

@@ -18,15 +18,25 @@ from angarium.doors.http.graphql.answers import refusal
 from angarium.doors.http.graphql.execution import Operation, operation_kind
 from angarium.doors.http.graphql.subscribing import LIVE
 from angarium.errors import AngariumError, InvalidArgument, LimitExceeded
+from angarium.security.credentials import authorization_of
 from angarium.wire.http.socket_session import Over, SocketSession
 from angarium.wire.http.stream import StreamCut
 from angarium.wire.http.strict_json import decoded
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import TypeAlias
+
     from angarium.closing import Closings
+    from angarium.doors.http.graphql.endpoint import GraphqlEndpoint
     from angarium.doors.http.graphql.execution import Executor, Prepared
     from angarium.doors.http.graphql.subscribing import Events, Subscribing
     from angarium.wire.http import WebSocket
+
+    LogIn: TypeAlias = Callable[[str], Awaitable[GraphqlEndpoint]]
+
+REASON_CHARACTERS_MAX: Final = 100
+"""Of why a socket is closed; the frame has room for 123 bytes."""
 
 PROTOCOLS: Final = ("graphql-transport-ws", "graphql-ws")
 INIT_SECONDS_MAX: Final = 10.0
@@ -34,6 +44,7 @@ INIT_SECONDS_MAX: Final = 10.0
 
 BAD_MESSAGE: Final = 4400
 NOT_INTRODUCED: Final = 4401
+FORBIDDEN: Final = 4403
 NO_PROTOCOL: Final = 4406
 TOO_SLOW: Final = 4408
 TAKEN: Final = 4409
@@ -63,6 +74,31 @@ class Message(msgspec.Struct, frozen=True):
     payload: msgspec.Raw = msgspec.Raw()
 
 
+class Brought(msgspec.Struct, frozen=True):
+    """What the payload of a `connection_init` may say of who the client is.
+
+    Clients put there what they would send as a header, so that name is understood as well.
+    """
+
+    authorization: str | None = None
+    Authorization: str | None = None
+    token: str | None = None
+    user: str | None = None
+    password: str | None = None
+
+    def header(self) -> str:
+        """Return the same as an `Authorization` header says it; raises `Unauthenticated`."""
+        return (
+            self.authorization
+            or self.Authorization
+            or authorization_of(token=self.token, user=self.user, password=self.password)
+        )
+
+    def __repr__(self) -> str:
+        return "Brought(…)"
+
+
+_brought: Final = msgspec.json.Decoder(Brought)
 _message: Final = msgspec.json.Decoder(Message)
 _operation: Final = msgspec.json.Decoder(Operation)
 
@@ -78,8 +114,11 @@ class GraphqlSession(SocketSession):
         closings: Closings,
         *,
         unnamed_protocol: str | None = None,
+        log_in: LogIn | None = None,
     ) -> None:
+        """With `log_in` the client has to say who it is when it introduces itself."""
         super().__init__(websocket, closings)
+        self._log_in = log_in
         self._executor = executor
         self._subscribing = subscribing
         self._is_introduced = False
@@ -113,6 +152,7 @@ class GraphqlSession(SocketSession):
             case "connection_init":
                 if self._is_introduced:
                     raise Over(TWICE, "Too many initialisation requests")
+                await self._take_proof(message.payload)
                 self._is_introduced = True
                 await self._say({"type": "connection_ack"})
             case "ping":
@@ -129,6 +169,21 @@ class GraphqlSession(SocketSession):
                     task.cancel()
             case _:
                 raise Over(BAD_MESSAGE, f"Unknown message type {message.type[:40]!r}")
+
+    async def _take_proof(self, raw: msgspec.Raw) -> None:
+        """Find out who the client is; it has one try."""
+        log_in, self._log_in = self._log_in, None
+        if log_in is None:
+            return
+        try:
+            brought = decoded(bytes(raw) or b"{}", _brought)
+            endpoint = await log_in(brought.header())
+        except AngariumError as error:
+            if self._is_old:
+                payload = refusal(error)["errors"][0]
+                await self._say({"type": "connection_error", "payload": payload})
+            raise Over(FORBIDDEN, f"Forbidden: {error}"[:REASON_CHARACTERS_MAX]) from None
+        self._executor, self._subscribing = endpoint.executor, endpoint.subscribing
 
     def _begin(self, message: Message) -> None:
         if not self._is_introduced:

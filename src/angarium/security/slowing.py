@@ -1,0 +1,133 @@
+"""Slowing down who guesses, without locking out anybody else.
+
+Failures are counted for a name from one source, and there they hurt: after a few, each further try
+has to wait longer. They are also counted for a name from everywhere, and for a source with any
+names, where somebody who has logged in from there before is not concerned: guessing somebody's
+password must not keep them out. A try that comes too early is refused without a check, so a flood
+of them costs next to nothing.
+
+Who shares both the source and the name with a guesser waits with them for a new login; what is
+open stays open.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+from angarium.errors import LimitExceeded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Key = TypeVar("Key")
+
+KEPT_MAX: Final = 8_192
+"""Entries of each table. At the bound the one changed longest ago is forgotten."""
+
+FORGIVEN_AFTER_S: Final = 600.0
+"""Failures that old no longer count."""
+
+
+@dataclass(slots=True)
+class _Failures:
+    count: int
+    last: float
+    until: float
+
+
+class Pauses(Generic[Key]):
+    """How long whoever failed has to wait before the next try, by what they have in common."""
+
+    def __init__(self, *, free: int, first_s: float, longest_s: float) -> None:
+        """The first `free` failures cost nothing; from then on the pause doubles."""
+        self._free = free
+        self._first_s = first_s
+        self._longest_s = longest_s
+        self._failures: dict[Key, _Failures] = {}
+
+    def left_s(self, key: Key, now: float) -> float:
+        """Return how long the next try has to wait."""
+        known = self._failures.get(key)
+        return 0.0 if known is None else max(known.until - now, 0.0)
+
+    def failed(self, key: Key, now: float) -> None:
+        """Count a failure."""
+        known = self._failures.pop(key, None)
+        count = 1
+        if known is not None and now - known.last < FORGIVEN_AFTER_S:
+            count = known.count + 1
+        over = count - self._free
+        pause_s = 0.0
+        if over > 0:
+            pause_s = min(self._first_s * 2.0 ** min(over - 1, 30), self._longest_s)
+        if len(self._failures) >= KEPT_MAX:
+            del self._failures[next(iter(self._failures))]
+        self._failures[key] = _Failures(count, now, now + pause_s)
+
+    def forgive(self, key: Key) -> None:
+        """Forget the failures of somebody who succeeded."""
+        self._failures.pop(key, None)
+
+
+class Slowing:
+    """Decides whether a login may be tried now."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._pairs: Pauses[tuple[str, str]] = Pauses(free=5, first_s=0.5, longest_s=16.0)
+        self._names: Pauses[str] = Pauses(free=50, first_s=0.1, longest_s=1.0)
+        self._sources: Pauses[str] = Pauses(free=20, first_s=0.1, longest_s=1.0)
+        self._proven: dict[tuple[str, str], None] = {}
+
+    def check(self, source: str, name: str, *, is_costly: bool = False) -> None:
+        """Raise `LimitExceeded` if it is too early for another try.
+
+        A costly check is one that takes a core for a while: only those are slowed for a source as
+        a whole, because many people may share one.
+        """
+        pair, now = (source_of(source), name), self._clock()
+        left_s = self._pairs.left_s(pair, now)
+        if pair not in self._proven:
+            left_s = max(left_s, self._names.left_s(name, now))
+            if is_costly:
+                left_s = max(left_s, self._sources.left_s(pair[0], now))
+        if left_s > 0:
+            raise LimitExceeded(
+                "failed_logins_max", f"too many logins failed; try again in {left_s:.1f} s"
+            )
+
+    def failed(self, source: str, name: str) -> None:
+        """Note a failure."""
+        pair, now = (source_of(source), name), self._clock()
+        self._pairs.failed(pair, now)
+        if pair not in self._proven:
+            self._names.failed(name, now)
+            self._sources.failed(pair[0], now)
+
+    def succeeded(self, source: str, name: str) -> None:
+        """Note a success: the failures before it were typing mistakes."""
+        pair = (source_of(source), name)
+        self._pairs.forgive(pair)
+        self._proven.pop(pair, None)
+        if len(self._proven) >= KEPT_MAX:
+            del self._proven[next(iter(self._proven))]
+        self._proven[pair] = None
+
+
+def source_of(address: str) -> str:
+    """Return what counts as one source: an IPv4 address, or the network of an IPv6 one.
+
+    Everybody has 2^64 addresses of IPv6 and may use a new one for each try.
+    """
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if found.version == 6:
+        if found.ipv4_mapped is not None:
+            return str(found.ipv4_mapped)
+        return str(ipaddress.ip_network((found, 64), strict=False))
+    return address

@@ -1,0 +1,84 @@
+"""What is open in somebody's name: streams, connections; and when they have to end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from angarium.api.access import Action, Principal, ResourceKind
+from angarium.errors import AngariumError, PermissionDenied, Unauthenticated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from angarium.ids import Micros
+    from angarium.security.permissions import Permissions
+
+Question: TypeAlias = tuple[Action, ResourceKind, str]
+"""An action, and what it is done to."""
+
+
+@dataclass(eq=False, slots=True)
+class _Attendance:
+    principal: Principal
+    end: Callable[[AngariumError], None]
+    asked: tuple[Question, ...]
+
+
+class Attendances:
+    """Everything that is open; each is ended once at the most."""
+
+    def __init__(self) -> None:
+        self._open: dict[_Attendance, None] = {}
+        self._expiring: dict[_Attendance, Micros] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(
+        self,
+        principal: Principal,
+        end: Callable[[AngariumError], None],
+        asked: Iterable[Question],
+    ) -> Callable[[], None]:
+        """Watch something that was opened; the returned callable stops that."""
+        attendance = _Attendance(principal, end, tuple(asked))
+        self._open[attendance] = None
+        if principal.until is not None:
+            self._expiring[attendance] = principal.until
+
+        def leave() -> None:
+            self._open.pop(attendance, None)
+            self._expiring.pop(attendance, None)
+
+        return leave
+
+    def ask_again(self, permissions: Permissions) -> None:
+        """End whatever another policy does not allow."""
+        absences: dict[Principal, str] = {}
+        for one in list(self._open):
+            principal = one.principal
+            if principal not in absences:
+                absences[principal] = permissions.absence_of(principal)
+            if absences[principal]:
+                self._end(one, Unauthenticated(absences[principal]))
+                continue
+            for action, kind, name in one.asked:
+                if not permissions.decide(principal, action, kind, name).is_allowed:
+                    said = f"{principal.name!r} may not {action} on {kind} {name!r} any more"
+                    self._end(one, PermissionDenied(said))
+                    break
+
+    def expire(self, now: Micros) -> set[Principal]:
+        """End whatever was opened with a proof that has expired; return whose."""
+        expired = [one for one, until in self._expiring.items() if until <= now]
+        for one in expired:
+            said = f"the proof of {one.principal.name!r} has expired; come again with a new one"
+            self._end(one, Unauthenticated(said))
+        return {one.principal for one in expired}
+
+    def _end(self, one: _Attendance, why: AngariumError) -> None:
+        if one in self._open:
+            del self._open[one]
+            self._expiring.pop(one, None)
+            one.end(why)

@@ -1,0 +1,403 @@
+"""Every method of the contract, for one who may nothing and for one who may just that."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.unit.service.access.asked_service import AskedService, secured
+
+from angarium.api import (
+    ClusterStatus,
+    ConsumeRequest,
+    FetchRequest,
+    GroupConfig,
+    Interest,
+    NodeInfo,
+    PublishRequest,
+)
+from angarium.api.access import (
+    ANONYMOUS,
+    Action,
+    Grant,
+    Match,
+    Principal,
+    Proof,
+    ResourceKind,
+    SubjectKind,
+)
+from angarium.api.transactions import (
+    GroupAck,
+    SequencedPublish,
+    StageRequest,
+    TransactionId,
+)
+from angarium.errors import (
+    AlreadyExists,
+    AngariumError,
+    InvalidArgument,
+    NotFound,
+    PermissionDenied,
+    PreconditionFailed,
+    Unauthenticated,
+)
+from angarium.ids import Epoch, Index, Micros, NodeId, Offset
+from angarium.machine.catalog import Granted, GrantPut, UserPut
+from angarium.service.access import Access, PermittedBroker
+from angarium.service.access.rules import ACCESS_RULES, RULES, Asks, Rule
+
+ALICE = Principal(name="alice", proof=Proof.PASSWORD)
+T = TransactionId("series", Epoch(0), 0)
+
+CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
+    "publish": ((PublishRequest(topic="orders", partition=0, batches=()),), {}),
+    "reserve": (("orders", 0, 1), {}),
+    "fetch": ((FetchRequest(topic="orders", partition=0, offset=Offset(0)),), {}),
+    "find_offset": (("orders", 0, None), {}),
+    "subscribe": (([Interest(topic="orders", partition=0)],), {}),
+    "subscribe_passing": (("orders", [0]), {}),
+    "open_producer": (("maker",), {}),
+    "create_topic": (("orders",), {"partitions": 1, "config": None}),
+    "alter_topic": (("orders",), {"partitions": 1, "config": None}),
+    "delete_topic": (("orders",), {}),
+    "list_topics": ((), {}),
+    "describe_topic": (("orders",), {}),
+    "cluster_status": ((), {}),
+    "drain_node": ((1,), {"draining": True}),
+    "remove_node": ((1,), {}),
+    "transfer_leader": (("orders", 0, 1), {}),
+    "raise_level": ((), {}),
+    "consume": (
+        (
+            ConsumeRequest(
+                group="g", topics=("orders",), config=GroupConfig(dead_letter_topic="letters")
+            ),
+        ),
+        {},
+    ),
+    "settle": (("g", "m", ()), {}),
+    "report_checkpoints": (("g", ()), {}),
+    "list_groups": ((), {}),
+    "describe_group": (("g",), {}),
+    "alter_group": (("g", GroupConfig(dead_letter_topic="letters")), {}),
+    "seek_group": (
+        ("g",),
+        {"topic": None, "partition": None, "start": None, "dry_run": True},
+    ),
+    "pause_group": (("g",), {"paused": True}),
+    "delete_group": (("g",), {"topic": None}),
+    "open_series": (("series",), {}),
+    "stage": (
+        (
+            StageRequest(
+                transaction=T,
+                stage="s",
+                part=0,
+                topic="orders",
+                partition=0,
+                batches=(b"",),
+                acks=(GroupAck("g", ()),),
+            ),
+        ),
+        {},
+    ),
+    "commit": ((T, ()), {"content": ""}),
+    "abort": ((T, ()), {}),
+    "forget_series": (("series", ()), {}),
+    "open_sequenced": (("maker",), {}),
+    "forget_sequenced": (("maker", ("orders",)), {}),
+    "publish_sequenced": (
+        (
+            SequencedPublish(
+                producer="maker",
+                epoch=Epoch(0),
+                sequence=0,
+                topic="orders",
+                partition=0,
+                batches=(),
+            ),
+        ),
+        {},
+    ),
+    "last_sequence": (("maker", Epoch(0)), {"topic": "orders", "partition": 0}),
+    "settled_by": (("g",), {"topic": "orders", "partition": 0}),
+    "create_user": (("bob",), {"roles": ["monitor"]}),
+    "alter_user": (("bob",), {"roles": ["monitor"]}),
+    "delete_user": (("bob",), {}),
+    "describe_user": (("bob",), {}),
+    "list_users": ((), {}),
+    "create_role": (("reader",), {}),
+    "delete_role": (("reader",), {}),
+    "list_roles": ((), {}),
+    "create_grant": (
+        (SubjectKind.USER, "alice", Grant(actions=("*",), kind=ResourceKind.TOPIC)),
+        {},
+    ),
+    "delete_grant": ((1,), {}),
+    "list_grants": ((), {}),
+    "create_token": (("bob", "ci"), {}),
+    "delete_token": (("bob", "ci"), {}),
+    "list_tokens": ((), {}),
+    "can": (("bob", "topic.read"), {"kind": ResourceKind.TOPIC, "name": "orders"}),
+    "whoami": ((), {}),
+}
+
+LISTING = sorted(name for name, rule in RULES.items() if rule.shows is not None)
+ASKING = sorted(name for name, rule in RULES.items() if rule.asks and not rule.instead)
+
+
+def allowed(access: Access, *asks: Asks, given: dict[str, Any]) -> None:
+    """Let alice do exactly this."""
+    catalog = access.service.node.catalog
+    granting = [
+        GrantPut(is_role=False, subject="alice", granted=Granted((one.action,), one.kind, name))
+        for one in asks
+        for name in one.names(given)
+    ]
+    for command in granting:
+        asyncio.run(catalog.submit(command))
+
+
+def alice(*, roles: tuple[str, ...] = ()) -> tuple[PermittedBroker, AskedService, Access]:
+    broker, service, access = secured(ALICE)
+    asyncio.run(access.service.node.catalog.submit(UserPut(name="alice", is_new=True, roles=roles)))
+    return broker, service, access
+
+
+def given_in(name: str) -> dict[str, Any]:
+
+    arguments, named = CALLS[name]
+    parameters = list(inspect.signature(getattr(PermittedBroker, name)).parameters)[1:]
+    return {**dict(zip(parameters, arguments, strict=False)), **named}
+
+
+def call(broker: PermittedBroker, name: str) -> Any:
+    arguments, named = CALLS[name]
+    return asyncio.run(getattr(broker, name)(*arguments, **named))
+
+
+def test_every_method_is_tried() -> None:
+    assert set(CALLS) == set(RULES)
+
+
+@pytest.mark.parametrize("name", ASKING)
+def test_who_may_nothing_gets_nowhere(name: str) -> None:
+    broker, service, access = alice()
+    version = access.permissions.version
+    with pytest.raises((PermissionDenied, NotFound)):
+        call(broker, name)
+    assert service.calls == []
+    assert access.permissions.version == version
+
+
+@pytest.mark.parametrize("name", ASKING)
+def test_all_that_is_asked_is_needed_and_enough(name: str) -> None:
+    rule: Rule = RULES[name]
+    given = given_in(name)
+    for missing in range(len(rule.asks)):
+        if not tuple(rule.asks[missing].names(given)):
+            continue
+        broker, service, access = alice()
+        others = rule.asks[:missing] + rule.asks[missing + 1 :]
+        allowed(access, *others, given=given)
+        with pytest.raises((PermissionDenied, NotFound)):
+            call(broker, name)
+        assert service.calls == []
+    broker, service, access = alice()
+    allowed(access, *rule.asks, given=given)
+    if name in ACCESS_RULES:
+        try:
+            call(broker, name)
+        except (PermissionDenied, PreconditionFailed):
+            raise
+        except (NotFound, AlreadyExists):
+            pass  # there is no such user here; it got as far as that
+    else:
+        call(broker, name)
+        assert service.calls[-1] == name
+
+
+@pytest.mark.parametrize("name", LISTING)
+def test_lists_show_what_may_be_known(name: str) -> None:
+    broker, service, access = alice()
+    rows = [SimpleNamespace(name=one, owner=one) for one in ("orders", "secret", "alice")]
+    service.returns[name] = rows
+    if name in ACCESS_RULES:
+        access.calls = service  # type: ignore[assignment]
+    shows, is_own = RULES[name].shows, RULES[name].own
+    assert shows is not None
+    own = [rows[2]] if is_own else []
+    assert list(call(broker, name)) == own
+    granted = Granted((shows.action,), shows.kind, "orders", is_prefix=False)
+    allowing = GrantPut(is_role=False, subject="alice", granted=granted)
+    asyncio.run(access.service.node.catalog.submit(allowing))
+    access.refresh()
+    assert list(call(broker, name)) == [rows[0], *own]
+
+
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_without_authentication_everything_is_passed_on(name: str) -> None:
+    broker, service, access = secured(ANONYMOUS, is_required=False)
+    service.returns[name] = []
+    if name in {"whoami", "can"}:
+        call(broker, name)
+        return
+    if name in ACCESS_RULES:
+        access.calls = service  # type: ignore[assignment]
+    call(broker, name)
+    assert service.calls[-1] == name
+
+
+def test_who_may_not_see_the_cluster_is_told_where_its_nodes_are_and_nothing_else() -> None:
+    broker, service, _ = alice()
+    node = NodeInfo(id=NodeId(1), addresses={"wire": "a:1"}, leads=7, region="north")
+    service.returns["cluster_status"] = ClusterStatus(
+        cluster_id="one",
+        node=NodeId(1),
+        catalog_leader=NodeId(1),
+        catalog_index=Index(9),
+        nodes=(node,),
+        topics=5,
+        partitions=6,
+        feature_level=3,
+        version="1",
+    )
+    told = call(broker, "cluster_status")
+    assert told.nodes == (NodeInfo(id=NodeId(1), addresses={"wire": "a:1"}),)
+    assert (told.topics, told.partitions, told.catalog_index) == (0, 0, 0)
+    broker, behind, _ = alice(roles=("monitor",))
+    behind.returns = service.returns
+    assert call(broker, "cluster_status").nodes == (node,)
+
+
+# --- what is not told ---------------------------------------------------------------------------
+
+
+def test_what_may_not_be_described_is_not_there_in_just_these_words() -> None:
+    broker, _, access = alice()
+    with pytest.raises(NotFound, match=r"^there is no topic 'orders'$"):
+        call(broker, "fetch")
+    describing = Granted((Action.TOPIC_DESCRIBE,), "topic", "orders")
+    wish = GrantPut(is_role=False, subject="alice", granted=describing)
+    asyncio.run(access.service.node.catalog.submit(wish))
+    access.refresh()
+    with pytest.raises(PermissionDenied, match=r"'alice' may not topic.read on topic 'orders'"):
+        call(broker, "fetch")
+
+
+def test_publishing_makes_a_topic_only_for_who_may_make_one() -> None:
+    broker, service, access = alice()
+    publishing = Granted((Action.TOPIC_PUBLISH,), "topic")
+    asyncio.run(
+        access.service.node.catalog.submit(
+            GrantPut(is_role=False, subject="alice", granted=publishing)
+        )
+    )
+    new = PublishRequest(topic="new", partition=0, batches=())
+    with pytest.raises(NotFound, match="there is no topic 'new'"):
+        asyncio.run(broker.publish(new))
+    assert service.calls == []
+    making = Granted((Action.TOPIC_CREATE,), "topic", "new", is_prefix=False)
+    asyncio.run(
+        access.service.node.catalog.submit(GrantPut(is_role=False, subject="alice", granted=making))
+    )
+    access.refresh()
+    asyncio.run(broker.publish(new))
+    assert service.calls == ["publish"]
+
+
+# --- changes ------------------------------------------------------------------------------------
+
+
+def test_a_change_of_the_policy_counts_from_the_next_call_on() -> None:
+    broker, service, access = alice(roles=("publisher",))
+    request = PublishRequest(topic="orders", partition=0, batches=())
+    assert broker.begin_publish(request, lambda _: None)
+    assert broker.begin_publish(request, lambda _: None)
+    asyncio.run(access.calls.alter_user("alice", roles=[]))
+    with pytest.raises(NotFound):
+        broker.begin_publish(request, lambda _: None)
+    assert service.calls == ["begin_publish", "begin_publish"]
+
+
+def test_a_proof_that_has_expired_is_worth_nothing() -> None:
+    _, service, access = alice(roles=("admin",))
+    short = Principal(name="alice", proof=Proof.PASSWORD, until=Micros(2_000))
+    broker = access.broker_for(short)
+    call(broker, "fetch")
+    service.clock = Micros(2_000)
+    broker.forget()
+    with pytest.raises(Unauthenticated, match="expired"):
+        call(broker, "fetch")
+
+
+def test_who_is_nobody_any_more_is_told_so() -> None:
+    broker, _, access = alice(roles=("admin",))
+    asyncio.run(access.calls.delete_user("alice"))
+    with pytest.raises(Unauthenticated, match="no user 'alice' any more"):
+        call(broker, "fetch")
+
+
+def test_what_is_open_ends_when_it_is_not_allowed_any_more() -> None:
+    _, service, access = alice(roles=("subscriber",))
+    ended: list[AngariumError] = []
+    asked = [(Action.TOPIC_READ, ResourceKind.TOPIC, "orders")]
+    access.attend(ALICE, ended.append, asked)
+    gone = access.attend(ALICE, ended.append, asked)
+    gone()
+    expiring = Principal(name="alice", proof=Proof.PASSWORD, until=Micros(2_000))
+    access.attend(expiring, ended.append)
+    asyncio.run(access.calls.create_role("other"))
+    assert ended == [], "a change that does not concern it"
+    assert access._open.expire(Micros(1_999)) == set()
+    assert access._open.expire(Micros(2_000)) == {expiring}
+    assert isinstance(ended.pop(), Unauthenticated)
+    asyncio.run(access.calls.alter_user("alice", roles=["publisher"]))
+    assert isinstance(ended.pop(), PermissionDenied)
+    assert ended == []
+    access.attend(ALICE, ended.append)
+    asyncio.run(access.calls.alter_user("alice", is_locked=True))
+    assert "locked" in str(ended.pop())
+    assert service.calls == []
+
+
+# --- oneself ------------------------------------------------------------------------------------
+
+
+def test_everybody_may_ask_about_oneself_and_change_the_own_password_and_tokens() -> None:
+    broker, _, access = alice()
+
+    async def scene() -> None:
+        assert (await broker.whoami()).principal == ALICE
+        decision = await broker.can("alice", "topic.read", kind=ResourceKind.TOPIC, name="orders")
+        assert not decision.is_allowed
+        assert "no grant allows topic.read" in decision.why
+        with pytest.raises(NotFound):
+            await broker.can("bob", "topic.read", kind=ResourceKind.TOPIC, name="orders")
+        issued = await broker.create_token("alice", "ci")
+        assert issued.secret not in repr(issued)
+        assert [one.name for one in await broker.list_tokens("alice")] == ["ci"]
+        with pytest.raises(PermissionDenied):
+            await broker.alter_user("alice", roles=["admin"])
+        with pytest.raises(InvalidArgument):
+            await broker.alter_user("alice", password="short")
+
+    asyncio.run(scene())
+    narrowed = access.broker_for(Principal(name="alice", proof=Proof.TOKEN, token="ci"))
+    signed = access.broker_for(Principal(name="alice", proof=Proof.JWT))
+    for other in (narrowed, signed):
+        with pytest.raises((PermissionDenied, NotFound)):
+            asyncio.run(other.create_token("alice", "more"))
+
+
+def test_an_action_that_there_is_not_is_told() -> None:
+    broker, _, _ = alice()
+    with pytest.raises(InvalidArgument, match="no action"):
+        asyncio.run(broker.can("alice", "topic.eat", kind=ResourceKind.TOPIC))
+    grant = Grant(actions=("*",), kind=ResourceKind.TOPIC, match=Match.EXACT)
+    admin, _, _ = alice(roles=("admin",))
+    with pytest.raises(InvalidArgument, match="names something"):
+        asyncio.run(admin.create_grant(SubjectKind.USER, "alice", grant))
