@@ -181,6 +181,28 @@ class Walk(RuleBasedStateMachine):
         self.say(data(one, bytes(size)))
         assert one in self.is_reset
 
+    @precondition(lambda self: bool(self.open_ones()))
+    @rule(draw=st.data())
+    def send_much_and_read_it(self, draw: st.DataObject) -> None:
+        """Go through a good part of the connection's window."""
+        one = draw.draw(st.sampled_from(self.open_ones()))
+        for _ in range(20):
+            size = min(self.window, self.windows[one])
+            self.said[one] += bytes(size)
+            self.window -= size
+            self.windows[one] -= size
+            self.say(data(one, bytes(size)))
+            self.connection.consumed(self.heard.streams[one], size + self.unread[one])
+            self.unread[one] = 0
+            self.say()
+
+    @precondition(lambda self: bool(self.is_reset))
+    @rule(draw=st.data(), size=st.integers(1, 5_000))
+    def send_too_late(self, draw: st.DataObject, size: int) -> None:
+        one = draw.draw(st.sampled_from(sorted(self.is_reset)))
+        self.window -= size
+        self.say(data(one, bytes(size)))
+
     @invariant()
     def what_was_said_is_what_was_heard(self) -> None:
         for one in self.said:
@@ -197,6 +219,7 @@ class Walk(RuleBasedStateMachine):
                 assert self.windows[one] > LIMITS.window_bytes // 2
         most = LIMITS.connection_window_bytes
         assert most // 2 <= self.window <= most
+        assert self.window == self.connection._receive_window
 
 
 TestWalk = Walk.TestCase
