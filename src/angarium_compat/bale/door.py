@@ -10,7 +10,6 @@ from angarium_compat.bale.metrics import BaleMetrics
 from angarium_compat.bale.schema import SCHEMA
 from angarium_compat.bale.subjects import Subjects
 from angarium_compat.listening import Listener
-from angarium_compat.pacing import paced
 
 if TYPE_CHECKING:
     from angarium.api import Subscription
@@ -35,7 +34,7 @@ class BaleDoor:
         limits: CallLimits | None = None,
         tls: Context | None = None,
     ) -> None:
-        self._subjects = Subjects(paced(patient(broker)))
+        self._subjects = Subjects(patient(broker))
         self._metrics = metrics or BaleMetrics()
         handlers = {
             "Publish": self._publish,

@@ -14,7 +14,6 @@ from angarium_compat.geo.feeds import begun
 from angarium_compat.geo.publishing import GeoPublishing
 from angarium_compat.geo.schema import SCHEMA
 from angarium_compat.listening import Listener, Refused
-from angarium_compat.pacing import paced
 
 if TYPE_CHECKING:
     from angarium.api import Broker
@@ -31,7 +30,7 @@ class GeoFace:
     """What the door is to one principal."""
 
     def __init__(self, broker: Broker) -> None:
-        self.broker = paced(patient(broker))
+        self.broker = patient(broker)
         self.publishing = GeoPublishing(self.broker)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
+from angarium.doors.feeds.feed import TopicFeed
 from angarium.errors import AngariumError, InvalidArgument
 from angarium.service.patience import patient
 from angarium_compat.hermes.feeds import acknowledge, begun, messages
@@ -12,7 +13,6 @@ from angarium_compat.hermes.joining import Joining
 from angarium_compat.hermes.publishing import HermesPublishing
 from angarium_compat.hermes.schema import SCHEMA
 from angarium_compat.listening import Listener
-from angarium_compat.pacing import paced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -51,10 +51,12 @@ class HermesDoor:
     ) -> None:
         """Prepare; `leader_hint` returns the listener of the node that leads a topic, None if that
         is this node, if nobody knows, or if the topic's partitions have several."""
-        broker = paced(patient(broker))
+        broker = patient(broker)
         self._broker = broker
         self._groups = patient(groups)
         self._leader_hint = leader_hint
+        self._hints: dict[str, tuple[tuple[str, str], ...]] = {}
+        """Found in this turn of the loop."""
         self._joining = joining or Joining(broker, token="")
         self._publishing = HermesPublishing(broker)
         handlers = {
@@ -146,7 +148,12 @@ class HermesDoor:
 
     def _tell_leader(self, call: Call, topic: str) -> None:
         """On a follower, say who leads: in headers and trailers, wherever it is looked for."""
-        hint = self._hint(topic)
+        hint = self._hints.get(topic)
+        if hint is None:
+            # Records that travelled together are answered in one turn: asked once for all of them.
+            if not self._hints:
+                asyncio.get_running_loop().call_soon(self._hints.clear)
+            hint = self._hints[topic] = self._hint(topic)
         if hint:
             call.set_trailing_metadata(hint)
             call.begin(hint)
@@ -194,15 +201,19 @@ class Tally:
 
 async def _deliver(feed: Feed, call: Call) -> None:
     async for portion in feed:
-        for one in messages(portion):
-            message = _message(
-                id=one.id, topic=one.topic, payload=one.payload, timestamp=one.time_us * 1_000
-            )
-            await call.write(message.SerializeToString())
+        await call.write_all(
+            [
+                _message(
+                    id=name, topic=topic, payload=payload, timestamp=time_us * 1_000
+                ).SerializeToString()
+                for name, topic, payload, time_us in messages(portion)
+            ]
+        )
 
 
 async def _listen(feed: Feed, topic: str, requests: Requests) -> None:
-    async for data in requests:
-        request = _said_in(data)
-        if request.action == "ACK":
-            await acknowledge(feed, topic, request.ack_message_id)
+    while some := await requests.together():
+        if not isinstance(feed, TopicFeed):  # there it means nothing, however often it is said
+            for request in map(_said_in, some):
+                if request.action == "ACK":
+                    await acknowledge(feed, topic, request.ack_message_id)

@@ -28,7 +28,6 @@ from angarium_compat.hermes.joining import Joining
 from angarium_compat.hermes.lenient_json import LenientDecoder
 from angarium_compat.hermes.publishing import HermesPublishing
 from angarium_compat.listening import Refused
-from angarium_compat.pacing import paced
 from angarium_compat.subscribing import found, subscribed_live
 
 if TYPE_CHECKING:
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from angarium.api import Consumption, GroupBroker, Subscription
     from angarium.doors.feeds.feed import Feed
     from angarium.doors.http.observing import Facts
+    from angarium.doors.intake import Placed
     from angarium.wire.http import Request, Stream
     from angarium.wire.http.messages import Answer, Headers
     from angarium.wire.listening import Context
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from angarium_compat.subscribing import LiveBroker
 
 _encode: Final = msgspec.json.Encoder().encode
+_SUCCESS: Final = _encode({"success": True})
 _PLAIN: Final = b"text/plain; charset=utf-8"
 
 
@@ -124,7 +125,7 @@ class HermesHttpDoor:
         self._leader_hint = leader_hint
         self._joining = joining or Joining(broker, token="")
         self._admission = admission or Admission()
-        broker = paced(patient(broker))
+        broker = patient(broker)
         self._broker = broker
         self._groups = patient(groups)
         self._host = host
@@ -180,12 +181,19 @@ class HermesHttpDoor:
             for method, path, handler, kind in found
         ]
 
-    async def _publish_one(self, request: Request, _: NoParameters) -> Response:
+    def _publish_one(self, request: Request, _: NoParameters) -> Answer:
         body = _publish.decode(request.body)
-        if not body.topic or not body.payload:
+        topic = body.topic
+        if not topic or not body.payload:
             raise InvalidArgument("topic and payload are required")
-        await self._publishing.publish(body.topic, body.payload.encode(), body.mode)
-        return Response(200, _encode({"success": True}), JSON, self._hints(body.topic))
+
+        def done(outcome: Placed | Exception) -> None:
+            if isinstance(outcome, Exception):
+                request.answer(_sentence(outcome))
+            else:
+                request.answer(Response(200, _SUCCESS, JSON, self._hints(topic)))
+
+        return self._publishing.begin(topic, body.payload.encode(), body.mode, done)
 
     async def _publish_many(self, request: Request, _: NoParameters) -> Response:
         body = _batch.decode(request.body)
@@ -240,7 +248,7 @@ class HermesHttpDoor:
             return Response(403, f"{error}\n".encode(), _PLAIN)
         if refusal:
             return Response(400, f"{refusal}\n".encode(), _PLAIN)
-        return Response(200, _encode({"success": True}), JSON)
+        return Response(200, _SUCCESS, JSON)
 
 
 def _shown(one: Sent) -> dict[str, object]:

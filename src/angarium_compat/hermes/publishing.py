@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from angarium.doors.intake import Intake, Outgoing
 from angarium.doors.intake.acks import first_refusal
@@ -17,15 +17,14 @@ if TYPE_CHECKING:
     from angarium.doors.intake import Placed
 
 
+_MODES: Final = {int(mode): mode for mode in DeliveryMode}
+
+
 class HermesPublishing:
     """Publishes for both listeners of the profile."""
 
     def __init__(self, broker: Broker) -> None:
         self._intake = Intake(broker)
-
-    async def publish(self, topic: str, payload: bytes, mode: int) -> None:
-        """Publish one record; raises why it is not stored."""
-        await self._intake.sent(named(topic), Outgoing(payload), mode=mode_of(mode))
 
     def begin(
         self, topic: str, payload: bytes, mode: int, done: Callable[[Placed | Exception], None]
@@ -57,7 +56,4 @@ def named(topic: str) -> str:
 
 def mode_of(number: int) -> DeliveryMode:
     """Return the delivery mode; the profile's numbers are ours, and any other one is CONSISTENT."""
-    try:
-        return DeliveryMode(number)
-    except ValueError:
-        return DeliveryMode.CONSISTENT
+    return _MODES.get(number, DeliveryMode.CONSISTENT)

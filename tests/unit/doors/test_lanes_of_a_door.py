@@ -237,3 +237,22 @@ def test_a_mistake_of_one_who_is_told_blocks_nobody_else() -> None:
         await outcomes.all_of(1)
 
     run(check())
+
+
+@pytest.mark.parametrize("mode", [None, DeliveryMode.PERFORMANCE])
+def test_after_other_answers_a_lane_waits_as_long_as_they_took(
+    mode: DeliveryMode | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes_of_a_door, "gather_s", lambda _: 0.0)
+    monkeypatch.setattr(lanes_of_a_door, "EARLY_PAUSE_SECONDS", 1e6)
+
+    async def check() -> None:
+        log, lanes, outcomes = opened(gathers=True)
+        log.go.set()
+        for name in "abcd":
+            lanes.publish(KEY._replace(mode=mode), Outgoing(b"x"), outcomes.of(name))
+        await outcomes.all_of(4)
+        lanes.publish(KEY._replace(mode=mode), Outgoing(b"x"), outcomes.of("e"))
+        await outcomes.all_of(5)  # though three have not come back
+
+    run(check())

@@ -67,11 +67,10 @@ GATHER_SECONDS_MAX: Final = 0.006
 """And never longer than this."""
 
 EARLY_PAUSE_SECONDS: Final = 0.0015
-"""An answer that comes before its record is stored took next to no time, which says nothing of how
-long clients take to come back. After such ones a lane waits for as long as they do: until none has
-come for this long, or for `GATHER_SECONDS_MAX`."""
-
-_EARLY: Final = frozenset((DeliveryMode.EVENTUAL, DeliveryMode.PERFORMANCE))
+"""An EVENTUAL answer, which comes before its record is stored, took next to no time, and that says
+nothing of how long clients take to come back. After such ones a lane waits for as long as they do:
+until none has come for this long, or for `GATHER_SECONDS_MAX`. PERFORMANCE has nothing to share
+that is worth it: there, clients and node had better work at the same time."""
 
 
 class Placed(msgspec.Struct, frozen=True, gc=False):
@@ -269,7 +268,7 @@ class Lanes:
         answered = sum([len(one.waiting) for one in parcels])
         if self._gathers and answered >= GATHER_FROM:
             lane.wanted = len(lane.waiting) + answered
-            if call.mode in _EARLY:
+            if call.mode is DeliveryMode.EVENTUAL:
                 self._look_again(key, lane, until=loop.time() + GATHER_SECONDS_MAX)
             else:
                 wait_s = gather_s(loop.time() - began)

@@ -85,6 +85,12 @@ class MessageReader:
         return inflated(data, self._bytes_max)
 
 
+def is_one_plain(data: bytes, bytes_max: int) -> bool:
+    """Tell whether a piece of a body is one whole message that is not compressed."""
+    size = len(data) - PREFIX_BYTES
+    return 0 <= size <= bytes_max and read_prefix(data) == (0, size)
+
+
 def inflated(data: bytes, bytes_max: int) -> bytes:
     """Return a message as it was before it was compressed.
 

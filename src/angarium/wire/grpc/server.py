@@ -1,6 +1,7 @@
 """gRPC on one address: which call goes where, within the limits.
 
-What a request's headers say is looked at once for all requests that have the same ones.
+What a request's headers say is looked at once for all requests that have the same ones, whatever
+their deadlines.
 """
 
 from __future__ import annotations
@@ -43,26 +44,27 @@ _TOO_MANY_CALLS: Final = HEAD + trailers_of(
 _TOO_MUCH_UNREAD: Final = HEAD + trailers_of(
     GrpcCode.RESOURCE_EXHAUSTED, "too much that was sent on this connection waits to be read"
 )
+_TIMEOUT: Final = b"grpc-timeout"
+_WHAT_TIMEOUTS_ARE: Final = "grpc-timeout is up to eight digits and a unit"
+_NO_TIMEOUT: Final = HEAD + trailers_of(GrpcCode.INTERNAL, _WHAT_TIMEOUTS_ARE)
 _ENCODINGS: Final = (("grpc-accept-encoding", ACCEPTED_ENCODINGS.decode()),)
 
 
 class Route:
     """What the headers of a request lead to."""
 
-    __slots__ = ("answer", "body", "gzip", "method", "timeout_s")
+    __slots__ = ("answer", "body", "gzip", "method")
 
     def __init__(
         self,
         method: Method | None,
         *,
-        timeout_s: float | None = None,
         gzip: bool = False,
         answer: bytes = b"",
         body: bytes = b"",
     ) -> None:
         self.method = method
         """None: `answer` is the header block, and `body` the text, that is all there is to say."""
-        self.timeout_s = timeout_s
         self.gzip = gzip
         self.answer = answer
         self.body = body
@@ -94,7 +96,7 @@ class GrpcServer:
         self.loop: asyncio.AbstractEventLoop
         self._methods: dict[bytes, Method] = {}
         self.serve(methods)
-        self._server = Http2Server(self._calls_of, limits.http2)
+        self._server = Http2Server(self._calls_of, limits.http2, varying=_TIMEOUT)
         self.closings = Closings()
         """What handlers close with; the server stops when it is all closed."""
 
@@ -157,14 +159,9 @@ class GrpcServer:
         if encoding not in (b"identity", b"gzip"):
             what = f"messages may be compressed with gzip, not {encoding.decode('latin-1')[:64]!r}"
             raise CallRefused(GrpcCode.UNIMPLEMENTED, what, _ENCODINGS)
-        timeout_s = None
-        if (text := head.values.get(b"grpc-timeout")) is not None:
-            timeout_s = timeout_of(text)
-            if timeout_s is None:
-                what = "grpc-timeout is up to eight digits and a unit"
-                raise CallRefused(GrpcCode.INTERNAL, what)
-            timeout_s = min(timeout_s, TIMEOUT_SECONDS_MAX)
-        return Route(method, timeout_s=timeout_s, gzip=encoding == b"gzip")
+        if _TIMEOUT in head.values:  # a second one, or no short word
+            raise CallRefused(GrpcCode.INTERNAL, _WHAT_TIMEOUTS_ARE)
+        return Route(method, gzip=encoding == b"gzip")
 
     def _calls_of(self, socket: Http2Socket) -> _Calls:
         return _Calls(self, socket)
@@ -198,6 +195,13 @@ class _Calls:
         if self._socket.unread_bytes > server.limits.unread_bytes_max:
             sender.send_headers(stream, _TOO_MUCH_UNREAD, ends=True)
             return
+        timeout_s = None
+        if stream.varying is not None:
+            timeout_s = timeout_of(stream.varying)
+            if timeout_s is None:
+                sender.send_headers(stream, _NO_TIMEOUT, ends=True)
+                return
+            timeout_s = min(timeout_s, TIMEOUT_SECONDS_MAX)
         server.calls += 1
         stream.owner = Call(
             server,
@@ -205,7 +209,7 @@ class _Calls:
             stream,
             head,
             route.method,
-            timeout_s=route.timeout_s,
+            timeout_s=timeout_s,
             gzip=route.gzip,
         )
 

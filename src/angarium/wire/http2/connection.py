@@ -23,7 +23,12 @@ from angarium.wire.http2.frames import (
 from angarium.wire.http2.header_blocks import HeaderDecoder
 from angarium.wire.http2.nuisances import Nuisances, too_much
 from angarium.wire.http2.older_http import ANSWER, is_older_http
-from angarium.wire.http2.request_heads import MalformedRequest, RequestHead, check_trailers
+from angarium.wire.http2.request_heads import (
+    MalformedRequest,
+    RequestHead,
+    check_trailers,
+    without,
+)
 from angarium.wire.http2.sender import Sender
 from angarium.wire.http2.stream_ids import StreamIds
 from angarium.wire.http2.streams import Stream
@@ -45,7 +50,9 @@ _ACKNOWLEDGED: Final = h2.frame(h2.SETTINGS, h2.ACK, 0)
 class Connection:
     """The server's side of a connection."""
 
-    def __init__(self, listener: Listener, limits: Http2Limits) -> None:
+    def __init__(self, listener: Listener, limits: Http2Limits, *, varying: bytes = b"") -> None:
+        """Prepare; the header `varying` is told beside the head of a request, so that requests
+        which differ in nothing else have the same head."""
         self.out: list[bytes | memoryview] = []
         """What is to be sent."""
         self.streams: dict[int, Stream] = {}
@@ -58,9 +65,13 @@ class Connection:
         self.is_leaving = False
         """No further request is taken."""
         self.has_been_pinged_back = True
+        self.pongs = 0
+        """Frames in `out` that answer pings: they may wait a moment for what else is to be sent.
+        Whoever sends `out` counts anew."""
         self.nuisances = Nuisances(limits)
         self._listener = listener
         self._limits = limits
+        self._varying = varying
         self._rest = b""
         self._decoder = HeaderDecoder(block_bytes_max=limits.header_block_bytes_max)
         self._heads: dict[tuple[Field, ...], RequestHead] = {}
@@ -224,16 +235,8 @@ class Connection:
             return
         if is_own_parent:
             raise StreamFailed(stream_id, ErrorCode.PROTOCOL_ERROR)
-        head = self._heads.get(fields)
-        if head is None:
-            try:
-                head = RequestHead(fields)
-            except MalformedRequest:
-                raise StreamFailed(stream_id, ErrorCode.PROTOCOL_ERROR) from None
-            if head.bytes <= HEAD_BYTES_MAX:
-                if len(self._heads) >= HEADS_MAX:
-                    self._heads.clear()
-                self._heads[fields] = head
+        fields, varying = without(self._varying, fields)
+        head = self._heads.get(fields) or self._head_of(stream_id, fields)
         if len(self.streams) >= self._limits.streams_max:
             raise StreamFailed(stream_id, ErrorCode.REFUSED_STREAM)
         stream = self.streams[stream_id] = Stream(
@@ -241,11 +244,23 @@ class Connection:
             send_window=self.sender.stream_window,
             receive_window=self._limits.window_bytes,
             content_length=head.content_length,
+            varying=varying,
         )
         stream.is_ended = ends
         self._listener.begun(stream, head)
         if ends and not stream.is_closed:
             self._end(stream)
+
+    def _head_of(self, stream_id: int, fields: tuple[Field, ...]) -> RequestHead:
+        try:
+            head = RequestHead(fields)
+        except MalformedRequest:
+            raise StreamFailed(stream_id, ErrorCode.PROTOCOL_ERROR) from None
+        if head.bytes <= HEAD_BYTES_MAX:
+            if len(self._heads) >= HEADS_MAX:
+                self._heads.clear()
+            self._heads[fields] = head
+        return head
 
     def _on_trailers(self, stream: Stream, fields: tuple[Field, ...], *, ends: bool) -> None:
         if stream.is_ended:
@@ -345,6 +360,7 @@ class Connection:
             self.has_been_pinged_back = True
         else:
             self.out.append(h2.frame(h2.PING, h2.ACK, 0, payload))
+            self.pongs += 1
 
     def _on_goaway(self, _: int, stream_id: int, payload: bytes) -> None:
         if stream_id:

@@ -22,6 +22,9 @@ CONTENT_LENGTH_DIGITS_MAX: Final = 18
 """More than any body has. Reading a number takes longer than its digits, and Python reads none of
 over 4,300."""
 
+VARYING_BYTES_MAX: Final = 16
+"""What a value has that is told beside the head of a request."""
+
 _PSEUDO: Final = frozenset((b":method", b":scheme", b":path", b":authority"))
 
 
@@ -78,6 +81,24 @@ class RequestHead:
         if len({value for key, value in self.fields if key == name}) > 1:
             raise MalformedRequest("a header that says two things")
         return self.values[name]
+
+
+def without(name: bytes, fields: tuple[Field, ...]) -> tuple[tuple[Field, ...], bytes | None]:
+    """Return the fields without the first one of this name, and its value.
+
+    One that is no short word, or stands where it may not, stays, to be looked at with the others.
+    """
+    for at, (one, value) in enumerate(fields):
+        if one == name:
+            rest = fields[at + 1 :]
+            if len(value) <= VARYING_BYTES_MAX and value.isalnum() and not _is_pseudo(rest[:1]):
+                return fields[:at] + rest, value
+            break
+    return fields, None
+
+
+def _is_pseudo(fields: tuple[Field, ...]) -> bool:
+    return any(name.startswith(b":") for name, _ in fields)
 
 
 def check_trailers(fields: tuple[Field, ...]) -> None:

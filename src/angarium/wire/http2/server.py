@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 FLUSH_BYTES: Final = 64 << 10
 """What is larger is sent without waiting for what else this turn brings."""
 
+PONG_SECONDS: Final = 0.01
+"""The answer to a ping waits for so long at the least, and twice as long at the most, for another
+frame to go with, on a connection with requests under way. gRPC's libraries ping with every answer
+that they get, to measure the connection, and send their next request along: a write of its own for
+each such ping doubles the writes."""
+
 TURN_BYTES: Final = 128 << 10
 """After a piece of this size others have their turn: uvloop would go on and read 32 such pieces
 from one client, some 8 MB, before it looks at anybody else."""
@@ -51,7 +57,7 @@ class Http2Socket(asyncio.Protocol):
         self._counted_at = self._began_at
         self._ends_at: float | None = None
         self.listener = server.listener_of(self)
-        self.connection = Connection(self.listener, server.limits)
+        self.connection = Connection(self.listener, server.limits, varying=server.varying)
 
     # --- what the loop calls --------------------------------------------------------------------
 
@@ -63,7 +69,7 @@ class Http2Socket(asyncio.Protocol):
             self.connection.fail(
                 ErrorCode.ENHANCE_YOUR_CALM, "too many connections; try another node"
             )
-            self._flush()
+            self.flush()
 
     def data_received(self, data: bytes) -> None:
         """Take bytes."""
@@ -73,9 +79,12 @@ class Http2Socket(asyncio.Protocol):
             self.connection.receive(data)
         finally:
             self._is_reading = False
+        connection = self.connection
         # One that is leaving may have lost its last stream, with nothing to say about it.
-        if self.connection.out or self.connection.is_leaving:
-            self._flush()
+        if len(connection.out) > connection.pongs or connection.is_leaving:
+            self.flush()
+        elif connection.pongs:
+            self._server.flush_later(self)
         if len(data) >= TURN_BYTES and self._transport is not None:
             self._transport.pause_reading()
             self._loop.call_soon(self._read_on)
@@ -125,18 +134,20 @@ class Http2Socket(asyncio.Protocol):
         """Send what is in `out` when this turn's work is done, or now if `size`, what was written
         to it last, is much: whoever writes more is to see whether the client reads it."""
         if size > FLUSH_BYTES:
-            self._flush()
+            self.flush()
         elif not self._will_flush and not self._is_reading:
             self._will_flush = True
-            self._loop.call_soon(self._flush)
+            self._server.flush_soon(self)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Send what is in `out`, and close if that was the last of it."""
         self._will_flush = False
         out = self.connection.out
         if self._transport is not None and self._ends_at is None and out:
             self._transport.write(b"".join(out))
         out.clear()
         connection = self.connection
+        connection.pongs = 0
         if connection.is_over or (connection.is_leaving and not connection.streams):
             self._end()
 
@@ -158,7 +169,7 @@ class Http2Socket(asyncio.Protocol):
         """Take no further request, and close when those under way are answered."""
         if not self.connection.is_leaving and not self.connection.is_over:
             self.connection.leave()
-            self._flush()
+            self.flush()
 
     @property
     def is_ending(self) -> bool:
@@ -207,18 +218,33 @@ class Http2Socket(asyncio.Protocol):
             self.abort()
         elif now - self.heard_at > limits.keepalive_interval_s and connection.has_been_pinged_back:
             connection.ping()
-            self._flush()
+            self.flush()
 
 
 class Http2Server(ListeningServer):
     """Serves HTTP/2 on one address, on the running event loop."""
 
-    def __init__(self, listener_of: Callable[[Http2Socket], Listener], limits: Http2Limits) -> None:
-        """Prepare; `listener_of` makes what hears the requests of one connection."""
+    def __init__(
+        self,
+        listener_of: Callable[[Http2Socket], Listener],
+        limits: Http2Limits,
+        *,
+        varying: bytes = b"",
+    ) -> None:
+        """Prepare; `listener_of` makes what hears the requests of one connection, and `varying` is
+        the header that requests differ in which are alike otherwise."""
         super().__init__()
         self.listener_of = listener_of
+        self.varying = varying
         self.limits = limits
         self.sockets: set[Http2Socket] = set()
+        self._soon: list[Http2Socket] = []
+        """Those that send what they have when this turn's work is done."""
+        self._late: set[Http2Socket] = set()
+        self._later: set[Http2Socket] = set()
+        """Those with answers to pings, and nothing else, to send: since the turn of the clock
+        before the last one, and since the last one."""
+        self._pong_timer: asyncio.TimerHandle | None = None
 
     async def start(self, *, host: str, port: int, tls: Context | None = None) -> int:
         """Listen; return the port. `OSError` if the address cannot be had."""
@@ -257,6 +283,40 @@ class Http2Server(ListeningServer):
     def left(self, socket: Http2Socket) -> None:
         """Count a connection no longer."""
         self.sockets.discard(socket)
+        self._late.discard(socket)
+        self._later.discard(socket)
+
+    def flush_soon(self, socket: Http2Socket) -> None:
+        """Send what a socket has when this turn's work is done."""
+        if not self._soon:  # one callback for all
+            asyncio.get_running_loop().call_soon(self._flush_all)
+        self._soon.append(socket)
+
+    def _flush_all(self) -> None:
+        sockets, self._soon = self._soon, []
+        for socket in sockets:
+            socket.flush()
+
+    def flush_later(self, socket: Http2Socket) -> None:
+        """Send answers to pings: at once, or with what is sent next if that is to be soon."""
+        if not socket.connection.streams:
+            socket.flush()
+            return
+        self._late.discard(socket)  # what it had to send then has gone out
+        self._later.add(socket)
+        if self._pong_timer is None:  # one for all: a timer for each costs as much as a write
+            loop = asyncio.get_running_loop()
+            self._pong_timer = loop.call_later(PONG_SECONDS, self._flush_late)
+
+    def _flush_late(self) -> None:
+        late, self._late, self._later = self._late, self._later, set()
+        for socket in late:
+            if socket.connection.out:
+                socket.flush()
+        self._pong_timer = None
+        if self._late:
+            loop = asyncio.get_running_loop()
+            self._pong_timer = loop.call_later(PONG_SECONDS, self._flush_late)
 
     def _look(self, now: float) -> None:
         for socket in list(self.sockets):

@@ -22,12 +22,19 @@ class Stream:
         "send_window",
         "to_credit",
         "trailers",
+        "varying",
         "waiting",
         "waiting_bytes",
     )
 
     def __init__(
-        self, stream_id: int, *, send_window: int, receive_window: int, content_length: int
+        self,
+        stream_id: int,
+        *,
+        send_window: int,
+        receive_window: int,
+        content_length: int,
+        varying: bytes | None = None,
     ) -> None:
         self.id = stream_id
         self.owner: Any = None
@@ -38,6 +45,8 @@ class Stream:
         """We have said everything, though some of it may wait for room."""
         self.is_closed = False
         """Nothing more will happen."""
+        self.varying = varying
+        """The value of the header that is another one for every request; None: it has none."""
         self.send_window = send_window
         self.receive_window = receive_window
         self.to_credit = 0

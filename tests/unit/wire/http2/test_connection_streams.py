@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from tests.unit.wire.http2.client_bytes import (
     REQUEST,
@@ -13,6 +15,7 @@ from tests.unit.wire.http2.client_bytes import (
     frames_in,
     request,
     reset,
+    settings_of,
     was_reset,
 )
 
@@ -20,6 +23,9 @@ from angarium.wire.http2 import Connection, ErrorCode, Http2Limits
 from angarium.wire.http2 import frames as h2
 from angarium.wire.http2.header_blocks import STATUS_200, literal
 from angarium.wire.http2.stream_ids import ABANDONED_MAX
+
+if TYPE_CHECKING:
+    from angarium.wire.http2 import RequestHead, Stream
 
 TRAILER = literal(b"x-checksum", b"1")
 
@@ -286,3 +292,23 @@ def test_a_client_of_http_1_can_read_what_is_spoken_here(line: bytes) -> None:
     assert b"\r\nContent-Length: %d\r\n" % len(text) in head
     assert text.startswith(b"this port speaks gRPC")
     assert connection.is_over
+
+
+def test_requests_that_differ_in_the_varying_header_alone_have_one_head() -> None:
+    heads: list[RequestHead] = []
+
+    class Keeping(Heard):
+        def begun(self, stream: Stream, head: RequestHead) -> None:
+            super().begun(stream, head)
+            heads.append(head)
+
+    heard = Keeping()
+    connection = Connection(heard, Http2Limits(), varying=b"until")
+    connection.receive(h2.PREFACE + settings_of())
+    for stream_id, until in ((1, b"1S"), (3, b"999m"), (5, None), (7, b"not a word")):
+        more = b"" if until is None else literal(b"until", until)
+        connection.receive(request(stream_id, REQUEST + more + literal(b"x", b"1")))
+    first, second, third, fourth = heads
+    assert first is second is third
+    assert (fourth is first, fourth.values[b"until"]) == (False, b"not a word")
+    assert [heard.streams[one].varying for one in (1, 3, 5, 7)] == [b"1S", b"999m", None, None]

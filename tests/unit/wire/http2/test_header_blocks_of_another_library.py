@@ -91,6 +91,50 @@ def test_of_what_nobody_wrote_both_make_the_same(blocks: list[bytes]) -> None:
         assert found == plain(theirs.decode(block, raw=True))
 
 
+added = st.lists(st.tuples(st.binary(min_size=1, max_size=20), st.binary(max_size=20)), max_size=8)
+
+
+@given(added, st.integers(0, 300), added)
+def test_a_table_holds_what_its_size_allows_and_nothing_else(
+    before: list[tuple[bytes, bytes]], size: int, behind: list[tuple[bytes, bytes]]
+) -> None:
+    """As RFC 7541 counts (section 4): no encoder refers to what is gone, so this asks for it."""
+    blocks = [b"".join(map(remembered, before)), resized(size), b"".join(map(remembered, behind))]
+    held = kept([*reversed(behind), *kept([*reversed(before)], 4_096)], size)
+    for index in range(len(before) + len(behind) + 1):
+        decoder = HeaderDecoder(block_bytes_max=64 << 10)
+        for block in blocks:
+            decoder.decoded(block)
+        asked = bytes((0x80 | 62 + index,))
+        if index < len(held):
+            assert decoder.decoded(asked) == (held[index],)
+        else:
+            with pytest.raises(ConnectionFailed):
+                decoder.decoded(asked)
+
+
+def remembered(field: tuple[bytes, bytes]) -> bytes:
+    """Return a field as a literal that the table takes in."""
+    return b"\x40" + b"".join(bytes((len(one),)) + one for one in field)
+
+
+def resized(size: int) -> bytes:
+    """Return a change of the table's size."""
+    number = bytearray(hpack.hpack.encode_integer(size, 5))
+    number[0] |= 0x20
+    return bytes(number)
+
+
+def kept(fields: list[tuple[bytes, bytes]], size: int) -> list[tuple[bytes, bytes]]:
+    """Return the newest fields, which come first, as far as a table of this size goes."""
+    room = size
+    for at, (name, value) in enumerate(fields):
+        room -= len(name) + len(value) + 32
+        if room < 0:
+            return fields[:at]
+    return fields
+
+
 @pytest.mark.parametrize("in_one_go", [True, False])
 @pytest.mark.parametrize("sizes", [(0,), (100,), (0, 4_096), (4_096,), (65_536,)])
 def test_a_client_whose_table_is_smaller_is_told_that_we_use_none(

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from angarium.wire.http2.request_heads import MalformedRequest, RequestHead, check_trailers
+from angarium.wire.http2.request_heads import (
+    MalformedRequest,
+    RequestHead,
+    check_trailers,
+    without,
+)
 
 Field = tuple[bytes, bytes]
 
@@ -121,3 +126,23 @@ def test_trailers_are_headers_without_pseudo_headers() -> None:
     for fields in ((PATH,), ((b"x", b"1"), PATH), ((b"x", b"a\nb"),)):
         with pytest.raises(MalformedRequest):
             check_trailers(fields)
+
+
+def test_a_field_is_told_beside_the_others() -> None:
+    fields = (*PLAIN, (b"a", b"1"), (b"until", b"12S"), (b"b", b"2"))
+    assert without(b"until", fields) == ((*PLAIN, (b"a", b"1"), (b"b", b"2")), b"12S")
+    assert without(b"other", fields) == (fields, None)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        (*PLAIN, (b"until", b"")),
+        (*PLAIN, (b"until", b"12 S")),
+        (*PLAIN, (b"until", b"12\0")),
+        (*PLAIN, (b"until", b"1" * 17)),
+        (METHOD, SCHEME, (b"until", b"12S"), PATH),
+    ],
+)
+def test_one_that_may_be_wrong_stays_with_them(fields: tuple[Field, ...]) -> None:
+    assert without(b"until", fields) == (fields, None)
