@@ -17,7 +17,7 @@ from angarium.service.access.rules import LETTER_RULES, RULES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from angarium.service.access.rules import Rule
+    from angarium.service.access.rules import Asks, Rule, Shows
 
 PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "reference" / "permissions.md"
 
@@ -79,7 +79,8 @@ def _asked() -> dict[Action, tuple[ResourceKind, list[str]]]:
     """Return for each action what it is done to, and which methods ask for it."""
     found: dict[Action, tuple[ResourceKind, list[str]]] = {}
     for name, rule in _all_rules():
-        for one in (*rule.asks, *([rule.shows] if rule.shows else [])):
+        asked: list[Asks | Shows] = [*rule.asks, *([rule.shows] if rule.shows else [])]
+        for one in asked:
             kind, methods = found.setdefault(one.action, (one.kind, []))
             assert kind is one.kind, "an action is about one kind of thing"
             if name not in methods:
