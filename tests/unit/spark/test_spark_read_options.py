@@ -221,3 +221,15 @@ def test_durations_are_written_as_in_kafkas_connector_and_as_in_pipelines(
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(InvalidArgument, match="is no duration; write 15m"):
         stream(minOffsetsPerTrigger="1", maxTriggerDelay=text)
+
+
+def test_tls_is_an_option_or_what_the_drivers_environment_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ANGARIUM_TLS_CA", "of-the-driver.crt")
+    assert read_options({"subscribe": "t"}, is_stream=False).tls.ca == "of-the-driver.crt"
+    given = {"subscribe": "t", "tls.ca": "ca.crt", "tls.server_name": "node"}
+    found = read_options(given, is_stream=True).tls
+    assert (found.ca, found.cert, found.server_name) == ("ca.crt", "", "node")
+    with pytest.raises(InvalidArgument, match="whom to believe"):
+        read_options({"subscribe": "t", "tls.cert": "a.crt"}, is_stream=False)
