@@ -25,6 +25,7 @@ from angarium.doors.intake.once import Once
 from angarium.doors.intake.packing import Columns
 from angarium.errors import InvalidArgument
 from angarium.modes import DeliveryMode
+from angarium.wire.http.messages import JSON
 from angarium.wire.http.strict_json import decoded, is_json, not_json
 
 if TYPE_CHECKING:
@@ -82,7 +83,11 @@ def read_record(request: Request, key: str | None) -> Outgoing:
         return plain_record(request, key)
     if key is not None:
         raise InvalidArgument("a record in JSON has its key inside")
-    body = request.body
+    return json_record(request.body)
+
+
+def json_record(body: bytes) -> Outgoing:
+    """Return the record that is a JSON body."""
     # With one name at the most, none comes twice.
     has_one_name = body.count(b":") == 1
     try:
@@ -155,6 +160,16 @@ def plain_record(request: Request, key: str | None) -> Outgoing:
     for name, value in request.headers_with(HEADER_PREFIX):
         headers.append((name[len(HEADER_PREFIX) :], value))
     return Outgoing(request.body, None if key is None else key.encode(), tuple(headers))
+
+
+def is_bare(request: Request, key: str | None) -> bool:
+    """Whether a request's head says that the body is a record in JSON, and nothing else of it."""
+    named = request.named
+    return (
+        named.get(b"content-type") == JSON
+        and key is None
+        and not any(one in named for one in (b"ce-specversion", KEY_HEADER, SEQUENCE_HEADER))
+    )
 
 
 # --- what comes again ---------------------------------------------------------------------------

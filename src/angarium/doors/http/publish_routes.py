@@ -24,6 +24,8 @@ from angarium.doors.http.ack_json import (
 from angarium.doors.http.problems import HINT_HEADER, http_status, problem, told
 from angarium.doors.http.publish_requests import (
     KEY_HEADER,
+    is_bare,
+    json_record,
     numbered_of,
     once_of,
     read_record,
@@ -31,7 +33,7 @@ from angarium.doors.http.publish_requests import (
 )
 from angarium.doors.http.record_json import NewRecord, NewRecords, Partition
 from angarium.doors.http.routing import route
-from angarium.doors.intake import NOBODY, Placed
+from angarium.doors.intake import NOBODY, LaneKey, Placed
 from angarium.doors.intake.acks import first_refusal
 from angarium.doors.intake.outgoing import single_batch
 from angarium.doors.intake.packing import packed
@@ -115,8 +117,17 @@ class PublishRoutes:
         headers=(_KEY, _NUMBER),
     )
     def publish(self, request: Request, given: PublishParameters) -> Answer:
+        lane = request.head.note
+        if type(lane) is LaneKey:
+            # A head that came before, from which nothing but the lane follows.
+            self._intake.lanes.publish(
+                lane, json_record(request.body), partial(self._tell, request)
+            )
+            return None
         record = read_record(request, given.key)
         mode = mode_of(given.mode)
+        if given.partition is not None and is_bare(request, given.key):
+            request.head.note = LaneKey(given.topic, given.partition, mode)
         once = once_of(request, mode, record)
         numbered = numbered_of(request, mode)
         if numbered is not None:
@@ -124,7 +135,7 @@ class PublishRoutes:
         return self._intake.send(
             given.topic,
             record,
-            lambda outcome: request.answer(self._answer(outcome)),
+            partial(self._tell, request),
             partition=given.partition,
             mode=mode,
             producer=once or NOBODY,
@@ -159,6 +170,9 @@ class PublishRoutes:
             )
         )
         return self._answer(Placed(ack, 0))
+
+    def _tell(self, request: Request, outcome: Placed | Exception) -> None:
+        request.answer(self._answer(outcome))
 
     def _answer(self, outcome: Placed | Exception) -> Response:
         if isinstance(outcome, Exception):

@@ -31,6 +31,8 @@ class Attendances:
     def __init__(self) -> None:
         self._open: dict[_Attendance, None] = {}
         self._expiring: dict[_Attendance, Micros] = {}
+        self._going: dict[_Attendance, AngariumError] = {}
+        """Connections that end at the next look, and why."""
 
     def __len__(self) -> int:
         return len(self._open)
@@ -61,7 +63,13 @@ class Attendances:
             if principal not in absences:
                 absences[principal] = permissions.absence_of(principal)
             if absences[principal]:
-                self._end(one, Unauthenticated(absences[principal]))
+                why = Unauthenticated(absences[principal])
+                if one.asked:
+                    self._end(one, why)
+                else:
+                    # A connection: its streams are told why they end before it goes, or their
+                    # users would only see that it is gone, and come again in vain.
+                    self._going[one] = why
                 continue
             for action, kind, name in one.asked:
                 if not permissions.decide(principal, action, kind, name).is_allowed:
@@ -70,7 +78,13 @@ class Attendances:
                     break
 
     def expire(self, now: Micros) -> set[Principal]:
-        """End whatever was opened with a proof that has expired; return whose."""
+        """End whatever was opened with a proof that has expired; return whose.
+
+        And the connections of those who are nobody any more since the last look.
+        """
+        going, self._going = self._going, {}
+        for one, why in going.items():
+            self._end(one, why)
         expired = [one for one, until in self._expiring.items() if until <= now]
         for one in expired:
             said = f"the proof of {one.principal.name!r} has expired; come again with a new one"

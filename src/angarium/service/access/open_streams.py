@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from angarium.api.access import Action, ResourceKind
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
     from angarium.api import (
         Consumption,
@@ -34,16 +34,26 @@ def reading(topics: Sequence[str]) -> list[Question]:
 class PermittedSubscription:
     """A subscription whose topics are asked for, and asked for again when the policy changes."""
 
-    def __init__(self, inner: Subscription, broker: PermittedBroker, topics: Sequence[str]) -> None:
+    def __init__(
+        self,
+        inner: Subscription,
+        broker: PermittedBroker,
+        partitions: Iterable[tuple[str, int]],
+    ) -> None:
         self._inner = inner
         self._broker = broker
         self._error: AngariumError | None = None
         self._closing: asyncio.Task[None] | None = None
-        self._leaves: list[Callable[[], None]] = []
-        self._attend(topics)
+        self._wanted: dict[str, set[int]] = {}
+        self._leaves: dict[str, Callable[[], None]] = {}
+        """By topic: what is not wanted any more does not end the rest."""
+        self._attend(partitions)
 
-    def _attend(self, topics: Sequence[str]) -> None:
-        self._leaves.append(self._broker.attend(self._end, reading(topics)))
+    def _attend(self, partitions: Iterable[tuple[str, int]]) -> None:
+        for topic, number in partitions:
+            self._wanted.setdefault(topic, set()).add(number)
+            if topic not in self._leaves:
+                self._leaves[topic] = self._broker.attend(self._end, reading([topic]))
 
     def _end(self, why: AngariumError) -> None:
         if self._error is None:
@@ -60,19 +70,22 @@ class PermittedSubscription:
 
     async def add(self, interests: Sequence[Interest]) -> None:
         """Deliver these partitions, too."""
-        topics = [one.topic for one in interests]
-        for question in reading(topics):
+        for question in reading([one.topic for one in interests]):
             self._broker.check(*question)
         await self._inner.add(interests)
-        self._attend(topics)
+        self._attend((one.topic, one.partition) for one in interests)
 
     async def drop(self, topic: str, partition: int) -> None:
         """Deliver nothing more of a partition."""
         await self._inner.drop(topic, partition)
+        wanted = self._wanted.get(topic, set())
+        wanted.discard(partition)
+        if not wanted and topic in self._leaves:
+            self._leaves.pop(topic)()
 
     async def close(self) -> None:
         """End it."""
-        for leave in self._leaves:
+        for leave in self._leaves.values():
             leave()
         await self._inner.close()
 

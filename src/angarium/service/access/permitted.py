@@ -192,15 +192,16 @@ class PermittedBroker(_Contract):
         """Begin to deliver partitions."""
         self.check_call(RULES["subscribe"], {"interests": interests})
         inner = await self._service.subscribe(interests)
-        return self._watched(inner, [one.topic for one in interests])
+        return self._watched(inner, [(one.topic, one.partition) for one in interests])
 
     async def subscribe_passing(self, topic: str, partitions: Sequence[int]) -> Subscription:
         """Deliver what passes in PERFORMANCE mode, and nothing that is stored."""
         self.check(Action.TOPIC_READ, ResourceKind.TOPIC, topic)
-        return self._watched(await self._service.subscribe_passing(topic, partitions), [topic])
+        inner = await self._service.subscribe_passing(topic, partitions)
+        return self._watched(inner, [(topic, number) for number in partitions])
 
-    def _watched(self, inner: Subscription, topics: Sequence[str]) -> Subscription:
-        return PermittedSubscription(inner, self, topics) if self._access.is_required else inner
+    def _watched(self, inner: Subscription, partitions: Sequence[tuple[str, int]]) -> Subscription:
+        return PermittedSubscription(inner, self, partitions) if self._access.is_required else inner
 
     async def consume(self, request: ConsumeRequest) -> Consumption:
         """Take part in a group."""

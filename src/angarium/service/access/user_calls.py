@@ -10,6 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from angarium.api.access import (
+    ANONYMOUS,
     ANY_ACTION,
     Action,
     Effect,
@@ -65,6 +66,10 @@ WAITING_MAX: Final = 32
 """Passwords that wait for that. One more is refused."""
 
 
+RESERVED: Final = frozenset({ANONYMOUS.name, "node"})
+"""Names of principals that are no users: grants to users must never meet them."""
+
+
 class Hashed(NamedTuple):
     """What is kept of a password."""
 
@@ -89,6 +94,8 @@ class UserCalls:
     ) -> UserInfo:
         """Make a user."""
         self._check_level()
+        if name in RESERVED:
+            raise InvalidArgument(f"{name!r} is what the cluster itself calls somebody")
         self._check_roles(roles)
         hashed = None if password is None else await self._hashed(password)
         await self._submit(_user_put(name, hashed, is_new=True, roles=tuple(dict.fromkeys(roles))))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from angarium.closing import CLOSE_S_MAX
+from angarium.closing import CLOSE_S_MAX, Closings
 from angarium.wire.grpc.call import Call
 from angarium.wire.grpc.call_meters import CallMeters
 from angarium.wire.grpc.codes import GrpcCode
@@ -20,7 +20,6 @@ from angarium.wire.http2.server import Http2Server
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
 
-    from angarium.closing import Closings
     from angarium.telemetry.exposition import Family
     from angarium.wire.grpc.call_limits import CallLimits
     from angarium.wire.grpc.methods import Method
@@ -96,7 +95,8 @@ class GrpcServer:
         self._methods: dict[bytes, Method] = {}
         self.serve(methods)
         self._server = Http2Server(self._calls_of, limits.http2)
-        self.closings: Closings = self._server.closings
+        self.closings = Closings()
+        """What handlers close with; the server stops when it is all closed."""
 
     def serve(self, methods: Mapping[str, Method]) -> None:
         """Add methods, by their paths."""

@@ -233,10 +233,7 @@ class Connection(asyncio.Protocol):
             response = Response(response.status, response.body, response.type, headers)
         self._write(
             response_bytes(
-                response,
-                date=server.date,
-                keep_alive=keep_alive,
-                is_head=head.method == b"HEAD",
+                response, server.date, keep_alive=keep_alive, is_head=head.method == b"HEAD"
             )
         )
         if not keep_alive or self._is_last:
@@ -350,7 +347,7 @@ class Connection(asyncio.Protocol):
             case State.GIVEN:
                 pass
 
-    def stop(self) -> None:
+    def leave(self) -> None:
         """Close if there is nothing under way."""
         if self.state in _READING:
             self.close()
@@ -369,7 +366,7 @@ class Connection(asyncio.Protocol):
                 self._transport.pause_reading()
             return
         response = self._server.problem(error, status=status or getattr(error, "status", 400))
-        self._write(response_bytes(response, date=self._server.date, keep_alive=False))
+        self._write(response_bytes(response, self._server.date, keep_alive=False))
         self.state = State.CLOSING
         self.deadline = self._loop.time() + DRAIN_SECONDS
         if self._transport is not None and self._transport.can_write_eof():

@@ -46,7 +46,16 @@ Answer: TypeAlias = "Response | Coroutine[None, None, Response | None] | None"
 class Head:
     """What a request says before its body; one that came before is shared by those that say it."""
 
-    __slots__ = ("body_bytes", "headers", "is_http_1_1", "keep_alive", "method", "named", "target")
+    __slots__ = (
+        "body_bytes",
+        "headers",
+        "is_http_1_1",
+        "keep_alive",
+        "method",
+        "named",
+        "note",
+        "target",
+    )
 
     def __init__(
         self,
@@ -69,6 +78,8 @@ class Head:
         self.keep_alive = keep_alive
         self.is_http_1_1 = is_http_1_1
         """Whether the client speaks the version that knows chunks."""
+        self.note: object = None
+        """What a handler has worked out from it, for the next request that says the same."""
 
 
 class Request:
@@ -160,7 +171,7 @@ class Request:
 
 
 def response_bytes(
-    response: Response, *, date: bytes, keep_alive: bool, is_head: bool = False
+    response: Response, date: bytes, *, keep_alive: bool, is_head: bool = False
 ) -> bytes:
     """Return an answer as it goes out; to HEAD, without its body."""
     status, body, kind, headers = response.status, response.body, response.type, response.headers

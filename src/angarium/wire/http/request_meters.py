@@ -20,6 +20,7 @@ class RequestMeters:
         self._statuses: dict[int, int] = {}
 
     def answered(self, status: int, seconds: float) -> None:
+        """Count an answer."""
         self._durations.observe(seconds)
         self._statuses[status] = self._statuses.get(status, 0) + 1
 

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import time
 from email.utils import formatdate
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from angarium.closing import Closings
 from angarium.errors import LimitExceeded
 from angarium.wire.http.connection import Connection, State
 from angarium.wire.http.known_heads import KnownHeads
-from angarium.wire.listening import listen, port_of
+from angarium.wire.listening_server import ListeningServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from angarium.wire.http.http_limits import HttpLimits
     from angarium.wire.http.messages import Answer, Request, Response
-    from angarium.wire.listening import Context, Listening
-
-SWEEP_SECONDS: Final = 0.5
-"""How often deadlines are looked at; a limit in seconds is kept to within this."""
+    from angarium.wire.listening import Context
 
 
 class Problem(Protocol):
@@ -32,7 +27,7 @@ class Problem(Protocol):
         """Return what to tell about `error`, with another status than its own if one is given."""
 
 
-class HttpServer:
+class HttpServer(ListeningServer):
     """Serves HTTP/1.1 on one address, on the running event loop."""
 
     def __init__(
@@ -48,13 +43,13 @@ class HttpServer:
 
         `closings` is what handlers close with; the server stops when it is all closed.
         """
+        super().__init__()
         self.on_answered = on_answered
         self.handler = handler
         self.problem = problem
         self.limits = limits
         self.date = b""
         """The Date header, as of this second."""
-        self.is_stopping = False
         self.requests = 0
         """Under way."""
         self.requests_total = 0
@@ -62,34 +57,19 @@ class HttpServer:
         self.streams: set[Connection] = set()
         self.heads = KnownHeads()
         self.closings = closings or Closings()
-        self._server: Listening | None = None
-        self._sweeping: asyncio.Task[None] | None = None
 
     async def start(self, *, host: str, port: int, tls: Context | None = None) -> int:
         """Listen; return the port. `OSError` if the address cannot be had."""
-        loop = asyncio.get_running_loop()
         self._note_date()
-        self._server = await listen(lambda: Connection(self), host, port, tls=tls)
-        self._sweeping = loop.create_task(self._sweep())
-        return port_of(self._server)
+        return await self._listen(lambda: Connection(self), host=host, port=port, tls=tls)
 
     async def stop(self, grace_s: float) -> None:
         """Close: streams end at once, requests under way have `grace_s`."""
-        self.is_stopping = True
-        if self._server is None:
-            return
-        self._server.close()
-        for connection in list(self.connections):
-            connection.stop()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(grace_s):
-                while self.connections:  # noqa: ASYNC110  (they leave one by one, by themselves)
-                    await asyncio.sleep(0.01)
-        for connection in list(self.connections):
-            connection.abort()
-        if self._sweeping is not None:
-            self._sweeping.cancel()
+        await super().stop(grace_s)
         await self.closings.drained()
+
+    def _clients(self) -> set[Connection]:
+        return self.connections
 
     # --- what connections ask -------------------------------------------------------------------
 
@@ -131,15 +111,11 @@ class HttpServer:
 
     # --- the clock ------------------------------------------------------------------------------
 
-    async def _sweep(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            await asyncio.sleep(SWEEP_SECONDS)
-            self._note_date()
-            now = loop.time()
-            for connection in [one for one in self.connections if one.deadline < now]:
-                if connection.state is not State.GIVEN:
-                    connection.overdue()
+    def _look(self, now: float) -> None:
+        self._note_date()
+        for connection in [one for one in self.connections if one.deadline < now]:
+            if connection.state is not State.GIVEN:
+                connection.overdue()
 
     def _note_date(self) -> None:
         self.date = f"Date: {formatdate(time.time(), usegmt=True)}\r\n".encode()

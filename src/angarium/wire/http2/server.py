@@ -10,10 +10,10 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Final, cast
 
-from angarium.closing import Closings
 from angarium.wire.http2.connection import Connection
 from angarium.wire.http2.frames import ErrorCode
-from angarium.wire.listening import HandshakeLimits, listen, port_of
+from angarium.wire.listening import HandshakeLimits
+from angarium.wire.listening_server import ListeningServer
 from angarium.wire.peer_certificates import certificate_shown
 
 if TYPE_CHECKING:
@@ -22,10 +22,7 @@ if TYPE_CHECKING:
     from angarium.security.tls import Certificate
     from angarium.wire.http2.http2_limits import Http2Limits
     from angarium.wire.http2.listener import Listener
-    from angarium.wire.listening import Context, Listening
-
-SWEEP_SECONDS: Final = 0.5
-"""How often deadlines are looked at; a limit in seconds is kept to within this."""
+    from angarium.wire.listening import Context
 
 FLUSH_BYTES: Final = 64 << 10
 """What is larger is sent without waiting for what else this turn brings."""
@@ -213,47 +210,25 @@ class Http2Socket(asyncio.Protocol):
             self._flush()
 
 
-class Http2Server:
+class Http2Server(ListeningServer):
     """Serves HTTP/2 on one address, on the running event loop."""
 
     def __init__(self, listener_of: Callable[[Http2Socket], Listener], limits: Http2Limits) -> None:
         """Prepare; `listener_of` makes what hears the requests of one connection."""
+        super().__init__()
         self.listener_of = listener_of
         self.limits = limits
-        self.is_stopping = False
         self.sockets: set[Http2Socket] = set()
-        self.closings = Closings()
-        """What handlers close with; the server stops when it is all closed."""
-        self._server: Listening | None = None
-        self._sweeping: asyncio.Task[None] | None = None
 
     async def start(self, *, host: str, port: int, tls: Context | None = None) -> int:
         """Listen; return the port. `OSError` if the address cannot be had."""
-        loop = asyncio.get_running_loop()
-        handshakes = HandshakeLimits(handshake_timeout_s=self.limits.handshake_seconds_max)
-        self._server = await listen(
-            lambda: Http2Socket(self), host, port, tls=tls, limits=handshakes
+        limits = HandshakeLimits(handshake_timeout_s=self.limits.handshake_seconds_max)
+        return await self._listen(
+            lambda: Http2Socket(self), host=host, port=port, tls=tls, limits=limits
         )
-        self._sweeping = loop.create_task(self._sweep())
-        return port_of(self._server)
 
-    async def stop(self, grace_s: float) -> None:
-        """Close: what is under way has `grace_s`."""
-        self.is_stopping = True
-        if self._server is None:
-            return
-        self._server.close()
-        for socket in list(self.sockets):
-            socket.leave()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(grace_s):
-                while self.sockets:  # noqa: ASYNC110  (they end one by one, by themselves)
-                    await asyncio.sleep(0.01)
-        for socket in list(self.sockets):
-            socket.abort()
-        if self._sweeping is not None:
-            self._sweeping.cancel()
-        await self.closings.drained()
+    def _clients(self) -> set[Http2Socket]:
+        return self.sockets
 
     @property
     def unread_bytes(self) -> int:
@@ -283,10 +258,6 @@ class Http2Server:
         """Count a connection no longer."""
         self.sockets.discard(socket)
 
-    async def _sweep(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            await asyncio.sleep(SWEEP_SECONDS)
-            now = loop.time()
-            for socket in list(self.sockets):
-                socket.look(now)
+    def _look(self, now: float) -> None:
+        for socket in list(self.sockets):
+            socket.look(now)

@@ -315,3 +315,24 @@ def test_a_batch_with_json_inside_its_texts_is_taken_as_it_is() -> None:
             assert stored(door) == [*expected, (None, None), (None, None)]
 
     run(story())
+
+
+def test_what_a_head_says_holds_for_that_head_alone() -> None:
+    async def story() -> None:
+        async with opened() as door:
+            wire = await door.connect()
+            target = "/v1/topics/orders/records?partition=1"
+            again = {"Idempotency-Key": "once"}
+            # The same heads again and again, in turn: each means what it meant at first.
+            for number in range(3):
+                plain = await door.ask("POST", target, {"value": "a"}, wire=wire)
+                assert (plain.status, plain.json["partition"]) == (200, 1)
+                keyed = await door.ask("POST", target, {"value": "a"}, headers=again, wire=wire)
+                assert keyed.json.get("duplicate", False) == (number > 0)
+                text = await door.ask("POST", target, b"{", kind="text/plain", wire=wire)
+                broken = await door.ask("POST", target, b"{", wire=wire)
+                assert (text.status, broken.status) == (200, 400)
+                other = await door.ask("POST", f"{target}&mode=eventual", {"value": "a"}, wire=wire)
+                assert other.json["mode"] == "eventual"
+
+    run(story())

@@ -11,7 +11,7 @@ import pytest
 from tests.on_a_loop import on_a_loop
 
 from angarium.api import ConsumeRequest, Interest, TopicConfig
-from angarium.api.access import ADMIN, Grant, Principal, Proof, ResourceKind, SubjectKind
+from angarium.api.access import ADMIN, Effect, Grant, Principal, Proof, ResourceKind, SubjectKind
 from angarium.client import Client
 from angarium.errors import (
     AlreadyExists,
@@ -176,6 +176,24 @@ async def test_streams_in_the_process_end_with_the_reason(tmp_path: Path) -> Non
         for one in (subscription, consumption, begun, expiring):
             await one.close()
         assert not len(access._open)
+
+
+@on_a_loop
+async def test_what_was_dropped_does_not_end_the_rest(tmp_path: Path) -> None:
+    async with secured(tmp_path, nodes=1) as broker:
+        access = there(broker.accesses[0])
+        await access.broker_for(SECURED).create_topic("other", partitions=1, config=TopicConfig())
+        await access.calls.create_user("bob", roles=["subscriber"])
+        reader = access.broker_for(Principal(name="bob", proof=Proof.PASSWORD))
+        subscription = await reader.subscribe([Interest(topic="orders", partition=0)])
+        await subscription.add([Interest(topic="other", partition=0)])
+        await subscription.drop("other", 0)
+        banned = Grant(actions=("*",), kind=ResourceKind.TOPIC, name="other", effect=Effect.DENY)
+        await access.calls.create_grant(SubjectKind.USER, "bob", banned)
+        with pytest.raises(NotFound):
+            await subscription.add([Interest(topic="other", partition=0)])
+        assert len(access._open) == 1, "it goes on with what it may still read"
+        await subscription.close()
 
 
 @on_a_loop

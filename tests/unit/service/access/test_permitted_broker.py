@@ -359,8 +359,11 @@ def test_what_is_open_ends_when_it_is_not_allowed_any_more() -> None:
     assert isinstance(ended.pop(), PermissionDenied)
     assert ended == []
     access.attend(ALICE, ended.append)
+    access.attend(ALICE, ended.append, [(Action.TOPIC_PUBLISH, ResourceKind.TOPIC, "orders")])
     asyncio.run(access.calls.alter_user("alice", is_locked=True))
-    assert "locked" in str(ended.pop())
+    assert len(ended) == 1, "the stream first, so that it is told, then the connection below it"
+    access._open.expire(Micros(2_000))
+    assert ["locked" in str(one) for one in ended] == [True, True]
     assert service.calls == []
 
 
@@ -391,6 +394,13 @@ def test_everybody_may_ask_about_oneself_and_change_the_own_password_and_tokens(
     for other in (narrowed, signed):
         with pytest.raises((PermissionDenied, NotFound)):
             asyncio.run(other.create_token("alice", "more"))
+
+
+def test_nobody_is_called_like_who_is_no_user() -> None:
+    admin, _, _ = alice(roles=("admin",))
+    for name in ("anonymous", "node"):
+        with pytest.raises(InvalidArgument):
+            asyncio.run(admin.create_user(name))
 
 
 def test_an_action_that_there_is_not_is_told() -> None:
