@@ -138,8 +138,17 @@ def _if_roles(given: Mapping[str, Any]) -> tuple[str, ...]:
     return ("",) if given.get("roles") else ()
 
 
+def _if_roles_change(given: Mapping[str, Any]) -> tuple[str, ...]:
+    # Having none is a change, too: a role may forbid what something else allows.
+    return () if given.get("roles") is None else ("",)
+
+
 _WITH_ROLES: Final = Asks(Action.GRANT_CREATE, ResourceKind.CLUSTER, _if_roles, "with roles")
 """A role is as good as its grants: who gives one gives those."""
+
+_OTHER_ROLES: Final = Asks(
+    Action.GRANT_CREATE, ResourceKind.CLUSTER, _if_roles_change, "with roles"
+)
 
 
 RECORD_RULES: Final[dict[str, Rule]] = {
@@ -252,7 +261,7 @@ ACCESS_RULES: Final[dict[str, Rule]] = {
     "whoami": Rule(),
     "can": _user(Action.USER_DESCRIBE, _the("user"), own=True),
     "create_user": Rule((_on_user(Action.USER_CREATE, _the("name")), _WITH_ROLES)),
-    "alter_user": Rule((_on_user(Action.USER_ALTER, _the("name")), _WITH_ROLES), own=True),
+    "alter_user": Rule((_on_user(Action.USER_ALTER, _the("name")), _OTHER_ROLES), own=True),
     "delete_user": _user(Action.USER_DELETE, _the("name")),
     "describe_user": _user(Action.USER_DESCRIBE, _the("name"), own=True),
     "list_users": Rule(

@@ -22,6 +22,7 @@ from angarium.api import (
 from angarium.api.access import (
     ANONYMOUS,
     Action,
+    Effect,
     Grant,
     Match,
     Principal,
@@ -394,6 +395,25 @@ def test_everybody_may_ask_about_oneself_and_change_the_own_password_and_tokens(
     for other in (narrowed, signed):
         with pytest.raises((PermissionDenied, NotFound)):
             asyncio.run(other.create_token("alice", "more"))
+
+
+def test_nobody_gets_out_of_a_ban_by_leaving_the_role_that_has_it() -> None:
+    _, _, access = alice(roles=("admin",))
+    calls, broker = access.calls, access.broker_for(ALICE)
+    ban = Grant(actions=("*",), kind=ResourceKind.TOPIC, name="secret", effect=Effect.DENY)
+
+    async def scene() -> None:
+        await calls.create_role("guests")
+        await calls.create_grant(SubjectKind.ROLE, "guests", ban)
+        everything = Grant(actions=("*",), kind=ResourceKind.TOPIC)
+        await calls.create_grant(SubjectKind.USER, "alice", everything)
+        await calls.alter_user("alice", roles=["guests"])
+        with pytest.raises(PermissionDenied, match=r"may not grant.create"):
+            await broker.alter_user("alice", roles=())
+        await broker.alter_user("alice", password="a password of her own")
+
+    asyncio.run(scene())
+    assert not broker.may(Action.TOPIC_READ, ResourceKind.TOPIC, "secret")
 
 
 def test_nobody_is_called_like_who_is_no_user() -> None:
