@@ -41,6 +41,7 @@ from angarium.errors import (
     AngariumError,
     InvalidArgument,
     NotFound,
+    NotLeader,
     PermissionDenied,
     PreconditionFailed,
     Unauthenticated,
@@ -48,6 +49,7 @@ from angarium.errors import (
 from angarium.ids import Epoch, Index, Micros, NodeId, Offset
 from angarium.machine.catalog import Granted, GrantPut, UserPut
 from angarium.service.access import Access, PermittedBroker
+from angarium.service.access import access as access_module
 from angarium.service.access.rules import ACCESS_RULES, RULES, Asks, Rule
 
 ALICE = Principal(name="alice", proof=Proof.PASSWORD)
@@ -333,6 +335,45 @@ def test_a_proof_that_has_expired_is_worth_nothing() -> None:
     broker.forget()
     with pytest.raises(Unauthenticated, match="expired"):
         call(broker, "fetch")
+
+
+def test_who_only_publishes_stops_when_the_proof_expires() -> None:
+    _, service, access = alice(roles=("publisher",))
+    short = Principal(name="alice", proof=Proof.PASSWORD, until=Micros(2_000))
+    broker = access.broker_for(short)
+    request = PublishRequest(topic="orders", partition=0, batches=())
+    assert broker.begin_publish(request, lambda _: None)
+    access.expire()
+    assert broker.begin_publish(request, lambda _: None)
+    service.clock = Micros(2_000)
+    access.expire()
+    with pytest.raises(Unauthenticated, match="expired"):
+        broker.begin_publish(request, lambda _: None)
+
+
+def test_proofs_expire_while_there_is_no_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, service, access = alice(roles=("publisher",))
+    short = Principal(name="alice", proof=Proof.PASSWORD, until=Micros(2_000))
+    ended: list[AngariumError] = []
+    access.attend(short, ended.append)
+
+    def lost(_: object) -> Index:
+        raise NotLeader("no catalog here")
+
+    async def scene() -> None:
+        looking = asyncio.create_task(access._look())
+        try:
+            async with asyncio.timeout(5):
+                while not ended:
+                    await asyncio.sleep(0.01)
+        finally:
+            looking.cancel()
+
+    monkeypatch.setattr(access_module, "LOOK_S", 0.01)
+    monkeypatch.setattr(type(service.node.catalog), "access_version", property(lost))
+    service.clock = Micros(2_000)
+    asyncio.run(scene())
+    assert "expired" in str(ended[0])
 
 
 def test_who_is_nobody_any_more_is_told_so() -> None:
