@@ -124,7 +124,9 @@ class Access:
         `asked` any more; the returned callable takes that back."""
         if not self.is_required:
             return _leave_nothing
-        return self._open.add(principal, end, asked)
+        with suppress(NotLeader):
+            self.refresh()
+        return self._open.add(principal, end, asked, self._permissions)
 
     async def _look(self) -> None:
         """Notice changes that came with the catalog, and proofs that expire."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.unit.service.access.asked_service import AskedService, secured
@@ -51,6 +51,9 @@ from angarium.machine.catalog import Granted, GrantPut, UserPut
 from angarium.service.access import Access, PermittedBroker
 from angarium.service.access import access as access_module
 from angarium.service.access.rules import ACCESS_RULES, RULES, Asks, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
 
 ALICE = Principal(name="alice", proof=Proof.PASSWORD)
 T = TransactionId("series", Epoch(0), 0)
@@ -407,6 +410,38 @@ def test_what_is_open_ends_when_it_is_not_allowed_any_more() -> None:
     access._open.expire(Micros(2_000))
     assert ["locked" in str(one) for one in ended] == [True, True]
     assert service.calls == []
+
+
+def test_what_was_forbidden_while_it_was_being_opened_ends_at_once() -> None:
+    broker, service, access = alice(roles=("subscriber",))
+
+    class Endless:
+        is_closed = False
+
+        async def __aiter__(self) -> AsyncIterator[str]:
+            while not self.is_closed:
+                yield "delivery"
+                await asyncio.sleep(0)
+
+        async def close(self) -> None:
+            self.is_closed = True
+
+    inner = Endless()
+
+    async def opening(_: object) -> Endless:
+        await access.calls.alter_user("alice", roles=["publisher"])
+        return inner
+
+    service.subscribe = opening  # type: ignore[attr-defined]
+
+    async def scene() -> None:
+        subscription = await broker.subscribe([Interest(topic="orders", partition=0)])
+        with pytest.raises(PermissionDenied, match=r"may not topic.read .* any more"):
+            async for _ in subscription:
+                pytest.fail("nothing is delivered")
+
+    asyncio.run(scene())
+    assert inner.is_closed
 
 
 # --- oneself ------------------------------------------------------------------------------------
