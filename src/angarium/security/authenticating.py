@@ -105,7 +105,7 @@ class Authenticator:
         slowing = self._slowing
         if self._passwords.remembered(name, password):
             # It was right a moment ago. Slowing it would keep somebody out who is in already.
-            return self._let_in(name)
+            return self.let_in(name)
         slowing.check(source, name, is_costly=True)
         where = source_of(source)
         waiting = self._waiting.get(where, 0)
@@ -124,7 +124,7 @@ class Authenticator:
             slowing.failed(source, name)
             raise Unauthenticated(WRONG)
         slowing.succeeded(source, name)
-        return self._let_in(name)
+        return self.let_in(name)
 
     def scram(self, mechanism: Mechanism, *, source: str) -> ScramLogin:
         """Return the node's side of a login by SCRAM."""
@@ -145,7 +145,7 @@ class Authenticator:
         account = self._accounts.find_user(name)
         if account is None or account.is_locked:
             raise Unauthenticated("the certificate names nobody who has an account here")
-        return Principal(name=name, proof=Proof.CERTIFICATE, until=until)
+        return Principal(name=name, proof=Proof.CERTIFICATE, until=until, since=account.created_at)
 
     # --- for a login --------------------------------------------------------------------------
 
@@ -162,7 +162,8 @@ class Authenticator:
         """What failed logins have to wait for."""
         return self._slowing
 
-    def _let_in(self, name: str) -> Principal:
+    def let_in(self, name: str) -> Principal:
+        """Return the user of that name, who has proven it; raises `Unauthenticated`."""
         found = self._user(name)
         if found is None:
             raise Unauthenticated(WRONG)
@@ -172,7 +173,7 @@ class Authenticator:
         account = self._accounts.find_user(name)
         if account is None or account.is_locked:
             return None
-        return Principal(name=account.name, proof=Proof.PASSWORD)
+        return Principal(name=account.name, proof=Proof.PASSWORD, since=account.created_at)
 
     def _hash_of(self, name: str) -> str | None:
         account = self._accounts.find_user(name)
@@ -185,7 +186,13 @@ class Authenticator:
         owner = self._accounts.find_user(found.owner)
         if owner is None or owner.is_locked:
             return None
-        return Principal(name=owner.name, proof=Proof.TOKEN, until=found.until, token=found.name)
+        return Principal(
+            name=owner.name,
+            proof=Proof.TOKEN,
+            until=found.until,
+            token=found.name,
+            since=found.created_at,
+        )
 
     # --- JWTs ---------------------------------------------------------------------------------
 
@@ -257,4 +264,4 @@ class ScramLogin:
             slowing.failed(self._source, name)
             raise Unauthenticated(WRONG) from None
         slowing.succeeded(self._source, name)
-        return answer, Principal(name=name, proof=Proof.PASSWORD)
+        return answer, self._authenticator.let_in(name)
