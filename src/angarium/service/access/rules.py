@@ -86,6 +86,15 @@ def _acked(given: Mapping[str, Any]) -> Iterable[str]:
     return dict.fromkeys(one.group for one in request.acks)
 
 
+def _acked_in(given: Mapping[str, Any]) -> tuple[str, ...]:
+    request: StageRequest = given["request"]
+    return (request.topic,) if request.acks else ()
+
+
+def _reported(given: Mapping[str, Any]) -> Iterable[str]:
+    return dict.fromkeys(one.topic for one in given["checkpoints"])
+
+
 def _named(given: Mapping[str, Any]) -> tuple[str, ...]:
     name = given.get("name")
     return () if name is None else (name,)
@@ -195,7 +204,9 @@ GROUP_RULES: Final[dict[str, Rule]] = {
         )
     ),
     "settle": Rule((_group(Action.GROUP_CONSUME, _the("group")),)),
-    "report_checkpoints": Rule((_group(Action.GROUP_CONSUME, _the("group")),)),
+    "report_checkpoints": Rule(
+        (_group(Action.GROUP_CONSUME, _the("group")), _topic(Action.TOPIC_READ, _reported))
+    ),
     "list_groups": Rule(
         shows=Shows(Action.GROUP_DESCRIBE, ResourceKind.GROUP, lambda info: str(info.name))
     ),
@@ -222,6 +233,7 @@ TRANSACTION_RULES: Final[dict[str, Rule]] = {
             _series(Action.TRANSACTION_WRITE, lambda given: (given["request"].transaction.name,)),
             _topic(Action.TOPIC_PUBLISH, _staged_in, "with batches"),
             _group(Action.GROUP_CONSUME, _acked, "with acknowledgements"),
+            _topic(Action.TOPIC_READ, _acked_in, "with acknowledgements"),
         )
     ),
     "commit": Rule(
@@ -237,8 +249,19 @@ TRANSACTION_RULES: Final[dict[str, Rule]] = {
             _topic(Action.TOPIC_PUBLISH, _its("topic")),
         )
     ),
-    "last_sequence": Rule((_producer(Action.PRODUCER_WRITE, _the("producer")),)),
-    "settled_by": Rule((_group(Action.GROUP_DESCRIBE, _the("group")),)),
+    # It fences the producer's older epochs there, which is a write.
+    "last_sequence": Rule(
+        (
+            _producer(Action.PRODUCER_WRITE, _the("producer")),
+            _topic(Action.TOPIC_PUBLISH, _the("topic")),
+        )
+    ),
+    "settled_by": Rule(
+        (
+            _group(Action.GROUP_DESCRIBE, _the("group")),
+            _topic(Action.TOPIC_DESCRIBE, _the("topic")),
+        )
+    ),
 }
 
 LETTER_RULES: Final[dict[str, Rule]] = {

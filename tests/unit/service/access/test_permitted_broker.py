@@ -8,9 +8,11 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 from tests.unit.service.access.asked_service import AskedService, secured
 
 from angarium.api import (
+    Checkpoint,
     ClusterStatus,
     ConsumeRequest,
     FetchRequest,
@@ -88,7 +90,7 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
         {},
     ),
     "settle": (("g", "m", ()), {}),
-    "report_checkpoints": (("g", ()), {}),
+    "report_checkpoints": (("g", (Checkpoint(topic="orders", partition=0, offset=Offset(1)),)), {}),
     "list_groups": ((), {}),
     "describe_group": (("g",), {}),
     "alter_group": (("g", GroupConfig(dead_letter_topic="letters")), {}),
@@ -295,6 +297,21 @@ def test_what_may_not_be_described_is_not_there_in_just_these_words() -> None:
     access.refresh()
     with pytest.raises(PermissionDenied, match=r"'alice' may not topic.read on topic 'orders'"):
         call(broker, "fetch")
+
+
+@pytest.mark.parametrize("name", ["last_sequence", "report_checkpoints", "settled_by", "stage"])
+def test_no_call_touches_a_topic_that_nothing_was_granted_on(name: str) -> None:
+    broker, service, access = alice()
+    for kind in (ResourceKind.GROUP, ResourceKind.PRODUCER, ResourceKind.TRANSACTION):
+        everything = GrantPut(is_role=False, subject="alice", granted=Granted(("*",), kind))
+        asyncio.run(access.service.node.catalog.submit(everything))
+    access.refresh()
+    arguments, named = CALLS[name]
+    if name == "stage":
+        arguments = (replace(arguments[0], batches=()),)
+    with pytest.raises(NotFound, match=r"^there is no topic 'orders'$"):
+        asyncio.run(getattr(broker, name)(*arguments, **named))
+    assert service.calls == []
 
 
 def test_publishing_makes_a_topic_only_for_who_may_make_one() -> None:
