@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from angarium.security.accounts import Accounts
     from angarium.security.credentials import Credentials
     from angarium.security.jwt import JwtIssuer
+    from angarium.security.jwt_keys import IssuerKeys
 
 REMEMBERED_MAX: Final = 4_096
 """JWTs whose signature is not checked again. At the bound the oldest is forgotten."""
@@ -58,7 +59,8 @@ class Authenticator:
         self._wall_clock = wall_clock
         self._passwords = PasswordChecks(self._hash_of)
         self._waiting: dict[str, int] = {}
-        self._jwts: dict[bytes, Principal] = {}
+        self._jwts: dict[bytes, tuple[Principal, IssuerKeys, object]] = {}
+        """Those whose signature is right; by which edition of whose keys."""
         self._key = secrets.token_bytes(32)
 
     # --- what doors call ----------------------------------------------------------------------
@@ -197,10 +199,14 @@ class Authenticator:
     # --- JWTs ---------------------------------------------------------------------------------
 
     def _known_jwt(self, text: str) -> Principal | None:
-        found = self._jwts.get(self._digest(text)) if self._jwts else None
-        if found is None or (found.until is not None and found.until <= self._now()):
+        remembered = self._jwts.get(self._digest(text)) if self._jwts else None
+        if remembered is None:
             return None
-        return found
+        found, keys, edition = remembered
+        if found.until is not None and found.until <= self._now():
+            return None
+        # An issuer that takes a key back wants nothing believed that it has signed.
+        return found if keys.edition is edition else None
 
     async def _jwt(self, text: str) -> Principal:
         if not self._issuers:
@@ -209,6 +215,7 @@ class Authenticator:
         for issuer in self._issuers:
             try:
                 claimed = await issuer.claims(text)
+                edition = issuer.keys.edition  # nothing is awaited between a check and this
             except JwtRefused as error:
                 refused = str(error)
                 continue
@@ -220,7 +227,7 @@ class Authenticator:
             )
             if len(self._jwts) >= REMEMBERED_MAX:
                 del self._jwts[next(iter(self._jwts))]
-            self._jwts[self._digest(text)] = principal
+            self._jwts[self._digest(text)] = (principal, issuer.keys, edition)
             return principal
         # Not slowed, for the same reason as a token: what is wrong with it is no guess.
         raise Unauthenticated(f"the JWT proves nothing here: {refused}")
