@@ -30,6 +30,8 @@ class Asks:
     names: Names
     when: str = ""
     """In which cases it is asked, for the documents; empty: always."""
+    of_everybody: bool = False
+    """Asked about oneself, too, whatever the rule says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +156,16 @@ def _if_roles_change(given: Mapping[str, Any]) -> tuple[str, ...]:
 
 _WITH_ROLES: Final = Asks(Action.GRANT_CREATE, ResourceKind.CLUSTER, _if_roles, "with roles")
 """A role is as good as its grants: who gives one gives those."""
+
+
+def _if_locks(given: Mapping[str, Any]) -> tuple[str, ...]:
+    return () if given.get("is_locked") is None else (given["name"],)
+
+
+_LOCKING: Final = Asks(
+    Action.USER_ALTER, ResourceKind.USER, _if_locks, "to lock or unlock", of_everybody=True
+)
+"""Whoever is locked out must not have a moment in which to unlock itself."""
 
 _OTHER_ROLES: Final = Asks(
     Action.GRANT_CREATE, ResourceKind.CLUSTER, _if_roles_change, "with roles"
@@ -284,7 +296,9 @@ ACCESS_RULES: Final[dict[str, Rule]] = {
     "whoami": Rule(),
     "can": _user(Action.USER_DESCRIBE, _the("user"), own=True),
     "create_user": Rule((_on_user(Action.USER_CREATE, _the("name")), _WITH_ROLES)),
-    "alter_user": Rule((_on_user(Action.USER_ALTER, _the("name")), _OTHER_ROLES), own=True),
+    "alter_user": Rule(
+        (_on_user(Action.USER_ALTER, _the("name")), _OTHER_ROLES, _LOCKING), own=True
+    ),
     "delete_user": _user(Action.USER_DELETE, _the("name")),
     "describe_user": _user(Action.USER_DESCRIBE, _the("name"), own=True),
     "list_users": Rule(

@@ -58,7 +58,7 @@ from angarium.service.access.accounts import CatalogAccounts
 from angarium.service.access.rules import ACCESS_RULES, RULES, Asks, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
 ALICE = Principal(name="alice", proof=Proof.PASSWORD)
 T = TransactionId("series", Epoch(0), 0)
@@ -527,6 +527,30 @@ def test_everybody_may_ask_about_oneself_and_change_the_own_password_and_tokens(
     for other in (narrowed, signed):
         with pytest.raises((PermissionDenied, NotFound)):
             asyncio.run(other.create_token("alice", "more"))
+
+
+def test_who_is_locked_out_can_neither_unlock_itself_nor_go_on() -> None:
+    broker, service, access = alice()
+
+    async def scene() -> None:
+        with pytest.raises((PermissionDenied, NotFound)):
+            await broker.alter_user("alice", is_locked=False)  # before, to be as late as it can
+        await access.calls.alter_user("alice", is_locked=True)
+        service.returns["cluster_status"] = object()
+        tries: list[Callable[[], Awaitable[object]]] = [
+            lambda: broker.alter_user("alice", is_locked=False),
+            lambda: broker.alter_user("alice", password="another password"),
+            lambda: broker.create_token("alice", "ci"),
+            lambda: broker.describe_user("alice"),
+            broker.whoami,
+            broker.cluster_status,
+        ]
+        for one in tries:
+            with pytest.raises(Unauthenticated, match="locked"):
+                await one()
+
+    asyncio.run(scene())
+    assert access.permissions.absence_of(ALICE)
 
 
 def test_nobody_gets_out_of_a_ban_by_leaving_the_role_that_has_it() -> None:
