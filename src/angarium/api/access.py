@@ -43,6 +43,9 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     """When the proof expires; what is open then is ended. None: never."""
     token: str | None = None
     """The name of the token that came as proof: its grants narrow those of the owner."""
+    since: Micros | None = None
+    """When the token was issued, or without one the user made: what comes later under the same
+    name is somebody else. None: whoever has the name."""
 
 
 class Action(StrEnum):

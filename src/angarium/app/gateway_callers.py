@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import math
 import secrets
+from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +20,7 @@ from angarium.client import Client
 from angarium.client.login import Login
 from angarium.doors.callers import Callers
 from angarium.doors.http.faces import Behind
-from angarium.errors import NotFound, PermissionDenied, Unauthenticated
+from angarium.errors import LimitExceeded, NotFound, PermissionDenied, Unauthenticated
 from angarium.security.credentials import MISSING, Password, credentials_in
 
 if TYPE_CHECKING:
@@ -29,6 +31,22 @@ if TYPE_CHECKING:
 CLIENTS_MAX: Final = 256
 """Callers with connections of their own. At the bound the one that asked longest ago is hung up on,
 with what it has open, and logged in again when it comes again."""
+
+PROVEN_S: Final = 30.0
+"""How long a password that the cluster took is believed here. Its connections outlive it when it is
+changed, and whoever still has the old one must not come in by them; a token's end with the token.
+"""
+
+UNCHECKED_S_MAX: Final = 300.0
+"""How much longer it is believed while the cluster checks none for that name, because of others."""
+
+
+@dataclass(slots=True)
+class _Kept:
+    principal: Principal
+    client: Client
+    until: float
+    """On the loop's clock: when the cluster has to be asked again."""
 
 
 class GatewayCallers(Callers[Behind]):
@@ -45,7 +63,7 @@ class GatewayCallers(Callers[Behind]):
         """The client of who brings nothing."""
         self._servers = servers
         self._broker_on = broker_on
-        self._clients: dict[bytes, tuple[Principal, Client]] = {}
+        self._clients: dict[bytes, _Kept] = {}
         self._by_name: dict[str, Client] = {}
         self._numbers = count(1)
         self._key = secrets.token_bytes(32)
@@ -65,7 +83,7 @@ class GatewayCallers(Callers[Behind]):
         if found is None:
             return None
         self._clients[digest] = found  # the one used last is the last to be forgotten
-        return found[0]
+        return found.principal if _now() < found.until else None
 
     async def principal(self, header: str | None, *, source: str) -> Principal:  # noqa: ARG002
         """Have the cluster check what was brought; raises `Unauthenticated`."""
@@ -78,39 +96,51 @@ class GatewayCallers(Callers[Behind]):
             login = Login(user=brought.name, password=brought.password)
         else:
             login = Login(token=brought.text)
-        client = Client(*self._servers, login=login)
+        client, digest = Client(*self._servers, login=login), self._digest(header)
+        until = _now() + PROVEN_S if isinstance(brought, Password) else math.inf
         try:
             await client.connect()
-        except BaseException:
+        except BaseException as error:
             await client.close()
+            known = self._clients.get(digest)
+            if known is not None and isinstance(error, Unauthenticated):
+                self._let_go(digest)
+            # Else somebody may guess passwords for this name, from here like everybody.
+            is_early = known is not None and _now() < known.until + UNCHECKED_S_MAX
+            if known is not None and is_early and isinstance(error, LimitExceeded):
+                return known.principal
             raise
-        return self._keep(self._digest(header), client)
+        known = self._clients.get(digest)
+        if known is not None:
+            # It was proven again, or somebody else brought the same meanwhile.
+            known.until = until
+            await client.close()
+            return known.principal
+        return self._keep(digest, client, until)
 
     async def close(self) -> None:
         """Hang up."""
         clients, self._clients = list(self._clients.values()), {}
-        for _, client in clients:
-            await client.close()
+        for one in clients:
+            await one.client.close()
         await self.nobodys.close()
         if self._closing:
             await asyncio.wait(self._closing)
 
-    def _keep(self, digest: bytes, client: Client) -> Principal:
-        if digest in self._clients:
-            self._let_go(digest)  # somebody else brought the same meanwhile
+    def _keep(self, digest: bytes, client: Client, until: float) -> Principal:
         if len(self._clients) >= CLIENTS_MAX:
             self._let_go(next(iter(self._clients)))
         # A number, and no name: who it is the cluster knows. A new one each time, for what was made
         # for an earlier client of the same caller is gone with that.
         principal = Principal(name=f"caller {next(self._numbers)}")
-        self._clients[digest] = (principal, client)
+        self._clients[digest] = _Kept(principal, client, until)
         self._by_name[principal.name] = client
         return principal
 
     def _let_go(self, digest: bytes) -> None:
-        principal, client = self._clients.pop(digest)
-        del self._by_name[principal.name]
-        task = asyncio.get_running_loop().create_task(client.close())
+        gone = self._clients.pop(digest)
+        del self._by_name[gone.principal.name]
+        task = asyncio.get_running_loop().create_task(gone.client.close())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
 
@@ -136,3 +166,7 @@ class GatewayCallers(Callers[Behind]):
     def _digest(self, header: str) -> bytes:
         octets = header.encode(errors="surrogatepass")
         return hashlib.blake2b(octets, key=self._key, digest_size=16).digest()
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

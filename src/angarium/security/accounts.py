@@ -18,6 +18,7 @@ class Account(NamedTuple):
     verifiers: tuple[Verifier, ...] = ()
     """One per mechanism, made together with the hash."""
     is_locked: bool = False
+    created_at: Micros | None = None
 
     def __repr__(self) -> str:
         return f"Account({self.name!r})"
@@ -29,6 +30,8 @@ class KnownToken(NamedTuple):
     owner: str
     name: str
     until: Micros | None = None
+    created_at: Micros | None = None
+    """A token that gets another secret is another token."""
 
 
 class Accounts(Protocol):

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from angarium.security.accounts import Accounts
     from angarium.security.credentials import Credentials
     from angarium.security.jwt import JwtIssuer
+    from angarium.security.jwt_keys import IssuerKeys
 
 REMEMBERED_MAX: Final = 4_096
 """JWTs whose signature is not checked again. At the bound the oldest is forgotten."""
@@ -58,7 +59,8 @@ class Authenticator:
         self._wall_clock = wall_clock
         self._passwords = PasswordChecks(self._hash_of)
         self._waiting: dict[str, int] = {}
-        self._jwts: dict[bytes, Principal] = {}
+        self._jwts: dict[bytes, tuple[Principal, IssuerKeys, object]] = {}
+        """Those whose signature is right; by which edition of whose keys."""
         self._key = secrets.token_bytes(32)
 
     # --- what doors call ----------------------------------------------------------------------
@@ -105,7 +107,7 @@ class Authenticator:
         slowing = self._slowing
         if self._passwords.remembered(name, password):
             # It was right a moment ago. Slowing it would keep somebody out who is in already.
-            return self._let_in(name)
+            return self.let_in(name)
         slowing.check(source, name, is_costly=True)
         where = source_of(source)
         waiting = self._waiting.get(where, 0)
@@ -124,7 +126,7 @@ class Authenticator:
             slowing.failed(source, name)
             raise Unauthenticated(WRONG)
         slowing.succeeded(source, name)
-        return self._let_in(name)
+        return self.let_in(name)
 
     def scram(self, mechanism: Mechanism, *, source: str) -> ScramLogin:
         """Return the node's side of a login by SCRAM."""
@@ -145,7 +147,7 @@ class Authenticator:
         account = self._accounts.find_user(name)
         if account is None or account.is_locked:
             raise Unauthenticated("the certificate names nobody who has an account here")
-        return Principal(name=name, proof=Proof.CERTIFICATE, until=until)
+        return Principal(name=name, proof=Proof.CERTIFICATE, until=until, since=account.created_at)
 
     # --- for a login --------------------------------------------------------------------------
 
@@ -162,7 +164,8 @@ class Authenticator:
         """What failed logins have to wait for."""
         return self._slowing
 
-    def _let_in(self, name: str) -> Principal:
+    def let_in(self, name: str) -> Principal:
+        """Return the user of that name, who has proven it; raises `Unauthenticated`."""
         found = self._user(name)
         if found is None:
             raise Unauthenticated(WRONG)
@@ -172,7 +175,7 @@ class Authenticator:
         account = self._accounts.find_user(name)
         if account is None or account.is_locked:
             return None
-        return Principal(name=account.name, proof=Proof.PASSWORD)
+        return Principal(name=account.name, proof=Proof.PASSWORD, since=account.created_at)
 
     def _hash_of(self, name: str) -> str | None:
         account = self._accounts.find_user(name)
@@ -185,15 +188,25 @@ class Authenticator:
         owner = self._accounts.find_user(found.owner)
         if owner is None or owner.is_locked:
             return None
-        return Principal(name=owner.name, proof=Proof.TOKEN, until=found.until, token=found.name)
+        return Principal(
+            name=owner.name,
+            proof=Proof.TOKEN,
+            until=found.until,
+            token=found.name,
+            since=found.created_at,
+        )
 
     # --- JWTs ---------------------------------------------------------------------------------
 
     def _known_jwt(self, text: str) -> Principal | None:
-        found = self._jwts.get(self._digest(text)) if self._jwts else None
-        if found is None or (found.until is not None and found.until <= self._now()):
+        remembered = self._jwts.get(self._digest(text)) if self._jwts else None
+        if remembered is None:
             return None
-        return found
+        found, keys, edition = remembered
+        if found.until is not None and found.until <= self._now():
+            return None
+        # An issuer that takes a key back wants nothing believed that it has signed.
+        return found if keys.edition is edition else None
 
     async def _jwt(self, text: str) -> Principal:
         if not self._issuers:
@@ -202,6 +215,7 @@ class Authenticator:
         for issuer in self._issuers:
             try:
                 claimed = await issuer.claims(text)
+                edition = issuer.keys.edition  # nothing is awaited between a check and this
             except JwtRefused as error:
                 refused = str(error)
                 continue
@@ -213,7 +227,7 @@ class Authenticator:
             )
             if len(self._jwts) >= REMEMBERED_MAX:
                 del self._jwts[next(iter(self._jwts))]
-            self._jwts[self._digest(text)] = principal
+            self._jwts[self._digest(text)] = (principal, issuer.keys, edition)
             return principal
         # Not slowed, for the same reason as a token: what is wrong with it is no guess.
         raise Unauthenticated(f"the JWT proves nothing here: {refused}")
@@ -257,4 +271,4 @@ class ScramLogin:
             slowing.failed(self._source, name)
             raise Unauthenticated(WRONG) from None
         slowing.succeeded(self._source, name)
-        return answer, Principal(name=name, proof=Proof.PASSWORD)
+        return answer, self._authenticator.let_in(name)

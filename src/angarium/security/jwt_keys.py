@@ -57,6 +57,11 @@ class IssuerKeys:
         self._looked_at: float | None = None
         self._looking: asyncio.Task[None] | None = None
 
+    @property
+    def edition(self) -> object:
+        """Another one after every look that has succeeded: what was checked before may not hold."""
+        return self._keys
+
     def find(self, kid: str | None) -> Key | None:
         """Return the key of that name; without a name, the only one there is."""
         if kid is None:

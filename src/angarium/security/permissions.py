@@ -91,9 +91,19 @@ class Permissions:
             return f"there is no user {principal.name!r} any more"
         if row.is_locked:
             return f"the user {principal.name!r} is locked"
-        if principal.token is not None and (principal.name, principal.token) not in self._tokens:
-            return f"the token {principal.token!r} of {principal.name!r} was revoked"
-        return ""
+        return self._replacement_of(principal, row)
+
+    def _replacement_of(self, principal: Principal, row: UserRow) -> str:
+        """Return why a user's proof is not what is kept under its name now; empty if it is."""
+        token = principal.token
+        kept = row if token is None else self._tokens.get((principal.name, token))
+        if kept is None:
+            return f"the token {token!r} of {principal.name!r} was revoked"
+        if principal.since in {None, kept.created_at}:
+            return ""
+        if token is None:
+            return f"the user {principal.name!r} is another one now"
+        return f"the token {token!r} of {principal.name!r} has another secret now"
 
     def decide(
         self, principal: Principal, action: str, kind: ResourceKind, name: str = ""

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey, Key, OKPKey, RSAKey
+from tests.accounts import AccountsInMemory, authenticator
 
+from angarium.errors import Unauthenticated
 from angarium.security.jwt import IssuerSettings, JwtIssuer, JwtRefused
 from angarium.security.jwt_keys import UNKNOWN_REFRESH_S, IssuerKeys, keys_in, reader_of
 
@@ -279,3 +281,23 @@ def test_keys_come_from_files_or_by_https_alone() -> None:
     for where in ("http://issuer.example.org/keys", "ftp://x/keys", "file:///etc/passwd"):
         with pytest.raises(ValueError, match="https"):
             reader_of(where)
+
+
+def test_what_a_key_has_signed_that_was_taken_back_is_not_believed_from_memory() -> None:
+    async def scene() -> None:
+        issuer = Issuer()
+        accounts = AccountsInMemory()
+        door = authenticator(accounts, issuers=[issuer.checking()], wall_clock=lambda: NOW)
+        header = f"Bearer {signed()}"
+        principal = await door.header(header, source="here")
+        assert door.known(header) == principal
+        await issuer.keys.refresh()
+        assert await door.header(header, source="here") == principal, "checked again"
+        assert door.known(header) == principal
+        issuer.text = published(EC, ED)
+        await issuer.keys.refresh()
+        assert door.known(header) is None
+        with pytest.raises(Unauthenticated):
+            await door.header(header, source="here")
+
+    asyncio.run(scene())

@@ -7,6 +7,7 @@ would not be allowed any more.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
@@ -123,20 +124,29 @@ class Access:
         `asked` any more; the returned callable takes that back."""
         if not self.is_required:
             return _leave_nothing
-        return self._open.add(principal, end, asked)
+        with suppress(NotLeader):
+            self.refresh()
+        return self._open.add(principal, end, asked, self._permissions)
 
     async def _look(self) -> None:
         """Notice changes that came with the catalog, and proofs that expire."""
         while True:
             await asyncio.sleep(LOOK_S)
-            try:
+            # Without a catalog at the moment what this node knew still counts; proofs expire.
+            with suppress(NotLeader):
                 self.refresh()
-            except NotLeader:
-                continue  # this node has no catalog at the moment: what it knew still counts
-            for principal in self._open.expire(self._node.now()):
-                broker = self._brokers.pop(principal, None)
-                if broker is not None:
-                    broker.forget()
+            self.expire()
+
+    def expire(self) -> None:
+        """End what was opened with a proof that has expired, and answer nobody from memory who
+        brought one: not everything that goes on is attended, a stream of publishes is not."""
+        now = self._node.now()
+        self._open.expire(now)
+        for broker in list(self._all_brokers):
+            principal = broker.principal
+            if principal.until is not None and principal.until <= now:
+                broker.forget()
+                self._brokers.pop(principal, None)
 
 
 def _leave_nothing() -> None:

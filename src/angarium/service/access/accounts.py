@@ -37,12 +37,15 @@ class CatalogAccounts:
             password_hash=row.scrypt,
             verifiers=tuple(found for one in row.verifiers if (found := _verifier(one))),
             is_locked=row.is_locked,
+            created_at=row.created_at,
         )
 
     def find_token(self, digest: bytes) -> KnownToken | None:
         """Return the token that has this digest."""
         row = self._catalog.token(digest)
-        return None if row is None else KnownToken(row.owner, row.name, row.until)
+        if row is None:
+            return None
+        return KnownToken(row.owner, row.name, row.until, created_at=row.created_at)
 
 
 def _verifier(row: VerifierRow) -> Verifier | None:

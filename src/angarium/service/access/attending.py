@@ -42,8 +42,13 @@ class Attendances:
         principal: Principal,
         end: Callable[[AngariumError], None],
         asked: Iterable[Question],
+        permissions: Permissions,
     ) -> Callable[[], None]:
-        """Watch something that was opened; the returned callable stops that."""
+        """Watch something that was opened; the returned callable stops that.
+
+        It is asked for once more: who opened it may have waited since, and a change that came
+        meanwhile has found nothing to end.
+        """
         attendance = _Attendance(principal, end, tuple(asked))
         self._open[attendance] = None
         if principal.until is not None:
@@ -53,6 +58,7 @@ class Attendances:
             self._open.pop(attendance, None)
             self._expiring.pop(attendance, None)
 
+        self._ask(attendance, permissions.absence_of(principal), permissions)
         return leave
 
     def ask_again(self, permissions: Permissions) -> None:
@@ -62,20 +68,24 @@ class Attendances:
             principal = one.principal
             if principal not in absences:
                 absences[principal] = permissions.absence_of(principal)
-            if absences[principal]:
-                why = Unauthenticated(absences[principal])
-                if one.asked:
-                    self._end(one, why)
-                else:
-                    # A connection: its streams are told why they end before it goes, or their
-                    # users would only see that it is gone, and come again in vain.
-                    self._going[one] = why
-                continue
-            for action, kind, name in one.asked:
-                if not permissions.decide(principal, action, kind, name).is_allowed:
-                    said = f"{principal.name!r} may not {action} on {kind} {name!r} any more"
-                    self._end(one, PermissionDenied(said))
-                    break
+            self._ask(one, absences[principal], permissions)
+
+    def _ask(self, one: _Attendance, absence: str, permissions: Permissions) -> None:
+        if absence:
+            why = Unauthenticated(absence)
+            if one.asked:
+                self._end(one, why)
+            else:
+                # A connection: its streams are told why they end before it goes, or their
+                # users would only see that it is gone, and come again in vain.
+                self._going[one] = why
+            return
+        principal = one.principal
+        for action, kind, name in one.asked:
+            if not permissions.decide(principal, action, kind, name).is_allowed:
+                said = f"{principal.name!r} may not {action} on {kind} {name!r} any more"
+                self._end(one, PermissionDenied(said))
+                return
 
     def expire(self, now: Micros) -> set[Principal]:
         """End whatever was opened with a proof that has expired; return whose.

@@ -121,7 +121,8 @@ class PermittedBroker(_Contract):
         """Ask everything that a call with these arguments needs; raises the first refusal."""
         for asks in rule.asks:
             for name in asks.names(given):
-                if not (rule.own and self._is_oneself(asks.kind, name)):
+                is_free = rule.own and not asks.of_everybody
+                if not (is_free and self._is_oneself(asks.kind, name)):
                     self.check(asks.action, asks.kind, name)
 
     def _is_oneself(self, kind: ResourceKind, name: str) -> bool:
@@ -129,7 +130,14 @@ class PermittedBroker(_Contract):
             kind is ResourceKind.USER
             and name == self.principal.name
             and self.principal.proof in {Proof.PASSWORD, Proof.CERTIFICATE}
+            and not self._access.absence_of(self.principal)
         )
+
+    def _check_present(self) -> None:
+        """Raise `Unauthenticated` if the principal is nobody any more, where nothing is asked."""
+        absence = self._access.absence_of(self.principal) if self._access.is_required else ""
+        if absence:
+            raise Unauthenticated(absence)
 
     def attend(
         self, end: Callable[[AngariumError], None], asked: Iterable[Question]
@@ -233,6 +241,7 @@ class PermittedBroker(_Contract):
         status = await self._service.cluster_status()
         if self.may(Action.CLUSTER_DESCRIBE, ResourceKind.CLUSTER, ""):
             return status
+        self._check_present()
         return ClusterStatus(
             cluster_id=status.cluster_id,
             node=status.node,
@@ -252,6 +261,7 @@ class PermittedBroker(_Contract):
 
     async def whoami(self) -> Caller:
         """Return who asks."""
+        self._check_present()
         roles = self._access.permissions.roles_of(self.principal)
         authentication = "required" if self._access.is_required else "off"
         return Caller(principal=self.principal, roles=roles, authentication=authentication)

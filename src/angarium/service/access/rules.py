@@ -30,6 +30,8 @@ class Asks:
     names: Names
     when: str = ""
     """In which cases it is asked, for the documents; empty: always."""
+    of_everybody: bool = False
+    """Asked about oneself, too, whatever the rule says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,15 @@ def _acked(given: Mapping[str, Any]) -> Iterable[str]:
     return dict.fromkeys(one.group for one in request.acks)
 
 
+def _acked_in(given: Mapping[str, Any]) -> tuple[str, ...]:
+    request: StageRequest = given["request"]
+    return (request.topic,) if request.acks else ()
+
+
+def _reported(given: Mapping[str, Any]) -> Iterable[str]:
+    return dict.fromkeys(one.topic for one in given["checkpoints"])
+
+
 def _named(given: Mapping[str, Any]) -> tuple[str, ...]:
     name = given.get("name")
     return () if name is None else (name,)
@@ -138,8 +149,27 @@ def _if_roles(given: Mapping[str, Any]) -> tuple[str, ...]:
     return ("",) if given.get("roles") else ()
 
 
+def _if_roles_change(given: Mapping[str, Any]) -> tuple[str, ...]:
+    # Having none is a change, too: a role may forbid what something else allows.
+    return () if given.get("roles") is None else ("",)
+
+
 _WITH_ROLES: Final = Asks(Action.GRANT_CREATE, ResourceKind.CLUSTER, _if_roles, "with roles")
 """A role is as good as its grants: who gives one gives those."""
+
+
+def _if_locks(given: Mapping[str, Any]) -> tuple[str, ...]:
+    return () if given.get("is_locked") is None else (given["name"],)
+
+
+_LOCKING: Final = Asks(
+    Action.USER_ALTER, ResourceKind.USER, _if_locks, "to lock or unlock", of_everybody=True
+)
+"""Whoever is locked out must not have a moment in which to unlock itself."""
+
+_OTHER_ROLES: Final = Asks(
+    Action.GRANT_CREATE, ResourceKind.CLUSTER, _if_roles_change, "with roles"
+)
 
 
 RECORD_RULES: Final[dict[str, Rule]] = {
@@ -186,7 +216,9 @@ GROUP_RULES: Final[dict[str, Rule]] = {
         )
     ),
     "settle": Rule((_group(Action.GROUP_CONSUME, _the("group")),)),
-    "report_checkpoints": Rule((_group(Action.GROUP_CONSUME, _the("group")),)),
+    "report_checkpoints": Rule(
+        (_group(Action.GROUP_CONSUME, _the("group")), _topic(Action.TOPIC_READ, _reported))
+    ),
     "list_groups": Rule(
         shows=Shows(Action.GROUP_DESCRIBE, ResourceKind.GROUP, lambda info: str(info.name))
     ),
@@ -213,6 +245,7 @@ TRANSACTION_RULES: Final[dict[str, Rule]] = {
             _series(Action.TRANSACTION_WRITE, lambda given: (given["request"].transaction.name,)),
             _topic(Action.TOPIC_PUBLISH, _staged_in, "with batches"),
             _group(Action.GROUP_CONSUME, _acked, "with acknowledgements"),
+            _topic(Action.TOPIC_READ, _acked_in, "with acknowledgements"),
         )
     ),
     "commit": Rule(
@@ -228,8 +261,19 @@ TRANSACTION_RULES: Final[dict[str, Rule]] = {
             _topic(Action.TOPIC_PUBLISH, _its("topic")),
         )
     ),
-    "last_sequence": Rule((_producer(Action.PRODUCER_WRITE, _the("producer")),)),
-    "settled_by": Rule((_group(Action.GROUP_DESCRIBE, _the("group")),)),
+    # It fences the producer's older epochs there, which is a write.
+    "last_sequence": Rule(
+        (
+            _producer(Action.PRODUCER_WRITE, _the("producer")),
+            _topic(Action.TOPIC_PUBLISH, _the("topic")),
+        )
+    ),
+    "settled_by": Rule(
+        (
+            _group(Action.GROUP_DESCRIBE, _the("group")),
+            _topic(Action.TOPIC_DESCRIBE, _the("topic")),
+        )
+    ),
 }
 
 LETTER_RULES: Final[dict[str, Rule]] = {
@@ -252,7 +296,9 @@ ACCESS_RULES: Final[dict[str, Rule]] = {
     "whoami": Rule(),
     "can": _user(Action.USER_DESCRIBE, _the("user"), own=True),
     "create_user": Rule((_on_user(Action.USER_CREATE, _the("name")), _WITH_ROLES)),
-    "alter_user": Rule((_on_user(Action.USER_ALTER, _the("name")), _WITH_ROLES), own=True),
+    "alter_user": Rule(
+        (_on_user(Action.USER_ALTER, _the("name")), _OTHER_ROLES, _LOCKING), own=True
+    ),
     "delete_user": _user(Action.USER_DELETE, _the("name")),
     "describe_user": _user(Action.USER_DESCRIBE, _the("name"), own=True),
     "list_users": Rule(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 from tests.unit.service.access.asked_service import AskedService, secured
 
 from angarium.api import (
+    Checkpoint,
     ClusterStatus,
     ConsumeRequest,
     FetchRequest,
@@ -22,6 +24,7 @@ from angarium.api import (
 from angarium.api.access import (
     ANONYMOUS,
     Action,
+    Effect,
     Grant,
     Match,
     Principal,
@@ -40,14 +43,22 @@ from angarium.errors import (
     AngariumError,
     InvalidArgument,
     NotFound,
+    NotLeader,
     PermissionDenied,
     PreconditionFailed,
     Unauthenticated,
 )
 from angarium.ids import Epoch, Index, Micros, NodeId, Offset
-from angarium.machine.catalog import Granted, GrantPut, UserPut
+from angarium.machine.catalog import Granted, GrantPut, TokenPut, UserDelete, UserPut
+from angarium.security.authenticating import Authenticator
+from angarium.security.tokens import new_token, token_digest
 from angarium.service.access import Access, PermittedBroker
+from angarium.service.access import access as access_module
+from angarium.service.access.accounts import CatalogAccounts
 from angarium.service.access.rules import ACCESS_RULES, RULES, Asks, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
 ALICE = Principal(name="alice", proof=Proof.PASSWORD)
 T = TransactionId("series", Epoch(0), 0)
@@ -79,7 +90,7 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
         {},
     ),
     "settle": (("g", "m", ()), {}),
-    "report_checkpoints": (("g", ()), {}),
+    "report_checkpoints": (("g", (Checkpoint(topic="orders", partition=0, offset=Offset(1)),)), {}),
     "list_groups": ((), {}),
     "describe_group": (("g",), {}),
     "alter_group": (("g", GroupConfig(dead_letter_topic="letters")), {}),
@@ -288,6 +299,21 @@ def test_what_may_not_be_described_is_not_there_in_just_these_words() -> None:
         call(broker, "fetch")
 
 
+@pytest.mark.parametrize("name", ["last_sequence", "report_checkpoints", "settled_by", "stage"])
+def test_no_call_touches_a_topic_that_nothing_was_granted_on(name: str) -> None:
+    broker, service, access = alice()
+    for kind in (ResourceKind.GROUP, ResourceKind.PRODUCER, ResourceKind.TRANSACTION):
+        everything = GrantPut(is_role=False, subject="alice", granted=Granted(("*",), kind))
+        asyncio.run(access.service.node.catalog.submit(everything))
+    access.refresh()
+    arguments, named = CALLS[name]
+    if name == "stage":
+        arguments = (replace(arguments[0], batches=()),)
+    with pytest.raises(NotFound, match=r"^there is no topic 'orders'$"):
+        asyncio.run(getattr(broker, name)(*arguments, **named))
+    assert service.calls == []
+
+
 def test_publishing_makes_a_topic_only_for_who_may_make_one() -> None:
     broker, service, access = alice()
     publishing = Granted((Action.TOPIC_PUBLISH,), "topic")
@@ -334,6 +360,43 @@ def test_a_proof_that_has_expired_is_worth_nothing() -> None:
         call(broker, "fetch")
 
 
+def test_who_only_publishes_stops_when_the_proof_expires() -> None:
+    _, service, access = alice(roles=("publisher",))
+    short = Principal(name="alice", proof=Proof.PASSWORD, until=Micros(2_000))
+    broker = access.broker_for(short)
+    request = PublishRequest(topic="orders", partition=0, batches=())
+    assert broker.begin_publish(request, lambda _: None)
+    access.expire()
+    assert broker.begin_publish(request, lambda _: None)
+    service.clock = Micros(2_000)
+    access.expire()
+    with pytest.raises(Unauthenticated, match="expired"):
+        broker.begin_publish(request, lambda _: None)
+
+
+def test_proofs_expire_while_there_is_no_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, service, access = alice(roles=("publisher",))
+    short = Principal(name="alice", proof=Proof.PASSWORD, until=Micros(2_000))
+    ended: asyncio.Queue[AngariumError] = asyncio.Queue()
+    access.attend(short, ended.put_nowait)
+
+    def lost(_: object) -> Index:
+        raise NotLeader("no catalog here")
+
+    async def scene() -> AngariumError:
+        looking = asyncio.create_task(access._look())
+        try:
+            async with asyncio.timeout(5):
+                return await ended.get()
+        finally:
+            looking.cancel()
+
+    monkeypatch.setattr(access_module, "LOOK_S", 0.01)
+    monkeypatch.setattr(type(service.node.catalog), "access_version", property(lost))
+    service.clock = Micros(2_000)
+    assert "expired" in str(asyncio.run(scene()))
+
+
 def test_who_is_nobody_any_more_is_told_so() -> None:
     broker, _, access = alice(roles=("admin",))
     asyncio.run(access.calls.delete_user("alice"))
@@ -367,6 +430,76 @@ def test_what_is_open_ends_when_it_is_not_allowed_any_more() -> None:
     assert service.calls == []
 
 
+def test_a_token_with_another_secret_and_a_user_made_anew_are_somebody_else() -> None:
+    _, _, access = alice(roles=("publisher",))
+    catalog = access.service.node.catalog
+    accounts = CatalogAccounts(catalog)
+    door = Authenticator(accounts, anonymous=None)
+    request = PublishRequest(topic="orders", partition=0, batches=())
+    ended: list[AngariumError] = []
+
+    def issued(time: int) -> str:
+        secret = new_token().reveal()
+        digest = token_digest(secret)
+        asyncio.run(
+            catalog.submit(TokenPut(owner="alice", name="ci", digest=digest, time=Micros(time)))
+        )
+        access.refresh()
+        return f"Bearer {secret}"
+
+    old = door.known(issued(1))
+    assert old is not None
+    broker = access.broker_for(old)
+    assert broker.begin_publish(request, lambda _: None)
+    access.attend(old, ended.append, [(Action.TOPIC_PUBLISH, ResourceKind.TOPIC, "orders")])
+    new = door.known(issued(2))
+    assert new is not None
+    assert "another secret" in str(ended.pop())
+    with pytest.raises(Unauthenticated, match="another secret"):
+        broker.begin_publish(request, lambda _: None)
+    assert access.broker_for(new).begin_publish(request, lambda _: None)
+
+    user = door.let_in("alice")
+    access.attend(user, ended.append, [(Action.TOPIC_PUBLISH, ResourceKind.TOPIC, "orders")])
+    made = UserPut(name="alice", is_new=True, roles=("publisher",), time=Micros(3))
+    for command in (UserDelete(name="alice"), made):
+        asyncio.run(catalog.submit(command))
+    access.refresh()
+    assert "another one now" in str(ended.pop())
+    assert door.let_in("alice") != user
+
+
+def test_what_was_forbidden_while_it_was_being_opened_ends_at_once() -> None:
+    broker, service, access = alice(roles=("subscriber",))
+
+    class Endless:
+        is_closed = False
+
+        async def __aiter__(self) -> AsyncIterator[str]:
+            while not self.is_closed:
+                yield "delivery"
+                await asyncio.sleep(0)
+
+        async def close(self) -> None:
+            self.is_closed = True
+
+    inner = Endless()
+
+    async def opening(_: object) -> Endless:
+        await access.calls.alter_user("alice", roles=["publisher"])
+        return inner
+
+    service.subscribe = opening  # type: ignore[attr-defined]
+
+    async def scene() -> None:
+        subscription = await broker.subscribe([Interest(topic="orders", partition=0)])
+        with pytest.raises(PermissionDenied, match=r"may not topic.read .* any more"):
+            await anext(aiter(subscription))
+
+    asyncio.run(scene())
+    assert inner.is_closed
+
+
 # --- oneself ------------------------------------------------------------------------------------
 
 
@@ -394,6 +527,49 @@ def test_everybody_may_ask_about_oneself_and_change_the_own_password_and_tokens(
     for other in (narrowed, signed):
         with pytest.raises((PermissionDenied, NotFound)):
             asyncio.run(other.create_token("alice", "more"))
+
+
+def test_who_is_locked_out_can_neither_unlock_itself_nor_go_on() -> None:
+    broker, service, access = alice()
+
+    async def scene() -> None:
+        with pytest.raises((PermissionDenied, NotFound)):
+            await broker.alter_user("alice", is_locked=False)  # before, to be as late as it can
+        await access.calls.alter_user("alice", is_locked=True)
+        service.returns["cluster_status"] = object()
+        tries: list[Callable[[], Awaitable[object]]] = [
+            lambda: broker.alter_user("alice", is_locked=False),
+            lambda: broker.alter_user("alice", password="another password"),
+            lambda: broker.create_token("alice", "ci"),
+            lambda: broker.describe_user("alice"),
+            broker.whoami,
+            broker.cluster_status,
+        ]
+        for one in tries:
+            with pytest.raises(Unauthenticated, match="locked"):
+                await one()
+
+    asyncio.run(scene())
+    assert access.permissions.absence_of(ALICE)
+
+
+def test_nobody_gets_out_of_a_ban_by_leaving_the_role_that_has_it() -> None:
+    _, _, access = alice(roles=("admin",))
+    calls, broker = access.calls, access.broker_for(ALICE)
+    ban = Grant(actions=("*",), kind=ResourceKind.TOPIC, name="secret", effect=Effect.DENY)
+
+    async def scene() -> None:
+        await calls.create_role("guests")
+        await calls.create_grant(SubjectKind.ROLE, "guests", ban)
+        everything = Grant(actions=("*",), kind=ResourceKind.TOPIC)
+        await calls.create_grant(SubjectKind.USER, "alice", everything)
+        await calls.alter_user("alice", roles=["guests"])
+        with pytest.raises(PermissionDenied, match=r"may not grant.create"):
+            await broker.alter_user("alice", roles=())
+        await broker.alter_user("alice", password="a password of her own")
+
+    asyncio.run(scene())
+    assert not broker.may(Action.TOPIC_READ, ResourceKind.TOPIC, "secret")
 
 
 def test_nobody_is_called_like_who_is_no_user() -> None:
