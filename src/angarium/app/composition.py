@@ -315,6 +315,7 @@ def config_of(settings: Settings) -> NodeConfig:
         join=tuple(map(str, node.join)),
         node_id=None if node.id is None else NodeId(node.id),
         tls=settings.tls.opened(),
+        are_peers_trusted=settings.security.are_peers_trusted,
         region=node.region,
         zone=node.zone,
         host=node.host,

@@ -355,6 +355,11 @@ class SecuritySettings:
     """"off": everybody may do everything. "required": nobody is served without a proof of who it
     is, and then may do what its grants say. The same on every node."""
 
+    trust_peers: bool = False
+    """Take whoever says that it is a node for one, although nodes have no certificates (`[tls]`).
+    Without it a node with authentication and without TLS lets no other node in: who may speak as a
+    node may do everything, and needs no password for it."""
+
     admin_password_file: str = ""
     """A file with the password of the first administrator, `admin`, who is made when a cluster is
     formed with authentication; ANGARIUM_ADMIN_PASSWORD does the same. Without either a password is
@@ -417,6 +422,11 @@ class SecuritySettings:
     def is_required(self) -> bool:
         """Whether nobody is served without a proof."""
         return self.authentication == "required"
+
+    @property
+    def are_peers_trusted(self) -> bool:
+        """Whether other nodes may come without a certificate."""
+        return self.trust_peers or not self.is_required
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -532,6 +542,9 @@ def problems(settings: Settings) -> list[Problem]:
     found += _problems_of_compat(settings)
     if settings.node.form and settings.node.join:
         found.append(Problem("node.join", _FORM_OR_JOIN))
+    has_peers = bool(settings.node.join) or settings.node.processes > 1
+    if has_peers and not (settings.tls.is_on or settings.security.are_peers_trusted):
+        found.append(Problem("security.trust_peers", _NO_CERTIFICATES))
     if listen.host in EVERYWHERE and not settings.advertise.host:
         found.append(Problem("advertise.host", _NOWHERE.format(host=listen.host)))
     if settings.node.processes > 1:
@@ -631,6 +644,12 @@ _NO_USERS: Final = (
 )
 
 _FORM_OR_JOIN: Final = "a node forms a new cluster or joins one; take `form` or `join` away"
+
+_NO_CERTIFICATES: Final = (
+    "authentication is required, and who may speak as a node may do everything: nodes prove with"
+    " certificates that they are nodes ([tls]; `angarium tls init` makes them). Where nobody else"
+    " can reach the wire port, security.trust_peers = true goes without"
+)
 
 _OPEN_DOOR: Final = (
     "{host} can be reached from other machines, and what is missing for that is {missing}. {get}"

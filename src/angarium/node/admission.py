@@ -55,8 +55,10 @@ class Admission:
 
     def is_proven(self, connection: Connection) -> bool:
         """Tell whether nodes need no proof here, or the other side has given it."""
-        tls = self._node.config.tls
-        return tls is None or tls.is_node(connection.peer_certificate, connection.tls_context)
+        config = self._node.config
+        if config.tls is None:
+            return config.are_peers_trusted
+        return config.tls.is_node(connection.peer_certificate, connection.tls_context)
 
     def admit(self, connection: Connection) -> None:
         """Let a peer in, or raise why not."""
@@ -76,11 +78,16 @@ class Admission:
         self._find(hello)
 
     def _check_proven(self, connection: Connection) -> None:
-        if not self.is_proven(connection):
+        if self.is_proven(connection):
+            return
+        what = f"node {connection.peer.hello.node} has shown no node certificate of this cluster"
+        if self._node.config.tls is None:
             raise UntrustedNode(
-                f"node {connection.peer.hello.node} has shown no node certificate of this cluster;"
-                " every node needs one, in the section [tls] of its node.toml"
+                f"{what}, and here clients have to prove who they are: give every node one, in the"
+                " section [tls] of its node.toml, or, where nobody else can reach the wire port,"
+                " set trust_peers in [security]"
             )
+        raise UntrustedNode(f"{what}; every node needs one, in the section [tls] of its node.toml")
 
     def _find(self, hello: Hello) -> None:
         """Look for a member where it says it is, if it is nowhere else.

@@ -43,6 +43,10 @@ class NodeConfig:
     """What the wire port shows and the links to other nodes believe; None: no TLS. With it nobody
     is taken for a node who has not shown a node certificate of this cluster."""
 
+    are_peers_trusted: bool = True
+    """Without TLS: whoever greets as a node, or asks to join, may be one. Where clients have to
+    prove who they are this has to be switched on: it would be the way around that."""
+
     region: str = ""
     zone: str = ""
     host: str = ""

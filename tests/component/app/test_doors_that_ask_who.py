@@ -20,6 +20,7 @@ from tests.component.doors.http.opened_http import Opened as Asked
 from tests.on_a_loop import run
 
 from angarium.app import composition
+from angarium.app.addresses import Address
 from angarium.app.gateway import GatewayPart
 from angarium.app.serving import Signals
 from angarium.app.settings import (
@@ -32,10 +33,12 @@ from angarium.app.settings import (
 )
 from angarium.client import Client, ClientSettings
 from angarium.errors import AngariumError, PermissionDenied, Unauthenticated
-from angarium.ids import Micros
+from angarium.ids import Incarnation, Micros
 from angarium.proto.v1 import broker_pb2 as pb
 from angarium.proto.v1.broker_pb2_grpc import BrokerStub
 from angarium.service.access.accounts import CatalogAccounts
+from angarium.wire import Hello, Role, dial
+from angarium.wire.operations import JoinHeader, Operation
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -265,6 +268,45 @@ def test_a_gateway_passes_its_callers_on_and_is_nobody_itself(
                 await gateway.stop()
 
     run(check())
+
+
+def test_nobody_gets_around_a_proof_by_saying_that_it_is_a_node(tmp_path: Path) -> None:
+    """A reviewer joined as a node without certificates, and made itself an administrator."""
+
+    async def check() -> None:
+        async with running(tmp_path) as it:
+            port = it.ports["NodePart"]
+            stranger = await dial(host=LOCALHOST, port=port, hello=Hello(role=Role.CLIENT))
+            wish = JoinHeader(
+                None, Incarnation(4242), (("wire", "127.0.0.1:1"),), "", "", "mallory", 1, 9
+            )
+            with pytest.raises(Unauthenticated):
+                await stranger.request(Operation.JOIN, wish, timeout_s=10)
+            cluster = stranger.peer.hello
+            await stranger.close()
+            as_node = Hello(
+                role=Role.PEER,
+                cluster=cluster.cluster,
+                node=cluster.node,
+                incarnation=4242,
+                features=cluster.features,
+            )
+            with pytest.raises(AngariumError, match="trust_peers") as refused:
+                await dial(host=LOCALHOST, port=port, hello=as_node)
+            assert refused.value.code == "UNTRUSTED_NODE"
+
+    run(check())
+
+
+def test_a_node_that_joins_has_a_certificate_or_is_told_to_do_without(tmp_path: Path) -> None:
+    def complaints(**security: Any) -> list[str]:
+        node = NodeSettings(data=tmp_path, join=(Address("127.0.0.1", 1),))
+        settings = Settings(node=node, security=SecuritySettings(**security))
+        return [one.setting for one in problems(settings)]
+
+    assert complaints() == []
+    assert complaints(authentication="required") == ["security.trust_peers"]
+    assert complaints(authentication="required", trust_peers=True) == []
 
 
 def test_listeners_for_earlier_clients_have_users_or_do_not_open(tmp_path: Path) -> None:
