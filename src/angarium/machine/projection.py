@@ -184,6 +184,14 @@ class Projection:
             self._now = now
         return now if now > clock else Micros(clock + max(now - self._now, 0) // 2)
 
+    def forget_pace(self) -> None:
+        """Hear that the leader's time has leapt: what lies between has not passed.
+
+        Half of it would be added to a time that is ahead anyway. Seed 102657: a clock that was an
+        hour behind was put right, and the partition's time went half an hour ahead.
+        """
+        self._now = None
+
     def _time(self, now: Micros) -> Micros:
         time = self.time(now)
         # Only when something is numbered: the half speed counts from there.

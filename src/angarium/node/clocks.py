@@ -109,7 +109,10 @@ class Clocks:
         self._held_until: int | None = None
         self._is_held = False
         self._offset: int | None = None
+        self._told: int | None = None
         self._told_at = 0
+        self.leaps = 0
+        """How often the time that was told has leapt, ahead or back, instead of going on."""
 
     # --- what follows -----------------------------------------------------------------------
 
@@ -160,7 +163,9 @@ class Clocks:
         if offset is not None and target != offset and abs(target - offset) <= self.skew_max:
             step = (steady - self._told_at) // SLEW
             target = offset + min(max(target - offset, -step), step)
-        self._offset, self._told_at = target, steady
+        if self._told is not None and abs(target - self._told) * SLEW > steady - self._told_at:
+            self.leaps += 1
+        self._offset, self._told, self._told_at = target, target, steady
         return Micros(steady + target)
 
     def trimming_now(self, age: int, *, wall: int, steady: int) -> Micros | None:

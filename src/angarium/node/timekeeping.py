@@ -56,10 +56,15 @@ class Timekeeping:
         self.clocks = Clocks(skew_max=node.config.clock_skew_max_ms * 1_000)
         self._node = node
         self._told = Standing.UNKNOWN
+        self._leaps = 0
 
     def now(self) -> Micros:
         """Return the time this node goes by."""
-        return self.clocks.now(wall=wall_clock(), steady=steady_clock())
+        now = self.clocks.now(wall=wall_clock(), steady=steady_clock())
+        if self.clocks.leaps != self._leaps:
+            self._leaps = self.clocks.leaps
+            self._node.host.time_leapt()
+        return now
 
     @property
     def is_wrong(self) -> bool:

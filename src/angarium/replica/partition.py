@@ -160,6 +160,11 @@ class Partition:
                     self._projection.replay(entry.term, entry.data)
         return self._projection
 
+    def time_leapt(self) -> None:
+        """Hear that this node's time is suddenly another one."""
+        if self._projection is not None:
+            self._projection.forget_pace()
+
     def time(self, now: Micros) -> Micros:
         """Return what time it is in this partition, when it is `now` for its leader."""
         projection = self._leading_projection()

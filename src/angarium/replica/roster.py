@@ -204,6 +204,11 @@ class Roster:
         """Tell whether files of a removed replica are still there; wait before it comes back."""
         return group in self._leaving or group in self._deleting
 
+    def time_leapt(self) -> None:
+        """Hear that this node's time is suddenly another one: what lies between has not passed."""
+        for replica in self.replicas.values():
+            replica.partition.time_leapt()
+
     @property
     def is_reluctant(self) -> bool:
         """True while this node leads only what nobody else does: its clock may be wrong."""

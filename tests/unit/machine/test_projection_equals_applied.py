@@ -205,3 +205,20 @@ def test_behind_a_time_from_the_future_time_goes_on_half_as_fast() -> None:
     assert projection.time(Micros(now + 300)) == first + 50 + 100
     assert appended(now + 100) == first + 51, "strictly increasing, even while time stands still"
     assert appended(future + 2_000) == future + 2_000
+
+
+def test_what_a_leaders_time_leaps_over_has_not_passed() -> None:
+    """Seed 102657: an hour behind, put right, and the partition was half an hour ahead."""
+    projection = Projection(PartitionMachine(LIMITS))
+    real, behind = 10_000_000, 1_000_000
+
+    def appended(at: int) -> int:
+        (outcome,) = projection.append([batch()], term=TERM, now=Micros(at)).outcomes
+        assert isinstance(outcome, Appended)
+        return outcome.append_time
+
+    assert appended(real) == real
+    assert appended(behind) == real + 1
+    projection.forget_pace()
+    assert appended(real - 10) == real + 2, "nearly caught up: nothing has passed"
+    assert appended(real - 4) == real + 2 + 3, "and from there on half as fast as before"

@@ -272,3 +272,18 @@ def test_the_time_never_goes_back_and_small_steps_are_made_up_for_slowly() -> No
         assert now > before
         before = now
     assert -SECOND // 2 < cluster.error_of_now() < 0
+
+
+def test_a_time_that_leaps_is_told_apart_from_one_that_goes_on() -> None:
+    clocks = Clocks(skew_max=SKEW)
+    day = DAY
+    assert clocks.now(wall=day, steady=0) == day
+    assert clocks.now(wall=day + 10, steady=10) == day + 10
+    clocks.now(wall=day + 20 + SKEW // 2, steady=20)
+    assert clocks.leaps == 0, "it goes on, or comes nearer by small steps"
+    clocks.now(wall=30, steady=30)
+    assert clocks.leaps == 1, "back"
+    clocks.now(wall=40, steady=40)
+    assert clocks.leaps == 1
+    clocks.now(wall=day + 50, steady=50)
+    assert clocks.leaps == 2, "and ahead"

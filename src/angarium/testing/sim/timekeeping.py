@@ -88,16 +88,23 @@ class SimTimekeeping:
         self._world = node.world
         self._clocks = Clocks(skew_max=SKEW_MAX, sample_age_max=SAMPLE_AGE_MAX)
         self._arrivals: dict[RaftGroupId, Arrivals] = {}
+        self._leaps = 0
 
     def begin(self) -> None:
         """Begin anew, with a process that knows nothing."""
         self._clocks = Clocks(skew_max=SKEW_MAX, sample_age_max=SAMPLE_AGE_MAX)
         self._arrivals = {}
+        self._leaps = 0
         self._node.later(self._world.seed % MILLISECOND, self._round)
 
     def now(self) -> Micros:
         """Return the time that the node goes by."""
-        return self._clocks.now(wall=self._wall(), steady=self._world.scheduler.now)
+        now = self._clocks.now(wall=self._wall(), steady=self._world.scheduler.now)
+        if self._clocks.leaps != self._leaps:
+            self._leaps = self._clocks.leaps
+            assert self._node.host is not None
+            self._node.host.time_leapt()
+        return now
 
     def note_taken(self, requests: Iterable[Publishing]) -> None:
         """Note what is given a time before this node can know what time it is."""
