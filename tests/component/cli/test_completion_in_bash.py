@@ -28,7 +28,7 @@ def script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        (["angarium", "to"], ["topic"]),
+        (["angarium", "to"], ["topic", "token"]),
         (["angarium", "topic", "de"], ["describe", "delete"]),
         (["angarium", "topic", "create", "t", "--mode", "e"], ["eventual"]),
         (["angarium", "--format", ""], ["table", "json"]),
