@@ -1,0 +1,93 @@
+"""The quotas of the catalog: how they are put, changed and forgotten. What they come to is decided
+elsewhere (`security.quotas`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from angarium.errors import InvalidArgument, NotFound
+from angarium.machine.catalog.access_values import QuotaRow
+from angarium.machine.outcomes import Done, Refused, limited, oversized, refused
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from angarium.machine.catalog.access_commands import QuotaDelete, QuotaPut
+
+QUOTAS_MAX: Final = 10_000
+"""Rows. At the limit a new one is refused."""
+
+SUBJECT_CHARACTERS_MAX: Final = 256
+"""Of a user, a role, a prefix of topics. A longer one is refused."""
+
+LIMITS_MAX: Final = 16
+"""Of one quota. More are refused."""
+
+WORD_CHARACTERS_MAX: Final = 32
+"""Of what is limited, and of what kind of subject. A longer word is refused."""
+
+AMOUNT_MAX: Final = 1 << 60
+UNLIMITED: Final = -1
+
+USER: Final = "user"
+"""The kind of subject that has to be there, and takes its quota along."""
+
+
+class QuotaTable:
+    """Every quota, by what kind of subject it is about and which."""
+
+    __slots__ = ("rows",)
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[str, str], QuotaRow] = {}
+
+    def put(self, command: QuotaPut, users: Collection[str]) -> Done | Refused:
+        """Set some limits, and say nothing any more about others."""
+        verdict = _judged(command)
+        if verdict is not None:
+            return verdict
+        if command.kind == USER and command.subject not in users:
+            return refused(NotFound, f"there is no user {command.subject!r}")
+        key = (command.kind, command.subject)
+        known = self.rows.get(key)
+        if known is None and len(self.rows) >= QUOTAS_MAX:
+            return limited("QUOTAS_MAX", f"the cluster has {QUOTAS_MAX} quotas")
+        limits = {} if known is None else dict(known.limits)
+        limits.update(command.limits)
+        for kind in command.cleared:
+            limits.pop(kind, None)
+        if len(limits) > LIMITS_MAX:
+            return oversized("LIMITS_MAX", f"a quota has up to {LIMITS_MAX} limits")
+        if not limits:
+            return Done(changed=self.rows.pop(key, None) is not None)
+        row = QuotaRow(*key, tuple(sorted(limits.items())))
+        self.rows[key] = row
+        return Done(changed=row != known)
+
+    def delete(self, command: QuotaDelete) -> Done | Refused:
+        """Forget a quota."""
+        if self.rows.pop((command.kind, command.subject), None) is None:
+            return refused(NotFound, f"there is no quota of {command.kind} {command.subject!r}")
+        return Done()
+
+    def forget(self, kind: str, subject: str) -> None:
+        """Forget the quota of somebody who is no more, if there is one."""
+        self.rows.pop((kind, subject), None)
+
+    def add(self, row: QuotaRow) -> None:
+        """Keep a quota that was judged before."""
+        self.rows[row.kind, row.subject] = row
+
+
+def _judged(command: QuotaPut) -> Refused | None:
+    words = [command.kind, *(kind for kind, _ in command.limits), *command.cleared]
+    if len(words) > 1 + 2 * LIMITS_MAX:
+        return oversized("LIMITS_MAX", f"a quota has up to {LIMITS_MAX} limits")
+    if any(not 0 < len(one) <= WORD_CHARACTERS_MAX for one in words):
+        return refused(InvalidArgument, "what a quota is about has 1 to 32 characters")
+    if len(command.subject) > SUBJECT_CHARACTERS_MAX:
+        return oversized("SUBJECT_CHARACTERS_MAX", "a quota is about too long a name")
+    for kind, amount in command.limits:
+        if amount != UNLIMITED and not 0 < amount <= AMOUNT_MAX:
+            return refused(InvalidArgument, f"the limit of {kind} is above 0, not {amount}")
+    return None
