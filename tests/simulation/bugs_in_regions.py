@@ -1,0 +1,79 @@
+"""Bugs planted where it is decided in which regions partitions live, and who only listens."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.simulation.planting import Replaced, bug
+from tests.simulation.variants import placed
+
+from angarium.machine.catalog import topics
+from angarium.machine.catalog.regions import Wish, reading_regions
+from angarium.machine.catalog.topics import Topics
+from angarium.node.balance.layout import Layout
+from angarium.node.steering import next_change
+from angarium.testing.sim import operator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from angarium.machine.catalog import Node, Partition, TopicSettings
+
+
+@bug(seeds_max=20, run=placed)
+def homes_forgotten_by_a_rebalance() -> Iterator[Replaced]:
+    """Replicas of a homed partition go to whichever node has fewest, wherever it is."""
+    original = Layout._is_allowed
+
+    def is_allowed(layout: Layout, setting: Any, before: Any, after: Any) -> bool:
+        regions, _, others = setting
+        return original(layout, (regions, False, others), before, after)
+
+    yield Replaced(Layout, "_is_allowed", is_allowed)
+
+
+@bug(seeds_max=20, run=placed)
+def home_without_a_majority() -> Iterator[Replaced]:
+    """A homed partition is placed like one whose leader only should be at home."""
+
+    def wish_of(settings: TopicSettings, number: int) -> Wish:
+        home = settings.homes[number % len(settings.homes)] if settings.homes else ""
+        return Wish(settings.replication, (home,) if home else ())
+
+    yield Replaced(topics, "wish_of", wish_of)
+
+
+@bug(seeds_max=20, run=placed)
+def reader_left_behind_by_a_drain() -> Iterator[Replaced]:
+    """A node that is drained gives its votes away, and keeps the copies to read from."""
+
+    def is_astray(*_: Any) -> bool:
+        return False
+
+    def readers(self: Topics, partition: Partition, voters: Any, nodes: Any) -> Any:
+        found = original(self, partition, voters, nodes)
+        return partition.readers or found
+
+    original = Topics._readers
+    yield Replaced(Topics, "is_astray", is_astray)
+    yield Replaced(Topics, "_readers", readers)
+
+
+@bug(seeds_max=20, run=placed)
+def region_without_its_readers() -> Iterator[Replaced]:
+    """Where every region is to have a copy to read from, one of them is left out."""
+
+    def regions(settings: TopicSettings, nodes: list[Node]) -> tuple[str, ...]:
+        return reading_regions(settings, nodes)[1:]
+
+    yield Replaced(topics, "reading_regions", regions)
+
+
+@bug(seeds_max=20, run=placed)
+def readers_made_voters() -> Iterator[Replaced]:
+    """Who has caught up is given a vote, though it was only to listen."""
+
+    def change(state: Any, *, voters: Any, learners: Any, **rest: Any) -> Any:
+        return next_change(state, voters={*voters, *learners}, learners=(), **rest)
+
+    yield Replaced(operator, "next_change", change)
