@@ -16,6 +16,8 @@ INPUTS ?= 1000000
 PORT_BASE ?=
 NODES ?=
 PROFILES ?=
+SECURE ?=
+CHANGES ?=
 ONLY ?=
 TIMES ?=
 HOURS ?=
@@ -26,7 +28,7 @@ SEED ?=
 PYSPARK ?= 4.0.*
 export PYTHON ?=
 
-.PHONY: help run pipeline test check format sim planted fuzz chaos chaos-spark test-spark soak judges conformance bench golden proto system clean venv base
+.PHONY: help run pipeline test check format sim planted fuzz chaos chaos-spark test-spark rotations soak matrix judges keycloak conformance bench golden proto system clean venv base
 
 help:
 	@echo 'make WORD, where WORD is one of'
@@ -42,8 +44,9 @@ check: venv  ## only the linters: ruff, mypy --strict and the import contracts
 format: venv  ## put the code into ruff's shape, fixing what it can fix safely
 	@$(VENV_PYTHON) -m ruff check --fix --quiet . ; $(VENV_PYTHON) -m ruff format .
 
-run: base  ## a local cluster of three nodes with a live table, Ctrl-C stops it; PORT_BASE=7500, NODES=5, PROFILES=hermes for clients of earlier brokers
-	@exec .venv/bin/angarium up $(if $(PORT_BASE),--port-base $(PORT_BASE)) $(if $(NODES),--nodes $(NODES)) $(if $(PROFILES),--compat $(PROFILES)) --pipeline
+run: base  ## a local cluster of three nodes with a live table, Ctrl-C stops it; PORT_BASE=7500, NODES=5, PROFILES=hermes for clients of earlier brokers, SECURE=1 with TLS and authentication
+	@$(if $(SECURE),sh scripts/venv.sh tls,:)
+	@exec .venv/bin/angarium up $(if $(PORT_BASE),--port-base $(PORT_BASE)) $(if $(NODES),--nodes $(NODES)) $(if $(PROFILES),--compat $(PROFILES)) $(if $(SECURE),--secure) --pipeline
 
 pipeline:  ## a topic into a lake table and one SQL answer, on the cluster of `make run`; installs Spark (about 460 MB)
 	@sh scripts/venv.sh spark
@@ -65,11 +68,20 @@ chaos: venv  ## a cluster of real processes under faults, many times over, and a
 chaos-spark: venv  ## Spark copies a topic while drivers, executors and brokers are killed; RECORDS=5000000 FAULTS=30 SEED=1
 	@$(VENV_PYTHON) -m angarium.testing.spark.chaos $(if $(RECORDS),--records $(RECORDS)) $(if $(FAULTS),--faults $(FAULTS)) $(if $(SEED),--seed $(SEED))
 
+rotations: venv  ## certificates change under load, and no publish fails; CHANGES=1000
+	@$(VENV_PYTHON) -m tests.cluster.rotations $(if $(CHANGES),--changes $(CHANGES))
+
 soak: venv  ## steady load on a cluster for HOURS=0.5 at RATE=10000 records per second: does anything grow?
 	@$(VENV_PYTHON) -m angarium.testing.cluster.soak $(if $(HOURS),--hours $(HOURS)) $(if $(RATE),--rate $(RATE)) $(ARGS)
 
+matrix: venv  ## every door, method and kind of caller against real nodes, what each may do; writes docs/trust/security.md; NODES=3, ARGS=--planted
+	@$(VENV_PYTHON) -m tests.doors.matrix --write $(if $(NODES),--nodes $(NODES)) $(ARGS)
+
 judges: venv  ## public test suites and clients of other languages at the gRPC door, and a table; ONLY=h2spec,interop-go
 	@$(VENV_PYTHON) -m tests.judges $(if $(ONLY),--only $(ONLY)) $(ARGS)
+
+keycloak: venv  ## people who log in at a real Keycloak use a node through its doors; fetches it with Maven (180 MB, once)
+	@$(VENV_PYTHON) -m tests.keycloak
 
 conformance: venv  ## replay another Raft library's own scripts; ANGARIUM_RAFT_CONFORMANCE=DIR says where they are
 	@$(VENV_PYTHON) -m pytest tests/conformance $(ARGS)

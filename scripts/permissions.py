@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from angarium.api.access import ABOUT_ACTIONS, Action, ResourceKind
 from angarium.security.permissions import covers
 from angarium.security.roles import ABOUT, BUILT_IN
-from angarium.service.access.rules import LETTER_RULES, RULES
+from angarium.service.access.rules import ALWAYS_NOTED, LETTER_RULES, RULES, recorded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +43,8 @@ a user or a role.
   `topic:angarium.dlq` or `topic:angarium*`. A ban on every name reaches them, too.
 - **Who may do anything to a thing may know of it**: every allowing grant on a topic, group, user
   or role brings its `describe`. Who may not is told that there is no such thing, in the same
-  words as if there were none.
+  words as if there were none. A group shows of its topics only those that one may know of; its
+  lag counts all.
 - **A token narrows its owner**: what it was issued for and what its owner has must both allow.
   Roles from the claims of a JWT are roles by name; such a principal has nothing of a user of the
   same name.
@@ -55,8 +56,21 @@ a user or a role.
   connections) ends within two seconds, with `PERMISSION_DENIED` or `UNAUTHENTICATED` and the
   reason.
 
+- **The audit records** (`angarium.audit`) are written, kept and trimmed by the nodes alone. No
+  grant, not even `*` of an administrator, lets anybody publish to that topic, alter or delete it.
+  To read it asks for `audit.read`, and for nothing on topics.
+
 `angarium can USER ACTION RESOURCE` tells whether, and by which grant.
 """
+
+ASKED_ELSEWHERE: Final = {
+    Action.METRICS_READ: "the doors themselves",
+    Action.AUDIT_READ: "what reads a topic, of `angarium.audit`",
+}
+"""Actions that no rule names."""
+
+RECORDED: Final = {"action": "always", "access": "as data", "": "if denied"}
+"""When a method leaves an audit record."""
 
 
 def main(arguments: list[str]) -> int:
@@ -102,7 +116,7 @@ def _actions() -> Iterator[str]:
     yield "|---|---|---|---|"
     for action in Action:
         kind, methods = asked.get(action, (None, []))
-        named = ", ".join(f"`{one}`" for one in methods) or "the doors themselves"
+        named = ", ".join(f"`{one}`" for one in methods) or ASKED_ELSEWHERE[action]
         yield f"| `{action}` | {kind or 'cluster'} | {ABOUT_ACTIONS[action]} | {named} |"
 
 
@@ -134,8 +148,11 @@ def _roles() -> Iterator[str]:
 def _methods() -> Iterator[str]:
     yield "## What each method asks"
     yield ""
-    yield "| method | asks |"
-    yield "|---|---|"
+    yield "*Recorded* is when a call leaves an [audit record](audit.md): always, where `[audit]"
+    yield "record` is `data`, or only if it is denied, as every call does."
+    yield ""
+    yield "| method | asks | recorded |"
+    yield "|---|---|---|"
     for name, rule in sorted(_all_rules()):
         asks = [
             f"`{one.action}`"
@@ -145,11 +162,14 @@ def _methods() -> Iterator[str]:
         ]
         if rule.shows is not None:
             asks.append(f"shows what `{rule.shows.action}` allows")
+        if rule.topics_shown is not None:
+            asks.append("of its topics it shows those that `topic.describe` allows")
         if rule.own:
             asks.append("about oneself: nothing")
         if rule.instead:
             asks.append(f"without it: {rule.instead}")
-        yield f"| `{name}` | {'; '.join(asks) or 'nothing'} |"
+        when = "always" if name in ALWAYS_NOTED else RECORDED[recorded(name) or ""]
+        yield f"| `{name}` | {'; '.join(asks) or 'nothing'} | {when} |"
 
 
 if __name__ == "__main__":

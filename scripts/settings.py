@@ -88,6 +88,8 @@ def page() -> str:
 def _range(one: Setting) -> str:
     if one.words:
         return ", ".join(one.words)
+    if one.is_list:
+        return "names"
     if one.bounds is None:
         return "yes, no" if one.kind is bool else "a name"
     least, largest = (shown_setting(one, bound) for bound in one.bounds)
@@ -127,7 +129,7 @@ def _field(one: Setting, number: str) -> str:
     kind = {int: "int64", bool: "bool", str: "string"}[one.kind]
     comment = f"{one.about.sentence} Absent: {shown_setting(one, one.default)}."
     lines = textwrap.wrap(comment, 95)
-    optional = "" if one.kind is bool else "optional "
+    optional = "repeated " if one.is_list else "" if one.kind is bool else "optional "
     return (
         "".join(f"  // {line}\n" for line in lines) + f"  {optional}{kind} {one.name} = {number};\n"
     )

@@ -42,6 +42,10 @@ GROUPED: Final = {"spark": 2}
 """Stages whose tests say themselves which of them belong into one process, because they share one
 costly thing (a Spark session), and how many processes that makes."""
 
+WAITING: Final = {"cluster": 2, "component": 2}
+"""Stages whose tests wait about as long as they compute, for elections, leases, certificates that
+expire, and how many workers each of the jobs makes there."""
+
 BUDGET_SECONDS: Final = 1_500
 """What a whole run may take on two cores. Above it the run says so; it does not fail."""
 
@@ -151,7 +155,8 @@ def run_tests(stage: str, jobs: int, for_pytest: list[str]) -> Outcome:
     command += [f"--junitxml={report}"]
     if jobs > 1:
         groups = GROUPED.get(stage)
-        command += ["-n", str(groups or jobs), *(["--dist", "loadgroup"] if groups else [])]
+        workers = groups or jobs * WAITING.get(stage, 1)
+        command += ["-n", str(workers), *(["--dist", "loadgroup"] if groups else [])]
     command += for_pytest
     started = time.monotonic()
     with _log_path(stage).open("wb") as log:

@@ -1,11 +1,12 @@
 #!/bin/sh
 # Make .venv what pyproject.toml and constraints.txt say, and do nothing when it already is.
 #
-#     sh scripts/venv.sh [dev | base | spark]
+#     sh scripts/venv.sh [dev | base | spark | tls]
 #
 # Run from the project's root (the Makefile does). Guarantees: after exit 0, .venv/bin/python is
 # Python 3.11 or newer with the project (editable) in it, and, unless only the base is asked for,
-# its pinned development tools, or Spark. A .venv for development is good for all of them. What is missing
+# its pinned development tools, Spark, or the library that makes certificates. A .venv for development
+# is good for all of them, and tls adds to whatever is there. What is missing
 # on the machine is told with the line that installs it; nothing is installed system-wide.
 set -eu
 
@@ -81,7 +82,19 @@ find_python() {
 
 case $KIND in
     dev | base | spark) ;;
-    *) say "usage: sh scripts/venv.sh [dev | base | spark]"; exit 2 ;;
+    tls)
+        # Beside what is there, whichever that is: one library more, in the version that is pinned.
+        sh "$0" base
+        if ! $VENV/bin/python -c 'import cryptography' 2>/dev/null; then
+            say "== installing what makes certificates into .venv"
+            if ! $VENV/bin/python -m pip --disable-pip-version-check install --quiet \
+                --constraint constraints.txt cryptography; then
+                say "The installation failed: pip's own words are above. It needs to reach a package index."
+                exit 1
+            fi
+        fi
+        exit 0 ;;
+    *) say "usage: sh scripts/venv.sh [dev | base | spark | tls]"; exit 2 ;;
 esac
 
 wanted=$(fingerprint)

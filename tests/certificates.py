@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from cryptography.x509.oid import ExtensionOID, NameOID
 
 from angarium.security.tls import CertificateFiles, ClientCertificates, NodeTls, TlsOptions
 from angarium.security.tls.issuing import Authority, Names
@@ -75,6 +75,25 @@ class Folder:
         begins = datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=1)
         return self._odd(file, begins=begins, days=8, hosts=())
 
+    def named(
+        self,
+        file: str,
+        *names: x509.GeneralName,
+        common_name: str = "somebody",
+        seconds: float = 86_400.0,
+        raw_names: bytes = b"",
+    ) -> Pair:
+        """Make one with exactly these names, however odd; `raw_names` are the bytes of them all."""
+        begins = datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=1)
+        lasts = datetime.timedelta(hours=1, seconds=seconds)
+        extension: x509.ExtensionType | None = None
+        if raw_names:
+            oid = ExtensionOID.SUBJECT_ALTERNATIVE_NAME
+            extension = x509.UnrecognizedExtension(oid, raw_names)
+        elif names:
+            extension = x509.SubjectAlternativeName(names)
+        return self._signed(file, begins, lasts, common_name, extension)
+
     def files(self, pair: Pair) -> CertificateFiles:
         """Return what a listener takes."""
         return CertificateFiles(certificate=pair.certificate, key=pair.key, authorities=self.ca)
@@ -102,25 +121,36 @@ class Folder:
     def _odd(
         self, file: str, *, begins: datetime.datetime, days: int, hosts: tuple[str, ...] = HOSTS
     ) -> Pair:
+        names: list[x509.GeneralName] = [
+            x509.DNSName("localhost"),
+            x509.UniformResourceIdentifier(f"angarium://{CLUSTER}/node/{file}"),
+        ]
+        extension = x509.SubjectAlternativeName(names) if hosts else None
+        return self._signed(file, begins, datetime.timedelta(days=days), "localhost", extension)
+
+    def _signed(
+        self,
+        file: str,
+        begins: datetime.datetime,
+        lasts: datetime.timedelta,
+        common_name: str,
+        extension: x509.ExtensionType | None,
+    ) -> Pair:
         key = ec.generate_private_key(ec.SECP256R1())
         issuer = x509.load_pem_x509_certificate(self.authority.pem)
         signing = serialization.load_pem_private_key(self.authority.key_pem, password=None)
         assert isinstance(signing, ec.EllipticCurvePrivateKey)
         builder = (
             x509.CertificateBuilder()
-            .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")]))
+            .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)]))
             .issuer_name(issuer.subject)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
             .not_valid_before(begins)
-            .not_valid_after(begins + datetime.timedelta(days=days))
+            .not_valid_after(begins + lasts)
         )
-        if hosts:
-            names: list[x509.GeneralName] = [
-                x509.DNSName("localhost"),
-                x509.UniformResourceIdentifier(f"angarium://{CLUSTER}/node/{file}"),
-            ]
-            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        if extension is not None:
+            builder = builder.add_extension(extension, critical=False)
         signed = builder.sign(signing, hashes.SHA256())
         pem = serialization.Encoding.PEM
         form, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()

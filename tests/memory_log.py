@@ -47,6 +47,15 @@ class MemoryLog:
         self._producers = Producers()
         self._keys = Keys()
 
+    def duplicate(self, data: Buffer) -> Ack | None:
+        """Return the answer to a batch that is stored already; None to any other one."""
+        batch = Batch.parse(data)
+        first, epoch = batch.first_sequence, batch.epoch
+        known = self._producers.repeated(
+            batch.producer_id, epoch=epoch, first=first, past=first + batch.count
+        )
+        return self.append(data) if isinstance(known, Duplicate) else None
+
     def append(self, data: Buffer) -> Ack:
         """Store one batch unless the machine's rules refuse it."""
         batch = Batch.parse(data)

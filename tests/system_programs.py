@@ -29,7 +29,8 @@ def require_program(program: str, *, apt: str) -> str:
     `make system` installs it.
     """
     assert apt in listed_packages(), f"add {apt!r} to {PACKAGES.name}, for `make system`"
-    path = shutil.which(program)
+    # Servers are where only root's shell looks; without rights they run as well.
+    path = shutil.which(program) or shutil.which(program, path="/usr/sbin:/sbin")
     if path is not None:
         return path
     reason = f"{program} is missing: sudo apt-get install -y {apt}"

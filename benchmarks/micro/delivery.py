@@ -59,6 +59,11 @@ class PlainRecords:
         self.end_offset = end
         self._keys = keys
 
+    @property
+    def lendable_end(self) -> int:
+        """The same."""
+        return self.end_offset
+
     def stretch(self, start: int, *, limit: int, now: Micros, due: int) -> Stretch:
         """Say that there is nothing special."""
         del now, due

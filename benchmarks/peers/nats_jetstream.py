@@ -18,6 +18,7 @@ from benchmarks.peers.port import PublishFailed
 from benchmarks.peers.servers import Servers, program
 from nats.errors import Error as NatsError
 from nats.js.api import AckPolicy, ConsumerConfig, StorageType, StreamConfig
+from nats.js.errors import ServiceUnavailableError
 
 from angarium.bench.cluster import HOST, free_ports
 from angarium.bench.stamps import Stamps
@@ -43,8 +44,12 @@ FETCH_SECONDS: Final = 5.0
 class NatsCluster:
     """Three servers with JetStream on file storage: a cluster, and the promise it is under."""
 
-    def __init__(self, folder: Path, *, sync_always: bool) -> None:
-        """With `sync_always` each write is fsynced; NATS's own default is every two minutes."""
+    def __init__(self, folder: Path, *, sync_always: bool, is_pushed: bool = False) -> None:
+        """With `sync_always` each write is fsynced; NATS's own default is every two minutes.
+
+        A reader of one stream pulls, which is the fastest for what is stored. A pull waits until
+        it is full, though: with `is_pushed` records come as soon as they are there.
+        """
         self.key = "nats_synced" if sync_always else "nats"
         self.promise = (
             "a majority has fsynced it (`sync_interval: always`)"
@@ -52,6 +57,7 @@ class NatsCluster:
             else "a majority has it in page cache, fsynced within 2 minutes (the default)"
         )
         self.servers: list[str] = []
+        self._is_pushed = is_pushed
         self._sync = "sync_interval: always" if sync_always else ""
         self._processes = Servers(folder)
         self._admin: Nats | None = None
@@ -110,7 +116,7 @@ class NatsCluster:
     async def client(self, *, is_alone: bool) -> NatsClient:
         """Connect."""
         del is_alone
-        return NatsClient(await nats.connect(self.servers))
+        return NatsClient(await nats.connect(self.servers), is_pushed=self._is_pushed)
 
     async def close(self) -> None:
         """Hang up what makes streams."""
@@ -150,8 +156,9 @@ class NatsJetStream:
 class NatsClient:
     """One connection."""
 
-    def __init__(self, connection: Nats) -> None:
+    def __init__(self, connection: Nats, *, is_pushed: bool) -> None:
         self._connection = connection
+        self._is_pushed = is_pushed
         self._stream = connection.jetstream(publish_async_max_pending=PENDING_MAX)
 
     async def publish(self, topic: str, value: bytes) -> None:
@@ -168,7 +175,7 @@ class NatsClient:
 
     async def reader(self, topics: Sequence[str]) -> NatsPull | NatsPush:
         """Pull one stream in large fetches; of several, let each be pushed as it comes."""
-        if len(topics) == 1:
+        if len(topics) == 1 and not self._is_pushed:
             return NatsPull(await self._stream.pull_subscribe(topics[0], config=_unacknowledged()))
         reader = NatsPush()
         for topic in topics:
@@ -189,8 +196,16 @@ class NatsPull:
         self._subscription = subscription
 
     async def some(self) -> list[bytes]:
-        """Fetch."""
-        return [one.data for one in await self._subscription.fetch(FETCH, timeout=FETCH_SECONDS)]
+        """Fetch, as soon as somebody leads the consumer: until then the answer is a 503."""
+        deadline = time.monotonic() + FETCH_SECONDS
+        while True:
+            try:
+                got = await self._subscription.fetch(FETCH, timeout=FETCH_SECONDS)
+                return [one.data for one in got]
+            except ServiceUnavailableError:
+                if time.monotonic() > deadline:
+                    raise
+                await asyncio.sleep(0.05)
 
     async def close(self) -> None:
         """Unsubscribe."""

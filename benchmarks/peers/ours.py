@@ -70,9 +70,11 @@ class Ours:
         assert report.received_per_s is not None
         return report.received_per_s
 
-    async def end_to_end(self, *, topics: int, rate: float) -> tuple[float, float]:
+    async def end_to_end(
+        self, *, topics: int, rate: float, workers: int = 0
+    ) -> tuple[float, float]:
         """CONSISTENT at a rate: p50 and p99 from due to delivered, in ms."""
-        report = await self._measured(workers=topics, topics=topics, rate=rate)
+        report = await self._measured(workers=max(workers, topics), topics=topics, rate=rate)
         assert report.end_to_end is not None
         return report.end_to_end.p50_ms, report.end_to_end.p99_ms
 

@@ -27,6 +27,9 @@ BATCH_WORKERS: Final = 8
 READ_SECONDS_MAX: Final = 120.0
 """Who has not seen everything by then will not, or cannot keep up by far."""
 
+WARM_UP_S: Final = 0.2
+"""At a rate, what is due before this is checked and not timed, as `angarium bench` does it."""
+
 LATE_SECONDS_MAX: Final = 10.0
 """A worker that is so late at a rate publishes no more."""
 
@@ -82,29 +85,31 @@ class Shapes:
         await self._published(call, workers=1, connections=1)
         return statistics.median(times) * 1e3
 
-    async def end_to_end(self, *, topics: int, rate: float) -> Delays:
-        """Publish at a rate, each topic by its own worker; return the times to delivery.
+    async def end_to_end(self, *, topics: int, rate: float, workers: int = 0) -> Delays:
+        """Publish at a rate, by a worker for each topic or by more; return the times to delivery.
 
         A record counts from the moment it was due: a slow answer does not hide those it delayed.
         Whoever cannot keep up is not waited for without end, and its delays say so.
         """
-        count = int(rate * self._seconds) // topics
+        workers = max(workers, topics)
+        count = int(rate * (WARM_UP_S + self._seconds)) // workers
         async with self._opened(topics) as (client, names):
             reading = await self._setting.client(is_alone=True)
             reader = await reading.reader(names)
             start = time.monotonic_ns() + 200_000_000
-
+            timed = start + int(WARM_UP_S * 1e9)
             sent: list[int] = []
 
             async def publish(number: int) -> None:
                 for turn in range(count):
-                    due = start + int((turn * topics + number) / rate * 1e9)
+                    due = start + int((turn * workers + number) / rate * 1e9)
                     early_s = (due - time.monotonic_ns()) / 1e9
                     if early_s < -LATE_SECONDS_MAX:
                         return
                     await asyncio.sleep(max(0.0, early_s))
                     id_ = record_id(number, turn)
-                    await client.publish(names[number], self._stamps.records(id_, 1, due)[0])
+                    value = self._stamps.records(id_, 1, due)[0]
+                    await client.publish(names[number % topics], value)
                     sent.append(id_)
 
             delays: list[float] = []
@@ -115,12 +120,12 @@ class Shapes:
                     some = await reader.some()
                     now = time.monotonic_ns()
                     stamped = numbers(self._stamps.columns(some)[1])
-                    delays.extend((now - due) / 1e6 for due in stamped)
+                    delays.extend((now - due) / 1e6 for due in stamped if due >= timed)
                     seen.extend(some)
 
             receiving = asyncio.create_task(receive())
             async with asyncio.timeout(READ_SECONDS_MAX):
-                await asyncio.gather(*map(publish, range(topics)))
+                await asyncio.gather(*map(publish, range(workers)))
                 while len(seen) < len(sent) and not receiving.done():  # noqa: ASYNC110
                     await asyncio.sleep(0.005)
             receiving.cancel()

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from enum import Enum
-from typing import ClassVar
+from typing import ClassVar, Final
 
 
 class Fault(Enum):
@@ -112,6 +112,12 @@ class Unauthenticated(AngariumError):
     fault = Fault.CALLER
 
 
+class JoinRefused(Unauthenticated):
+    """A node wants to come in, and brings no join token that lets it."""
+
+    code = "JOIN_REFUSED"
+
+
 class PermissionDenied(AngariumError):
     """It is known who asks, and that it may not."""
 
@@ -164,6 +170,16 @@ class TransactionPending(AngariumError):
     retriable = True
 
 
+class LayoutChanged(AngariumError):
+    """The topic's keys are dealt to partitions in another way by now; nothing was stored or read.
+
+    Describe the topic, deal what was refused by its layout, and go on.
+    """
+
+    code = "LAYOUT_CHANGED"
+    retriable = True
+
+
 class GroupFenced(AngariumError):
     """The group's position was set anew after this delivery; what it says no longer counts."""
 
@@ -185,6 +201,22 @@ class NotLeader(AngariumError):
         self.leader = leader
 
 
+class HomeLost(AngariumError):
+    """Nobody leads the partitions that live in the publisher's region, and the topic has publishes
+    refused then (`home_lost=refuse`). Nothing was stored."""
+
+    code = "HOME_LOST"
+    retriable = True
+
+
+class TooStale(AngariumError):
+    """No replica that can be reached is known to be as new as the reader wants (`max_staleness`).
+    Allow more, or ask again when the leader can be reached."""
+
+    code = "TOO_STALE"
+    retriable = True
+
+
 class PreconditionFailed(AngariumError):
     """The cluster is not in a state that allows this: too few hosts, a node still in use."""
 
@@ -200,6 +232,13 @@ class TooFewReplicas(PreconditionFailed):
     fault = Fault.CLUSTER
 
 
+class AuditUnwritable(AngariumError):
+    """An administrative action was not carried out, because it could not be recorded first."""
+
+    code = "AUDIT_UNWRITABLE"
+    retriable = True
+
+
 class OutcomeUnknown(AngariumError):
     """The request may or may not have taken effect; retry it with the same sequence."""
 
@@ -213,9 +252,46 @@ class LimitExceeded(AngariumError):
     code = "RESOURCE_EXHAUSTED"
     retriable = True
 
-    def __init__(self, limit: str, message: str) -> None:
+    retry_after: float
+    """In how many seconds it is worth another try; only there if that is known."""
+
+    def __init__(self, limit: str, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(f"{limit}: {message}")
         self.limit = limit
+        if retry_after is not None:
+            self.retry_after = retry_after
+
+
+class QuotaExceeded(LimitExceeded):
+    """Who asks has used up what it may have in a second; it was slowed down before. Nothing was
+    done, and `retry_after` says when it is worth another try."""
+
+    code = "QUOTA_EXCEEDED"
+    fault = Fault.CALLER
+
+
+class StoredQuotaExceeded(LimitExceeded):
+    """The topics under a prefix hold as much as they may. Waiting does not help by itself: delete
+    records, keep them for less long, or have the quota raised."""
+
+    code = "STORED_QUOTA_EXCEEDED"
+    retriable = False
+    fault = Fault.CALLER
+
+
+RETRY_AFTER_S_MAX: Final = 3_600.0
+"""A longer wait than this is not believed: it is taken for this."""
+
+
+def retry_after_of(error: BaseException) -> float | None:
+    """Return in how many seconds an error is worth another try; None if nobody has said so.
+
+    It may have come from somebody else, so it is looked at before it is believed.
+    """
+    told = getattr(error, "retry_after", None)
+    if isinstance(told, bool) or not isinstance(told, int | float) or not told >= 0:
+        return None
+    return min(float(told), RETRY_AFTER_S_MAX)
 
 
 class TooLarge(LimitExceeded):

@@ -47,6 +47,12 @@ ProducerId = NewType("ProducerId", int)
 Epoch = NewType("Epoch", int)
 Sequence = NewType("Sequence", int)
 
+GrantId = NewType("GrantId", int)
+"""Of a grant in the catalog, never used again; 0 for those of built-in roles."""
+
+JoinTokenId = NewType("JoinTokenId", int)
+"""Of a join token in the catalog, never used again."""
+
 Micros = NewType("Micros", int)
 """A point in time: microseconds since 1970 in UTC."""
 

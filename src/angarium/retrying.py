@@ -15,7 +15,7 @@ import asyncio
 import math
 import random
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from angarium.errors import LimitExceeded, OutcomeUnknown
 
@@ -67,17 +67,21 @@ class Tries:
         self._deadline = deadline
         self._chance = chance
 
-    async def pause(self) -> bool:
+    async def pause(self, *, at_least_s: float = 0.0) -> bool:
         """Wait before the next attempt; False, at once, if the time would be up by then."""
-        pause_s = self.next_pause_s()
+        pause_s = self.next_pause_s(at_least_s=at_least_s)
         if pause_s is None:
             return False
         await asyncio.sleep(pause_s)
         return True
 
-    def next_pause_s(self) -> float | None:
-        """Return how long to wait after one more failure; None if the time would be up by then."""
-        pause_s = self._backoff.pause_s(self.failures, self._chance())
+    def next_pause_s(self, *, at_least_s: float = 0.0) -> float | None:
+        """Return how long to wait after one more failure; None if the time would be up by then.
+
+        `at_least_s` is what whoever refused has asked for.
+        """
+        chance = self._chance()
+        pause_s = max(self._backoff.pause_s(self.failures, chance), later(at_least_s, chance))
         self.failures += 1
         is_up = asyncio.get_running_loop().time() + pause_s >= self._deadline
         return None if is_up else pause_s
@@ -85,6 +89,15 @@ class Tries:
     def succeeded(self) -> None:
         """Begin with short pauses again."""
         self.failures = 0
+
+
+LATER_SHARE: Final = 0.1
+"""Who is told to wait waits up to so much longer, by chance: others were told the same."""
+
+
+def later(wait_s: float, chance: float) -> float:
+    """Return how long to wait if one was told to wait so long, for `chance` in [0, 1)."""
+    return wait_s * (1 + LATER_SHARE * chance)
 
 
 def is_worth_repeating(

@@ -15,6 +15,7 @@ from angarium.doors.grpc.reflection import Reflection
 from angarium.doors.grpc.refusals import expected
 from angarium.doors.status import INTERNAL, status_of
 from angarium.errors import AngariumError
+from angarium.security.origin import ORIGIN, Origin
 from angarium.wire import Unreachable
 from angarium.wire.error_codec import failure_of
 from angarium.wire.grpc import CallEnded, CallLimits, CallRefused, GrpcServer, streaming, unary
@@ -53,9 +54,11 @@ class Listener:
         on_ended: Callable[[str, bool, float], None] | None = None,
         limits: CallLimits | None = None,
         tls: Context | None = None,
+        traced_as: str = "",
     ) -> None:
         """Prepare; `admit` raises for callers who may not, `on_ended` is told how each call went:
-        its name, whether it succeeded, and its seconds.
+        its name, whether it succeeded, and its seconds. `traced_as` is what the listener is called
+        for those who ask where a call came from; empty: nobody does.
 
         Calls of `begins` are not awaited but begun, and answered on the call later, so that one
         costs no task: for those without `admit` and `on_ended`.
@@ -64,6 +67,7 @@ class Listener:
         assert {*handlers, *begins} == schema.methods.keys(), "every call has a handler"
         self._schema = schema
         self._admit = admit
+        self._traced_as = traced_as
         self._on_ended = on_ended
         methods = {name: self._method(name, one) for name, one in handlers.items()}
         methods |= {name: self._begun(name, one) for name, one in begins.items()}
@@ -111,12 +115,17 @@ class Listener:
 
     # --- calls ----------------------------------------------------------------------------------
 
+    def _trace(self, call: Call) -> None:
+        if self._traced_as:
+            ORIGIN.set(Origin(self._traced_as, call.source))
+
     def _begun(self, name: str, begin: Callable[..., Coroutine[Any, Any, None] | None]) -> Method:
         assert self._admit is None
         assert self._on_ended is None
         parsed = self._schema[self._schema.methods[name].request].FromString
 
         def start(data: bytes, call: Call) -> None:
+            self._trace(call)
             work = begin(parsed(data), call)
             if work is not None:
                 call.attend(work)
@@ -131,6 +140,7 @@ class Listener:
             began = time.perf_counter()
             succeeded = False
             answer: Any = None
+            self._trace(call)
             try:
                 if self._admit is not None:
                     await self._admit(call)

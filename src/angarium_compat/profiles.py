@@ -78,6 +78,8 @@ class Surroundings:
     tls: NodeTls | None = None
     measuring: Callable[[Any], Awaitable[object]] | None = None
     """Raises if whom a broker asks for may not read metrics; None: everybody may."""
+    is_traced: bool = False
+    """Whether somebody wants to know where each call comes from."""
 
     def tls_of(self, door: Door) -> Context | None:
         """Return the TLS of a listener; None without."""
@@ -106,6 +108,7 @@ def _hermes(chosen: Chosen, around: Surroundings) -> Iterator[Opened]:
             joining=joining,
             limits=around.limits,
             tls=around.tls_of(Door.GRPC),
+            is_traced=around.is_traced,
         )
     if chosen.hermes_http_port is not None:
         yield HermesHttpDoor(
@@ -119,6 +122,7 @@ def _hermes(chosen: Chosen, around: Surroundings) -> Iterator[Opened]:
             leader_hint=partial(around.leader_address, "hermes_http"),
             measuring=None if around.measuring is None else partial(around.measuring, broker),
             tls=around.tls_of(Door.HTTP),
+            is_traced=around.is_traced,
         )
 
 
@@ -136,6 +140,7 @@ def _bale(chosen: Chosen, around: Surroundings) -> Iterator[Opened]:
         metrics=metrics,
         limits=around.limits,
         tls=around.tls_of(Door.GRPC),
+        is_traced=around.is_traced,
     )
     if metrics_ports:
         yield BaleMetricsDoor(

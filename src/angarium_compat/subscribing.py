@@ -11,12 +11,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from angarium.api import Start, StartAt, TopicConfig
-from angarium.doors.feeds.positions import interests
+from angarium.doors.feeds.following import Whole
+from angarium.doors.feeds.whole import WholeTopics
 from angarium.errors import AlreadyExists, NotFound
 from angarium.service.patience import patiently
 
 if TYPE_CHECKING:
-    from angarium.api import Broker, PassingBroker, Subscription, TopicInfo
+    from collections.abc import Sequence
+
+    from angarium.api import Broker, Interest, PassingBroker, Subscription, TopicInfo
 
     class LiveBroker(Broker, PassingBroker, Protocol):
         """A broker that also hands on what passes."""
@@ -72,10 +75,15 @@ async def subscribed_live(broker: LiveBroker, topic: str, *, from_start: bool) -
     subscription, topic_found = await listening(broker, topic)
     is_all = from_start or topic_found.is_new
     start = Start(StartAt.EARLIEST if is_all else StartAt.LATEST)
-    wanted = interests(topic, topic_found.partitions, start)
+
+    async def opened(interests: Sequence[Interest]) -> Subscription:
+        await subscription.add(interests)
+        return subscription
+
+    whole = WholeTopics(broker, opened)
     try:
-        await patiently(lambda: subscription.add(wanted))
+        await patiently(lambda: whole.want([Whole(topic, start)]))
     except BaseException:
         await subscription.close()
         raise
-    return subscription
+    return whole

@@ -14,13 +14,17 @@ import time
 from typing import TYPE_CHECKING, Any, Self
 
 from angarium.bench.cluster import reserve_ports
+from angarium.testing.cluster.fork_server import ForkServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
 COMMAND = (sys.executable, "-m", "angarium")
-READY_SECONDS = 60.0
+FORK_SERVER = ForkServer()
+"""What this process forks nodes and commands by; it is started when the first one is wanted."""
+
+READY_SECONDS = 120.0
 """How long a start may take on a machine that runs other tests as well."""
 
 
@@ -34,19 +38,27 @@ def angarium(
     folder: Path, *words: str, stdin: str = "", status: int | None = 0
 ) -> subprocess.CompletedProcess[str]:
     """Run a command in `folder` to its end."""
-    done = subprocess.run(
-        [*COMMAND, *words],
-        cwd=folder,
-        env=environment(),
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = ran(folder, *words, stdin=stdin)
     assert "Traceback" not in done.stderr, done.stderr
     assert status is None or done.returncode == status, done.stderr
     return done
+
+
+def ran(
+    folder: Path, *words: str, stdin: str = "", **more: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a command in `folder` to its end, with more variables in its environment.
+
+    It is forked: what hundreds of commands cost are their imports. What a person starts and leaves
+    running (`Running`), and what a shell starts, imports for itself.
+    """
+    return FORK_SERVER.run(
+        [*COMMAND, *words],
+        environment=environment() | more,
+        folder=str(folder),
+        given=stdin,
+        timeout_s=120.0,
+    )
 
 
 def eventually(what: Callable[[], Any], *, seconds: float = 60.0) -> None:

@@ -8,14 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import uvloop
+from tests.cluster.command_line import FORK_SERVER
 
 from angarium.testing.cluster import ProcessCluster
+from angarium.testing.cluster.processes import NodeProcess
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine
+    from collections.abc import AsyncIterator, Coroutine, Iterator
     from pathlib import Path
 
     from tests.cluster.running import ClusterOf, Run
+
+
+@pytest.fixture(autouse=True, scope="session")
+def forked_nodes() -> Iterator[None]:
+    """Fork the nodes of all tests: most of what hundreds of starts would cost are imports."""
+    NodeProcess.fork_server = FORK_SERVER
+    yield
+    NodeProcess.fork_server = None
 
 
 @pytest.fixture

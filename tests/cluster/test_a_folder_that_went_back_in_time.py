@@ -128,7 +128,7 @@ def test_a_node_that_kept_its_identity_and_nothing_else_is_refused(
         async with cluster_of(3) as cluster:
             await cluster.create_topic("orders")
             await publish(cluster, 5)
-            await asyncio.sleep(HEARD_S)
+            await asyncio.sleep(HEARD_S * slowness())
             leader = await cluster.leader("orders")
             forgetful = next(node for node in cluster.ids if node != leader)
             process = cluster.nodes[forgetful]

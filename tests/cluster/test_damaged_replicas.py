@@ -10,7 +10,6 @@ import pytest
 from tests.busy_machine import slowness
 
 from angarium.api import TopicConfig
-from angarium.batch import encode
 from angarium.errors import AngariumError
 from angarium.testing.cluster import Load, eventually
 from angarium.testing.cluster.faults import HEARD_S, own_values
@@ -109,7 +108,7 @@ def test_a_node_that_has_lost_its_catalog_is_found_by_the_others(
             await cluster.create_topic("orders")
             hurt = cluster.ids[2]
             process = cluster.nodes[hurt]
-            await asyncio.sleep(HEARD_S)
+            await asyncio.sleep(HEARD_S * slowness())
             process.terminate()
             await asyncio.to_thread(process.wait)
             shutil.rmtree(process.data / lost)
@@ -132,7 +131,7 @@ def test_a_node_whose_log_was_lost_is_taken_for_no_older_copy_at_its_next_start(
             hurt = cluster.ids[2]
             leader = cluster.contact(await cluster.leader("orders"))
             for _ in range(200):  # its next log will hardly come so far
-                await leader.publish("orders", 0, [encode([b"x"])])
+                await leader.store("orders", 0, [b"x"])
             # The others ask every second how far its log is.
             await asyncio.sleep(HEARD_S * slowness())
             for damage in (the_whole_log, lambda _: None):

@@ -25,7 +25,7 @@ async def publish_all(cluster: ProcessCluster) -> None:
     await cluster.create_topic("orders")
     leader = cluster.contact(await cluster.leader("orders"))
     for value in RECORDS:
-        await leader.publish("orders", 0, [encode([value])])
+        await leader.store("orders", 0, [value])
 
 
 def test_disks_of_an_idle_cluster_are_replaced_with_only_readiness_to_go_by(
@@ -97,7 +97,7 @@ def test_whoever_had_the_only_replica_says_that_its_records_are_gone(
         async with cluster_of(3) as cluster:
             await cluster.create_topic("scraps", config=TopicConfig(replication=1))
             (home,) = (await (await cluster.someone()).describe("scraps")).partitions[0].replicas
-            await cluster.contact(home).publish("scraps", 0, [encode([b"lost"])])
+            await cluster.contact(home).store("scraps", 0, [b"lost"])
             cluster.nodes[home].terminate()
             await asyncio.to_thread(cluster.nodes[home].wait)
             cluster.nodes[home].wipe()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from angarium.batch import Batch, encode
+from angarium.batch import Batch
 from angarium.ids import Offset
 from angarium.testing.cluster import Contact, eventually
 from angarium.testing.reserved_port import HOST
@@ -113,8 +113,12 @@ def test_a_topic_made_through_any_node_is_known_to_every_node(
                 assert [one.number for one in info.partitions] == [0, 1]
                 assert all(len(one.replicas) == 3 for one in info.partitions)
             for node in cluster.ids:
-                names = [one.name for one in await cluster.contact(node).topics()]
-                assert names == [f"made-by-{one}" for one in cluster.ids]
+
+                async def knows_all(node: NodeId = node) -> bool:
+                    names = [one.name for one in await cluster.contact(node).topics()]
+                    return names == [f"made-by-{one}" for one in cluster.ids]
+
+                await eventually(knows_all, what=f"node {node} knows every topic")
             await cluster.contact(cluster.ids[2]).delete_topic("made-by-1")
 
             async def is_gone() -> bool:
@@ -135,9 +139,7 @@ def test_a_publish_through_a_follower_is_forwarded_and_read_from_every_node(
             leader = await cluster.leader("orders")
             followers = [node for node in cluster.ids if node != leader]
             for number, node in enumerate((leader, *followers)):
-                (ack,) = await cluster.contact(node).publish(
-                    "orders", 0, [bytes(encode([b"through %d" % number]))]
-                )
+                ack = await cluster.contact(node).store("orders", 0, [b"through %d" % number])
                 assert (ack.base_offset, ack.topic, ack.partition) == (number, "orders", 0)
             for node in cluster.ids:
 
@@ -159,10 +161,14 @@ def test_a_node_without_a_replica_forwards_to_one_that_has_it(
             info = await cluster.create_topic("orders")
             (outsider,) = set(cluster.ids) - set(info.partitions[0].replicas)
             contact = Contact(HOST, cluster.nodes[outsider].port.number)
-            (ack,) = await contact.publish("orders", 0, [bytes(encode([b"from outside"]))])
+            ack = await contact.store("orders", 0, [b"from outside"])
             assert ack.base_offset == 0
-            result = await contact.fetch("orders", 0, Offset(0))
-            assert [one.value for one in Batch.parse(result.batches[0])] == [b"from outside"]
+
+            async def found() -> list[bytes | None]:
+                result = await contact.fetch("orders", 0, Offset(0))
+                return [one.value for data in result.batches for one in Batch.parse(data)]
+
+            assert await eventually(found) == [b"from outside"]
             contact.cut()
 
     run(scenario())

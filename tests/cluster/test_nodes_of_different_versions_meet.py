@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.cluster.releases import FAR_NODE, NEW_NODE, OLD_NODE
 
-from angarium.batch import Batch, encode
+from angarium.batch import Batch
 from angarium.errors import PreconditionFailed
 from angarium.ids import Offset
 from angarium.testing.cluster import eventually
@@ -18,6 +18,7 @@ from angarium.testing.cluster import eventually
 if TYPE_CHECKING:
     from tests.cluster.running import ClusterOf, Run
 
+    from angarium.ids import NodeId
     from angarium.testing.cluster import Contact, NodeProcess
 
 
@@ -47,10 +48,15 @@ def test_old_and_new_nodes_are_one_cluster_at_the_level_of_the_old_ones(
             await cluster.create_topic("orders")
             for number, node in enumerate(cluster.ids):
                 contact = cluster.contact(node)
-                (ack,) = await contact.publish("orders", 0, [bytes(encode([b"%d" % node]))])
+                ack = await contact.store("orders", 0, [b"%d" % node])
                 assert ack.base_offset == number
             for leader in cluster.ids:  # whoever leads, old or new, serves everybody
-                await cluster.contact(leader).transfer("orders", 0, leader)
+
+                async def leads(leader: NodeId = leader) -> bool:
+                    await cluster.contact(leader).transfer("orders", 0, leader)
+                    return True
+
+                await eventually(leads, what=f"node {leader} leads")
                 for node in cluster.ids:
                     assert await everything(cluster.contact(node)) == [
                         b"%d" % one for one in cluster.ids
@@ -117,14 +123,14 @@ def test_a_release_put_back_before_the_level_was_raised_goes_on(
             (only,) = cluster.ids
             contact = cluster.contact(only)
             await cluster.create_topic("orders")
-            await contact.publish("orders", 0, [bytes(encode([b"old"]))])
+            await contact.store("orders", 0, [b"old"])
             for program, version in ((NEW_NODE, "2.0"), (OLD_NODE, "1.0")):
                 await change_release(cluster.nodes[only], program)
                 await cluster.back(only)
                 await cluster.settled(topics=["orders"])
                 assert (await contact.status()).version == version
                 await eventually(partial(registered, contact, version))
-                await contact.publish("orders", 0, [bytes(encode([version.encode()]))])
+                await contact.store("orders", 0, [version.encode()])
             assert await everything(contact) == [b"old", b"2.0", b"1.0"]
 
     run(scenario())

@@ -56,7 +56,7 @@ def test_a_rolling_upgrade_under_load_loses_nothing_and_ends_with_the_new_level(
                 await load.acknowledged_after(now_micros())
                 # The level outlives restarts.
                 await restart_gracefully(cluster, load, recovery, cluster.ids[0])
-                assert await levels(cluster) == {2}
+                await eventually(all_know)
                 verdict = await load.conclude()
             assert verdict.violations == []
             assert verdict.acknowledged > 100

@@ -66,7 +66,7 @@ def test_whoever_comes_before_the_founder_is_known_waits_and_is_not_called_like_
                 join = (f"127.0.0.1:{node.wire_port}",)
                 config = NodeConfig(data_directory=tmp_path / "other", join=join)
                 asking = asyncio.ensure_future(
-                    ask_to_join(config, {"wire": "127.0.0.1:1"}, Asking())
+                    ask_to_join(config, {"wire": "127.0.0.1:1"}, Asking(), Node(config).lookout)
                 )
                 # It is asked at least twice before the founder introduces itself.
                 await asyncio.wait((asking,), timeout=0.5)

@@ -80,8 +80,13 @@ def test_forged_frames_end_neither_processes_nor_terms(run: Run, cluster_of: Clu
                     await stranger.close()
                 await load.acknowledged_after(now_micros())
                 for node in (first, second):
-                    assert cluster.nodes[node].is_running
-                    assert "was not believed" in cluster.nodes[node].last_words()
+                    there = cluster.nodes[node]
+                    assert there.is_running
+
+                    async def says_so(there: NodeProcess = there) -> bool:
+                        return "was not believed" in there.log.read_text(encoding="utf-8")
+
+                    await eventually(says_so, what="the log tells of it")
                 cluster.restart(third)
                 await cluster.back(third)
                 await cluster.settled(topics=["orders"])
@@ -170,8 +175,11 @@ def test_a_node_that_was_down_is_not_ended_by_who_spoke_in_its_name(
             await cluster.back(third)
             await cluster.settled()
             assert process.is_running
-            for stranger in strangers:
-                assert not stranger.is_open
+
+            async def are_cut() -> bool:
+                return not any(stranger.is_open for stranger in strangers)
+
+            await eventually(are_cut, what="who spoke in its name is cut off")
 
     run(scenario())
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from tests.busy_machine import slowness
-
 from angarium.api import Start, StartAt
 from angarium.batch import Batch, encode, split
 from angarium.ids import RaftGroupId
@@ -24,6 +22,8 @@ if TYPE_CHECKING:
     from angarium.wire import Stream
 
 WANTED = 200
+STALLED_S_MAX = 30.0
+"""What one publish may take on a machine that does much else."""
 
 
 async def subscription(contact: Contact, topic: str, start: Start) -> Stream:
@@ -122,7 +122,7 @@ def test_a_subscriber_that_does_not_read_stalls_nobody(run: Run, cluster_of: Clu
                 await publisher.publish("big", 0, [batch], timeout_s=60.0)
                 slowest = max(slowest, asyncio.get_running_loop().time() - began)
             await eventually(lambda: eager.reach({0: 25_000}), what="the eager one has it all")
-            assert slowest < 2.0 * slowness()
+            assert slowest < STALLED_S_MAX, "whoever waits for the other waits for good"
             following.cancel()
             # The stalled one has lost nothing either: it reads when it likes.
             read = 0

@@ -11,6 +11,7 @@ import subprocess
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from tests.certificates import CLUSTER, Folder
 from tests.cluster.command_line import (
     COMMAND,
     READY_SECONDS,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 class Machine:
     """A supervisor with two processes."""
 
-    def __init__(self, folder: Path, name: str, port: int, *entry: str) -> None:
+    def __init__(self, folder: Path, name: str, port: int, *entry: str, **more: str) -> None:
         self.servers = f"127.0.0.1:{port}"
         self._log = folder / f"{name}.log"
         names = ("--wire-port", "--grpc-port", "--http-port")
@@ -37,7 +38,7 @@ class Machine:
         words = ("serve", "--processes", "2", "--host", name, "--data", name, *doors, *entry)
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
-                [*COMMAND, *words], cwd=folder, env=environment(), stderr=log
+                [*COMMAND, *words], cwd=folder, env=environment() | more, stderr=log
             )
 
     def lines(self, message: str) -> list[dict[str, Any]]:
@@ -63,9 +64,9 @@ class Machine:
 
 
 @contextmanager
-def machine(folder: Path, name: str, port: int, *entry: str) -> Iterator[Machine]:
+def machine(folder: Path, name: str, port: int, *entry: str, **more: str) -> Iterator[Machine]:
     """Run one until the end of the block, whatever happens in it."""
-    running = Machine(folder, name, port, *entry)
+    running = Machine(folder, name, port, *entry, **more)
     try:
         yield running
     finally:
@@ -131,3 +132,47 @@ def test_a_process_that_dies_ends_its_machine_which_then_comes_back_whole(tmp_pa
         a.leaves_nobody()
     refused = angarium(tmp_path, "serve", "--data", "a", "--form", status=2)
     assert "start with --processes 2" in refused.stderr
+
+
+def test_a_secure_machine_is_let_in_by_one_token(tmp_path: Path) -> None:
+    """Its first process is invited by somebody, and invites the others itself."""
+    certificates = Folder(tmp_path)
+    pair = certificates.pair("node", uri=f"angarium://{CLUSTER}/node/any")
+    secure = {
+        "ANGARIUM_TLS_CERTIFICATE": str(pair.certificate),
+        "ANGARIUM_TLS_PRIVATE_KEY": str(pair.key),
+        "ANGARIUM_TLS_AUTHORITIES": str(certificates.ca),
+        "ANGARIUM_SECURITY_AUTHENTICATION": "required",
+        "ANGARIUM_ADMIN_PASSWORD": "a long password",
+    }
+    first, second = two_bases()
+    who = {
+        "ANGARIUM_TLS_CA": str(certificates.ca),
+        "ANGARIUM_USER": "admin",
+        "ANGARIUM_PASSWORD": "a long password",
+        "ANGARIUM_SERVERS": f"127.0.0.1:{first}",
+    }
+
+    def ask(*words: str) -> str:
+        done = subprocess.run(
+            [*COMMAND, *words], env=environment() | who, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    with machine(tmp_path, "one", first, "--form", **secure) as one:
+        one.wait_until_it_runs()
+        token = tmp_path / "token"
+        token.write_text(ask("cluster", "invite"))
+        entry = ("--join", f"127.0.0.1:{first}", "--join-token-file", str(token))
+        with machine(tmp_path, "two", second, *entry, **secure) as two:
+            two.wait_until_it_runs()
+            status = json.loads(ask("--format", "json", "cluster", "status"))
+            assert [node["id"] for node in status["nodes"]] == [1, 2, 3, 4]
+            listed = json.loads(ask("--format", "json", "cluster", "invitations"))
+            assert [invited["used_by"] for invited in listed] == [2, 3, 4]
+            assert not list(tmp_path.glob("*/*.join-token")), "their files are gone"
+            assert not list(tmp_path.glob("*/*/join-tokens"))
+    # With their data they need nobody's word.
+    with machine(tmp_path, "one", first, **secure) as one:
+        one.wait_until_it_runs()

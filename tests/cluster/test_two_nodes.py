@@ -71,7 +71,11 @@ def test_both_nodes_of_a_cluster_of_two_may_be_restarted_at_once(
                     await cluster.ready(known, within_s=PATIENCE_S)
                 await cluster.settled(topics=["orders"], within_s=PATIENCE_S)
                 for known in cluster.ids:
-                    assert await read(cluster, known) == values
+
+                    async def has_all(node: NodeId = known) -> bool:
+                        return await read(cluster, node) == values
+
+                    await eventually(has_all, within_s=PATIENCE_S, what=f"node {known} has all")
                 values.append(b"again %d" % again)
                 await publish(cluster, values[-1])
 

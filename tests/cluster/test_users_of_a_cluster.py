@@ -9,7 +9,7 @@ import subprocess
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tests.cluster.command_line import COMMAND, environment, eventually, free_port_base
+from tests.cluster.command_line import COMMAND, environment, eventually, free_port_base, ran
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,16 +55,7 @@ class Cluster:
         """Run a command as somebody; return what it prints."""
         who = {"ANGARIUM_USER": user, "ANGARIUM_PASSWORD": password}
         servers = {"ANGARIUM_SERVERS": f"127.0.0.1:{self.port}"}
-        done = subprocess.run(
-            [*COMMAND, *words],
-            cwd=self.folder,
-            env=environment() | who | servers,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        done = ran(self.folder, *words, stdin=stdin, **who, **servers)
         assert "Traceback" not in done.stderr, done.stderr
         assert done.returncode == status, done.stderr
         return done.stdout + done.stderr
@@ -108,6 +99,8 @@ def test_from_the_first_administrator_to_one_who_was_lost(tmp_path: Path) -> Non
         assert "deny" in admin("can", "alice", "topic.publish", "team-a.orders", status=DENIED)
         assert "there is no topic" in alice("pub", "team-a.orders", "x", status=NOT_FOUND)
         admin("grant", "list")
+        assert "deny" in admin("grant", "show", "2")
+        assert "no grant 999" in admin("grant", "show", "999", status=NOT_FOUND)
         admin("role", "show", "quiet")
         assert "alice" in admin("user", "show", "alice")
         admin("user", "alter", "alice", "--no-roles")
@@ -115,6 +108,11 @@ def test_from_the_first_administrator_to_one_who_was_lost(tmp_path: Path) -> Non
         secrets.append(token)
         assert "ci" in admin("token", "list", "--owner", "alice")
         assert token not in admin("--format", "json", "token", "list")
+        assert "what its owner may" in admin("token", "show", "ci", "--owner", "alice")
+        only = ("--only", "topic.read@topic:team-a*")
+        secrets.append(admin("token", "create", "less", "--owner", "alice", *only).strip())
+        assert "topic.read  topic:team-a*" in admin("token", "show", "less", "--owner", "alice")
+        assert "no token" in admin("token", "show", "less", status=NOT_FOUND)
         rotated = admin("token", "rotate", "ci", "--owner", "alice").strip()
         assert rotated != token
         secrets.append(rotated)
@@ -134,6 +132,18 @@ def test_from_the_first_administrator_to_one_who_was_lost(tmp_path: Path) -> Non
     with cluster.running():
         eventually(lambda: not recovery.exists())
         assert "admin" in cluster.angarium("whoami", user="boss", password=secrets[1])
+        recorded = ""
+
+        def is_recorded() -> bool:
+            nonlocal recorded
+            recorded = cluster.angarium("audit", "list", user="boss", password=secrets[1])
+            return "recover an administrator user boss" in recorded
+
+        eventually(is_recorded)
+        assert "make the first administrator user admin" in recorded
+        assert [one for one in secrets if one in recorded] == [], "a secret is in a record"
+        checked = cluster.angarium("audit", "verify", user="boss", password=secrets[1])
+        assert "all is sound" in checked
     logged = cluster.log.read_text()
     assert [one for one in secrets if one in logged] == [], "a secret is in the log"
     lines = [json.loads(line) for line in logged.splitlines()]

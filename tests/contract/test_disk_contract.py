@@ -9,6 +9,7 @@ import pytest
 
 from angarium.errors import DiskFull, StorageError
 from angarium.log.disk import replace_file
+from angarium.log.folder_lock import FolderInUse
 from angarium.log.memory_disk import MemoryDisk
 from angarium.log.os_disk import OsDisk
 from angarium.testing.disk import SimulatedDisk
@@ -177,6 +178,15 @@ def test_replacing_a_file_leaves_the_new_content_and_no_draft(disk: Disk) -> Non
     replace_file(disk, "x/a", b"two")
     assert disk.list("x") == ["a"]
     assert disk.open("x/a").pread(10, 0) == b"two"
+
+
+def test_one_process_has_a_disk_to_itself_until_it_lets_it_go(disk: Disk) -> None:
+    lock = disk.lock()
+    assert lock.is_kept
+    with pytest.raises(FolderInUse):
+        disk.lock()
+    lock.release()
+    disk.lock().release()
 
 
 def test_there_is_room_and_it_is_counted(disk: Disk) -> None:

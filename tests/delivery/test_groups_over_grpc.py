@@ -12,6 +12,7 @@ import pytest
 from tests.delivery.on_nodes import on_nodes
 
 from angarium import Client
+from angarium.api.access import ANONYMOUS
 from angarium.batch import Batch, split
 from angarium.doors.grpc import GrpcDoor
 from angarium.proto.v1 import broker_pb2 as pb
@@ -28,13 +29,13 @@ QUICK = pb.GroupConfig(max_attempts=3, backoff_min_ms=1, backoff_max_ms=1)
 @asynccontextmanager
 async def opened(broker: InProcessBroker, *, values: int = 0) -> AsyncIterator[Any]:
     """A stub, and a topic "orders" with some records."""
-    service = broker.services[0]
-    assert service is not None
+    access = broker.accesses[0]
+    assert access is not None
     async with Client(*broker.addresses) as client:
         await client.create_topic("orders")
         if values:
             await client.publish_batch("orders", [b"%d" % n for n in range(values)])
-    door = GrpcDoor(service, host="127.0.0.1", port=0)
+    door = GrpcDoor(access.broker_for(ANONYMOUS), host="127.0.0.1", port=0)
     port = await door.start()
     try:
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:

@@ -54,19 +54,19 @@ def test_a_queue_whose_members_and_leaders_are_killed_ends_every_record_once(
     verdict = fought(
         tmp_path,
         kind=GroupKind.QUEUE,
-        records=200_000,
-        seconds=12.0,
+        records=100_000,
+        seconds=8.0,
         members=8,
         node_kills=2,
         seed=1,
         config=GroupConfig(backoff_min_ms=50, backoff_max_ms=500),
         fail_share=0.002,
-        poison_every=20_011,
+        poison_every=10_007,
         work_ms=10,
     )
     assert verdict.violations == []
-    assert verdict.records == 200_000
-    assert verdict.dead >= 9, "every 20,011th record is poison"
+    assert verdict.records == 100_000
+    assert verdict.dead >= 9, "every 10,007th record is poison"
     assert verdict.again > 0
 
 
@@ -74,8 +74,8 @@ def test_a_stream_whose_members_and_leaders_are_killed_keeps_its_order(tmp_path:
     verdict = fought(
         tmp_path,
         kind=GroupKind.STREAM,
-        records=60_000,
-        seconds=10.0,
+        records=30_000,
+        seconds=7.0,
         members=4,
         node_kills=2,
         seed=2,
@@ -83,5 +83,5 @@ def test_a_stream_whose_members_and_leaders_are_killed_keeps_its_order(tmp_path:
         work_ms=10,
     )
     assert verdict.violations == []
-    assert verdict.records == 60_000
+    assert verdict.records == 30_000
     assert verdict.dead == 0

@@ -34,7 +34,7 @@ def test_ids_count_up_through_every_node_and_are_offsets(profiles: Profiles) -> 
             # Whoever asks, and wherever: it is there as soon as it has an id.
             assert await clients[(number + 1) % 3].fetch("numbered", number) == b"%d" % number
         async with Client(*profiles.servers) as client:
-            assert (await client.fetch_one("numbered", 0, 4)).value == b"4"
+            assert (await client.fetch_one("numbered", 0, 4, fresh=True)).value == b"4"
         for one in clients:
             await one.channel.close()
 
@@ -185,7 +185,7 @@ def test_both_families_of_metrics_are_served_on_both_ports(profiles: Profiles, w
     for line in (
         r'rpc_request_get_method_count\{method="publish",status="successful"\} [1-9]',
         r'rpc_request_get_method_count\{method="fetch",status="failed"\} [1-9]',
-        r'rpc_request_get_method_duration\{rpc_duration="publish_duration",quantile="0.99"\} 0\.',
+        r'rpc_request_get_method_duration\{rpc_duration="publish_duration",quantile="0.99"\} [0-9]',
         r'rpc_request_get_method_duration_count\{rpc_duration="publish_duration"\} [1-9]',
         r"active_subscribers [1-9]",
         r'broker_successful_rpc_calls\{method="Publish"\} [1-9]',

@@ -90,6 +90,24 @@ def test_make_run_installs_the_base_only_and_once(clone: Path, tmp_path: Path) -
     assert "-m pip" not in diary.read_text()
 
 
+def test_a_secure_run_brings_what_makes_certificates_and_only_once(
+    clone: Path, tmp_path: Path
+) -> None:
+    diary = tmp_path / "diary"
+    put_fake_venv(clone, diary)
+    assert run("make", "run", "SECURE=1", cwd=clone).returncode == 0
+    assert "angarium up --secure --pipeline" in diary.read_text()
+    assert "constraints.txt cryptography" not in diary.read_text()
+    missing = f'echo "$*" >> {diary}; case "$*" in *"import cryptography"*) exit 1; esac'
+    put_program(clone / ".venv" / "bin", "python", missing)
+    diary.unlink()
+    assert run("make", "run", "SECURE=1", cwd=clone).returncode == 0
+    assert "--constraint constraints.txt cryptography" in diary.read_text()
+    diary.unlink()
+    assert run("make", "run", cwd=clone).returncode == 0
+    assert "cryptography" not in diary.read_text()
+
+
 def test_a_venv_for_development_is_good_enough_to_run(clone: Path, tmp_path: Path) -> None:
     diary = tmp_path / "diary"
     put_fake_venv(clone, diary)

@@ -10,8 +10,9 @@ import pytest
 from benchmarks.peers import known
 from benchmarks.peers.figures import Gathered
 from benchmarks.peers.port import NotInstalled
+from benchmarks.peers.rates import table
 from benchmarks.peers.servers import Servers, program
-from benchmarks.peers.shapes import Shapes
+from benchmarks.peers.shapes import Delays, Shapes
 from tests.on_a_loop import on_a_loop
 
 from angarium.bench.resources import usage
@@ -86,6 +87,8 @@ async def test_every_load_gives_its_figure() -> None:
     assert await load.one_by_one_p50_ms() > 0
     delays = await load.end_to_end(topics=4, rate=1_000)
     assert 0 < delays.p50_ms <= delays.p99_ms
+    delays = await load.end_to_end(topics=1, rate=1_000, workers=4)
+    assert 0 < delays.p50_ms <= delays.p99_ms
 
 
 @pytest.mark.parametrize(
@@ -107,6 +110,20 @@ def test_a_ratio_is_between_rounds_that_alternated() -> None:
     assert (figure.peer_or_baseline, figure.ratio) == (50.0, 2.0)
     assert figure.peers["kafka"].ratio == 0.5
     assert figure.ours == 45.0
+
+
+def test_rates_are_reached_by_p99_alone_and_beside_the_other() -> None:
+    ours = [Delays(1.0, 9.0), Delays(2.0, 30.0), Delays(3.0, 10.0)]
+    found = {
+        (1, 100): {"nats": [Delays(4.0, 40.0)], "angarium": ours},
+        (20, 100): {"nats": [Delays(4.0, 16.0)], "angarium": ours},
+    }
+    assert table(found).splitlines()[2:] == [
+        "| 1 | 100 | 2.0, 10.0 (9.0 to 30.0) | nats | 4.0, 40.0 (40.0 to 40.0) | 0.50 | 0.25"
+        " | yes |",
+        "| 20 | 100 | 2.0, 10.0 (9.0 to 30.0) | nats | 4.0, 16.0 (16.0 to 16.0) | 0.50 | 0.62"
+        " | **no** |",
+    ]
 
 
 def test_a_peer_that_is_not_installed_says_what_installs_it(

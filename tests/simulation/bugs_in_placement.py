@@ -4,21 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
 from tests.simulation.bugs_in_the_log import older_snapshot_agreed_with
 from tests.simulation.planting import Replaced, bug
-from tests.simulation.variants import scripted
+from tests.simulation.variants import rebalanced, scripted
 
 from angarium.log.halts import Halts
+from angarium.log.renewals import NEVER_ALONE
+from angarium.machine.catalog.topics import Topics
+from angarium.node import recovering, survivors
+from angarium.node.balance.layout import Layout
 from angarium.node.recollections import Recollections
 from angarium.replica import opening
 from angarium.replica.fullness import Fullness
+from angarium.replica.own_ids import OwnReplicaIds
 from angarium.replica.replica import Replica
+from angarium.replica.roster import Roster
+from angarium.testing.sim import node as sim_node
 from angarium.testing.sim import operator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from angarium.ids import Index, NodeId, RaftGroupId, ReplicaId
+    from angarium.machine.catalog import Moving, Node, Reassign, Recovery
+    from angarium.machine.outcomes import Done, Refused
+    from angarium.node.recovering import Due
+    from angarium.node.survivors import Survivor
     from angarium.raft import RaftNode
 
 
@@ -92,3 +104,69 @@ def halt_forgotten_by_a_restart() -> Iterator[Replaced]:
         pass
 
     yield Replaced(Halts, "note", note)
+
+
+@bug(seeds_max=40, run=rebalanced)
+def zones_forgotten_by_a_rebalance() -> Iterator[Replaced]:
+    """Replicas go to whichever node has fewest, though another one is in the same zone."""
+
+    def is_allowed(*_: Any) -> bool:
+        return True
+
+    yield Replaced(Layout, "_is_allowed", is_allowed)
+
+
+@bug(seeds_max=5, run=scripted("lost-majority"))
+def void_replicas_stay() -> Iterator[Replaced]:
+    """Nodes that were lost come back as what they were, and are a majority of it."""
+
+    def due(
+        recoveries: Iterable[Recovery], *, node: NodeId, own_in: Callable[[RaftGroupId], ReplicaId]
+    ) -> Iterator[Due]:
+        return (one for one in right(recoveries, node=node, own_in=own_in) if one.has_source)
+
+    right = recovering.due
+    yield Replaced(sim_node, "due", due)
+
+
+@bug(seeds_max=10, run=scripted("lost-majority"))
+def served_before_the_catalog_is_known() -> Iterator[Replaced]:
+    """A node that has started serves at once, whether or not its replicas are void."""
+
+    def await_catalog(_: Roster) -> None:
+        pass
+
+    yield Replaced(Roster, "await_catalog", await_catalog)
+
+
+@bug(seeds_max=5, run=scripted("lost-majority"))
+def former_voters_counted_after_a_recovery() -> Iterator[Replaced]:
+    """The replica that a partition goes on with forgets when it opens that it is alone."""
+
+    def alone_from(_: OwnReplicaIds, __: RaftGroupId) -> Index:
+        return NEVER_ALONE
+
+    yield Replaced(OwnReplicaIds, "alone_from", alone_from)
+
+
+@bug(seeds_max=10, run=scripted("lost-majority"))
+def weakest_survivor_gone_on_with() -> Iterator[Replaced]:
+    """A partition goes on with any replica that is left, and not with the one that has most."""
+
+    def best(left: Iterable[Survivor]) -> Survivor | None:
+        return min(left, key=lambda one: (one.last_term, one.last_index), default=None)
+
+    yield Replaced(survivors, "best", best)
+
+
+@bug(seeds_max=40, run=rebalanced)
+def stale_plans_carried_out() -> Iterator[Replaced]:
+    """A move of an old plan begins although its partition lives elsewhere by now, or is moving."""
+    original = Topics.reassign
+
+    def reassign(
+        topics: Topics, command: Reassign, nodes: Sequence[Node]
+    ) -> Moving | Done | Refused:
+        return original(topics, structs.replace(command, replaces=()), nodes)
+
+    yield Replaced(Topics, "reassign", reassign)

@@ -10,6 +10,7 @@ from tests.simulation.variants import dark, moving, rotten, rotten_later, script
 
 from angarium.errors import SyncFailed
 from angarium.ids import Incarnation, node_of, replica_id
+from angarium.log.memory_disk import MemoryDisk, MemoryLock
 from angarium.log.segments import PartitionLog
 from angarium.log.segments import reader as segment_reader
 from angarium.log.segments.reader import SegmentReader
@@ -42,6 +43,19 @@ if TYPE_CHECKING:
     from angarium.log.wal.scan import Frame, ScannedRound
     from angarium.raft.messages import Message, Snapshot
     from angarium.replica.work import Work
+
+
+# --- whose folder it is ---------------------------------------------------------------------
+
+
+@bug(seeds_max=5, run=scripted("served-twice"))
+def folder_is_not_locked() -> Iterator[Replaced]:
+    """A process opens a data folder that another one works with."""
+
+    def lock(self: MemoryDisk) -> MemoryLock:
+        return MemoryLock()
+
+    yield Replaced(MemoryDisk, "lock", lock)
 
 
 # --- syncs ----------------------------------------------------------------------------------

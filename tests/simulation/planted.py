@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING
 from tests.simulation import (
     bugs_at_the_edge,
     bugs_in_delivery,
+    bugs_in_layouts,
     bugs_in_machine_and_replica,
+    bugs_in_nearby_reading,
     bugs_in_placement,
     bugs_in_raft,
     bugs_in_reading,
+    bugs_in_regions,
     bugs_in_the_log,
     bugs_in_timekeeping,
 )
@@ -31,7 +34,10 @@ BUGS: dict[str, PlantedBug] = {
         bugs_in_machine_and_replica,
         bugs_in_placement,
         bugs_in_reading,
+        bugs_in_nearby_reading,
+        bugs_in_regions,
         bugs_in_delivery,
+        bugs_in_layouts,
         bugs_in_timekeeping,
     )
     for one in bugs_of(room)

@@ -12,7 +12,7 @@ import pytest
 from angarium.testing.sim.clock import SECOND
 from angarium.testing.sim.scenarios import SCENARIOS
 from angarium.testing.sim.script import GROUP, THREE, let_pass, spare_takes_over
-from angarium.testing.sim.settings import OPERATIONS_MIN, OVERLAPPING_FAULTS_MIN
+from angarium.testing.sim.settings import OPERATIONS_MIN, OVERLAPPING_FAULTS_MIN, drawn_settings
 from angarium.testing.sim.world import World
 
 pytestmark = pytest.mark.timeout(600)
@@ -30,6 +30,14 @@ def test_no_promise_is_broken_under_random_faults(part: int) -> None:
         assert report.violations == [], f"python -m angarium.testing.sim --replay {seed}"
         assert report.operations >= OPERATIONS_MIN
         assert report.overlapping >= OVERLAPPING_FAULTS_MIN
+
+
+@pytest.mark.parametrize("seed", [130_006, 130_020, 130_034])
+def test_no_promise_is_broken_where_rumours_that_nodes_are_gone_are_believed(seed: int) -> None:
+    assert drawn_settings(seed).rumours
+    report = World(seed).run()
+    assert report.violations == [], f"python -m angarium.testing.sim --replay {seed}"
+    assert report.operations >= OPERATIONS_MIN
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

@@ -6,11 +6,13 @@ cluster or the size of its messages differ.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from angarium.testing.sim.faults import USUAL, FaultProfile
 from angarium.testing.sim.scenarios import SCENARIOS
-from angarium.testing.sim.settings import Settings, with_staging
+from angarium.testing.sim.settings import Settings, in_regions, with_regions, with_staging
+from angarium.testing.sim.wan import Living
 from angarium.testing.sim.world import World
 
 if TYPE_CHECKING:
@@ -66,6 +68,18 @@ moving: Final = Variant(
 )
 """Replicas move and are replaced all the time."""
 
+rebalanced: Final = Variant(
+    "rebalanced",
+    Settings(nodes=5, groups=4, producers=4, readers=1, faults_min=5, rebalancing=True),
+)
+"""Nodes are drained and come back all the time, and replicas and leaders are evened out."""
+
+placed: Final = Variant(
+    "placed",
+    with_regions(Settings(producers=4, readers=1, faults_min=5)),
+)
+"""The same in regions, with a topic that is given one placement after the other."""
+
 watched: Final = Variant(
     "watched",
     Settings(
@@ -105,6 +119,17 @@ consuming: Final = Variant(
     ),
 )
 """Consumer groups of every kind, whose leaders change all the time."""
+
+far_apart: Final = Variant(
+    "far-apart", replace(in_regions(Settings(producers=3), 1, living=Living.SPREAD), near_readers=6)
+)
+"""Nodes in several regions, and consumers that read at the nearest replica."""
+
+homed: Final = Variant(
+    "homed",
+    replace(in_regions(Settings(groups=3, producers=3), 2, living=Living.HOMED), near_readers=6),
+)
+"""The same, with partitions that are at home in one region and have learners in the others."""
 
 visited: Final = Variant(
     "visited", Settings(strangers=1, faults=_more(crash=3, power_loss_of_all=0, wipe=0))

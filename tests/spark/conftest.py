@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from angarium import SyncClient
-from angarium.testing.broker import BrokerThread
+from angarium.api.access import ADMIN
+from angarium.client.loop_thread import LoopThread
+from angarium.service.audit import AuditChoices
+from angarium.testing.broker import BrokerThread, InProcessBroker
 from angarium.testing.spark.standalone import QUICK_JAVA
 
 if TYPE_CHECKING:
@@ -72,6 +75,33 @@ def broker(quick_retention: None) -> Iterator[BrokerThread]:
     """A broker of one node."""
     with BrokerThread() as running:
         yield running
+
+
+SECURED_PASSWORD = "planted-password-of-spark"
+
+
+@pytest.fixture
+def secured(tmp_path: Path) -> Iterator[list[str]]:
+    """The addresses of a broker that asks who somebody is, and records what they do.
+
+    Its users `root`, `eyes`, `reader` and `pipes` have the roles admin, auditor, subscriber and
+    pipeline, and one password.
+    """
+    thread = LoopThread("angarium-secured")
+    broker = InProcessBroker(
+        tmp_path / "node", is_authentication_required=True, audit=AuditChoices()
+    )
+    try:
+        thread.call(broker.start())
+        access = broker.accesses[0]
+        assert access is not None
+        roles = {"root": ADMIN, "eyes": "auditor", "reader": "subscriber", "pipes": "pipeline"}
+        for name, role in roles.items():
+            thread.call(access.calls.create_user(name, password=SECURED_PASSWORD, roles=[role]))
+        yield broker.addresses
+    finally:
+        thread.call(broker.stop())
+        thread.stop()
 
 
 @pytest.fixture(scope="session")

@@ -39,6 +39,17 @@ def test_pauses_end_where_the_time_would_be_up() -> None:
     asyncio.run(main())
 
 
+def test_who_was_told_to_wait_waits_at_least_so_long_and_not_in_step() -> None:
+    async def main() -> None:
+        now = asyncio.get_running_loop().time()
+        tries = Tries(Backoff(first_s=1, longest_s=4), deadline=now + 25, chance=lambda: 0.5)
+        assert tries.next_pause_s(at_least_s=2) == pytest.approx(2.1)
+        assert tries.next_pause_s(at_least_s=0.1) == pytest.approx(1.5)
+        assert tries.next_pause_s(at_least_s=30) is None
+
+    asyncio.run(main())
+
+
 def test_a_success_makes_pauses_short_again() -> None:
     async def main() -> None:
         tries = Tries(Backoff(first_s=1e-6, longest_s=1e-3), chance=lambda: 0.0)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
-from angarium.ids import Micros
+from angarium.ids import GrantId, JoinTokenId, Micros, NodeId
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,6 +46,9 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     since: Micros | None = None
     """When the token was issued, or without one the user made: what comes later under the same
     name is somebody else. None: whoever has the name."""
+    key: str | None = None
+    """Which key of its issuer has signed the JWT: once that is published no more, neither this
+    nor what was opened with it counts. None: it was no JWT."""
 
 
 class Action(StrEnum):
@@ -70,7 +73,12 @@ class Action(StrEnum):
     PRODUCER_FORGET = "producer.forget"
     CLUSTER_DESCRIBE = "cluster.describe"
     CLUSTER_OPERATE = "cluster.operate"
+    CLUSTER_INVITE = "cluster.invite"
+    CLUSTER_BACKUP = "cluster.backup"
+    CLUSTER_RESTORE = "cluster.restore"
+    CLUSTER_RECOVER = "cluster.recover"
     METRICS_READ = "metrics.read"
+    AUDIT_READ = "audit.read"
     USER_CREATE = "user.create"
     USER_DESCRIBE = "user.describe"
     USER_ALTER = "user.alter"
@@ -84,6 +92,8 @@ class Action(StrEnum):
     TOKEN_CREATE = "token.create"  # noqa: S105
     TOKEN_DESCRIBE = "token.describe"  # noqa: S105
     TOKEN_DELETE = "token.delete"  # noqa: S105
+    QUOTA_ALTER = "quota.alter"
+    QUOTA_DESCRIBE = "quota.describe"
 
 
 ABOUT_ACTIONS: Final[Mapping[Action, str]] = {
@@ -106,7 +116,12 @@ ABOUT_ACTIONS: Final[Mapping[Action, str]] = {
     Action.PRODUCER_FORGET: "forget the numbers of one that counts itself",
     Action.CLUSTER_DESCRIBE: "see nodes, their state and versions",
     Action.CLUSTER_OPERATE: "drain and remove nodes, move leaders, raise the feature level",
+    Action.CLUSTER_INVITE: "let a new node in; without certificates as good as everything",
+    Action.CLUSTER_BACKUP: "see positions of groups, users and hashes of secrets, for a backup",
+    Action.CLUSTER_RESTORE: "bring records, positions and users back: as good as everything",
+    Action.CLUSTER_RECOVER: "go on with what is left of a partition, which may lose records",
     Action.METRICS_READ: "read metrics",
+    Action.AUDIT_READ: "read the audit records: the topic `angarium.audit`",
     Action.USER_CREATE: "make a user",
     Action.USER_DESCRIBE: "see a user, and ask what it may do",
     Action.USER_ALTER: "set its password, lock it; who may do this may become that user",
@@ -120,6 +135,8 @@ ABOUT_ACTIONS: Final[Mapping[Action, str]] = {
     Action.TOKEN_CREATE: "issue tokens for a user; who may do this may become that user",
     Action.TOKEN_DESCRIBE: "see a user's tokens, not their secrets",
     Action.TOKEN_DELETE: "revoke a user's tokens",
+    Action.QUOTA_ALTER: "set and delete quotas: how much somebody may use, and topics may hold",
+    Action.QUOTA_DESCRIBE: "see every quota",
 }
 """What each action lets somebody do."""
 
@@ -198,7 +215,7 @@ class SubjectKind(StrEnum):
 class GrantInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A grant, and whose it is."""
 
-    id: int
+    id: GrantId
     """Issued by the catalog, never reused; 0 for those of built-in roles, which stay."""
     subject_kind: SubjectKind
     subject: str
@@ -247,6 +264,28 @@ class IssuedToken(msgspec.Struct, frozen=True, kw_only=True):
         return f"IssuedToken({self.info!r}, secret=…)"
 
 
+class JoinTokenInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A join token; not its secret."""
+
+    id: JoinTokenId
+    """Issued by the catalog, never reused."""
+    created_at: Micros = Micros(0)
+    until: Micros
+    """When its time is up; some time later it is forgotten."""
+    used_by: NodeId | None = None
+    """The node that it has let in; None: it is still good for one."""
+
+
+class IssuedJoinToken(msgspec.Struct, frozen=True, kw_only=True):
+    """A new join token with its secret, told once."""
+
+    info: JoinTokenInfo
+    secret: str
+
+    def __repr__(self) -> str:
+        return f"IssuedJoinToken({self.info!r}, secret=…)"
+
+
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
     """Who a caller is, as the node that it talks to sees it."""
 
@@ -278,7 +317,10 @@ class AccessBroker(Protocol):
         roles: Sequence[str] | None = None,
         is_locked: bool | None = None,
     ) -> UserInfo:
-        """Give a user other roles or another password, or lock it out; None: as before."""
+        """Give a user other roles or another password, or lock it out; None: as before.
+
+        What was opened with the old password ends.
+        """
 
     async def delete_user(self, name: str) -> None:
         """Remove a user with its grants and tokens."""
@@ -324,6 +366,19 @@ class AccessBroker(Protocol):
 
     async def list_tokens(self, owner: str | None = None) -> tuple[TokenInfo, ...]:
         """Return the tokens of one user, or all."""
+
+
+class JoinTokenBroker(Protocol):
+    """The part of the contract that lets new nodes in, where they need to be let in."""
+
+    async def create_join_token(self, *, until: Micros | None = None) -> IssuedJoinToken:
+        """Issue a token that lets one node in, once; without `until` it is good for an hour."""
+
+    async def delete_join_token(self, token: int) -> None:
+        """Withdraw one; a node that it has let in stays."""
+
+    async def list_join_tokens(self) -> tuple[JoinTokenInfo, ...]:
+        """Return those that were issued and are not forgotten, the oldest first."""
 
 
 ADMIN: Final = "admin"

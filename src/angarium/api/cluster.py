@@ -31,6 +31,8 @@ class NodeInfo(msgspec.Struct, frozen=True, kw_only=True):
     clock_agrees: bool = True
     """False if that is more than `clock_skew_max_ms`: its clock is wrong. Also while no majority
     of clocks agrees, for those that are apart."""
+    round_trip_ms: float | None = None
+    """How long the way from the answering node to this one and back takes; None if not known."""
 
 
 class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):

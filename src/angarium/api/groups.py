@@ -249,14 +249,14 @@ class GroupInfo(msgspec.Struct, frozen=True, kw_only=True):
     paused: bool = False
     members: tuple[GroupMember, ...] = ()
     positions: tuple[GroupPosition, ...] = ()
-    """Empty in a list of groups."""
+    """Empty in a list of groups; elsewhere those in topics that the caller may know of."""
     listed_lag: int = 0
-    """In a list of groups: what their positions would add up to."""
+    """Where positions are not shown: what all of them would add up to."""
 
     @property
     def lag(self) -> int:
         """Records that are not settled, over all partitions."""
-        return sum(one.lag for one in self.positions) if self.positions else self.listed_lag
+        return self.listed_lag or sum(one.lag for one in self.positions)
 
     @property
     def lag_ms(self) -> int | None:

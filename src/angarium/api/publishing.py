@@ -18,6 +18,9 @@ class PublishRequest(msgspec.Struct, frozen=True, kw_only=True):
     batches: tuple[Buffer, ...]
     mode: DeliveryMode | None = None
     """None: the topic's own."""
+    layout: int | None = None
+    """By which layout of the topic keys have sent the records to this partition; a partition that
+    is fenced against it refuses them (`LayoutChanged`). None: no key has."""
 
 
 class Ack(msgspec.Struct, frozen=True, kw_only=True):

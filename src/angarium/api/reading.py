@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import msgspec
 
 from angarium.errors import InvalidArgument
-from angarium.ids import Buffer, Offset
+from angarium.ids import Buffer, NodeId, Offset
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -29,8 +29,19 @@ class FetchRequest(msgspec.Struct, frozen=True, kw_only=True):
     bytes_max: int = 1 << 20
     wait_ms: int = 0
     """At the end of the log, wait this long for more before answering with nothing."""
+    layout: int | None = None
+    """As in `Interest`: at the fence of the next one the answer is `LayoutChanged`."""
     fresh: bool = False
     """Ask the leader, and let it make sure that it still leads: never stale."""
+    at_least: Offset | None = None
+    """An offset that the reader knows of: from the receipt of its own publish, or from an earlier
+    read. A replica that does not have it yet waits a moment, or asks the leader: so a reader sees
+    what it wrote, and never less than it saw before."""
+    max_staleness_ms: int | None = None
+    """Answer only if everything that was committed so long ago is part of what is read. A replica
+    that does not know that of itself asks the leader; `TooStale` if nobody can say it."""
+    forwarded: bool = False
+    """Between nodes: another one asks, which looked for the nearest replica already."""
 
 
 class FetchResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +56,13 @@ class FetchResult(msgspec.Struct, frozen=True, kw_only=True):
     """First offset, past the last offset, and so on, ascending: which records of the batches had
     expired when the node answered. They are not part of the result, though the batches, which are
     whole, still hold them."""
+    node: NodeId = NodeId(0)
+    """Whose replica was read; 0 if nobody said so."""
+    region: str = ""
+    """Where that node is."""
+    staleness_ms: int = 0
+    """How old this may be: 0 from the leader; otherwise how long ago the replica last heard from
+    it, or, if the reader has set a bound, was last known to have everything."""
 
 
 class StartAt(IntEnum):
@@ -77,6 +95,11 @@ class Interest(msgspec.Struct, frozen=True, kw_only=True):
     topic: str
     partition: int
     start: Start = Start()
+    layout: int | None = None
+    """Up to which layout of the topic the subscriber has read all that comes before it. At the
+    fence of the next one the partition ends with `LayoutChanged`. None: fences are no matter."""
+    max_staleness_ms: int | None = None
+    """As in `FetchRequest`, whenever something is delivered, and while nothing is."""
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,6 +114,13 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     """As in `FetchResult`: records of the batches that are not part of the delivery."""
     live: bool = False
     """True for PERFORMANCE batches: they have no offset and are stored nowhere."""
+    fenced: bool = False
+    """True where nothing more comes of the partition: it has come to the fence of the layout after
+    the one that the interest named. There are no batches."""
+    node: NodeId = NodeId(0)
+    region: str = ""
+    staleness_ms: int = 0
+    """The three as in `FetchResult`."""
 
 
 class Subscription(Protocol):

@@ -18,6 +18,10 @@ import msgspec
 
 from angarium.errors import InvalidArgument
 
+NAMES_MAX: Final = 64
+NAME_CHARACTERS_MAX: Final = 64
+"""How many names a setting may list, and how long each may be."""
+
 UNITS: Final = {"_ms": "ms", "_bytes": "bytes", "_bytes_max": "bytes", "_percent": "percent"}
 """How a setting's name ends, and what it is counted in."""
 
@@ -48,6 +52,8 @@ class Setting:
     default: Any
     """Of a choice, its word."""
     may_be_none: bool
+    is_list: bool
+    """Whether it is a list of such, each different."""
     about: About
 
     @property
@@ -74,6 +80,11 @@ def check(config: msgspec.Struct) -> None:
         value, bounds = getattr(config, setting.name), setting.bounds
         if value is not None and bounds is not None and not bounds[0] <= value <= bounds[1]:
             raise InvalidArgument(f"{setting.name} is from {bounds[0]} to {bounds[1]}, not {value}")
+        if setting.is_list:
+            _check_names(setting.name, value)
+        elif setting.kind is str and setting.words and value not in setting.words:
+            words = ", ".join(setting.words)
+            raise InvalidArgument(f"{setting.name}: {value!r} is not one of {words}")
 
 
 def kept(config: msgspec.Struct) -> dict[str, Any]:
@@ -98,8 +109,9 @@ def column_of(setting: Setting) -> str:
     """Return under which name a setting is kept: its own, but that a time says µs."""
     if setting.unit == "ms":
         return f"{setting.name.removesuffix('_ms')}_micros"
-    # The column's name is part of the golden description of version 1, and so stays.
-    return {"retention_groups": "until_consumed"}.get(setting.name, setting.name)
+    # These columns' names are part of the golden description of version 1, and so stay.
+    older = {"retention_groups": "until_consumed", "regions": "homes"}
+    return older.get(setting.name, setting.name)
 
 
 def word_of(member: IntEnum) -> str:
@@ -107,9 +119,23 @@ def word_of(member: IntEnum) -> str:
     return member.name.lower().replace("_", "-")
 
 
+def _check_names(setting: str, names: tuple[str, ...]) -> None:
+    if len(names) > NAMES_MAX:
+        raise InvalidArgument(f"{setting} has up to {NAMES_MAX} names, not {len(names)}")
+    if len(set(names)) < len(names):
+        raise InvalidArgument(f"{setting} names something twice: {', '.join(names)}")
+    for one in names:
+        if not 0 < len(one) <= NAME_CHARACTERS_MAX or one != one.strip() or "," in one:
+            raise InvalidArgument(
+                f"{setting}: {one!r} is no name: it has 1 to {NAME_CHARACTERS_MAX} characters, and "
+                "neither commas nor spaces around it"
+            )
+
+
 def _setting(field: msgspec.structs.FieldInfo, hint: Any) -> Setting:
     assert get_origin(hint) is Annotated, f"{field.name} says nothing about itself"
     kind, about = get_args(hint)
+    is_list = get_origin(kind) is tuple
     kinds = [one for one in (get_args(kind) or (kind,)) if one is not NoneType]
     words: tuple[str, ...] = ()
     default = field.default
@@ -125,5 +151,6 @@ def _setting(field: msgspec.structs.FieldInfo, hint: Any) -> Setting:
         unit=unit,
         default=default,
         may_be_none=NoneType in get_args(kind),
+        is_list=is_list,
         about=about,
     )

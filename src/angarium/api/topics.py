@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from angarium.api.named import settle
+from angarium.api.named import settle, settle_names
 from angarium.api.settings import About
 from angarium.ids import Micros, NodeId, Offset, TopicId
 from angarium.modes import DeliveryMode
@@ -81,8 +81,34 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
     ] = 50
     """Less is done sooner, and costs more."""
 
+    placement: Annotated[
+        Literal["spread", "homed"],
+        About("Spread: replicas over regions. Homed: each partition lives in one of `regions`."),
+    ] = "spread"
+    regions: Annotated[
+        tuple[str, ...],
+        About(
+            "Homed: regions that have partitions of their own. Spread: where to lead, best first."
+        ),
+    ] = ()
+    """Homed: partition i lives in the region i, counted round and round."""
+    readers: Annotated[
+        tuple[str, ...],
+        About("Regions that get a copy of each partition to read from, without a vote. *: all."),
+    ] = ()
+    key_order: Annotated[
+        Literal["region", "global"],
+        About("Homed: whether records of a key are in order per region, or in the whole cluster."),
+    ] = "region"
+    home_lost: Annotated[
+        Literal["next", "refuse"],
+        About("Homed: publish to the next region when the nearest has no leader, or refuse."),
+    ] = "next"
+
     def __post_init__(self) -> None:
         settle(self, "mode", DeliveryMode)
+        settle_names(self, "regions")
+        settle_names(self, "readers")
 
 
 class PartitionInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,6 +127,14 @@ class PartitionInfo(msgspec.Struct, frozen=True, kw_only=True):
     handed_on: int = 0
     """Records in PERFORMANCE mode that the answering node handed on, as the leader, since it was
     started; they have no offsets."""
+    home: str = ""
+    """The region that it is homed in: its leader and a majority of its replicas are there. Empty:
+    it is spread."""
+    readers: tuple[NodeId, ...] = ()
+    """Nodes that have a copy to read from, which has no vote."""
+    fences: tuple[Offset, ...] = ()
+    """Where layouts that came after it begin in it, one after the other, as far as the answering
+    node has heard."""
     trouble: str = ""
     """Why nobody leads it, where that will not pass by itself: how many of its replicas are there
     and who is missing, or what is damaged. Empty while it is led, or elects a leader."""
@@ -114,3 +148,10 @@ class TopicInfo(msgspec.Struct, frozen=True, kw_only=True):
     config: TopicConfig
     partitions: tuple[PartitionInfo, ...]
     created_at: Micros
+    layouts: tuple[int, ...] = ()
+    """How many partitions keys are dealt to, layout by layout, once some were added. The last one
+    may be one that is not in force yet."""
+    layout: int = 0
+    """Which of them is in force."""
+    caution: str = ""
+    """What this layout does not survive, where the cluster has regions: the loss of which one."""

@@ -31,6 +31,10 @@ SEQUENCED: Final = "s:"
 """What the names of series begin with in the machines, so that the two kinds never meet. A series
 has its home in the partition that `machine.home_partition` finds from the name with its prefix."""
 
+ONE_TIME: Final = "one-time-"
+"""What the name of a series begins with that is used once, by somebody who then forgets it: who
+may publish may do that, too. What follows is not to be guessed."""
+
 SERIES_CHARACTERS_MAX: Final = 250
 """Length of a series' name. A longer one is refused."""
 
@@ -75,6 +79,8 @@ class StageRequest(msgspec.Struct, frozen=True, kw_only=True):
     partition: int
     batches: tuple[Buffer, ...] = ()
     acks: tuple[GroupAck, ...] = ()
+    layout: int | None = None
+    """As in `PublishRequest`; a partition that is fenced against it aborts the transaction."""
 
 
 class Staged(msgspec.Struct, frozen=True, kw_only=True):

@@ -66,6 +66,11 @@ class Administrators:
         self._folder = folder
         self._security = security
         self._is_forming = is_forming
+        self._is_awaited = False
+
+    def reasons(self) -> tuple[str, ...]:
+        """Say why nobody can be let in yet: a password that is right would be called wrong."""
+        return ("the first administrator is being made",) if self._is_awaited else ()
 
     async def run(self) -> None:
         """Do what there is to do, as soon as the cluster can; then end."""
@@ -73,6 +78,7 @@ class Administrators:
         is_first = self._is_forming and self._access.is_required
         if recovery is None and not is_first:
             return
+        self._is_awaited = is_first
         tries = Tries(PAUSES)
         while True:
             try:
@@ -84,10 +90,12 @@ class Administrators:
                     await self._recover(recovery)
                 if is_first:
                     await self._make_first()
+                self._is_awaited = False
                 return
             except AngariumError as error:
                 # The feature level of a cluster that was just formed is raised a moment later.
                 if not error.retriable and not isinstance(error, PreconditionFailed):
+                    self._is_awaited = False
                     _log.error("no administrator could be made", extra={"reason": str(error)})
                     return
                 await tries.pause()
@@ -95,6 +103,9 @@ class Administrators:
     async def _make_first(self) -> None:
         if self._access.service.node.catalog.access_version:
             return  # there are users, or there were
+        self._access.calls.check_level()
+        if self._access.audit is not None:
+            await self._access.audit.recovered(FIRST_NAME, is_first=True)
         given = await asyncio.to_thread(_given_password, self._security.admin_password_file)
         password = given or secrets.token_urlsafe(MADE_UP_BYTES)
         await self._access.calls.create_user(FIRST_NAME, password=password, roles=(ADMIN,))
@@ -103,6 +114,8 @@ class Administrators:
             await asyncio.to_thread(_tell, self._folder, password)
 
     async def _recover(self, recovery: _Recovery) -> None:
+        if self._access.audit is not None:
+            await self._access.audit.recovered(recovery.name, is_first=False)
         catalog = self._access.service.node.catalog
         known = catalog.user(recovery.name)
         roles = () if known is None else known.roles

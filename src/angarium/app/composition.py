@@ -8,15 +8,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from angarium.addresses import Address
 from angarium.api.access import Action, Principal, ResourceKind
-from angarium.app.addresses import Address
 from angarium.app.administrators import Administrators
+from angarium.app.audit_settings import AuditSettings
 from angarium.app.facts import NodeFacts
+from angarium.app.invitations import Invitations, join_token_in
 from angarium.app.processes import is_new
 from angarium.app.seeds import Seeds
 from angarium.app.settings import DOOR_PORTS, SecuritySettings
 from angarium.doors import timing
 from angarium.doors.callers import Callers
+from angarium.doors.served_by import ascii_of
 from angarium.doors.wire.door import WireDoor
 from angarium.errors import NotFound
 from angarium.ids import NodeId
@@ -31,16 +34,18 @@ from angarium.security.jwt_keys import IssuerKeys, check_installed, reader_of
 from angarium.security.tls import Door, TlsWatch
 from angarium.service.access import Access
 from angarium.service.access.accounts import CatalogAccounts
+from angarium.service.audit import Audit
 from angarium.service.metering import MeteredService
 from angarium.service.patience import patient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from angarium.api import Broker
     from angarium.app.serving import ServingPart, Signals
     from angarium.app.settings import Settings
     from angarium.doors.grpc import GrpcLimits
+    from angarium.doors.grpc.contract_calls import GrpcBroker
+    from angarium.doors.served_by import ServedBy
     from angarium.security.tls import NodeTls
     from angarium.service.access import PermittedBroker
     from angarium.wire.http.admission import Admission
@@ -54,7 +59,7 @@ _log = logging.getLogger(__name__)
 
 def parts(settings: Settings, signals: Signals) -> Sequence[ServingPart]:
     """Return what a node consists of, in the order in which it starts."""
-    node = NodePart(config_of(settings), signals, settings.security)
+    node = NodePart(config_of(settings), signals, settings.security, settings.audit)
     found: list[ServingPart] = [node]
     if settings.listen.grpc_port is not None:
         # Protobuf takes time to load; without the door it stays out.
@@ -62,9 +67,18 @@ def parts(settings: Settings, signals: Signals) -> Sequence[ServingPart]:
 
         host, port = settings.listen.host, settings.listen.grpc_port
         hint = partial(node.leader_address, "grpc")
-        callers: Callers[Broker] = node.callers(patient)
+        callers: Callers[GrpcBroker] = node.callers(patient)
         limits, tls = grpc_limits(settings), tls_of(node, Door.GRPC)
-        grpc = GrpcDoor(callers, host=host, port=port, limits=limits, tls=tls, leader_hint=hint)
+        grpc = GrpcDoor(
+            callers,
+            host=host,
+            port=port,
+            limits=limits,
+            tls=tls,
+            leader_hint=hint,
+            open_health=settings.security.open_health,
+            served_by=node.served_by,
+        )
         found.append(grpc)
         node.facts.doors.append(grpc.families)
     http = [] if settings.listen.http_port is None else [http_door(settings, node)]
@@ -113,7 +127,8 @@ def http_door(settings: Settings, node: NodePart) -> ServingPart:
 
     def behind(broker: PermittedBroker) -> Behind:
         waiting = patient(broker)
-        return Behind(waiting, waiting, broker, broker.dead_letters, partial(measuring, broker))
+        may_measure = partial(measuring, broker)
+        return Behind(waiting, waiting, broker, broker.dead_letters, may_measure, access=broker)
 
     chosen = settings.http
     assert settings.listen.http_port is not None
@@ -127,6 +142,7 @@ def http_door(settings: Settings, node: NodePart) -> ServingPart:
         ),
         admission=admission(settings),
         leader_hint=partial(node.leader_address, "http"),
+        served_by=node.served_by,
         tls=tls_of(node, Door.HTTP),
     )
 
@@ -183,6 +199,7 @@ def compat_doors(settings: Settings, node: NodePart) -> Sequence[ServingPart]:
         leader_address=node.sole_leader_address,
         tls=node.node.config.tls,
         measuring=measuring if node.access.is_required else None,
+        is_traced=node.audit is not None,
     )
     return listeners(settings.compat, around)
 
@@ -210,26 +227,51 @@ class NodePart:
     """The node with its service and its wire door; the process ends when the node gives up."""
 
     def __init__(
-        self, config: NodeConfig, signals: Signals, security: SecuritySettings | None = None
+        self,
+        config: NodeConfig,
+        signals: Signals,
+        security: SecuritySettings | None = None,
+        audit: AuditSettings | None = None,
     ) -> None:
         security = security or SecuritySettings()
         self.node = Node(config)
         self.service = MeteredService(self.node)
-        self.access = Access(self.service, is_required=security.is_required)
+        choices = (audit or AuditSettings()).choices(is_required=security.is_required)
+        self.audit = None if choices is None else Audit(self.service, choices)
         issuers = issuers_of(security)
+        self.access = Access(
+            self.service,
+            is_required=security.is_required,
+            audit=self.audit,
+            published=lambda: frozenset().union(*(one.keys.published for one in issuers)),
+        )
         self.node.background.extend(one.keys.run for one in issuers)
         self.authenticator = Authenticator(
-            CatalogAccounts(self.node.catalog), anonymous=self.access.anonymous, issuers=issuers
+            CatalogAccounts(self.node.catalog),
+            anonymous=self.access.anonymous,
+            issuers=issuers,
+            certificates=security.certificates(),
         )
+        if self.audit is not None:
+            self.authenticator.on_failure = self.audit.login_failed
+            self.service.cluster.on_join = self.audit.joined
+            self.node.admission.on_refusal = self.audit.turned_away
         door = WireDoor(self.node, self.service, self.access, self.authenticator)
         self.node.welcome = door.welcome
         administrators = Administrators(
             self.access, config.data_directory, security, is_forming=config.form
         )
         self.node.background.append(administrators.run)
-        self.node.background.append(Seeds(self.node, tuple(map(Address.parse, config.join))).run)
+        self.node.readiness.sources.append(administrators.reasons)
+        self.node.background.append(Invitations(self.access, config.data_directory).run)
+        self.node.background.append(Seeds(self.node).run)
         self.watch = None if config.tls is None else watch_of(config.tls)
         self.facts = NodeFacts(self.node, self.service.meters, tls=self.watch)
+        self.facts.doors.append(self.access.throttled.families)
+        if self.audit is not None:
+            self.facts.doors.append(self.audit.families)
+            if self.watch is not None:
+                self.watch.on_change = self.audit.certificates_changed
         self._signals = signals
         self._watch: asyncio.Task[None] | None = None
 
@@ -248,6 +290,8 @@ class NodePart:
         """Hand leadership over and close everything."""
         if self._watch is not None:
             self._watch.cancel()
+        if self.audit is not None:
+            await self.audit.close()  # while this node can still publish
         await self.node.stop()
         if self.watch is not None:
             await self.watch.stop()
@@ -255,7 +299,9 @@ class NodePart:
     def callers(self, behind: Callable[[PermittedBroker], BehindT]) -> Callers[BehindT]:
         """Return who may come in by a door, and what it finds: made of the broker of each."""
         return Callers(
-            self.authenticator, lambda principal: behind(self.access.broker_for(principal))
+            self.authenticator,
+            lambda principal: behind(self.access.broker_for(principal)),
+            are_traced=self.audit is not None,
         )
 
     def broker_of(self, user: str) -> PermittedBroker:
@@ -270,6 +316,14 @@ class NodePart:
                 raise ValueError("authentication is required, and this listener has no user")
             principal = Principal(name=user)
         return self.access.broker_for(principal)
+
+    def served_by(self) -> ServedBy:
+        """Return what doors say of this node with each answer; nothing where regions have no
+        names, for it costs bytes."""
+        region = self.node.config.region
+        if not region or not self.node.is_open:
+            return ()
+        return (("angarium-node", str(self.node.id)), ("angarium-region", ascii_of(region)))
 
     def leader_address(self, door: str, topic: str, partition: int) -> str | None:
         """Return where the leader of a partition has a door, if that is another node."""
@@ -313,9 +367,14 @@ def config_of(settings: Settings) -> NodeConfig:
         advertised=advertised(settings),
         form=node.form,
         join=tuple(map(str, node.join)),
+        discovery=settings.discovery.opened(),
+        cluster_id=settings.discovery.cluster_id,
+        probe_gone=settings.discovery.probe_gone,
         node_id=None if node.id is None else NodeId(node.id),
+        join_token=join_token_in(node.join_token_file),
         tls=settings.tls.opened(),
         are_peers_trusted=settings.security.are_peers_trusted,
+        asks_for_join_tokens=settings.security.is_required,
         region=node.region,
         zone=node.zone,
         host=node.host,
@@ -324,6 +383,7 @@ def config_of(settings: Settings) -> NodeConfig:
         catalog_voters=cluster.catalog_voters,
         staged_bytes_max=cluster.staged_bytes_max,
         clock_skew_max_ms=cluster.clock_skew_max_ms,
+        recover_after_s=cluster.recover_after_s,
         host_config=HostConfig(replica=replica),
     )
 

@@ -42,6 +42,9 @@ class NodeFacts:
         )
         if self._tls is not None:
             yield from self._tls.families()
+        if node.config.discovery is not None:
+            yield from node.lookout.families()
+            yield from node.rumours.families()
         is_ready = not self.unready()
         yield gauge("angarium_ready", "1 while nothing speaks against the node.", is_ready)
         yield Family(

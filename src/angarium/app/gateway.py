@@ -38,6 +38,11 @@ ANSWER_S_MAX: Final = 2.0
 
 UNREACHED: Final = "no node of the cluster answers"
 
+LETS_ALL_IN: Final = (
+    "the cluster asks nobody who it is, and other machines can reach this gateway: set"
+    " authentication in [security] of the nodes, or start the gateway with --insecure"
+)
+
 _log = logging.getLogger(__name__)
 
 
@@ -53,13 +58,17 @@ class GatewayPart:
         admission: Admission | None = None,
         limits: HttpLimits | None = None,
         tls: ListenerTls | None = None,
+        must_ask: bool = False,
     ) -> None:
+        """Prepare; `must_ask`: nobody is served for whom the cluster has not checked a proof, so
+        that a cluster without authentication is not reached through here."""
         self._servers = servers
         self._host = host
         self._port = port
         self._admission = admission
         self._limits = limits
         self._tls = tls
+        self._must_ask = must_ask
         self._watch = None if tls is None else TlsWatch([tls.made], tls.certificates)
         self._callers: GatewayCallers | None = None
         self._door: HttpDoor | None = None
@@ -69,7 +78,9 @@ class GatewayPart:
         """Open the door, and look for the cluster; return the port."""
         facts = GatewayFacts(self._watch)
         callers = self._callers = GatewayCallers(
-            self._servers, lambda client: CountingBroker(client, facts.meters)
+            self._servers,
+            lambda client: CountingBroker(client, facts.meters),
+            must_ask=self._must_ask,
         )
         self._door = HttpDoor(
             callers,
@@ -137,9 +148,10 @@ async def _look(callers: GatewayCallers, facts: GatewayFacts) -> None:
         try:
             async with asyncio.timeout(ANSWER_S_MAX):
                 await callers.nobodys.cluster_status()
-            reason, callers.is_required = "", False
+            reason = LETS_ALL_IN if callers.must_ask else ""
+            callers.is_required = callers.is_barred = callers.must_ask
         except Unauthenticated:
-            reason, callers.is_required = "", True
+            reason, callers.is_required, callers.is_barred = "", True, False
         except (AngariumError, TimeoutError):
             reason = UNREACHED
         if reason != facts.reason:

@@ -11,7 +11,7 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from angarium.app.addresses import Address
+from angarium.addresses import Address
 from angarium.app.settings import (
     COMPAT_PORTS,
     DOOR_PORTS,
@@ -49,7 +49,7 @@ def processes_of(settings: Settings, *, machine: str) -> list[Settings]:
         own = replace(shared, data=folder(node.data, number))
         if number > 1:
             # The first is asked first: it is there as soon as this machine belongs to a cluster.
-            own = replace(own, form=False, join=(first, *node.join))
+            own = replace(own, form=False, join=(first, *node.join), join_token_file=None)
         listen = replace(settings.listen, **_higher_doors(settings.listen, shift))
         advertise = replace(settings.advertise, **_higher_doors(settings.advertise, shift))
         compat = _higher_compat(settings.compat, shift)

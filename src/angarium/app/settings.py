@@ -12,10 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from angarium.app.addresses import PORT_MAX, Address, names_hosts
+from angarium.addresses import PORT_MAX, Address, names_hosts
+from angarium.app.audit_settings import NOBODY_TO_NAME, AuditSettings
+from angarium.app.discovery_settings import DiscoverySettings
 from angarium.bounds import CONNECTIONS_MAX, REQUEST_BYTES_MAX
 from angarium.errors import InvalidArgument
 from angarium.security import PasswordHash
+from angarium.security.certificate_users import CertificateUsers
 from angarium.security.jwt import IssuerSettings
 from angarium.security.tls import CertificateFiles, ClientCertificates, NodeTls
 from angarium.telemetry.logs import LEVELS, LogFormat
@@ -82,11 +85,16 @@ class NodeSettings:
 
     join: tuple[Address, ...] = ()
     """Wire addresses of nodes that are members. A new node asks them to be let in; one that
-    comes back tells them where it is now."""
+    comes back tells them where it is now. `[discovery]` finds more of them."""
 
     id: int | None = None
     """With `join`, and only if the data are gone: come back as this node of the cluster, instead
     of as a new one."""
+
+    join_token_file: Path | None = None
+    """With `join`, where the cluster requires authentication: a file with the join token that lets
+    this node in (`angarium cluster invite`). Without it ANGARIUM_JOIN_TOKEN is looked at. A node
+    that has its data needs none."""
 
     region: str = ""
     """Where the node stands, widest circle first. Replicas of a partition are spread over as
@@ -356,14 +364,28 @@ class SecuritySettings:
     is, and then may do what its grants say. The same on every node."""
 
     trust_peers: bool = False
-    """Take whoever says that it is a node for one, although nodes have no certificates (`[tls]`).
-    Without it a node with authentication and without TLS lets no other node in: who may speak as a
-    node may do everything, and needs no password for it."""
+    """Believe messages of nodes although nodes have no certificates (`[tls]`): only on a network
+    where nobody else can reach the wire port or listen in. New nodes need a join token all the
+    same. Without it a node with authentication and without TLS lets no other node in: who may speak
+    as a node may do everything, and needs no password for it."""
 
     admin_password_file: str = ""
     """A file with the password of the first administrator, `admin`, who is made when a cluster is
     formed with authentication; ANGARIUM_ADMIN_PASSWORD does the same. Without either a password is
     made up, and told once."""
+
+    open_health: bool = True
+    """Whether anybody may ask the gRPC door how it is (`grpc.health.v1`), as load balancers do, who
+    have no user. HTTP's /healthz and /readyz are always open."""
+
+    certificate_user: Literal["off", "uri", "dns", "email"] = "off"
+    """Whether a client's certificate (`[tls] client_certificates`) says who it is, if it gives no
+    other proof: by which kind of its subject alternative names. Never by the common name."""
+
+    certificate_prefix: str = ""
+    """What stands in that name before the user's: angarium://production/client/ for certificates of
+    `angarium tls init --cluster production`. It does not end within a word. Empty: the whole of it
+    is the user's name."""
 
     jwt_issuer: str = ""
     """Whose JWTs are a proof: what `iss` has to be, letter by letter. Empty: nobody's."""
@@ -394,6 +416,10 @@ class SecuritySettings:
     """Which claim lists somebody's roles; with dots for one inside another."""
 
     def __post_init__(self) -> None:
+        try:
+            self.certificates()
+        except ValueError as error:
+            raise ValueError(f"certificate_{error}") from None
         if not self.jwt_issuer:
             return
         for name in ("jwt_audience", "jwt_keys"):
@@ -405,6 +431,12 @@ class SecuritySettings:
             self.jwt()
         except ValueError as error:
             raise ValueError(f"jwt_{error}") from None
+
+    def certificates(self) -> CertificateUsers | None:
+        """Return what finds the users in clients' certificates; None where those are no proof."""
+        if self.certificate_user == "off":
+            return None
+        return CertificateUsers(field=self.certificate_user, prefix=self.certificate_prefix)
 
     def jwt(self) -> IssuerSettings:
         """Return what makes a JWT a proof."""
@@ -454,7 +486,8 @@ class ClusterSettings:
 
     election_ticks: int = 10
     """After this many ticks without a word from a leader its followers look for another one. It
-    has to stay far above the pauses that nodes and network make."""
+    has to stay far above the pauses that nodes and network make. Between regions they wait longer
+    by a round trip, which nodes measure."""
 
     heartbeat_ticks: int = 2
     """How often a leader says that it is there."""
@@ -471,6 +504,10 @@ class ClusterSettings:
     from those of a majority says so, goes by their time, gives leadership away and trims nothing
     by age. NTP keeps clocks within a tenth of a second."""
 
+    recover_after_s: int = 60
+    """How long, in seconds, nodes have to be silent before a partition may be recovered without
+    them (`angarium cluster recover-partition`). Whoever may still come back should."""
+
     auto_create_topics: bool = True
     """Create a topic with one partition when somebody publishes to a name that is not there,
     instead of refusing."""
@@ -482,6 +519,8 @@ class ClusterSettings:
             raise ValueError("staged_bytes_max: between 1 MiB and 1 TiB")
         if not 100 <= self.clock_skew_max_ms <= 60_000:
             raise ValueError("clock_skew_max_ms: between 100 milliseconds and a minute")
+        if not 1 <= self.recover_after_s <= 86_400:
+            raise ValueError("recover_after_s: between a second and a day")
         if not 1 <= self.catalog_voters <= 9 or self.catalog_voters % 2 == 0:
             raise ValueError("catalog_voters: an odd number up to 9")
         if not 1 <= self.heartbeat_ticks <= 100:
@@ -498,6 +537,7 @@ class Settings:
     """Everything, section by section."""
 
     node: NodeSettings = field(default_factory=NodeSettings)
+    discovery: DiscoverySettings = field(default_factory=DiscoverySettings)
     listen: ListenSettings = field(default_factory=ListenSettings)
     advertise: AdvertiseSettings = field(default_factory=AdvertiseSettings)
     tls: TlsSettings = field(default_factory=TlsSettings)
@@ -506,12 +546,14 @@ class Settings:
     compat: CompatSettings = field(default_factory=CompatSettings)
     users: UserSettings = field(default_factory=UserSettings)
     security: SecuritySettings = field(default_factory=SecuritySettings)
+    audit: AuditSettings = field(default_factory=AuditSettings)
     log: LogSettings = field(default_factory=LogSettings)
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
 
 
 SECTIONS: Final = {
     "node": NodeSettings,
+    "discovery": DiscoverySettings,
     "listen": ListenSettings,
     "advertise": AdvertiseSettings,
     "tls": TlsSettings,
@@ -520,6 +562,7 @@ SECTIONS: Final = {
     "compat": CompatSettings,
     "users": UserSettings,
     "security": SecuritySettings,
+    "audit": AuditSettings,
     "log": LogSettings,
     "cluster": ClusterSettings,
 }
@@ -542,9 +585,14 @@ def problems(settings: Settings) -> list[Problem]:
     found += _problems_of_compat(settings)
     if settings.node.form and settings.node.join:
         found.append(Problem("node.join", _FORM_OR_JOIN))
-    has_peers = bool(settings.node.join) or settings.node.processes > 1
+    if settings.security.certificate_user != "off" and settings.tls.client_certificates == "none":
+        found.append(Problem("security.certificate_user", _NO_CLIENT_CERTIFICATES))
+    node = settings.node
+    has_peers = bool(node.join) or settings.discovery.is_on or node.processes > 1
     if has_peers and not (settings.tls.is_on or settings.security.are_peers_trusted):
         found.append(Problem("security.trust_peers", _NO_CERTIFICATES))
+    if settings.audit.record in {"changes", "data"} and not settings.security.is_required:
+        found.append(Problem("audit.record", NOBODY_TO_NAME))
     if listen.host in EVERYWHERE and not settings.advertise.host:
         found.append(Problem("advertise.host", _NOWHERE.format(host=listen.host)))
     if settings.node.processes > 1:
@@ -649,6 +697,11 @@ _NO_CERTIFICATES: Final = (
     "authentication is required, and who may speak as a node may do everything: nodes prove with"
     " certificates that they are nodes ([tls]; `angarium tls init` makes them). Where nobody else"
     " can reach the wire port, security.trust_peers = true goes without"
+)
+
+_NO_CLIENT_CERTIFICATES: Final = (
+    "no door asks clients for a certificate: set client_certificates in [tls] to optional, or to"
+    " required"
 )
 
 _OPEN_DOOR: Final = (

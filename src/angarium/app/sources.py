@@ -15,7 +15,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args, get_origin, get_type_hints
 
-from angarium.app.addresses import Address, parse_addresses
+from angarium.addresses import Address, parse_addresses
 from angarium.app.settings import SECTIONS, InvalidSettings, Problem, Settings, problems
 from angarium.security.tls.client import VARIABLES
 

@@ -33,7 +33,7 @@ HOST: Final = "127.0.0.1"
 QUIET_PORTS: Final = (20_000, 32_000)
 """Nobody is given one of these without asking for it."""
 
-START_SECONDS_MAX: Final = 60.0
+START_SECONDS_MAX: Final = 180.0
 """A cluster that is not whole by then is given up, with the end of its nodes' logs."""
 
 _RESERVED: Final[list[ExitStack]] = []

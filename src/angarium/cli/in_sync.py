@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from angarium.app.addresses import Address
+from angarium.addresses import Address
 from angarium.cli.probe import Probe
 from angarium.errors import AngariumError
 

@@ -6,13 +6,15 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from angarium.api import ClusterStatus, TopicConfig, TopicInfo
-from angarium.errors import AngariumError
+from angarium.client.login import Login
+from angarium.errors import AngariumError, Unreachable
 from angarium.security.tls import client_tls
 from angarium.wire import Hello, Role, dial
 from angarium.wire.operations import CreateTopicHeader, Operation, TopicHeader, TopicsAnswer
 
 if TYPE_CHECKING:
-    from angarium.app.addresses import Address
+    from angarium.addresses import Address
+    from angarium.security.tls import TlsOptions
     from angarium.wire import Connection, Frame, Header
 
 ANSWER_SECONDS_MAX: Final = 2.0
@@ -29,8 +31,15 @@ class View(NamedTuple):
 class Probe:
     """A connection to one node, opened anew when it breaks."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(
+        self, address: Address, *, tls: TlsOptions | None = None, login: Login | None = None
+    ) -> None:
+        """Without `tls` and `login` the environment says whom to believe, and who to be."""
         self.address = address
+        self.trouble = ""
+        """What it said the last time instead of an answer; empty if it said nothing at all."""
+        self._tls = tls
+        self._login = login or Login.of()
         self._connection: Connection | None = None
 
     async def view(self) -> View | None:
@@ -38,9 +47,12 @@ class Probe:
         try:
             status = await self._ask(Operation.CLUSTER_STATUS)
             topics = await self._ask(Operation.LIST_TOPICS)
-            return View(status.read(ClusterStatus), topics.read_large(TopicsAnswer).topics)
-        except AngariumError:
+            found = View(status.read(ClusterStatus), topics.read_large(TopicsAnswer).topics)
+        except AngariumError as error:
+            self.trouble = "" if isinstance(error, Unreachable) else str(error)
             return None
+        self.trouble = ""
+        return found
 
     async def topic(self, name: str) -> TopicInfo:
         """Return a topic as the node sees it; raises why not."""
@@ -58,11 +70,20 @@ class Probe:
 
     async def _ask(self, operation: Operation, header: Header = b"") -> Frame:
         if self._connection is None or not self._connection.is_open:
-            self._connection = await dial(
-                host=self.address.host,
-                port=self.address.port,
-                hello=Hello(role=Role.CLIENT),
-                timeout_s=ANSWER_SECONDS_MAX,
-                tls=client_tls(),
-            )
+            self._connection = await self._dialled()
         return await self._connection.request(operation, header, timeout_s=ANSWER_SECONDS_MAX)
+
+    async def _dialled(self) -> Connection:
+        connection = await dial(
+            host=self.address.host,
+            port=self.address.port,
+            hello=Hello(role=Role.CLIENT, auth=self._login.greeting()),
+            timeout_s=ANSWER_SECONDS_MAX,
+            tls=client_tls(self._tls),
+        )
+        try:
+            await self._login.prove(connection, timeout_s=ANSWER_SECONDS_MAX)
+        except BaseException:
+            connection.abort()
+            raise
+        return connection

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from angarium.app.addresses import Address, parse_addresses
+from angarium.addresses import Address, parse_addresses
 from angarium.cli.complaints import Refusal
 from angarium.cli.local.folder import Folder
-from angarium.client.login import NO_LOGIN, TOKEN_VARIABLE, USER_VARIABLE, LoginOptions
+from angarium.client.credential_files import EXAMPLE, NO_TLS, login_named, tls_in
+from angarium.client.local_access import LOCAL_FOLDER, LocalAccess, local_access
+from angarium.client.login import NO_LOGIN, LoginOptions, has_login
+from angarium.client.region import REGION_VARIABLE, region_in
 from angarium.errors import InvalidArgument
-from angarium.security import Secret
 from angarium.security.tls import TlsOptions
-from angarium.security.tls.client import SYSTEM, VARIABLES
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -27,17 +28,9 @@ if TYPE_CHECKING:
 LOCAL_SERVERS: Final = tuple(Address("127.0.0.1", port) for port in (7400, 7410, 7420))
 """Where `angarium up` puts its nodes unless told otherwise; any one that is alive will do."""
 
-LOCAL_FOLDER: Final = Path(".angarium")
-"""Where `angarium up` keeps a cluster unless told otherwise."""
-
 TIMEOUT_SECONDS: Final = 10.0
 
-HOME_FILE: Final = "production.credentials"
-"""An example, beside profiles.toml."""
-
 FORMATS: Final = ("table", "json", "raw")
-
-NO_TLS: Final = TlsOptions()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +43,8 @@ class Choices:
     format: str = "table"
     timeout_s: float = TIMEOUT_SECONDS
     tls: TlsOptions = NO_TLS
+    region: str = ""
+    """Where this command is run; see `ClientSettings.region`."""
 
     @property
     def is_json(self) -> bool:
@@ -66,6 +61,7 @@ class Profile:
     timeout_s: float | None = None
     tls: TlsOptions = NO_TLS
     login: LoginOptions = NO_LOGIN
+    region: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +81,8 @@ def choices(options: Namespace, environment: Mapping[str, str] = os.environ) -> 
     """
     known = read_profiles(environment)
     given = vars(options)
-    name = given.get("profile") or environment.get("ANGARIUM_PROFILE") or known.default
+    chosen = given.get("profile") or environment.get("ANGARIUM_PROFILE")
+    name = chosen or known.default
     profile = Profile()
     if name is not None:
         if name not in known.by_name:
@@ -98,15 +95,25 @@ def choices(options: Namespace, environment: Mapping[str, str] = os.environ) -> 
         or profile.servers
         or _running_here()
     )
+    access = LocalAccess(profile.tls, profile.login)
+    if chosen is None and not set(servers or ()) <= set(profile.servers or servers or ()):
+        # Nobody asked for this profile, and it names other servers: they get no secret of it.
+        access = access._replace(login=NO_LOGIN)
+    if access == (NO_TLS, NO_LOGIN):
+        access = local_access(servers or LOCAL_SERVERS, environment) or access
     tls = TlsOptions.from_environment(environment)
-    if not tls.is_on and profile.tls.is_on:
-        tls = profile.tls
+    if not tls.is_on and access.tls.is_on:
+        tls = access.tls
         if environment is os.environ:
             os.environ.update(tls.as_environment())
-    if profile.login != NO_LOGIN and environment is os.environ and not _has_login(environment):
+    if access.login != NO_LOGIN and environment is os.environ and not has_login(environment):
         # For every client of this process, pipelines' and Spark's as well; nobody else sees it.
-        os.environ.update(profile.login.as_environment())
+        os.environ.update(access.login.as_environment())
+    region = given.get("region") or region_in(environment) or profile.region or ""
+    if region and environment is os.environ:
+        os.environ[REGION_VARIABLE] = region
     return Choices(
+        region=region,
         servers=servers or LOCAL_SERVERS,
         are_guessed=servers is None,
         format=given.get("format")
@@ -163,74 +170,40 @@ def _profile(content: object, where: str, folder: Path) -> Profile:
     fields = dict(content) if isinstance(content, dict) else {"": content}
     servers, style, timeout = (fields.pop(name, None) for name in ("servers", "format", "timeout"))
     tls, credentials = fields.pop("tls", None), fields.pop("credentials", None)
+    region = fields.pop("region", None)
     if any(name in fields for name in ("user", "password", "token")):
-        raise Refusal(f"{where}: secrets lie in a file of their own: credentials = {HOME_FILE!r}")
+        raise Refusal(f"{where}: secrets lie in a file of their own: credentials = {EXAMPLE!r}")
     if fields:
-        known = "servers, format, timeout, tls and credentials"
+        known = "servers, format, timeout, region, tls and credentials"
         raise Refusal(f"{where}: {', '.join(fields)}: only {known} exist")
     if not isinstance(timeout, int | float | None) or (timeout is not None and timeout <= 0):
         raise Refusal(f"{where}: timeout: {timeout!r} is not a number of seconds")
+    if not isinstance(region, str | None):
+        raise Refusal(f"{where}: region: {region!r} is not the name of a region")
     if isinstance(servers, list) and all(isinstance(one, str) for one in servers):
         servers = ",".join(servers)
     return Profile(
         servers=_servers(servers, f"{where}: servers"),
         format=_format(style, f"{where}: format"),
         timeout_s=timeout,
+        region=region,
         tls=_tls(tls, f"{where}: tls", folder),
         login=_login(credentials, f"{where}: credentials", folder),
     )
 
 
-def _has_login(environment: Mapping[str, str]) -> bool:
-    return bool(environment.get(TOKEN_VARIABLE) or environment.get(USER_VARIABLE))
-
-
 def _login(written: object, where: str, folder: Path) -> LoginOptions:
-    """Read the file that a profile names, which nobody else may be able to read."""
-    if written is None:
-        return NO_LOGIN
-    if not isinstance(written, str) or not written:
-        raise Refusal(f"{where}: {written!r} is no file; write {HOME_FILE!r}")
-    path = folder / Path(written).expanduser()
     try:
-        if path.stat().st_mode & 0o077:
-            raise Refusal(f"{path} can be read by others than its owner: chmod 600 {path}")
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise Refusal(f"{where}: {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-        # Not what is wrong with it: the line may be the secret.
-        raise Refusal(f"{path} is no TOML with user and password, or token") from None
-    fields = {name: one for name, one in content.items() if isinstance(one, str)}
-    if fields != content or fields.keys() - {"user", "password", "token"}:
-        raise Refusal(f"{path}: only user, password and token exist, and each is a text")
-    found = LoginOptions(
-        user=fields.get("user", ""),
-        password=Secret(fields.get("password", "")),
-        token=Secret(fields.get("token", "")),
-    )
-    try:
-        found.login()
+        return login_named(written, where, folder)
     except InvalidArgument as error:
-        raise Refusal(f"{path}: {error}") from None
-    return found
+        raise Refusal(str(error)) from None
 
 
 def _tls(written: object, where: str, folder: Path) -> TlsOptions:
-    """Return the table of a profile; relative paths start from the folder of the profiles."""
-    if written is None:
-        return NO_TLS
-    given = written if isinstance(written, dict) else {"": written}
-    fields = {name: one for name, one in given.items() if isinstance(one, str)}
-    if fields != given or any(name not in VARIABLES for name in fields):
-        raise Refusal(f"{where}: only {', '.join(VARIABLES)} exist, and each is a text")
-    for name in ("ca", "cert", "key"):
-        if fields.get(name) and fields[name] != SYSTEM:
-            fields[name] = str(folder / Path(fields[name]).expanduser())
     try:
-        return TlsOptions(**fields)
+        return tls_in(written, where, folder)
     except InvalidArgument as error:
-        raise Refusal(f"{where}: {error}") from None
+        raise Refusal(str(error)) from None
 
 
 def _servers(written: object, where: str) -> tuple[Address, ...] | None:

@@ -20,6 +20,7 @@ _KIND_OF_FAMILY: Final = {
     "token": ResourceKind.USER,
     "grant": ResourceKind.CLUSTER,
     "metrics": ResourceKind.CLUSTER,
+    "quota": ResourceKind.CLUSTER,
 }
 """For actions whose first word is not the kind itself."""
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, TypeVar
 import uvloop
 
 from angarium.cli.guesses import add_guess
-from angarium.cli.profiles import LOCAL_FOLDER, choices
+from angarium.cli.profiles import choices
 from angarium.client import Client, ClientSettings
+from angarium.client.local_access import LOCAL_FOLDER
 from angarium.errors import NotFound, Unreachable
 from angarium.telemetry.logs import escaped
 
@@ -43,7 +44,9 @@ def talk(options: Namespace, work: Callable[[Client, Choices], Awaitable[_T]]) -
 
 async def _talk(chosen: Choices, work: Callable[[Client, Choices], Awaitable[_T]]) -> _T:
     settings = ClientSettings(
-        publish_timeout_s=chosen.timeout_s, request_timeout_s=chosen.timeout_s
+        publish_timeout_s=chosen.timeout_s,
+        request_timeout_s=chosen.timeout_s,
+        region=chosen.region,
     )
     servers = map(str, chosen.servers)
     async with Client(*servers, settings=settings, on_wait=_tell_wait) as client:

@@ -9,6 +9,7 @@ from angarium.api.access import (
     Caller,
     Decision,
     GrantInfo,
+    IssuedJoinToken,
     IssuedToken,
     RoleInfo,
     UserInfo,
@@ -18,13 +19,14 @@ from angarium.wire.operations import Operation, access
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from angarium.api.access import Grant, ResourceKind, SubjectKind, TokenInfo
+    from angarium.api.access import Grant, JoinTokenInfo, ResourceKind, SubjectKind, TokenInfo
     from angarium.client.reach import Reach
     from angarium.ids import Micros
 
 
 class AccessAdministration(ABC):
-    """What a client can do about who may do what; implements `api.access.AccessBroker`.
+    """What a client can do about who may do what; implements `api.access.AccessBroker`, and
+    `JoinTokenBroker`.
 
     What would be refused the second time is not repeated when its outcome is unknown.
     """
@@ -134,3 +136,19 @@ class AccessAdministration(ABC):
         """Return the tokens of one user, or all that may be seen."""
         frame = await self._reach.calls.ask(Operation.LIST_TOKENS, access.ListTokensHeader(owner))
         return frame.unpack(access.TokensAnswer).tokens
+
+    async def create_join_token(self, *, until: Micros | None = None) -> IssuedJoinToken:
+        """Issue a token that lets one node in, once; without `until` it is good for an hour."""
+        header = access.CreateJoinTokenHeader(until)
+        frame = await self._reach.calls.ask(Operation.CREATE_JOIN_TOKEN, header)
+        return frame.unpack(IssuedJoinToken)
+
+    async def delete_join_token(self, token: int) -> None:
+        """Withdraw a join token; a node that it has let in stays."""
+        header = access.DeleteJoinTokenHeader(token)
+        await self._reach.calls.ask(Operation.DELETE_JOIN_TOKEN, header, may_repeat=False)
+
+    async def list_join_tokens(self) -> tuple[JoinTokenInfo, ...]:
+        """Return the join tokens that are not forgotten, the oldest first."""
+        frame = await self._reach.calls.ask(Operation.LIST_JOIN_TOKENS)
+        return frame.unpack(access.JoinTokensAnswer).tokens

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from angarium.errors import AngariumError, NotLeader
+from angarium.errors import AngariumError, NotLeader, QuotaExceeded, retry_after_of
 from angarium.retrying import Tries, is_worth_repeating
 from angarium.wire import DeadlineExceeded
 
@@ -39,6 +39,7 @@ class Calls:
         payload: Sequence[Buffer] = (),
         *,
         partition: tuple[str, int] | None = None,
+        is_read: bool = False,
         may_repeat: bool = True,
         wait_s: float = 0.0,
         timeout_s: float | None = None,
@@ -46,6 +47,7 @@ class Calls:
     ) -> Frame:
         """Return the answer of the partition's leader, or without a partition of any node.
 
+        What `is_read` is asked of the nearest node instead, which forwards what it does not have.
         `wait_s` is how long the node itself was asked to wait. Limits in `passing` are waited out.
         Raises the last error when the time is up.
         """
@@ -60,7 +62,7 @@ class Calls:
             left_s = deadline - loop.time()
             try:
                 async with asyncio.timeout(left_s):
-                    connection = await self._way(partition)
+                    connection = await self._way(partition, is_read=is_read)
                 patience_s = deadline - loop.time()
                 if may_repeat:
                     # Losing patience early pays where another attempt follows, and only there.
@@ -74,18 +76,23 @@ class Calls:
                 raise DeadlineExceeded(f"no node could be reached within {time_s:g} s") from None
             except AngariumError as error:
                 last = error
-                if not is_worth_repeating(error, may_repeat=may_repeat, passing=passing):
+                is_quota = isinstance(error, QuotaExceeded) and self._settings.waits_for_quota
+                if not is_quota and not is_worth_repeating(
+                    error, may_repeat=may_repeat, passing=passing
+                ):
                     raise
                 self._learn(error, partition, connection)
-                pause_s = tries.next_pause_s()
+                pause_s = tries.next_pause_s(at_least_s=retry_after_of(error) or 0.0)
                 if pause_s is None:
                     raise
                 self._waiting.because(error, since=began, now=loop.time())
             await asyncio.sleep(pause_s)
 
-    async def _way(self, partition: tuple[str, int] | None) -> Connection:
+    async def _way(self, partition: tuple[str, int] | None, *, is_read: bool) -> Connection:
         if partition is None:
             return await self._routes.any_connection()
+        if is_read:
+            return await self._routes.reading_connection(*partition)
         return await self._routes.connection_for(*partition)
 
     def _learn(

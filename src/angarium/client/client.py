@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
 from angarium.client.access import AccessAdministration
 from angarium.client.addresses import bootstrap_addresses
 from angarium.client.administration import Administration
+from angarium.client.backups import BackupAdministration
+from angarium.client.balance import BalanceAdministration
 from angarium.client.dead_letters import DEAD_LETTERS, DeadLetters
 from angarium.client.groups.administration import GroupAdministration
 from angarium.client.groups.group import Group, GroupChoices
 from angarium.client.groups.keeper import Keeper
+from angarium.client.local_access import local_access
 from angarium.client.login import Login
 from angarium.client.opened import Opened
 from angarium.client.publishing.columns import Table
 from angarium.client.publishing.fields import RecordColumns, RecordFields, spelled_out
 from angarium.client.publishing.outgoing import outgoing
+from angarium.client.quotas import QuotaAdministration
 from angarium.client.reach import Reach
+from angarium.client.reading.bounds import staleness_ms_of
 from angarium.client.reading.face import Reading
 from angarium.client.reading.subscription import Subscription
+from angarium.client.recovery import RecoveryAdministration
 from angarium.client.settings import ClientSettings
 from angarium.client.transactions.face import Transactional
+from angarium.client.upgrades import UpgradeAdministration
 from angarium.closing import Closings
 from angarium.errors import AngariumError
 from angarium.wire import Unreachable
@@ -40,7 +48,18 @@ if TYPE_CHECKING:
     from angarium.modes import DeliveryMode
 
 
-class Client(Administration, AccessAdministration, GroupAdministration, Reading, Transactional):
+class Client(
+    Administration,
+    AccessAdministration,
+    QuotaAdministration,
+    BackupAdministration,
+    BalanceAdministration,
+    RecoveryAdministration,
+    UpgradeAdministration,
+    GroupAdministration,
+    Reading,
+    Transactional,
+):
     """Publishes, subscribes, fetches and administers.
 
         async with Client("127.0.0.1:7400") as client:
@@ -52,7 +71,8 @@ class Client(Administration, AccessAdministration, GroupAdministration, Reading,
     Where a cluster wants to know who asks, `user` and `password`, or `token`, say it; without any
     of them ANGARIUM_TOKEN, or ANGARIUM_USER and ANGARIUM_PASSWORD. A token may be a function that
     returns a fresh one, which is called for each connection. `login` is one that was made before,
-    and then nothing of the environment counts.
+    and then nothing of the environment counts. If nothing at all is said about TLS, the cluster
+    that `angarium up --secure` runs in this folder is spoken to as that has written down.
 
     `producer` gives it a name under which its records are stored once even across restarts of the
     program; a second client of the same name takes over, and the first one fails with
@@ -78,6 +98,11 @@ class Client(Administration, AccessAdministration, GroupAdministration, Reading,
         self.settings = settings or ClientSettings()
         self._bootstrap = bootstrap_addresses(servers)
         self._login = login or Login.of(user=user, password=password, token=token)
+        local = local_access(self._bootstrap) if self.settings.tls is None else None
+        if local is not None:
+            self.settings = replace(self.settings, tls=local.tls)
+            if login is None and self._login.is_empty:
+                self._login = local.login.login()
         self._producer = producer
         self._on_loss = on_loss
         self._on_wait = on_wait
@@ -207,11 +232,20 @@ class Client(Administration, AccessAdministration, GroupAdministration, Reading,
 
     # --- subscribing ----------------------------------------------------------------------------
 
-    def subscribe(self, *topics: str | Sequence[str], start: StartLike = "live") -> Subscription:
+    def subscribe(
+        self,
+        *topics: str | Sequence[str],
+        start: StartLike = "live",
+        max_staleness: float | timedelta | None = None,
+    ) -> Subscription:
         """Return the records of topics, or of all topics that fit a pattern (`orders.*`).
 
         `start` is "live" or "latest" (what comes from now on), "earliest", an offset, a datetime,
         or a mapping of partitions to offsets.
+
+        A client with a region reads from the nearest replicas. With `max_staleness`, in seconds,
+        one that is not known to be as new as that is left for the leader; while nobody is, nothing
+        is delivered.
 
             async with client.subscribe("orders.*", start="earliest") as records:
                 async for record in records:
@@ -222,7 +256,11 @@ class Client(Administration, AccessAdministration, GroupAdministration, Reading,
         ]
         opened = self._opened
         subscription = Subscription(
-            opened.reach, names, start, on_closed=opened.subscriptions.discard
+            opened.reach,
+            names,
+            start,
+            on_closed=opened.subscriptions.discard,
+            max_staleness_ms=staleness_ms_of(max_staleness),
         )
         opened.subscriptions.add(subscription)
         return subscription

@@ -17,7 +17,12 @@ from angarium.security.credentials import MISSING
 from angarium.security.scram import ClientExchange, Mechanism, ScramRefused, salted_password
 from angarium.security.secret import Secret
 from angarium.wire.operations import Operation
-from angarium.wire.operations.logins import BEARER, AuthenticateAnswer, AuthenticateHeader
+from angarium.wire.operations.logins import (
+    BEARER,
+    NOT_BY_CERTIFICATE,
+    AuthenticateAnswer,
+    AuthenticateHeader,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -75,6 +80,11 @@ class LoginOptions:
 NO_LOGIN: Final = LoginOptions()
 
 
+def has_login(environment: Mapping[str, str]) -> bool:
+    """Tell whether an environment says who to be."""
+    return bool(environment.get(TOKEN_VARIABLE) or environment.get(USER_VARIABLE))
+
+
 class Login:
     """What a client has to show; nothing of it is printed."""
 
@@ -94,6 +104,7 @@ class Login:
         self._user = user
         self._password = _secret(password)
         self._token = token if callable(token) else _secret(token)
+        self._is_nobody = False
         self._salted: dict[tuple[Mechanism, bytes, int], bytes] = {}
 
     @classmethod
@@ -117,13 +128,28 @@ class Login:
             password = environment.get(PASSWORD_VARIABLE)
         return cls(user=user, password=password, token=token)
 
+    @classmethod
+    def nobody(cls) -> Login:
+        """Return a login without a proof, which a certificate that is shown is not either."""
+        made = cls()
+        made._is_nobody = True
+        return made
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to show."""
+        return self._user is None and self._token is None
+
     def __repr__(self) -> str:
         how = f"user={self._user!r}" if self._user is not None else ""
         return f"Login({how or ('token' if self._token is not None else 'none')})"
 
     def greeting(self) -> bytes:
-        """Return what goes with the greeting: a token, if there is one."""
-        return self._token_text().encode(errors="replace") if self._token is not None else b""
+        """Return what goes with the greeting: a token, if there is one; else whether a certificate
+        that is shown says who this is."""
+        if self._token is not None:
+            return self._token_text().encode(errors="replace")
+        return NOT_BY_CERTIFICATE if self._user is not None or self._is_nobody else b""
 
     async def prove(self, connection: Connection, *, timeout_s: float) -> None:
         """Prove who we are if the node wants to know; raises `Unauthenticated`."""

@@ -12,15 +12,17 @@ from angarium.wire.operations import Operation, PublishHeader, TopicHeader, Topi
 
 if TYPE_CHECKING:
     from angarium.client.calls import Calls
+    from angarium.client.pool import Pool
     from angarium.client.routes import Routes
 
 
 class Metadata:
     """Topics and nodes, as the cluster describes them."""
 
-    def __init__(self, routes: Routes, calls: Calls) -> None:
+    def __init__(self, routes: Routes, calls: Calls, pool: Pool) -> None:
         self._routes = routes
         self._calls = calls
+        self._pool = pool
         self._asking: dict[str, asyncio.Task[TopicInfo]] = {}
 
     async def status(self, *, timeout_s: float | None = None) -> ClusterStatus:
@@ -28,6 +30,7 @@ class Metadata:
         frame = await self._calls.ask(Operation.CLUSTER_STATUS, timeout_s=timeout_s)
         status = frame.read(ClusterStatus)
         self._routes.learn_status(status)
+        await self._routes.nearby.region.settle(self._pool, status)
         return status
 
     async def topics(self) -> tuple[TopicInfo, ...]:
@@ -95,5 +98,6 @@ class Metadata:
         """Take over a topic's description, and ask where its leaders are if that is not known."""
         self._routes.learn_topic(info)
         leaders = {partition.leader for partition in info.partitions}
-        if leaders - self._routes.nodes.keys() - {None}:
+        is_known = leaders <= self._routes.nodes.keys() | {None}
+        if not is_known or not self._routes.nearby.is_known:
             await self.status()

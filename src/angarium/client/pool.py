@@ -26,7 +26,7 @@ class Pool:
     def __init__(self, settings: ClientSettings, login: Login) -> None:
         self.cluster = ""
         """The cluster's id, once a node has told it. Nodes of another cluster are refused then."""
-        self._settings = settings
+        self.settings = settings
         self._login = login
         self._tls = client_tls(settings.tls)
         self._open: dict[Address, Connection] = {}
@@ -84,8 +84,8 @@ class Pool:
                 host=address.host,
                 port=address.port,
                 hello=Hello(role=Role.CLIENT, cluster=self.cluster, auth=self._login.greeting()),
-                limits=self._settings.wire,
-                timeout_s=self._settings.dial_timeout_s,
+                limits=self.settings.wire,
+                timeout_s=self.settings.dial_timeout_s,
                 tls=self._tls,
             )
             await self._prove(connection)
@@ -103,7 +103,7 @@ class Pool:
     async def _prove(self, connection: Connection) -> None:
         try:
             # The node may be busy with other people's guesses, and waits for nobody itself.
-            await self._login.prove(connection, timeout_s=2 * self._settings.dial_timeout_s)
+            await self._login.prove(connection, timeout_s=2 * self.settings.dial_timeout_s)
         except BaseException as error:
             connection.fail(Unreachable("the login failed"))
             # The node closes behind a refusal: which of the two comes first says nothing more.

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 from angarium.client.calls import Calls
 from angarium.client.metadata import Metadata
+from angarium.client.nearby import Nearby
 from angarium.client.pool import Pool
+from angarium.client.reading.bounds import Seen
+from angarium.client.region import Region
 from angarium.client.routes import Routes
 from angarium.client.waiting import Waiting
 
@@ -33,11 +36,15 @@ class Reach:
         self.settings = settings
         self.waiting = Waiting(on_wait)
         self.pool = Pool(settings, login)
-        self.routes = Routes(self.pool, bootstrap, topics_max=settings.topics_max)
+        self.region = Region(settings.region)
+        nearby = Nearby(self.region)
+        self.routes = Routes(self.pool, bootstrap, nearby, topics_max=settings.topics_max)
+        self.seen = Seen()
         self.calls = Calls(self.routes, settings, self.waiting)
-        self.metadata = Metadata(self.routes, self.calls)
+        self.metadata = Metadata(self.routes, self.calls, self.pool)
 
     async def close(self, *, timeout_s: float) -> None:
         """Say goodbye to every node."""
         await self.metadata.close()
+        await self.region.close()
         await self.pool.close(timeout_s=timeout_s)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 import msgspec
 
@@ -11,7 +11,7 @@ from angarium.batch import AT_ONCE, NEVER, NO_TIMESTAMP, Batch, BatchSlice
 from angarium.batch.deadlines import outside
 from angarium.client.headers import NO_HEADERS, RecordHeaders
 from angarium.client.times import moment
-from angarium.ids import Micros, Offset
+from angarium.ids import Micros, NodeId, Offset
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -78,6 +78,19 @@ class Record(msgspec.Struct, frozen=True, gc=False):
         return moment(self.deliver_at)
 
 
+class Served(msgspec.Struct, frozen=True, gc=False):
+    """Whose replica was read."""
+
+    node: NodeId = NodeId(0)
+    """0 if nobody said so."""
+    region: str = ""
+    staleness_ms: int = 0
+    """How old what was read may be; 0 from the leader."""
+
+
+NOBODY_SAID: Final = Served()
+
+
 class ReceivedBatch(msgspec.Struct, frozen=True, gc=False):
     """Records of one partition that came together. Nothing is unpacked before it is asked for."""
 
@@ -89,6 +102,8 @@ class ReceivedBatch(msgspec.Struct, frozen=True, gc=False):
     """The positions in `batch` that are meant: a reader may begin in the middle."""
     is_live: bool = False
     """True for PERFORMANCE records, which have no offsets."""
+    served: Served = NOBODY_SAID
+    """Which node's replica it was read from."""
 
     def __len__(self) -> int:
         return self.stop - self.start
@@ -144,7 +159,13 @@ def header_items(column: HeaderColumn | None, start: int, stop: int) -> Iterable
 
 
 def received(
-    topic: str, partition: int, buffer: Buffer, *, from_offset: int, is_live: bool = False
+    topic: str,
+    partition: int,
+    buffer: Buffer,
+    *,
+    from_offset: int,
+    is_live: bool = False,
+    served: Served = NOBODY_SAID,
 ) -> ReceivedBatch:
     """Return what of the batch in `buffer` a reader is to see: the records from an offset on.
 
@@ -152,7 +173,7 @@ def received(
     """
     batch = Batch.parse(buffer, compacted=True, contents=False)
     start = 0 if is_live else batch.position_of(Offset(from_offset))
-    return ReceivedBatch(topic, partition, batch, start, batch.count, is_live)
+    return ReceivedBatch(topic, partition, batch, start, batch.count, is_live, served)
 
 
 def without(whole: ReceivedBatch, expired: Ranges) -> Iterator[ReceivedBatch]:
@@ -162,4 +183,12 @@ def without(whole: ReceivedBatch, expired: Ranges) -> Iterator[ReceivedBatch]:
     for first, past in outside(expired, start=start, stop=batch.next_offset):
         left = batch.slice(Offset(first), Offset(past))
         if len(left):
-            yield ReceivedBatch(whole.topic, whole.partition, batch, left.start, left.stop)
+            yield ReceivedBatch(
+                whole.topic,
+                whole.partition,
+                batch,
+                left.start,
+                left.stop,
+                whole.is_live,
+                whole.served,
+            )

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from angarium.api.homes import Homes
+from angarium.api.layout import layout_of
 from angarium.client.addresses import parsed_address
 from angarium.errors import AngariumError
 from angarium.ids import NodeId, ReplicaId, node_of
@@ -18,12 +20,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from angarium.api import ClusterStatus, TopicInfo
+    from angarium.api.layout import Layout
     from angarium.client.addresses import Address
+    from angarium.client.nearby import Nearby
     from angarium.client.pool import Pool
     from angarium.wire import Connection
 
 DISTRUST_S: Final = 5.0
 """A node that did not answer in time is asked last for so long."""
+
+NEAR_TRIED_MAX: Final = 3
+"""Nodes of the own region that a reader tries before it goes to the leader."""
 
 NAMED_ADDRESSES_MAX: Final = 5
 """Addresses that an error names when none of them answers; of more it says how many."""
@@ -32,7 +39,10 @@ NAMED_ADDRESSES_MAX: Final = 5
 class Routes:
     """The client's map of the cluster."""
 
-    def __init__(self, pool: Pool, bootstrap: tuple[Address, ...], *, topics_max: int) -> None:
+    def __init__(
+        self, pool: Pool, bootstrap: tuple[Address, ...], nearby: Nearby, *, topics_max: int
+    ) -> None:
+        self.nearby = nearby
         self.topics: dict[str, TopicInfo] = {}
         self.nodes: dict[NodeId, Address] = {}
         self.watchers: set[Callable[[], None]] = set()
@@ -42,6 +52,7 @@ class Routes:
         self._topics_max = topics_max
         self._leaders: dict[tuple[str, int], NodeId] = {}
         self._distrusted: dict[Address, float] = {}
+        self._homes: dict[str, Homes] = {}
 
     # --- what is learned ----------------------------------------------------------------------
 
@@ -52,20 +63,40 @@ class Routes:
             for node in status.nodes
             if node.addresses.get("wire")
         }
+        self.nearby.learn(status)
 
     def learn_topic(self, info: TopicInfo) -> None:
         """Take over who leads the partitions of a topic."""
         if info.name not in self.topics and len(self.topics) >= self._topics_max:
             self.forget_topic(next(iter(self.topics)))
         self.topics[info.name] = info
+        homes = self._homes.setdefault(info.name, Homes())
+        homes.learn(info, now=asyncio.get_running_loop().time())
         for partition in info.partitions:
             self.learn_leader(info.name, partition.number, partition.leader)
 
     def forget_topic(self, name: str) -> None:
         """Forget a topic, for instance because it is no longer there."""
         info = self.topics.pop(name, None)
+        self._homes.pop(name, None)
         for partition in info.partitions if info is not None else ():
             self._leaders.pop((name, partition.number), None)
+
+    def is_doubtful(self, topic: str) -> bool:
+        """Tell whether nobody leads anything of a topic in one of its regions."""
+        homes = self._homes.get(topic)
+        return homes is not None and homes.are_doubtful
+
+    def lost_regions(self, topic: str) -> frozenset[str]:
+        """Return the regions that have lost their partitions of a homed topic."""
+        homes = self._homes.get(topic)
+        if homes is None or not homes.are_doubtful:
+            return frozenset()
+        return homes.lost(now=asyncio.get_running_loop().time())
+
+    def layout(self, info: TopicInfo) -> Layout:
+        """Return where this client writes to of a topic, as things are."""
+        return layout_of(info, self.nearby.region.name, lost=self.lost_regions(info.name))
 
     def learn_leader(self, topic: str, partition: int, leader: int | None) -> None:
         """Note who leads a partition; a hint may name the node or its replica."""
@@ -82,7 +113,10 @@ class Routes:
         """Note that the node behind `connection` did not answer in time."""
         address = self._address_of(connection)
         if address is not None:
-            self._distrusted[address] = asyncio.get_running_loop().time() + DISTRUST_S
+            self._distrust(address)
+
+    def _distrust(self, address: Address) -> None:
+        self._distrusted[address] = asyncio.get_running_loop().time() + DISTRUST_S
 
     # --- which way to take ---------------------------------------------------------------------
 
@@ -95,6 +129,36 @@ class Routes:
         leader = self._leaders.get((topic, partition))
         address = self.nodes.get(leader) if leader is not None else None
         return self._pool.open_connection(address) if address is not None else None
+
+    def reading_node(self, topic: str, partition: int) -> NodeId | None:
+        """Return who should be read from; see `Nearby.reading_node`."""
+        leader = self._leaders.get((topic, partition))
+        if not self.nearby.region.name:
+            return leader
+        now = asyncio.get_running_loop().time()
+        info = self.topics.get(topic)
+        is_known = info is not None and partition < len(info.partitions)
+        return self.nearby.reading_node(
+            info.partitions[partition] if info is not None and is_known else None,
+            partition,
+            leader=leader,
+            distrusted={
+                node for node, at in self.nodes.items() if self._distrusted.get(at, 0.0) > now
+            },
+        )
+
+    async def reading_connection(self, topic: str, partition: int) -> Connection:
+        """Return a connection to whoever should be read from, or to one that can forward."""
+        for _ in range(NEAR_TRIED_MAX):
+            node = self.reading_node(topic, partition)
+            address = self.nodes.get(node) if node is not None else None
+            if address is None or node == self._leaders.get((topic, partition)):
+                break
+            try:
+                return await self._pool.connection(address)
+            except AngariumError:
+                self._distrust(address)  # and so the next round finds another one
+        return await self.connection_for(topic, partition)
 
     async def connection_for(self, topic: str, partition: int) -> Connection:
         """Return a connection to the partition's leader, or to a node that can forward."""
@@ -126,7 +190,12 @@ class Routes:
         now = asyncio.get_running_loop().time()
         self._distrusted = {node: end for node, end in self._distrusted.items() if end > now}
         known = [*self._pool.open_addresses(), *self.nodes.values(), *self._bootstrap]
-        return sorted(dict.fromkeys(known), key=self._distrusted.__contains__)
+        nodes = {at: node for node, at in self.nodes.items()}
+        # Those that can be trusted first, and of these the ones that are near.
+        return sorted(
+            dict.fromkeys(known),
+            key=lambda at: (at in self._distrusted, self.nearby.is_far(nodes.get(at))),
+        )
 
     def _address_of(self, connection: Connection) -> Address | None:
         for address in self._pool.open_addresses():

@@ -103,6 +103,16 @@ class ClientSettings:
     Without it a publish whose outcome is unknown fails at once, and a batch that was refused and
     repeated may end up behind later ones."""
 
+    waits_for_quota: bool = True
+    """Where a node says that a quota is used up and when to come again, come again then, as long as
+    the timeouts above allow it. Without it `QuotaExceeded` is raised at once."""
+
+    region: str | None = None
+    """Where this client is: it connects to nodes of that region first, reads from replicas there,
+    and publishes to the partitions of homed topics that live there. "auto": the region whose nodes
+    answer soonest. None: what ANGARIUM_REGION says. Without any it goes to leaders, wherever they
+    are."""
+
     tls: TlsOptions | None = None
     """Whom to believe, and what to show: `TlsOptions(ca="ca.crt")`. None: what the environment says
     (ANGARIUM_TLS_CA, _CERT, _KEY, _SERVER_NAME); without any of it TLS is not spoken."""

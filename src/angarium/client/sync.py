@@ -218,6 +218,23 @@ class SyncClient(Bridged[Client]):
     remove_node = blocking(Client.remove_node)
     transfer_leader = blocking(Client.transfer_leader)
     raise_level = blocking(Client.raise_level)
+    describe_balance = blocking(Client.describe_balance)
+    rebalance = blocking(Client.rebalance)
+    cancel_rebalance = blocking(Client.cancel_rebalance)
+    set_auto_balance = blocking(Client.set_auto_balance)
+    describe_recovery = blocking(Client.describe_recovery)
+    recover_partition = blocking(Client.recover_partition)
+    describe_upgrade = blocking(Client.describe_upgrade)
+
+    # --- for backups ----------------------------------------------------------------------------
+
+    fetch_stored = blocking(Client.fetch_stored)
+    read_positions = blocking(Client.read_positions)
+    read_accounts = blocking(Client.read_accounts)
+    restore_topic = blocking(Client.restore_topic)
+    restore_records = blocking(Client.restore_records)
+    restore_positions = blocking(Client.restore_positions)
+    restore_accounts = blocking(Client.restore_accounts)
 
     # --- who may do what ------------------------------------------------------------------------
 
@@ -237,6 +254,13 @@ class SyncClient(Bridged[Client]):
     create_token = blocking(Client.create_token)
     delete_token = blocking(Client.delete_token)
     list_tokens = blocking(Client.list_tokens)
+    set_quota = blocking(Client.set_quota)
+    delete_quota = blocking(Client.delete_quota)
+    describe_quota = blocking(Client.describe_quota)
+    list_quotas = blocking(Client.list_quotas)
+    create_join_token = blocking(Client.create_join_token)
+    delete_join_token = blocking(Client.delete_join_token)
+    list_join_tokens = blocking(Client.list_join_tokens)
 
     # --- in the other thread ----------------------------------------------------------------------
 

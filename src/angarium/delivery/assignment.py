@@ -1,8 +1,9 @@
 """Who should have which partition of a stream group.
 
 Every member has the floor or the ceiling of partitions over members: nobody is idle while another
-has two. Within these bounds each partition goes to the member that rates it highest, and a
-member's rating of a partition depends on nothing but the two of them. So everybody who knows the
+has two. Within these bounds each partition goes to a member in the region where it lives, if there
+is one, and among those to the member that rates it highest; a member's rating of a partition
+depends on nothing but the two of them. So everybody who knows the
 same members computes the same assignment, and one that comes or goes moves little more than its own
 share.
 """
@@ -33,9 +34,12 @@ def assignment(
     partitions: Collection[tuple[str, int]],
     *,
     before: Mapping[tuple[str, int], str] | None = None,
+    regions: Mapping[str, str] | None = None,
+    homes: Mapping[tuple[str, int], str] | None = None,
 ) -> dict[tuple[str, int], str]:
     """Return the member of each partition (topic and number); empty if there are no members.
 
+    `regions` says where members are, and `homes` where partitions live, as far as that is known.
     `before` is what was assigned last, if somebody remembers: then nothing moves that need not.
     """
     if not members:
@@ -52,9 +56,11 @@ def assignment(
         # wait until the leases of the old owner have ended.
         if member in hashes and room.take(member):
             chosen[one] = member
+    where, lives = regions or {}, homes or {}
     wishes = sorted(
         (
-            (rating(number, things[one]), member, one)
+            # Shares come first: a region with many partitions and one member does not overload it.
+            (_is_near(where.get(member), lives.get(one)), rating(number, things[one]), member, one)
             for one in order
             if one not in chosen
             for member, number in hashes.items()
@@ -62,10 +68,14 @@ def assignment(
         reverse=True,
     )
     # The strongest wish first, whoever has it; a member whose share is full has no more wishes.
-    for _, member, one in wishes:
+    for _, _, member, one in wishes:
         if one not in chosen and room.take(member):
             chosen[one] = member
     return chosen
+
+
+def _is_near(region: str | None, home: str | None) -> bool:
+    return bool(home) and region == home
 
 
 class _Room:

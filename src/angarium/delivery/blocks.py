@@ -66,6 +66,11 @@ def first(block: int, bits: int) -> int:
     return (block << SHIFT) + (bits & -bits).bit_length() - 1
 
 
+def last(block: int, bits: int) -> int:
+    """Return the highest offset that `bits` means; there is one."""
+    return (block << SHIFT) + bits.bit_length() - 1
+
+
 def by_block(chosen: Iterable[int]) -> dict[int, int]:
     """Return offsets, in any order, as blocks with their bits."""
     bits: dict[int, list[int]] = {}

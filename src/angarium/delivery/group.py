@@ -283,7 +283,10 @@ class GroupDelivery:
         behind = self._look_behind()
         # A group behind the partition's start has missed records. It either jumps or its members
         # are told, but it never goes on silently.
-        if not (behind or self.is_behind or self.group.paused or self._is_in_grace(now)):
+        # Asked first: a grace that has run out ends also where nothing is lent for other reasons,
+        # or its end would wake us without end.
+        is_in_grace = self._is_in_grace(now)
+        if not (is_in_grace or behind or self.is_behind or self.group.paused):
             ledger.lend(now)
         # Behind lending, which is what finds gaps and expired records.
         ledger.settle_absent()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from angarium.delivery.backoff import backoff
-from angarium.delivery.blocks import Marks, blocks, first, offsets, runs
+from angarium.delivery.blocks import Marks, blocks, first, last, offsets, runs
 from angarium.delivery.effects import Answer, DeadLetterDue, Delivery, Effects, Taken
 from angarium.delivery.key_order import KeyOrder
 from angarium.delivery.loans import Loans
@@ -162,8 +162,11 @@ class Ledger:
         self.order.reopened(loan.block, bits)
         if loan.borrower.is_gone:
             self.loans.expire(loan, bits, now)
-        elif self.stream is not None and self.stream.owner is not loan.borrower:
-            # The stream was handed over as if they were settled; it goes back to them (seed 21523).
+        elif self.stream is not None and not self.stream.goes_on_behind(
+            loan.borrower, last(loan.block, bits)
+        ):
+            # Handed over or rewound since, as if they were settled. The stream comes to them again,
+            # and would lend them a second time (seeds 21523 and 110981).
             self.take_back(loan, bits)
             self._rewind(first(loan.block, bits))
             self.order.given_back(loan.block, bits)

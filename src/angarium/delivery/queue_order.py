@@ -71,7 +71,7 @@ class QueueOrder:
     def _deal(self, now: Micros, hand: Hand) -> None:
         hungry = self._loans.hungry
         while hungry:
-            there = self._ready.count + self._source.end_offset - self._sweep.position
+            there = self._ready.count + self._source.lendable_end - self._sweep.position
             share = max(SHARE_MIN, -(-there // len(hungry)))
             for _ in range(len(hungry)):
                 if not self._serve(next(iter(hungry.values())), share, now, hand):

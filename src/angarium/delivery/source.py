@@ -42,6 +42,10 @@ class RecordSource(Protocol):
     def end_offset(self) -> int:
         """The offset after the last record that may be read."""
 
+    @property
+    def lendable_end(self) -> int:
+        """Behind which offset nothing new may be lent for now: the end, or a gate before it."""
+
     def stretch(self, start: int, *, limit: int, now: Micros, due: int) -> Stretch:
         """Look at up to `limit` offsets from `start` on, which lies in the log.
 

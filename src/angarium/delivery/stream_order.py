@@ -75,6 +75,9 @@ class StreamOrder:
             # succeeded or is a dead letter: that is what a stream promises.
             if barrier is None or self._sweep.position < barrier or not self._may_try(barrier, now):
                 return
+            # A new leader has yet to find out that the gate before it is open.
+            if barrier >= self._source.lendable_end:
+                return
             piece = self._sweep.next(1, now, stop=barrier + 1)
             if piece is not None:
                 hand(owner, *piece, self._group.attempts[barrier].count + 1)
@@ -133,6 +136,10 @@ class StreamOrder:
             self.owner = members[self._heir(owner)]
         if self.owner is not owner:
             self._has_stalled = False
+
+    def goes_on_behind(self, borrower: Borrower, offset: int) -> bool:
+        """Tell whether the next records are this member's, and lie behind this one."""
+        return self.owner is borrower and self._sweep.position > offset
 
     def joined(self, borrower: Borrower) -> None:
         """Nothing changes before the next step."""

@@ -63,7 +63,7 @@ class Sweep:
 
         Nothing at or above `stop` is looked at.
         """
-        end = self._source.end_offset
+        end = self._source.lendable_end
         if stop is not None and stop < end:
             end = stop
         acked, busy = self._group.acked, self.busy

@@ -19,6 +19,7 @@ from angarium.errors import AngariumError, GroupFenced, LimitExceeded, NotLeader
 from angarium.ids import Micros
 from angarium.lending.configs import config_of
 from angarium.lending.flat import without
+from angarium.lending.gates import Gate, GatedRecords
 from angarium.lending.lending_limits import LENT_BYTES_MAX, SESSION_S
 from angarium.lending.letters import burial
 from angarium.machine.changes import Member, Members
@@ -61,7 +62,9 @@ class LedGroup:
         self.is_burying = False
         """Whether somebody stores them (`letters.burial`)."""
         logged = [member.name for member in group.members]
-        self.delivery = led.around.delivery(led, group, now=now, expected=logged)
+        self._gate = Gate(led, group)
+        source = GatedRecords(led.records, self._gate)
+        self.delivery = led.around.delivery(led, group, source, now=now, expected=logged)
         self._missing = dict.fromkeys(logged, now + GRACE_MICROS)
         """Logged members that have not come back, or lost their node: until when they count."""
         self._tickets: dict[int, tuple[int, Callable[[Settled], None]]] = {}
@@ -185,7 +188,9 @@ class LedGroup:
             for name in self._missing:
                 members.setdefault(name, known)
             led = self.led
-            self.delivery.prefer(self._around.preferred(members, led.topic, led.number))
+            nodes = {name: seat.membership.node for name, seat in self.seats.items()}
+            chosen = self._around.preferred(members, led.topic, led.number, nodes)
+            self.delivery.prefer(chosen)
             self.led.stir(self)
 
     def _list_members(self) -> None:
@@ -290,6 +295,9 @@ class LedGroup:
                 self._let_go_missing(now)
             self._give_back_stale(now)
             self._measure()
+            look_at = self._gate.look(now)
+            if look_at is not None:
+                self.led.host.wake(self, look_at)
             self._carry_out(self.delivery.advance(now), now)
         except AngariumError as error:
             # The log cannot be read here, at the moment. Everything that counts is in the machine.

@@ -90,6 +90,11 @@ class LogRecords:
 
     # --- deciding -----------------------------------------------------------------------------
 
+    @property
+    def lendable_end(self) -> int:
+        """The same: nothing is in the way."""
+        return self.end_offset
+
     def stretch(self, start: int, *, limit: int, now: Micros, due: int) -> Stretch:
         """Tell about some offsets from `start` on; see `RecordSource`."""
         window = self._window(start)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from angarium.api import GroupConfig, Settled, Settlement, Start
     from angarium.delivery import GroupDelivery
+    from angarium.delivery.source import RecordSource
     from angarium.errors import AngariumError
     from angarium.ids import Buffer, Micros, NodeId, RaftGroupId
     from angarium.kinds import GroupKind
@@ -139,18 +140,49 @@ class Surroundings(Protocol):
     def partition_of(self, raft_group: RaftGroupId) -> tuple[str, int] | None:
         """Return the topic and number of a partition; None if it belongs to none any more."""
 
+    def layouts(self, topic: str) -> tuple[int, ...]:
+        """Return how many partitions keys were dealt to, layout by layout; none were added: ()."""
+
+    def ask_drained(
+        self,
+        topic: str,
+        partitions: Sequence[int],
+        group: str,
+        layout: int,
+        told: Callable[[Sequence[int]], None],
+    ) -> None:
+        """Find out which partitions a group has settled up to the fence of a layout.
+
+        `told` is called with some of them, at once or later, perhaps more than once, or never.
+        """
+
     def lifetime(self, topic: str) -> int | None:
         """Return after how many µs a topic lets records expire."""
 
     # --- its groups -----------------------------------------------------------------------------
 
     def delivery(
-        self, led: LedPartition, group: Group, *, now: Micros, expected: Sequence[str]
+        self,
+        led: LedPartition,
+        group: Group,
+        source: RecordSource,
+        *,
+        now: Micros,
+        expected: Sequence[str],
     ) -> GroupDelivery:
         """Return what decides for a group that begins to be led."""
 
-    def preferred(self, members: dict[str, tuple[str, ...]], topic: str, number: int) -> str:
-        """Return who of the members, with the topics each consumes, should have a partition."""
+    def preferred(
+        self,
+        members: dict[str, tuple[str, ...]],
+        topic: str,
+        number: int,
+        nodes: Mapping[str, NodeId],
+    ) -> str:
+        """Return who of the members, with the topics each consumes, should have a partition.
+
+        `nodes` says where they are connected, as far as that is known.
+        """
 
     def carry_out(self, burial: Burial) -> None:
         """Do what the storing of dead letters asks for, step by step, until it ends."""

@@ -52,8 +52,26 @@ class File(Protocol):
         """Release the file. Closing twice is allowed."""
 
 
+class DiskLock(Protocol):
+    """A disk that one process has to itself, until it releases it or ends."""
+
+    @property
+    def is_kept(self) -> bool:
+        """False where there are no locks: nobody is kept out then."""
+
+    def release(self) -> None:
+        """Let others have the disk."""
+
+
 class Disk(Protocol):
     """One tree of folders and files. Names are relative, with `/` between folders."""
+
+    def lock(self) -> DiskLock:
+        """Have the disk to this process alone; `FolderInUse` while another one has it.
+
+        To be asked for before anything on it is looked at: two nodes on one disk would both write
+        its log, and each would acknowledge what the other then overwrites.
+        """
 
     def create(self, name: str) -> File:
         """Create a file for reading and writing; `FileExistsError` if the name is taken."""

@@ -26,7 +26,14 @@ IDENTITY_NAME: Final = "identity"
 
 _TITLE: Final = "angarium identity 1"
 _INCARNATION_BITS: Final = 48
-NO_DATA: Final = frozenset({f"{IDENTITY_NAME}.draft", LOCK_NAME, "lost+found"})
+INVITATIONS_NAME: Final = "join-tokens"
+INVITATIONS_DRAFT: Final = "join-tokens.draft"
+"""Left by who runs several nodes, for one of them, which may be new itself, to let the others in.
+"""
+
+NO_DATA: Final = frozenset(
+    {f"{IDENTITY_NAME}.draft", LOCK_NAME, INVITATIONS_NAME, INVITATIONS_DRAFT, "lost+found"}
+)
 """Names that say nothing about data: a draft is left by a power cut during `create`."""
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from angarium.errors import DiskFull, StorageError
+from angarium.log.folder_lock import FolderInUse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,6 +98,18 @@ class MemoryFile:
             raise StorageError(f"{self._name} is closed")
 
 
+class MemoryLock:
+    """Whether somebody has a disk to itself."""
+
+    __slots__ = ("is_kept",)
+
+    def __init__(self) -> None:
+        self.is_kept = True
+
+    def release(self) -> None:
+        self.is_kept = False
+
+
 class MemoryDisk:
     """Files by name, folders as a set of names."""
 
@@ -105,6 +118,13 @@ class MemoryDisk:
         """How many bytes all files together may have; `DiskFull` beyond. May change any time."""
         self._files: dict[str, Content] = {}
         self._folders: set[str] = {""}
+        self._lock: MemoryLock | None = None
+
+    def lock(self) -> MemoryLock:
+        if self._lock is not None and self._lock.is_kept:
+            raise FolderInUse("another process works with this disk")
+        self._lock = MemoryLock()
+        return self._lock
 
     def create(self, name: str) -> MemoryFile:
         self._check_new(name)

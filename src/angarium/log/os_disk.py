@@ -15,11 +15,13 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from angarium.errors import DiskFull, StorageError, SyncFailed
+from angarium.log.folder_lock import lock_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from angarium.ids import Buffer
+    from angarium.log.folder_lock import FolderLock
 
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """A full file system, a used-up quota, a limit on the size of files: all need somebody's room."""
@@ -112,6 +114,9 @@ class OsDisk:
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root: Final = Path(root)
         self.root.mkdir(parents=True, exist_ok=True)
+
+    def lock(self) -> FolderLock:
+        return lock_folder(self.root)
 
     def create(self, name: str) -> OsFile:
         return self._opened(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)

@@ -51,6 +51,8 @@ class Kind(IntEnum):
     SERIES_DELETE = 13
     CLOCK = 14
     COMPACT = 15
+    RESTORE = 16
+    FENCE = 17
 
 
 APPEND: Final = int(Kind.APPEND)
@@ -82,6 +84,8 @@ class Stage(_OfTransaction, frozen=True, kw_only=True, array_like=True):
     """Concatenated batches. Their producers are not looked at: the part stands for a sequence."""
     acks: tuple[StagedAck, ...] = ()
     """What the transaction acknowledges if it commits."""
+    layout: int | None = None
+    """By which layout of the topic keys have sent the batches here; None: no key has."""
 
 
 class Commit(_OfTransaction, frozen=True, kw_only=True, array_like=True):
@@ -162,13 +166,48 @@ class Compact(_Command, frozen=True, kw_only=True, array_like=True):
     """Records with a null value that were appended before this time go, too."""
 
 
+class Restore(_Command, frozen=True, kw_only=True, array_like=True):
+    """Bring batches back from a backup, with the offsets and times that they had.
+
+    The first begins where the partition ends, each next one where the one before it ends. What lies
+    between the last and `next_offset` stays empty, for ever. Producers are not looked at: their ids
+    are those of the cluster that the backup is of. Written at feature level 5 and above.
+    """
+
+    batches: bytes = b""
+    """Concatenated batches, with their stamps."""
+    next_offset: Offset
+    """Where the partition ends behind it."""
+    start_offset: Offset = Offset(0)
+    """Forget what lies below, as it had been before the backup."""
+
+
+class Fence(_Command, frozen=True, kw_only=True, array_like=True):
+    """Take no record any more that was dealt by a layout older than `layout`.
+
+    Where the partition ends at this entry is where that layout begins in it. Refused while records
+    are staged: a commit would bring them in behind the fence. Written at feature level 6 and above.
+    """
+
+    layout: int
+
+
 class Clock(_Command, frozen=True, kw_only=True, array_like=True):
     """Let time pass, so that what waits for it is not held up by silence."""
 
 
 Transacting: TypeAlias = Stage | Commit | Abort | Begin | Decide | Finish | SeriesDelete
 Command: TypeAlias = (
-    Transacting | Cursors | Trim | Configure | Reserve | ProducerDelete | Clock | Compact
+    Transacting
+    | Cursors
+    | Trim
+    | Configure
+    | Reserve
+    | ProducerDelete
+    | Clock
+    | Compact
+    | Restore
+    | Fence
 )
 
 _KINDS: Final[dict[type[Any], Kind]] = {
@@ -186,6 +225,8 @@ _KINDS: Final[dict[type[Any], Kind]] = {
     SeriesDelete: Kind.SERIES_DELETE,
     Clock: Kind.CLOCK,
     Compact: Kind.COMPACT,
+    Restore: Kind.RESTORE,
+    Fence: Kind.FENCE,
 }
 _FORMS: Final[Forms[Command]] = Forms(_KINDS)
 

@@ -8,6 +8,7 @@ are the hash of a key, and the sequence is the hash of what was asked. The laws,
 - the same key with other content is refused: one of the two is a mistake;
 - a key is forgotten when it is older than `key_micros_max`, or one of more than `keys_max`, the
   oldest first. A refused batch leaves no trace, so it may be tried again under its key.
+Where it is known who asks, ids are those of `key_of_owner`: everybody has keys of its own.
 """
 
 from __future__ import annotations
@@ -57,6 +58,16 @@ def identity_of(key: bytes, content: bytes) -> tuple[ProducerId, Sequence]:
         ProducerId(KEYED_FROM | (_digest(key, b"key") & _KEY_MASK)),
         Sequence(_digest(content, b"content") & _CONTENT_MASK),
     )
+
+
+def key_of_owner(key: int, owner: str) -> ProducerId:
+    """Return the id of a key that counts for one owner alone: whoever guesses another's key, and
+    is first, makes nothing of the other's a repetition.
+
+    `key` is the id of the key itself.
+    """
+    data = key.to_bytes(8, "big") + owner.encode(errors="surrogatepass")
+    return ProducerId(KEYED_FROM | (_digest(data, b"owner") & _KEY_MASK))
 
 
 def _digest(data: bytes, purpose: bytes) -> int:
@@ -110,6 +121,13 @@ class Keys:
             self.rows[key] = Key(content, base_offset, next_offset, time)
             self.count += 1
         return None
+
+    def repeated(self, key: int, *, content: int) -> Duplicate | None:
+        """Return where a batch is that came under `key` before; `None`: it is not stored."""
+        row = self.rows.get(key)
+        if row is None or row.content != content:
+            return None
+        return Duplicate(Offset(row.base_offset), Offset(row.next_offset), Micros(row.time))
 
     def _make_room(self, time: int, limits: PartitionLimits) -> None:
         """Forget keys until there is room for one more, and some of those that are too old."""

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, assert_never
 import msgspec
 
 from angarium.batch import TIME_MAX
-from angarium.errors import InvalidArgument, InvalidBatch, InvalidCommand, OffsetOutOfRange
+from angarium.errors import (
+    InvalidArgument,
+    InvalidBatch,
+    InvalidCommand,
+    OffsetOutOfRange,
+    TransactionAborted,
+    TransactionPending,
+)
 from angarium.ids import Micros, Offset, Term
 from angarium.machine import commands
 from angarium.machine.batch_fields import NUMBERING_FIELDS
@@ -35,6 +42,7 @@ from angarium.machine.outcomes import (
 )
 from angarium.machine.partition_limits import OFFSET_MAX, PartitionLimits
 from angarium.machine.producers import Producers
+from angarium.machine.restoring import restorable
 from angarium.machine.transactions import Transactions
 
 if TYPE_CHECKING:
@@ -52,6 +60,9 @@ class Effects(msgspec.Struct):
     reserved: tuple[Offset, Offset] | None = None
     trimmed_to: Offset | None = None
     is_compacted: bool = False
+    restored: tuple[memoryview, ...] = ()
+    latest_time: int = 0
+    """Of what is restored: the clock does not stay behind it."""
 
 
 class Numbering:
@@ -61,6 +72,7 @@ class Numbering:
         "clock",
         "compact_until",
         "decisions",
+        "fences",
         "keys",
         "limits",
         "next_offset",
@@ -77,6 +89,8 @@ class Numbering:
         self.clock = 0
         self.compact_until = 0
         self.tombstones_before = 0
+        self.fences: tuple[tuple[int, int], ...] = ()
+        """Layouts of the topic, upward, and at which offset each of them begins here."""
         self.producers = Producers()
         self.keys = Keys()
         self.transactions = Transactions()
@@ -90,11 +104,17 @@ class Numbering:
         other.clock = self.clock
         other.compact_until = self.compact_until
         other.tombstones_before = self.tombstones_before
+        other.fences = self.fences
         other.producers = self.producers.fork()
         other.keys = self.keys.fork()
         other.transactions = self.transactions.fork()
         other.decisions = self.decisions.fork()
         return other
+
+    @property
+    def layout(self) -> int:
+        """The newest layout that a fence stands here for; 0: there is none."""
+        return self.fences[-1][0] if self.fences else 0
 
     def number(
         self, *, span: int, producer: int, epoch: int, sequence: int, time: int
@@ -137,6 +157,16 @@ class Numbering:
         self.clock = time
         return Appended(Offset(base), Offset(past), Micros(time))
 
+    def repeated(
+        self, *, span: int, producer: int, epoch: int, sequence: int
+    ) -> Duplicate | Refused | None:
+        """Judge a batch that may not be stored now; `None`: it is not, and was not before."""
+        if not producer:
+            return None
+        if producer >= KEYED_FROM:
+            return self.keys.repeated(producer, content=sequence)
+        return self.producers.repeated(producer, epoch=epoch, first=sequence, past=sequence + span)
+
     def number_stamped(self, batch: memoryview) -> Appended | Duplicate | Refused:
         """Give a batch from the log the offset that its leader has stamped on it."""
         base, time, _, span, producer, sequence, epoch = NUMBERING_FIELDS.unpack_from(batch)
@@ -167,7 +197,7 @@ class Numbering:
         if not isinstance(outcome, Refused):
             batches = sum(stage.batches for stage in effects.published)
             # Every batch of a commit gets a time of its own, a microsecond after the one before.
-            self.clock = command.time + max(batches - 1, 0)
+            self.clock = max(command.time + max(batches - 1, 0), effects.latest_time)
         return outcome, effects
 
     def _perform(self, command: Command, term: Term, effects: Effects) -> Outcome:
@@ -185,6 +215,10 @@ class Numbering:
                 outcome = Done()
             case commands.Compact():
                 outcome = self._compact(command, effects)
+            case commands.Restore():
+                outcome = self._restore(command, effects)
+            case commands.Fence():
+                outcome = self._fence(command)
             case commands.Cursors():
                 raise AssertionError("groups are not numbered")
             case _:
@@ -195,6 +229,12 @@ class Numbering:
         limits = self.limits
         outcome: Outcome
         match command:
+            case commands.Stage() if command.layout is not None and command.layout < self.layout:
+                # A commit would bring them in behind the fence. What of it is staged by the new
+                # layout elsewhere cannot be told from here: the whole has to be done again.
+                outcome = refused(
+                    TransactionAborted, "the topic was given partitions meanwhile; run it again"
+                )
             case commands.Stage():
                 outcome, effects.stored, effects.drops = self.transactions.stage(command, limits)
             case commands.Commit():
@@ -263,6 +303,31 @@ class Numbering:
         self.next_offset = past
         effects.reserved = (Offset(base), Offset(past))
         return Reserved(Offset(base), Offset(past))
+
+    def _restore(self, command: commands.Restore, effects: Effects) -> Outcome:
+        base, past, start = self.next_offset, command.next_offset, command.start_offset
+        found = restorable(command, base=base)
+        if isinstance(found, Refused):
+            return found
+        if past == base and start <= self.start_offset:
+            return Done(changed=False)
+        self.next_offset = past
+        effects.restored, effects.latest_time = found.batches, found.latest_time
+        if past > found.end:
+            effects.reserved = (Offset(found.end), Offset(past))
+        if start > self.start_offset:
+            self.start_offset = effects.trimmed_to = start
+        return Appended(Offset(base), Offset(past), Micros(max(command.time, found.latest_time)))
+
+    def _fence(self, command: commands.Fence) -> Outcome:
+        if command.layout <= self.layout:
+            return Done(changed=False)
+        # What is staged was dealt by an older layout. A commit would bring it in behind the fence,
+        # where readers take it for newer than what other partitions hold before theirs.
+        if self.transactions.staged_bytes:
+            return refused(TransactionPending, "records are staged that a fence would overtake")
+        self.fences = (*self.fences, (command.layout, self.next_offset))
+        return Done()
 
     def _forget(self, command: commands.SeriesDelete) -> Outcome:
         """A name may be known here as a participant, as a home, or as both: all or nothing."""

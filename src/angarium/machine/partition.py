@@ -64,6 +64,23 @@ class PartitionMachine:
         """Up to which offset the partition is compacted, and before which time tombstones go."""
         return Offset(self.numbering.compact_until), Micros(self.numbering.tombstones_before)
 
+    @property
+    def layout(self) -> int:
+        """The newest layout of the topic that has its fence here; 0: there is none."""
+        return self.numbering.layout
+
+    @property
+    def fence_offsets(self) -> tuple[Offset, ...]:
+        """Where layouts begin here, one after the other."""
+        return tuple([Offset(offset) for _, offset in self.numbering.fences])
+
+    def fence(self, layout: int) -> Offset | None:
+        """Return at which offset a layout begins here; None: it has no fence here."""
+        for one, offset in self.numbering.fences:
+            if one == layout:
+                return Offset(offset)
+        return None
+
     def open_stages(self) -> dict[int, int]:
         """Return the slots of all open stages with the number of parts in each."""
         return self.numbering.transactions.open_slots()
@@ -134,7 +151,7 @@ class PartitionMachine:
         return Applied(
             index=index,
             outcomes=(outcome,),
-            visible=effects.published,
+            visible=effects.published or effects.restored,
             stage_appends=() if effects.stored is None else (effects.stored,),
             stage_drops=effects.drops,
             reserved=() if effects.reserved is None else (effects.reserved,),

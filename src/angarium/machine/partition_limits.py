@@ -15,6 +15,14 @@ import msgspec
 OFFSET_MAX: Final = (1 << 63) - 1
 """Offsets fit a signed 64-bit integer, as Arrow and Spark want them. Nothing is numbered above."""
 
+RESTORED_AHEAD_US_MAX: Final = 600_000_000
+"""How much later than the partition's own time a restored batch may have been appended. A later one
+is refused: the partition's time would follow it, and retention would take what is new for old."""
+
+RESTORED_GAP_MAX: Final = 1 << 48
+"""Offsets that one `Restore` may leave empty: they are written as gaps of 2**32 each. More are
+refused; a partition that began so far up is restored by several."""
+
 NAME_CHARACTERS_MAX: Final = 256
 """Length of a transaction's, stage's, group's or member's name. Longer ones are refused."""
 

@@ -47,6 +47,7 @@ class _Header(msgspec.Struct, frozen=True, array_like=True):
     next_slot: int
     compact_until: int = 0
     tombstones_before: int = 0
+    fences: tuple[tuple[int, int], ...] = ()
 
 
 _header = msgspec.msgpack.Decoder(_Header)
@@ -78,6 +79,7 @@ def state_frames(machine: PartitionMachine) -> Iterator[bytes]:
         next_slot=transactions.next_slot,
         compact_until=numbering.compact_until,
         tombstones_before=numbering.tombstones_before,
+        fences=numbering.fences,
     )
     # Flat copies of tables of immutable rows. The order of producers and keys is their age.
     # Everything that decides what a later entry does has to be here: producers (planted as
@@ -143,6 +145,8 @@ def _read_header(machine: PartitionMachine, header: _Header) -> None:
     numbering.clock = header.clock
     numbering.compact_until = header.compact_until
     numbering.tombstones_before = header.tombstones_before
+    # Planted as fence-lost-at-snapshot.
+    numbering.fences = header.fences
     numbering.producers.low_water = header.low_water
     numbering.producers.named_low_water = header.named_low_water
     numbering.transactions.next_slot = header.next_slot

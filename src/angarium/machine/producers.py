@@ -135,6 +135,24 @@ class Producers:
             self.named[producer] = new
         return None
 
+    def repeated(
+        self, producer: int, *, epoch: int, first: int, past: int
+    ) -> Duplicate | Refused | None:
+        """Judge a batch that may not be stored now; `None`: it is not stored, for certain."""
+        row = self.find(producer)
+        if row is None:
+            named = producer >= NAMED_FROM
+            is_forgotten = producer < (self.named_low_water if named else self.low_water)
+            if not is_forgotten:
+                return None
+            # It may be stored, and nobody knows. To call that a no would store it twice.
+            return refused(UnknownProducer, f"producer {producer} is not remembered; take a new id")
+        if epoch < row.epoch:
+            return refused(ProducerFenced, f"epoch {epoch} was followed by {row.epoch}")
+        if epoch == row.epoch and past <= row.next_sequence:
+            return _judge_repetition(row, first, past)
+        return None
+
     def delete(self, producer: int, limits: PartitionLimits) -> bool:
         """Forget `producer` so that nothing of it is taken again; tell whether it was known."""
         row = self.find(producer)

@@ -15,7 +15,8 @@ the projection has run ahead of it: make a new one and `replay` the entries not 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -43,11 +44,14 @@ from angarium.machine.outcomes import (
 from angarium.machine.overlay import Overlay
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from angarium.ids import Buffer
     from angarium.machine.commands import Command
     from angarium.machine.partition import PartitionMachine
+
+
+NOTHING_BARRED: Final[Mapping[int, Refused]] = MappingProxyType({})
 
 
 class Diverged(AssertionError):
@@ -115,18 +119,39 @@ class Projection:
 
     # --- preparing ---------------------------------------------------------------------------
 
+    @property
+    def layout(self) -> int:
+        """The newest layout that a fence stands for in the log, committed or not."""
+        return self._numbering.layout
+
     def append(
-        self, batches: Sequence[bytearray | memoryview], *, term: Term, now: Micros
+        self,
+        batches: Sequence[bytearray | memoryview],
+        *,
+        term: Term,
+        now: Micros,
+        barred: Mapping[int, Refused] = NOTHING_BARRED,
     ) -> Prepared:
-        """Number `batches`, stamping those that are new in place, and pack them into one entry."""
+        """Number `batches`, stamping those that are new in place, and pack them into one entry.
+
+        Those whose row is in `barred` are refused so, unless they are stored already.
+        """
         numbering = self._numbering
         number = numbering.number
         outcomes: list[Outcome] = []
         accepted = []
         accepted_outcomes = []
         now = self._time(now)
-        for batch in batches:
+        for row, batch in enumerate(batches):
             _, _, _, span, producer, sequence, epoch = NUMBERING_FIELDS.unpack_from(batch)
+            if barred and row in barred:
+                # Its answer may have been lost. Only who was told that it is not stored may deal
+                # it to another partition.
+                known = numbering.repeated(
+                    span=span, producer=producer, epoch=epoch, sequence=sequence
+                )
+                outcomes.append(barred[row] if known is None else known)
+                continue
             clock = numbering.clock
             outcome = number(
                 span=span,

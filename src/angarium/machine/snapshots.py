@@ -59,6 +59,9 @@ class Part(IntEnum):
     ROLES = 25
     GRANTS = 26
     TOKENS = 27
+    QUOTAS = 32
+    JOIN_TOKENS = 33
+    RECOVERIES = 50
     END = 255
 
 

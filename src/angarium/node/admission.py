@@ -12,10 +12,11 @@ the catalog itself: that is how it learns who it is.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import msgspec
 
+from angarium.addresses import dialled
 from angarium.errors import AngariumError, OutcomeUnknown
 from angarium.ids import CATALOG_GROUP, Incarnation, NodeId, replica_id
 from angarium.replica.scrutiny import Objection
@@ -25,6 +26,8 @@ from angarium.wire.errors import NodeIsAlive, NodeRemoved, NotRegistered
 from angarium.wire.operations import Operation
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from angarium.ids import ReplicaId
     from angarium.machine.catalog import CatalogApplied, CatalogMachine, NodeRegister
     from angarium.node.node import Node
@@ -50,6 +53,8 @@ class Admission:
         """Nodes, and processes that greeted as them while another process of theirs lived; until
         when that counts as known."""
         self._looking: set[asyncio.Task[None]] = set()
+        self.on_refusal: Callable[[str, AngariumError], None] | None = None
+        """Told of each that was not taken for a node: as what it came, and why not."""
 
     # --- greetings --------------------------------------------------------------------------
 
@@ -71,23 +76,41 @@ class Admission:
         except NotRegistered:
             raise  # it may be a moment ahead of us
         except AngariumError as refused:
-            what = f"a greeting from {connection.address} as node {hello.node}: {refused}"
-            self._node.host.outbox.refusals.note(Objection.STRANGER, what)
+            self._tell_refusal(connection, f"a greeting as node {hello.node}", refused)
             raise
         self._guests.add(connection)
         self._find(hello)
 
+    def refuse_join(self, connection: Connection) -> NoReturn:
+        """Tell somebody who may not even ask to be let in why that is so; raises it."""
+        refused = self._untrusted("who wants to join")
+        self._tell_refusal(connection, "a wish to join", refused)
+        raise refused
+
+    def _tell_refusal(self, connection: Connection, what: str, refused: AngariumError) -> None:
+        self.note_refusal(connection, what, refused)
+        if self.on_refusal is not None:
+            self.on_refusal(what, refused)
+
+    def note_refusal(self, connection: Connection, what: str, refused: AngariumError) -> None:
+        """Have the log say that somebody was not taken for a node; it has few lines for that."""
+        if self._node.is_open:
+            said = f"{what} from {connection.address}: {refused}"
+            self._node.host.outbox.refusals.note(Objection.STRANGER, said)
+
     def _check_proven(self, connection: Connection) -> None:
-        if self.is_proven(connection):
-            return
-        what = f"node {connection.peer.hello.node} has shown no node certificate of this cluster"
+        if not self.is_proven(connection):
+            raise self._untrusted(f"node {connection.peer.hello.node}")
+
+    def _untrusted(self, who: str) -> UntrustedNode:
+        what = f"{who} has shown no node certificate of this cluster"
         if self._node.config.tls is None:
-            raise UntrustedNode(
+            return UntrustedNode(
                 f"{what}, and here clients have to prove who they are: give every node one, in the"
                 " section [tls] of its node.toml, or, where nobody else can reach the wire port,"
                 " set trust_peers in [security]"
             )
-        raise UntrustedNode(f"{what}; every node needs one, in the section [tls] of its node.toml")
+        return UntrustedNode(f"{what}; every node needs one, in the section [tls] of its node.toml")
 
     def _find(self, hello: Hello) -> None:
         """Look for a member where it says it is, if it is nowhere else.
@@ -101,8 +124,7 @@ class Admission:
         )
         if hello.address is msgspec.UNSET or not is_known or node == self._node.id:
             return
-        host, _, port = hello.address.rpartition(":")
-        is_address = bool(host) and port.isdecimal() and 0 < int(port) < 1 << 16
+        is_address = dialled(hello.address) is not None
         if is_address and not peers.is_up(node) and peers.address_of(node) != hello.address:
             peers.meet(node, hello.address)
 
@@ -207,13 +229,13 @@ class Admission:
 
     async def _process_at_home(self, node: NodeId) -> object:
         """Return which process answers where the catalog says that `node` is; None if none does."""
-        host, _, port = self._node.peers.home_of(node).rpartition(":")
-        if not port.isdecimal():
+        home = dialled(self._node.peers.home_of(node))
+        if home is None:
             return None
         try:
             connection = await dial(
-                host=host,
-                port=int(port),
+                host=home.host,
+                port=home.port,
                 hello=self._node.greeting(Role.PEER),
                 expected_node=node,
                 timeout_s=ALIVE_S_MAX,

@@ -20,6 +20,7 @@ from angarium.machine.catalog import (
     CatalogMachine,
     Form,
     Labels,
+    NodeJoin,
     NodeRegister,
     decode,
     encode,
@@ -100,6 +101,9 @@ class NodeCatalog(CatalogView):
         self._last: CatalogMachine | None = None
         self.watchers: list[Callable[[CatalogApplied | None], None]] = []
         """Called when something in the catalog has changed here."""
+        self._policy_watchers: list[Callable[[], None]] = []
+        self._policy = Index(0)
+        """The version of the policy that they were told of."""
 
     # --- reading ----------------------------------------------------------------------------
 
@@ -157,9 +161,17 @@ class NodeCatalog(CatalogView):
             self._node.fail(removed)
         self._advanced.set()
         self._advanced = asyncio.Event()
+        if machine.access.version != self._policy:
+            self._policy = machine.access.version
+            for told in self._policy_watchers:
+                told()
         if applied is None or applied.nodes or applied.groups or applied.topics:
             for watcher in self.watchers:
                 watcher(applied)
+
+    def watch_policy(self, watcher: Callable[[], None]) -> None:
+        """Have `watcher` called whenever users, roles, grants or tokens have changed here."""
+        self._policy_watchers.append(watcher)
 
     async def reach(self, index: Index) -> None:
         """Wait until this node's catalog has applied `index`."""
@@ -221,8 +233,9 @@ class NodeCatalog(CatalogView):
         replica = self._node.host.catalog
         if replica is None or not replica.may_serve:
             raise NotLeader("this node does not lead the catalog", leader=_leader(self._node))
-        if isinstance(command, NodeRegister):
-            await self._node.admission.check_not_alive(command)
+        wish = command.registration if isinstance(command, NodeJoin) else command
+        if isinstance(wish, NodeRegister):
+            await self._node.admission.check_not_alive(wish)
         future: asyncio.Future[CatalogOutcome] = asyncio.get_running_loop().create_future()
 
         def settle(outcome: CatalogOutcome | AngariumError) -> None:

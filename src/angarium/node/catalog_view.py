@@ -10,16 +10,31 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from angarium.errors import NotFound, NotLeader, no_partition
-from angarium.machine.catalog.placement import host_of
+from angarium.machine.catalog.placement import hosts_by_region
+from angarium.node.balance import located
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections import Counter
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from angarium.ids import Index, NodeId, RaftGroupId
-    from angarium.machine.catalog import CatalogCommand, CatalogMachine, CatalogOutcome
-    from angarium.machine.catalog.access_values import GrantRow, RoleRow, TokenRow, UserRow
+    from angarium.ids import Index, NodeId, ProducerId, RaftGroupId
+    from angarium.machine.catalog import (
+        Balance,
+        CatalogCommand,
+        CatalogMachine,
+        CatalogOutcome,
+        JoinTokenRow,
+    )
+    from angarium.machine.catalog.access_values import (
+        GrantRow,
+        QuotaRow,
+        RoleRow,
+        TokenRow,
+        UserRow,
+    )
     from angarium.machine.catalog.values import Node as Member
     from angarium.machine.catalog.values import Partition, Topic
+    from angarium.node.balance import LocatedPartition
 
 
 class CatalogView(ABC):
@@ -53,6 +68,13 @@ class CatalogView(ABC):
         """Carry out a command, wherever the leader is, and wait until it shows here too.
 
         Raises the refusal, or `NotLeader` while there is nobody to ask.
+        """
+
+    @abstractmethod
+    def watch_policy(self, watcher: Callable[[], None]) -> None:
+        """Have `watcher` called whenever users, roles, grants or tokens have changed here.
+
+        Nothing may be asked from there: the node is in the middle of something.
         """
 
     # --- topics -----------------------------------------------------------------------------
@@ -94,15 +116,24 @@ class CatalogView(ABC):
         """Return the partition that a Raft group is; None if it is one no longer."""
         return self._known.topics.partitions.get(group)
 
+    def times_recovered(self, group: RaftGroupId) -> int:
+        """Return how often a partition went on with one replica."""
+        recovery = self._known.recoveries.by_group.get(group)
+        return 0 if recovery is None else recovery.times
+
     def partitions(self) -> Collection[Partition]:
         """Return every partition of the cluster."""
         return self._known.topics.partitions.values()
+
+    def producer_name(self, producer: ProducerId) -> str | None:
+        """Return the name of a producer that has one."""
+        return self._known.names_of_producers.get(producer)
 
     # --- who may do what --------------------------------------------------------------------
 
     @property
     def access_version(self) -> Index:
-        """Goes up with every change of users, roles, grants or tokens."""
+        """Goes up with every change of users, roles, grants, tokens or quotas."""
         return self._known.access.version
 
     def user(self, name: str) -> UserRow | None:
@@ -125,11 +156,23 @@ class CatalogView(ABC):
         """Return every token."""
         return self._known.access.tokens.values()
 
+    def quotas(self) -> Collection[QuotaRow]:
+        """Return every quota."""
+        return self._known.access.quotas.rows.values()
+
     def token(self, digest: bytes) -> TokenRow | None:
         """Return the token that has this digest."""
         access = self._known.access
         key = access.tokens_by_digest.get(digest)
         return None if key is None else access.tokens[key]
+
+    def join_tokens(self) -> Collection[JoinTokenRow]:
+        """Return every join token whose time was not up when the last one was made."""
+        return self._known.join_tokens.by_digest.values()
+
+    def join_token(self, digest: bytes) -> JoinTokenRow | None:
+        """Return the join token that has this digest."""
+        return self._known.join_tokens.by_digest.get(digest)
 
     # --- nodes ------------------------------------------------------------------------------
 
@@ -160,13 +203,33 @@ class CatalogView(ABC):
         """Tell whether there is a node of that id, or ever was."""
         return node < self._known.nodes.next_id
 
-    def hosts(self) -> int:
-        """Return how many machines may be given replicas."""
-        return len(set(map(host_of, self._known.nodes.placeable())))
+    def hosts_by_region(self) -> Counter[str]:
+        """Return how many machines of each region may be given replicas."""
+        return hosts_by_region(self._known.nodes.placeable())
+
+    def regions_of(self, nodes: Iterable[NodeId]) -> list[str]:
+        """Return where nodes are; empty for those that do not say."""
+        known = self._known.nodes.by_id
+        return [known[one].labels.region for one in nodes if one in known]
 
     def replicas_on(self, node: NodeId) -> int:
         """Return how many replicas a node is to hold."""
         return self._known.topics.loads.replicas.get(node, 0)
+
+    # --- evenness ---------------------------------------------------------------------------
+
+    @property
+    def balance(self) -> Balance:
+        """Whether what nodes hold is being evened out, and how fast."""
+        return self._known.balance
+
+    def placeable(self) -> list[Member]:
+        """Return the nodes that may be given replicas, by id."""
+        return self._known.nodes.placeable()
+
+    def located(self, sizes: Mapping[RaftGroupId, int]) -> list[LocatedPartition]:
+        """Return where every partition is, or is on its way to, for who plans moves."""
+        return located(self._known, sizes)
 
     def check_formed(self) -> None:
         """Raise `NotLeader` as long as this catalog knows of no member.

@@ -9,10 +9,16 @@ from angarium.node.release import Release
 from angarium.replica.config import HostConfig
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+    from angarium.discovery.port import Discovery
     from angarium.ids import NodeId
     from angarium.security.tls import NodeTls
+
+
+def _no_token() -> str:
+    return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +42,21 @@ class NodeConfig:
     """Wire addresses of nodes to ask for membership if the data directory is empty, again and
     again until one of them says yes."""
 
+    discovery: Discovery | None = None
+    """Who else knows where members are: asked besides `join`, whenever it is."""
+
+    cluster_id: str = ""
+    """Of those that `discovery` finds, the cluster to join; empty: the only one there is."""
+
+    probe_gone: bool = True
+    """Ask a node at once whether it is there when `discovery` says that it is gone, and let what it
+    leads elect others if it does not answer."""
+
     node_id: NodeId | None = None
     """With `join`: come back as this node, whose data are gone."""
+
+    join_token: Callable[[], str] = _no_token
+    """With `join`: returns the join token to bring, read anew for each request."""
 
     tls: NodeTls | None = None
     """What the wire port shows and the links to other nodes believe; None: no TLS. With it nobody
@@ -46,6 +65,10 @@ class NodeConfig:
     are_peers_trusted: bool = True
     """Without TLS: whoever greets as a node, or asks to join, may be one. Where clients have to
     prove who they are this has to be switched on: it would be the way around that."""
+
+    asks_for_join_tokens: bool = False
+    """Whether a node that wants to come in needs a join token: where clients have to prove who they
+    are, a new node is let in by somebody who may, once, and not by whoever can reach this port."""
 
     region: str = ""
     zone: str = ""
@@ -68,6 +91,9 @@ class NodeConfig:
     clock_skew_max_ms: int = 2_000
     """How far apart clocks may be that agree. A node whose clock is further from those of a
     majority goes by their time, gives leadership away and trims nothing by age."""
+
+    recover_after_s: float = 60.0
+    """How long nodes have to be silent before a partition may be recovered without them."""
 
     request_timeout_s: float = 10.0
     """How long one node waits for another to answer a forwarded request."""
@@ -92,6 +118,8 @@ class NodeConfig:
             raise ValueError("clock_skew_max_ms is at least 1")
         if self.staged_bytes_max < 1:
             raise ValueError("staged_bytes_max is at least 1")
+        if self.recover_after_s < 0:
+            raise ValueError("recover_after_s is not negative")
         if self.scrub_bytes_per_s < 0:
             raise ValueError("scrub_bytes_per_s is not negative")
         if self.catalog_voters < 1 or self.catalog_voters % 2 == 0:

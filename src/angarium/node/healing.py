@@ -154,7 +154,8 @@ class Healing:
 
     def _is_one_of_two(self, group: RaftGroupId) -> bool:
         partition = self._partition(group)
-        return partition is not None and len({*partition.replicas, *partition.target}) == 2
+        votes = set() if partition is None else {*partition.replicas, *partition.target}
+        return len(votes) == 2 and self._node.id in votes
 
     def _partition(self, group: RaftGroupId) -> Partition | None:
         catalog = self._node.host.catalog
@@ -202,7 +203,11 @@ class Healing:
         if not self._node.catalog.is_current:
             return False
         partition = self._partition(group)
-        if partition is None or self._node.id not in {*partition.replicas, *partition.target}:
+        if partition is None or self._node.id not in {
+            *partition.replicas,
+            *partition.target,
+            *partition.readers,
+        }:
             self._node.host.remove_group(group)  # nobody wants it here any more
             self._node.wake()
             return False
@@ -231,7 +236,7 @@ class Healing:
             votes = voter_count(len(status.nodes), voters_max=self._node.config.catalog_voters)
             if self._is_majority(status.catalog_in_sync, votes):
                 return True
-            # By the order in which `steering.electors` has them.
+            # By the order in which `steering.electors` has them, whatever their regions.
             first = min(status.nodes, key=lambda one: (one.draining, one.id), default=None)
             self._had_only_vote = votes == 1 and first is not None and first.id == self._node.id
         return False

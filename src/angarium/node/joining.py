@@ -7,9 +7,11 @@ import logging
 import secrets
 from typing import TYPE_CHECKING
 
+from angarium.addresses import Address
 from angarium.errors import AngariumError
 from angarium.ids import NodeId
 from angarium.log.folder_identity import FolderIdentity, draw_incarnation
+from angarium.node.greetings import DIAL_S_MAX, members_at
 from angarium.retrying import Backoff, Tries
 from angarium.wire import Hello, Role, Unreachable, dial
 from angarium.wire.operations import JoinAnswer, JoinHeader, Operation
@@ -17,6 +19,7 @@ from angarium.wire.operations import JoinAnswer, JoinHeader, Operation
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from angarium.discovery.lookout import Look, Lookout
     from angarium.node.config import NodeConfig
 
 _log = logging.getLogger(__name__)
@@ -62,11 +65,13 @@ class Asking:
         self._since: float | None = None
         """Since when every address is one of them."""
         self._nobody_at: float | None = None
+        self._blind: tuple[str, ...] = ()
+        """Why it is not known where to look, in part or at all."""
 
     @property
     def sentence(self) -> str:
         """Why this node serves nobody, and what to do where somebody has to do something."""
-        if not self._told:
+        if not self._told and not self._blind:
             return "the node is starting and serves nobody yet"
         if self._is_nobody:
             return (
@@ -75,13 +80,20 @@ class Asking:
                 "waits to be let in. To have what the cluster had, put a data folder back from a "
                 "backup on a majority of its nodes; to begin anew, start one node with --form"
             )
-        said = "; ".join(f"{address}: {reason}" for address, (reason, _) in self._told.items())
-        return f"the node waits to be let into its cluster ({said})"
+        said = [f"{address}: {reason}" for address, (reason, _) in self._told.items()]
+        return f"the node waits to be let into its cluster ({'; '.join((*self._blind, *said))})"
 
     @property
     def _is_nobody(self) -> bool:
         """Whether it is certain that nobody who was asked will ever let anybody in."""
         return self._since is not None and _now() - self._since >= NOBODY_S
+
+    def looked(self, look: Look) -> None:
+        """Hear where somebody may be asked now; what others said is old."""
+        self._blind = tuple(map(str, look.failures))
+        asked = set(map(str, look.addresses))
+        self._told = {address: told for address, told in self._told.items() if address in asked}
+        self._waiting &= asked
 
     def refused(self, address: str, refusal: AngariumError) -> None:
         """Hear why an address does not let us in, or does not answer."""
@@ -108,7 +120,7 @@ class Asking:
     def look(self, addresses: Sequence[str]) -> None:
         """Look, after a round, whether anybody can let anybody in."""
         now = _now()
-        if not self._waiting.issuperset(addresses):
+        if not addresses or not self._waiting.issuperset(addresses):
             self._since = None
         elif self._since is None:
             self._since = now
@@ -118,9 +130,9 @@ class Asking:
 
 
 async def ask_to_join(
-    config: NodeConfig, addresses: dict[str, str], asking: Asking
+    config: NodeConfig, addresses: dict[str, str], asking: Asking, lookout: Lookout
 ) -> tuple[FolderIdentity, JoinAnswer]:
-    """Ask the nodes named in the configuration, one after the other, to be let in.
+    """Ask the nodes that `lookout` finds, one after the other, to be let in.
 
     They are asked again for as long as it takes: who starts all machines at once starts this
     one before the first has formed its cluster, and a cluster that lives may be electing a leader,
@@ -129,21 +141,29 @@ async def ask_to_join(
     node is from now on, and what else it was told; `asking` hears why that takes so long.
     """
     incarnation = draw_incarnation(secrets.randbits)
-    request = JoinHeader(
-        config.node_id,
-        incarnation,
-        tuple(sorted(addresses.items())),
-        config.region,
-        config.zone,
-        config.host,
-        config.release.level_min,
-        config.release.level_max,
-    )
-    if not config.join:
+    if not lookout.sources:
         raise Unreachable("nobody to ask")
     tries = Tries(PAUSES)
     while True:
-        for address in config.join:
+        # Looked for anew in each round: who was not found may be elsewhere by now.
+        look = await lookout.look()
+        asking.looked(look)
+        others = [one for one in look.addresses if str(one) != addresses.get("wire")]
+        asked = list(map(str, others))
+        # Anybody may be at an address that was only found; those in the settings were meant.
+        members = asked if config.discovery is None else await members_at(others, config, asking)
+        request = JoinHeader(
+            config.node_id,
+            incarnation,
+            tuple(sorted(addresses.items())),
+            config.region,
+            config.zone,
+            config.host,
+            config.release.level_min,
+            config.release.level_max,
+            config.join_token(),
+        )
+        for address in members:
             try:
                 answer = await _ask(address, request, config)
             except AngariumError as error:
@@ -158,16 +178,16 @@ async def ask_to_join(
                 cluster_id=int(answer.cluster_id, 16), node_id=answer.node, incarnation=incarnation
             )
             return identity, answer
-        asking.look(config.join)
+        asking.look(asked)
         await tries.pause()
 
 
 async def _ask(address: str, request: JoinHeader, config: NodeConfig) -> JoinAnswer | None:
     """Ask one node; None if it has no data either, and so is no member of anything."""
-    host, _, port = address.rpartition(":")
+    host, port = Address.parse(address)
     timeout_s = config.request_timeout_s
     hello = config.release.introduced(Hello(role=Role.CLIENT))
-    connection = await dial(host=host, port=int(port), hello=hello, tls=config.tls)
+    connection = await dial(host=host, port=port, hello=hello, tls=config.tls, timeout_s=DIAL_S_MAX)
     try:
         if not connection.peer.hello.node:
             return None

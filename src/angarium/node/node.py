@@ -16,15 +16,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from angarium.addresses import Address
+from angarium.discovery.lookout import Lookout
+from angarium.discovery.static import StaticDiscovery
 from angarium.errors import InvalidArgument, NewerRelease, NotFound, StorageError
 from angarium.ids import CATALOG_GROUP, node_of, replica_id
 from angarium.log import folder_identity, rolled_back
-from angarium.log.folder_lock import FolderInUse, FolderLock, lock_folder
+from angarium.log.folder_lock import FolderInUse
 from angarium.log.os_disk import OsDisk
 from angarium.node.admission import Admission
 from angarium.node.catalog import NodeCatalog
 from angarium.node.compaction import Compaction
 from angarium.node.driving import Driver
+from angarium.node.fencing import Fencing
+from angarium.node.greetings import check_nobody_there
 from angarium.node.healing import Healing
 from angarium.node.hearing import Hearing
 from angarium.node.joining import Asking, ask_to_join, cluster_name, new_cluster
@@ -32,6 +37,7 @@ from angarium.node.lacking import lacks, told
 from angarium.node.lag import LoopLag
 from angarium.node.levels import Levels
 from angarium.node.marks import Marks
+from angarium.node.own_facts import OwnFacts
 from angarium.node.peers import Peers
 from angarium.node.placement import Placement
 from angarium.node.ports import PATIENCE_S, listening
@@ -40,6 +46,7 @@ from angarium.node.readiness import Readiness
 from angarium.node.replicas import Replicas
 from angarium.node.retention import Retention
 from angarium.node.rivals import Rivals
+from angarium.node.rumours import Rumours
 from angarium.node.scrubbing import Scrubbing
 from angarium.node.second_cluster import SecondCluster
 from angarium.node.steering import in_sync
@@ -54,10 +61,10 @@ from angarium.wire.raft_codec import unpacked_messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
-    from pathlib import Path
 
     from angarium.errors import AngariumError
     from angarium.ids import Micros, NodeId, RaftGroupId, ReplicaId
+    from angarium.log.disk import DiskLock
     from angarium.log.folder_identity import FolderIdentity
     from angarium.node.config import NodeConfig
     from angarium.replica.partition_replica import PartitionReplica
@@ -89,10 +96,19 @@ class Node:
             on_change=self._link_changed,
             on_refused=self._link_refused,
         )
+        self.lookout = Lookout(
+            [
+                *([StaticDiscovery([*map(Address.parse, config.join)])] if config.join else ()),
+                *([config.discovery] if config.discovery is not None else ()),
+            ]
+        )
+        """Everybody who can be asked where other nodes are."""
+        self.rumours = Rumours(self)
         self.admission = Admission(self)
         self.catalog = NodeCatalog(self)
         self.replicas = Replicas(self)
-        self.readiness = Readiness(self)
+        self._disk = OsDisk(config.data_directory)
+        self.readiness = Readiness(self, OwnFacts(config, self._disk))
         """Why this node should not be relied on, if there is a reason."""
         self.readiness.sources.append(lambda: told(lacks(self)))
         self.hearing = Hearing(self)
@@ -107,8 +123,7 @@ class Node:
         self.quorum = Quorum(self)
         """Why partitions have no leader."""
         self.readiness.sources += [self.healing.reasons, self.quorum.reasons]
-        self._disk = OsDisk(config.data_directory)
-        self._lock: FolderLock | None = None
+        self._lock: DiskLock | None = None
         self.asking = Asking()
         """What became of the wish to be let in, while it has no data."""
         self.levels = Levels(config.release, self._disk)
@@ -183,7 +198,8 @@ class Node:
     @property
     def addresses(self) -> dict[str, str]:
         """By door, where others reach this node."""
-        return {"wire": f"{self.config.wire_host}:{self.wire_port}", **self.config.advertised}
+        wire = Address(self.config.wire_host, self.wire_port)
+        return {"wire": str(wire), **self.config.advertised}
 
     def now(self) -> Micros:
         """Return the time this node goes by: its clock's, as far as a majority believes it."""
@@ -195,6 +211,15 @@ class Node:
         if replica is None or not replica.raft.leader:
             return None
         return node_of(replica.raft.leader)
+
+    def silence_ms(self, group: RaftGroupId) -> int:
+        """Return how long ago this node's replica last heard from its leader; 0 if it leads."""
+        return self.host.silent_ticks(group) * self.config.tick_ms
+
+    def round_trip_ms(self, node: NodeId) -> float | None:
+        """Return how long the way to another node and back takes; None if that is not known."""
+        micros = self.time.clocks.round_trip(node)
+        return None if micros is None else micros / 1_000
 
     def in_sync(self, group: RaftGroupId) -> tuple[NodeId, ...] | None:
         """Return who votes in `group`, can be reached and has everything but the very newest.
@@ -230,7 +255,7 @@ class Node:
         config = self.config
         assert self.welcome is not None, "a node without a door serves nobody"
         config.data_directory.mkdir(parents=True, exist_ok=True)
-        self._lock = await self._locked(config.data_directory)
+        self._lock = await self._locked()
         self._identity = folder_identity.load(self._disk)
         self._server = await listening(
             partial(
@@ -254,12 +279,14 @@ class Node:
         if self._identity is not None:
             self._check_not_rolled_back()
             self._open()
+            self.host.await_catalog()
         elif config.form:
+            await check_nobody_there(config, self.lookout)
             self._become(new_cluster(), level=config.release.level_max)
             self.host.form_group(CATALOG_GROUP, [self.host.id])
             self.campaign(CATALOG_GROUP)
-        elif config.join:
-            identity, joined = await ask_to_join(config, self.addresses, self.asking)
+        elif self.lookout.sources:
+            identity, joined = await ask_to_join(config, self.addresses, self.asking, self.lookout)
             self._become(identity, level=joined.level)
             self.host.join_group(CATALOG_GROUP)
             for peer, address in joined.peers:
@@ -267,8 +294,8 @@ class Node:
         else:
             raise StorageError(
                 f"{config.data_directory} is empty: say whether to form a new cluster (--form, or "
-                "node.form in node.toml) or whom to join (--join, node.join); a node never forms "
-                "one by itself"
+                "node.form in node.toml) or whom to join (--join, node.join, or --discover and "
+                "[discovery] for who finds them); a node never forms one by itself"
             )
         if self.host.catalog is not None:
             self.levels.note(self.catalog.machine)
@@ -281,9 +308,11 @@ class Node:
             self.readiness.run,
             self.marks.run,
             self.healing.run,
+            Fencing(self).run,
             self._retention.run,
             self._compaction.run,
             lambda: self._scrubbing.run(self.host.replicas),
+            *((self.lookout.run, self.rumours.run) if config.discovery is not None else ()),
             *self.background,
         ):
             self.run_beside(run)
@@ -315,12 +344,12 @@ class Node:
             self._lock.release()
         self.stopped.set()
 
-    async def _locked(self, folder: Path) -> FolderLock:
+    async def _locked(self) -> DiskLock:
         """Have the folder to ourselves before anything in it is looked at."""
         deadline = asyncio.get_running_loop().time() + LOCK_PATIENCE_S
         while True:
             try:
-                lock = lock_folder(folder)
+                lock = self._disk.lock()
             except FolderInUse:
                 if asyncio.get_running_loop().time() >= deadline:
                     raise
@@ -330,7 +359,7 @@ class Node:
                 _log.warning(
                     "the file system of %s has no locks: nothing keeps a second process from "
                     "destroying these data",
-                    folder,
+                    self._disk.root,
                 )
             return lock
 
@@ -366,6 +395,7 @@ class Node:
         if self.peers.is_up(node):
             self.rivals.let_in()
         self.quorum.link_changed(node)
+        self.rumours.link_changed(node)
         if self._host is not None and self.failure is None:
             self._host.link_changed(node)
             self.hearing.link_changed(node)

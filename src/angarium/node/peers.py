@@ -12,6 +12,7 @@ from collections import defaultdict
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from angarium.addresses import dialled
 from angarium.errors import AngariumError, LimitExceeded
 from angarium.ids import Incarnation, NodeId, node_of, replica_id
 from angarium.replica.peers import encode_peer_message
@@ -22,6 +23,7 @@ from angarium.wire.raft_codec import RAFT_OPERATION, packed_messages
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from angarium.addresses import Address
     from angarium.ids import Buffer, RaftGroupId, ReplicaId
     from angarium.raft.messages import Message
     from angarium.replica.peers import PeerMessage
@@ -45,27 +47,37 @@ class _Peer:
         on_refused: Callable[[AngariumError], None],
         tls: Dialling | None,
     ) -> None:
-        host, _, port = address.rpartition(":")
+        # Whoever joins may say anything: a link to nowhere never comes up, and does no harm.
+        host, port = dialled(address) or ("", 0)
         self.address = address
+        self.seen_at: Address | None = None
+        """Where it answered last, by number: `address` may have a name."""
+        self._tell = on_change
+        self._node = node
         self.control = Link(
             host=host,
-            port=int(port),
+            port=port,
             greeting=lambda: greeting(Role.PEER),
             expected_node=node,
             limits=_LIMITS,
-            on_change=lambda _: on_change(node),
+            on_change=self._changed,
             on_refused=on_refused,
             tls=tls,
         )
         self.bulk = Link(
             host=host,
-            port=int(port),
+            port=port,
             greeting=lambda: greeting(Role.PEER_BULK),
             expected_node=node,
             limits=_LIMITS,
             tls=tls,
         )
         self.tasks = [asyncio.create_task(self.control.run()), asyncio.create_task(self.bulk.run())]
+
+    def _changed(self, link: Link) -> None:
+        if link.connection is not None:
+            self.seen_at = dialled(link.connection.address)
+        self._tell(self._node)
 
     async def stop(self) -> None:
         """Close both links."""
@@ -135,6 +147,13 @@ class Peers:
         """Return where `node` is looked for."""
         peer = self._peers.get(node)
         return "" if peer is None else peer.address
+
+    def at(self, address: Address) -> NodeId | None:
+        """Return who is looked for at `address`, or has answered there; None if nobody."""
+        for node, peer in self._peers.items():
+            if peer.address == str(address) or peer.seen_at == address:
+                return node
+        return None
 
     def meet(self, node: NodeId, address: str) -> None:
         """Keep a link to `node` at `address`, where somebody has just answered as that node.

@@ -3,7 +3,8 @@
 Every node looks after two things. It has a replica of each partition the catalog gives it, and of
 no other. In each Raft group it leads, it steers the membership towards the catalog's: a newcomer
 listens until it has caught up, then votes from the same joint change on in which the replica that
-it replaces leaves. A node whose data were wiped has another incarnation and is a newcomer, too.
+it replaces leaves; readers only ever listen. A node whose data were wiped has another incarnation
+and is a newcomer, too.
 """
 
 from __future__ import annotations
@@ -15,13 +16,23 @@ from typing import TYPE_CHECKING
 
 from angarium.errors import AngariumError
 from angarium.ids import CATALOG_GROUP, Index, NodeId, RaftGroupId, ReplicaId, node_of
-from angarium.machine.catalog import Reassign, Reassigned
-from angarium.node.steering import catalog_voters, needs_steering, next_change
+from angarium.machine.catalog import Reassigned
+from angarium.machine.catalog.balance import is_optional
+from angarium.machine.catalog.regions import wish_of
+from angarium.node.recovering import Recovering
+from angarium.node.steering import (
+    catalog_voters,
+    needs_steering,
+    next_change,
+    preferred_leader,
+    reassignment,
+)
 
 if TYPE_CHECKING:
     from angarium.machine.catalog import CatalogApplied, CatalogMachine
     from angarium.machine.catalog.values import Partition
     from angarium.node.node import Node
+    from angarium.replica.partition_replica import PartitionReplica
     from angarium.replica.replica import Replica
 
 _log = logging.getLogger(__name__)
@@ -40,8 +51,10 @@ FULL_ROUNDS = 8
 NEAR_ENTRIES = 64
 """A replica that lacks no more entries than this may be handed a leadership: it takes no time."""
 
-LEAD_ROUNDS_MIN = 8
-"""Rounds a leader keeps a partition before it hands it to the preferred one."""
+LEAD_S_MIN = 2.0
+"""How long the preferred leader has to be there and up to date, without a break, before it is
+handed a partition: one that comes and goes gets none. By the clock, for a busy catalog makes rounds
+shorter."""
 
 
 class Placement:
@@ -50,9 +63,13 @@ class Placement:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._changed = asyncio.Event()
-        self._led: dict[RaftGroupId, int] = {}
+        self._could_lead: dict[RaftGroupId, float] = {}
+        """Since when the preferred leader of a partition that this node leads could lead it."""
+        self._recovering = Recovering(node)
         self._seen = Index(0)
         self._rounds = 0
+        self._reassigned_at = Index(0)
+        """How far the catalog was when everything was last where it belongs."""
         self._fresh: dict[RaftGroupId, int] = {}
         """New partitions without a leader, and for how many rounds more to campaign for them."""
 
@@ -115,17 +132,26 @@ class Placement:
     def _successor(self, replica: Replica) -> ReplicaId | None:
         """Return another voter that is reachable and has nearly everything.
 
-        Rather one that is further behind than one whose clock is wrong.
+        Rather one that is further behind than one whose clock is wrong; and of those that have
+        nearly everything rather one of the same region.
         """
-        best: tuple[bool, int, ReplicaId] | None = None
-        for voter in replica.raft.conf_state.voters:
+        best: tuple[bool, bool, int, ReplicaId] | None = None
+        raft = replica.raft
+        for voter in raft.conf_state.voters:
             if voter == replica.id or not self._node.is_here(replica.group, voter):
                 continue
             is_right = self._node.time.clocks.trusts(node_of(voter))
-            rank = (is_right, replica.raft.match(voter) or 0, voter)
-            if best is None or rank[:2] > best[:2]:
+            match = raft.match(voter) or 0
+            is_near = match + NEAR_ENTRIES >= raft.last_index and self._is_of_region(voter)
+            rank = (is_right, is_near, match, voter)
+            if best is None or rank[:3] > best[:3]:
                 best = rank
-        return best[2] if best is not None else None
+        return best[3] if best is not None else None
+
+    def _is_of_region(self, voter: ReplicaId) -> bool:
+        nodes = self._node.catalog.machine.nodes.by_id
+        mine, other = nodes.get(self._node.id), nodes.get(node_of(voter))
+        return mine is not None and other is not None and mine.labels.region == other.labels.region
 
     # --- one round --------------------------------------------------------------------------
 
@@ -137,6 +163,7 @@ class Placement:
             # After a restart the catalog may be older than the replicas here: what it does not
             # know yet is not what it does not want. Nothing is made, removed or steered by it.
             return
+        self._recovering.look(machine)
         # Nothing to keep or know anew while the catalog stands still; look all the same at times.
         looks_at_all = machine.applied_index != self._seen or self._rounds % FULL_ROUNDS == 0
         if looks_at_all:
@@ -149,9 +176,27 @@ class Placement:
             # Whether a group that rests has the members it should have changes with the catalog;
             # whether it has the right leader, with the clock.
             is_due = looks_at_all or not replica.is_resting or self._node.time.is_wrong
-            if partition is not None and (is_due or partition.target):
+            if partition is not None and (
+                is_due or partition.target or self._is_for_another(replica, partition)
+            ):
+                self._pace(machine, replica, partition)
                 await self._steer(machine, partition)
-        await self._drain(machine)
+        await self._reassign_all(machine)
+
+    def _is_for_another(self, replica: Replica, partition: Partition) -> bool:
+        """Tell whether this node leads a partition that another one is to lead."""
+        return partition.replicas[0] != self._node.id and replica.raft.is_leader
+
+    def _pace(
+        self, machine: CatalogMachine, replica: PartitionReplica, partition: Partition
+    ) -> None:
+        """Let what comes here only to make nodes more even come at its share of the pace."""
+        bytes_per_s = machine.balance.bytes_per_s
+        if not bytes_per_s or not is_optional(partition, machine.nodes):
+            replica.pace_copy(None)
+            return
+        moving = sum(is_optional(one, machine.nodes) for one in machine.topics.partitions.values())
+        replica.pace_copy(max(bytes_per_s * self._node.config.tick_ms // (1_000 * moving), 1))
 
     async def _keep_all(self, machine: CatalogMachine) -> None:
         host = self._node.host
@@ -175,7 +220,7 @@ class Placement:
         """Have a replica of `partition` if and only if the catalog says so."""
         host, me = self._node.host, self._node.id
         has = any(partition.group in one for one in (host.replicas, host.repairs, host.lost))
-        wanted = me in partition.replicas or me in partition.target
+        wanted = me in (*partition.replicas, *partition.target, *partition.readers)
         if wanted and not has:
             if host.is_leaving(partition.group) or host.wal.is_full:
                 return  # the files of its predecessor go first; and files need room
@@ -224,7 +269,7 @@ class Placement:
     async def _steer(self, machine: CatalogMachine, partition: Partition) -> None:
         replica = self._node.host.replicas.get(partition.group)
         if replica is None or not replica.may_serve:
-            self._led.pop(partition.group, None)
+            self._could_lead.pop(partition.group, None)
             return
         if self._node.host.wal.is_full:
             self._give_away(replica)
@@ -234,15 +279,18 @@ class Placement:
         target = partition.target or partition.replicas
         wanted = [self._id_of(machine, one, partition.group) for one in target]
         voters = {one for one in wanted if one is not None}
+        listeners = [self._id_of(machine, one, partition.group) for one in partition.readers]
+        learners = frozenset(one for one in listeners if one is not None) - voters
         if len(voters) < len(target) or not needs_steering(
             replica.raft.conf_state,
             voters=voters,
+            learners=learners,
             is_resting=replica.is_resting,
-            is_moving=bool(partition.target),
+            # A group that rests under another leader than the preferred one has yet to get it.
+            is_moving=bool(partition.target) or partition.replicas[0] != self._node.id,
         ):
             return
-        self._led[partition.group] = self._led.get(partition.group, 0) + 1
-        if self._propose(replica, voters, frozenset()):
+        if self._propose(replica, voters, learners):
             return
         state = replica.raft.conf_state
         if partition.target and set(state.voters) == voters and not state.voters_outgoing:
@@ -250,22 +298,44 @@ class Placement:
                 Reassigned(group=partition.group, replicas=partition.target)
             )
         elif not partition.target:
-            self._prefer(replica, wanted[0])
+            self._prefer(replica, self._preferred(machine, partition))
+
+    def _preferred(self, machine: CatalogMachine, partition: Partition) -> ReplicaId | None:
+        regions = wish_of(machine.topics.by_id[partition.topic].settings, partition.number).regions
+        nodes, group = machine.nodes.by_id, partition.group
+        known = [one for one in partition.replicas if one in nodes]
+        ranks = {
+            one: regions.index(region) if region in regions else len(regions)
+            for one, region in ((one, nodes[one].labels.region) for one in known)
+        }
+
+        def is_here(node: NodeId) -> bool:
+            return self._node.is_here(group, nodes[node].replica_in(group))
+
+        if self._node.id not in ranks or known != list(partition.replicas):
+            return self._id_of(machine, partition.replicas[0], group)
+        chosen = preferred_leader(partition.replicas, ranks, leader=self._node.id, is_here=is_here)
+        return self._id_of(machine, chosen, group)
 
     def _prefer(self, replica: Replica, preferred: ReplicaId | None) -> None:
         """Hand over to the preferred leader once it is there and up to date."""
         if preferred is None or preferred == replica.id:
             return
-        if not self._node.is_here(replica.group, preferred):
-            return
-        if not self._node.time.clocks.trusts(node_of(preferred)):
-            return
         match = replica.raft.match(preferred) or 0
         if (
-            self._led[replica.group] >= LEAD_ROUNDS_MIN
-            and match + NEAR_ENTRIES >= replica.raft.last_index
+            not self._node.is_here(replica.group, preferred)
+            or not self._node.time.clocks.trusts(node_of(preferred))
+            # It would give the partition away at once, and get it back, and so on.
+            or self._node.readiness.is_disk_full(node_of(preferred))
+            or match + NEAR_ENTRIES < replica.raft.last_index
+            # If it has just started it serves nothing before there is one (`Recovering`).
+            or self._node.leader_of(CATALOG_GROUP) is None
         ):
-            self._led[replica.group] = 0
+            self._could_lead.pop(replica.group, None)
+            return
+        now = asyncio.get_running_loop().time()
+        if now - self._could_lead.setdefault(replica.group, now) >= LEAD_S_MIN:
+            del self._could_lead[replica.group]
             self._transfer(replica, preferred)
 
     def _steer_catalog(self, machine: CatalogMachine) -> None:
@@ -304,21 +374,26 @@ class Placement:
             self._node.wake()
         return True
 
-    # --- draining ---------------------------------------------------------------------------
+    # --- where partitions belong ------------------------------------------------------------
 
-    async def _drain(self, machine: CatalogMachine) -> None:
-        """As the catalog's leader, move partitions away from nodes that are being drained."""
+    async def _reassign_all(self, machine: CatalogMachine) -> None:
+        """As the catalog's leader, move what is on nodes that are being drained, or out of place.
+
+        A home may have more hosts than it had, a region its first node or no node any more.
+        """
         if self._node.leader_of(CATALOG_GROUP) != self._node.id:
             return
         draining = {one.id for one in machine.nodes.by_id.values() if one.draining}
-        if not draining:
+        if not draining and machine.applied_index == self._reassigned_at:
             return
-        for partition in list(machine.topics.partitions.values()):
-            wanted = partition.target or partition.replicas
-            leaving = tuple(one for one in wanted if one in draining)
-            # A refusal would be an entry of the catalog, too, and come again with every round.
-            if leaving and machine.topics.may_move(partition, machine.nodes.placeable()):
+        nodes, topics = machine.nodes.placeable(), machine.topics
+        looked_at = machine.applied_index
+        for partition in list(topics.partitions.values()):
+            if partition.group not in topics.partitions:
+                continue  # deleted while others were moved
+            wish = reassignment(topics, partition, nodes, draining)
+            if wish is not None:
                 with suppress(AngariumError):
-                    await self._node.catalog.submit(
-                        Reassign(group=partition.group, leaving=leaving)
-                    )
+                    await self._node.catalog.submit(wish)
+        # Its own moves bring it here again.
+        self._reassigned_at = looked_at

@@ -55,6 +55,15 @@ class Quorum:
         else:
             self._down_since.setdefault(node, self._clock())
 
+    def silent_ms(self) -> dict[NodeId, int]:
+        """Return the nodes that cannot be reached, and for how long that has been so."""
+        node, now = self._node, self._clock()
+        return {
+            one.id: round(1_000 * (now - self._missing_since(one.id)))
+            for one in node.catalog.members()
+            if one.id != node.id and not node.peers.is_up(one.id)
+        }
+
     def no_leader(self, group: RaftGroupId) -> AngariumError:
         """Return the error for a caller that needs a leader of a partition that has none."""
         damage = self._node.healing.only_replica_lost(group)
@@ -78,17 +87,29 @@ class Quorum:
     def reasons(self) -> list[str]:
         """Return the same for everything this node has a share in and nobody leads.
 
+        Of partitions of which it only has a copy to read from it goes on serving what it has: a
+        region that is lost must not take the nodes of the others out.
+
         Partitions that miss the same nodes share a sentence: where two of three machines are gone,
         all of them do.
         """
         host = self._node.host
         replicas = [*([host.catalog] if host.catalog else []), *host.replicas.values()]
         alike: dict[_Shortage, list[RaftGroupId]] = {}
-        for group in (one.group for one in replicas if not self.is_led(one.group)):
+        for group in (one.group for one in replicas if self._has_a_vote(one.group)):
+            if self.is_led(group):
+                continue
             shortage = self._shortage(group)
             if shortage is not None:
                 alike.setdefault(shortage, []).append(group)
         return [self._told(shortage, groups) for shortage, groups in alike.items()]
+
+    def _has_a_vote(self, group: RaftGroupId) -> bool:
+        if group == CATALOG_GROUP:
+            return True
+        partition = self._node.catalog.machine.topics.partitions.get(group)
+        votes = () if partition is None else (*partition.replicas, *partition.target)
+        return partition is None or self._node.id in votes
 
     def is_led(self, group: RaftGroupId) -> bool:
         """Tell whether somebody leads who can be reached.

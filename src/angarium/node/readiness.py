@@ -15,6 +15,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from angarium.errors import AngariumError
+from angarium.node.own_facts import NodeFacts
 from angarium.wire.operations import Operation, ReadinessAnswer
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from angarium.ids import NodeId
     from angarium.node.node import Node
+    from angarium.node.own_facts import OwnFacts
 
 LOOK_S: Final = 1.0
 """How often a node looks whether it is ready, and asks the others: what it found may be so old."""
@@ -38,12 +40,21 @@ _log = logging.getLogger(__name__)
 class Readiness:
     """What speaks against a node, and what the other nodes say of themselves."""
 
-    def __init__(self, node: Node, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        node: Node,
+        own_facts: OwnFacts | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._node = node
+        self._own_facts = own_facts
         self._clock = clock
         self.sources: list[Callable[[], Iterable[str]]] = []
         """Each is asked for reasons once per `LOOK_S` at the most; they do not wait."""
         self._others: dict[NodeId, tuple[str, ...]] = {}
+        self._facts: dict[NodeId, NodeFacts] = {}
+        self._full: set[NodeId] = set()
         self._logged: tuple[str, ...] = ()
         self._found: tuple[str, ...] | None = None
         self._found_at = 0.0
@@ -82,14 +93,28 @@ class Readiness:
         """Return the same for any node, as it said itself a moment ago."""
         return self.reasons() if node == self._node.id else self._others.get(node, ())
 
+    def facts_of(self, node: NodeId) -> NodeFacts:
+        """Return what a node tells of itself, as it said a moment ago."""
+        if node == self._node.id:
+            return NodeFacts() if self._own_facts is None else self._own_facts.now()
+        return self._facts.get(node, NodeFacts())
+
+    def is_disk_full(self, node: NodeId) -> bool:
+        """Tell whether another node takes no records for want of room, as it said a moment ago."""
+        return node in self._full
+
     async def run(self) -> None:
         """Say in the log what comes and goes, and hear how the others are."""
         while True:
             await asyncio.sleep(LOOK_S)
             self._tell()
-            peers = [one for one in self._node.peers.ids if self._node.peers.is_up(one)]
-            told = await asyncio.gather(*map(self._ask, peers))
-            self._others = dict(zip(peers, told, strict=True))
+            await self.hear()
+
+    async def hear(self) -> None:
+        """Ask the other nodes how they are, now: one may have been started a moment ago."""
+        peers = [one for one in self._node.peers.ids if self._node.peers.is_up(one)]
+        told = await asyncio.gather(*map(self._ask, peers))
+        self._others = dict(zip(peers, told, strict=True))
 
     async def _ask(self, peer: NodeId) -> tuple[str, ...]:
         try:
@@ -98,6 +123,13 @@ class Readiness:
             )
             answer = frame.read(ReadinessAnswer)
             self._node.marks.note(peer, answer.durable_end)
+            self._facts[peer] = NodeFacts(
+                answer.version,
+                answer.started_at,
+                answer.certificate_days,
+                answer.disk_free_bytes,
+            )
+            (self._full.add if answer.is_disk_full else self._full.discard)(peer)
             return answer.unready
         except AngariumError:  # silent, or of a release that does not know the question
             return ()

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 import angarium
+from angarium.machine.catalog import BALANCE_LEVEL, RECOVERY_LEVEL
+from angarium.machine.catalog.regions import REGIONS_LEVEL as PLACED_BY_REGIONS_LEVEL
 from angarium.wire.handshake import WIRE_VERSION_MAX, WIRE_VERSION_MIN
 
 if TYPE_CHECKING:
     from angarium.wire import Hello
 
 LEVEL_MIN: Final = 1
-LEVEL_MAX: Final = 3
+LEVEL_MAX: Final = 6
 """The feature levels this software can work at."""
 
 STAGES_BESIDE_LEVEL: Final = 2
@@ -27,6 +29,24 @@ STAGES_BESIDE_LEVEL: Final = 2
 
 ACCESS_LEVEL: Final = 3
 """From here on the catalog keeps users, roles, grants and tokens."""
+
+QUOTA_LEVEL: Final = 4
+"""From here on the catalog keeps quotas, and ids of producers say to whom they were issued."""
+JOIN_TOKENS_LEVEL: Final = 4
+"""From here on the catalog keeps join tokens, and new nodes need one where clients prove who they
+are."""
+
+RESTORE_LEVEL: Final = 5
+"""From here on partitions take records back from a backup, at the offsets that they had."""
+REBALANCE_LEVEL: Final = BALANCE_LEVEL
+"""From here on the catalog knows whether what nodes hold is being evened out."""
+
+REGIONS_LEVEL: Final = PLACED_BY_REGIONS_LEVEL
+"""From here on topics may say how they live in the regions of a cluster."""
+OWN_KEYS_LEVEL: Final = 6
+"""From here on an idempotency key counts for who brought it alone, where it is known who asks."""
+RECOVER_LEVEL: Final = RECOVERY_LEVEL
+"""From here on the catalog knows of partitions that went on with one replica."""
 
 FEATURE: Final = "machine"
 """Under this name a node tells its highest level in the handshake."""

@@ -29,6 +29,10 @@ class Replicas:
         """Return the replica of `group`, whatever state it is in."""
         return self._node.host.replicas.get(group)
 
+    def is_mending(self, group: RaftGroupId) -> bool:
+        """Tell whether the log of `group` is being repaired from other nodes."""
+        return group in self._node.host.repairs
+
     def leading(self, group: RaftGroupId) -> PartitionReplica | None:
         """Return the replica of `group` if it leads and may serve."""
         replica = self._node.host.replicas.get(group)

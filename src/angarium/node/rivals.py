@@ -15,6 +15,7 @@ import logging
 import secrets
 from typing import TYPE_CHECKING, Final
 
+from angarium.addresses import dialled
 from angarium.errors import AngariumError
 from angarium.log import folder_secret
 from angarium.wire import Hello, Role, dial
@@ -91,14 +92,14 @@ class Rivals:
 
     async def look_at(self, address: str) -> None:
         """Raise `NodeIsAlive` if a process on a copy of this folder answers at `address`."""
-        host, _, port = address.rpartition(":")
-        if address == self._node.addresses["wire"] or not port.isdecimal():
+        where = dialled(address)
+        if address == self._node.addresses["wire"] or where is None:
             return
         nonce = secrets.token_bytes(32)
         try:
             connection = await dial(
-                host=host,
-                port=int(port),
+                host=where.host,
+                port=where.port,
                 hello=Hello(role=Role.CLIENT),
                 timeout_s=ANSWER_S_MAX,
                 tls=self._node.config.tls,

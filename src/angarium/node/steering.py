@@ -10,14 +10,16 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from angarium.ids import node_of
+from angarium.machine.catalog import Reassign
 from angarium.machine.catalog.placement import host_of
 from angarium.raft import Change, ChangeKind, ConfChange
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from angarium.ids import Index, NodeId, ReplicaId
-    from angarium.machine.catalog.values import Node
+    from angarium.machine.catalog.topics import Topics
+    from angarium.machine.catalog.values import Node, Partition
     from angarium.raft.messages import ConfState
     from angarium.replica.replica import Replica
 
@@ -26,14 +28,21 @@ def electors(nodes: Iterable[Node]) -> list[Node]:
     """Return all nodes, those first that are to vote on the catalog.
 
     The oldest node of every host comes before the second of any, so that losing one machine does
-    not cost a majority as long as there are machines enough. Draining nodes come last.
+    not cost a majority as long as there are machines enough; likewise, of hosts, those of different
+    regions. Draining nodes come last.
     """
-    seen: Counter[str] = Counter()
+    on_host: Counter[str] = Counter()
     ranked = []
     for node in sorted(nodes, key=lambda one: (one.draining, one.id)):
-        ranked.append((node.draining, seen[host_of(node)], node.id, node))
-        seen[host_of(node)] += 1
-    return [node for *_, node in sorted(ranked, key=lambda one: one[:3])]
+        ranked.append((node.draining, on_host[host_of(node)], node.id, node))
+        on_host[host_of(node)] += 1
+    in_region: Counter[tuple[bool, int, str]] = Counter()
+    spread = []
+    for draining, rank, age, node in sorted(ranked, key=lambda one: one[:3]):
+        circle = draining, rank, node.labels.region
+        spread.append((draining, rank, in_region[circle], age, node))
+        in_region[circle] += 1
+    return [node for *_, node in sorted(spread, key=lambda one: one[:4])]
 
 
 def catalog_voters(nodes: Iterable[Node], *, voters_max: int) -> list[Node]:
@@ -53,6 +62,7 @@ def needs_steering(
     state: ConfState,
     *,
     voters: Collection[ReplicaId],
+    learners: Collection[ReplicaId] = (),
     is_resting: bool,
     is_moving: bool = False,
 ) -> bool:
@@ -61,8 +71,47 @@ def needs_steering(
     A group that rests has the members it should have, until somebody says that it should have
     others: a partition moves, or a node came back with another disk and so as another replica.
     """
-    is_astray = bool(state.voters_outgoing) or set(state.voters) != set(voters)
+    is_astray = (
+        bool(state.voters_outgoing)
+        or set(state.voters) != set(voters)
+        or set(state.learners) != set(learners)
+    )
     return not is_resting or is_moving or is_astray
+
+
+def reassignment(
+    topics: Topics, partition: Partition, nodes: Sequence[Node], draining: Collection[NodeId]
+) -> Reassign | None:
+    """Return what moves a partition to where it belongs: off leaving nodes, home, to its readers.
+
+    None if it is there, or cannot go: a refusal would be an entry of the catalog, too, and come
+    again with every round.
+    """
+    wanted = partition.target or partition.replicas
+    leaving = tuple(one for one in wanted if one in draining)
+    may_leave = bool(leaving) and topics.may_move(partition, nodes)
+    if may_leave or topics.is_astray(partition, nodes):
+        return Reassign(group=partition.group, leaving=leaving)
+    return None
+
+
+def preferred_leader(
+    replicas: Sequence[NodeId],
+    ranks: Mapping[NodeId, int],
+    *,
+    leader: NodeId,
+    is_here: Callable[[NodeId], bool],
+) -> NodeId:
+    """Return who should lead instead of `leader`: the first of the replicas.
+
+    While that one is away, one that is there and in a better region than the leader is; by `ranks`,
+    0 is the best.
+    """
+    first, *others = replicas
+    if first == leader or is_here(first):
+        return first
+    better = [one for one in others if ranks[one] < ranks[leader] and is_here(one)]
+    return min(better, key=ranks.__getitem__, default=first)
 
 
 def has_caught_up(match: Index | None, settled_index: Index) -> bool:

@@ -111,7 +111,10 @@ class Timekeeping:
         except AngariumError as error:
             _log.debug("node %d did not say what its clock says: %s", node, error)
             return
-        self.clocks.hear(node, asked=asked, heard=steady_clock(), wall=answer.wall)
+        heard = steady_clock()
+        self.clocks.hear(node, asked=asked, heard=heard, wall=answer.wall)
+        tick = self._node.config.tick_ms * 1_000
+        self._node.host.round_trips.note(node, (heard - asked) / tick)
         if not self.clocks.is_compared:
             self.look()  # do not wait for those who may not answer at all
 
@@ -121,6 +124,7 @@ class Timekeeping:
         self.clocks.look(_others(node), wall=wall_clock(), steady=steady_clock())
         node.host.is_reluctant = self.clocks.is_reluctant
         node.host.may_take_over = self.clocks.is_compared
+        node.host.round_trips.forget(node.peers.ids)
         if self.clocks.standing is not self._told:
             if complaint := self.complaint:
                 has_jumped = self.clocks.standing is Standing.JUMPED

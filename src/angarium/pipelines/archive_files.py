@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from angarium.spark.lake import PARTITIONED_BY, SCHEMA, ArchivedFile, Lake, Stretch, day_of
-from angarium.spark.link import link_to
+from angarium.spark.link import link_for
 from angarium.spark.losses import LossPolicy
 from angarium.spark.options import read_options
 from angarium.spark.range_batches import range_batches
@@ -89,7 +89,7 @@ def _files(
         return []
     chosen = read_options(options, is_stream=True)
     wanted = OffsetRange(whole.topic, whole.partition, start, whole.stop, whole.topic_id)
-    link = link_to(chosen.servers, chosen.tls, chosen.login)
+    link = link_for(chosen)
     policy = LossPolicy(chosen.fail_on_data_loss)
     received = range_batches(link, wanted, policy=policy, from_nearest=chosen.from_nearest)
     writing = _Writing(Lake(path), Stretch(whole.topic, whole.topic_id, whole.partition))

@@ -66,6 +66,7 @@ class Core:
         "read_states",
         "reads",
         "role",
+        "round_trip_ticks",
         "term",
         "tracker",
         "transferee",
@@ -110,6 +111,8 @@ class Core:
         self.heartbeat_elapsed = 0
         self.election_timeout = 0
         """`election_ticks` and this term's jitter."""
+        self.round_trip_ticks = 0
+        """By how much elections and leases last longer than configured: voters are far away."""
         self.patience = 1
         """How many election timeouts without a leader pass before we campaign."""
 
@@ -185,6 +188,19 @@ class Core:
         # for it, hold new ones back until all of the tail is applied.
         self.pending_conf_index = self.log.last_index
 
+    @property
+    def election_ticks(self) -> int:
+        """How long a leader may be silent, as configured and as far as its voters are away."""
+        return self.config.election_ticks + self.round_trip_ticks
+
+    def allow_for(self, round_trip_ticks: int) -> None:
+        """Wait for votes and leaders by so much longer than is configured, from now on."""
+        # Leases trust that everybody waits equally long, and everybody measures for themselves.
+        if self.config.lease_reads:
+            return
+        self.election_timeout += round_trip_ticks - self.round_trip_ticks
+        self.round_trip_ticks = round_trip_ticks
+
     def _reset(self, term: Term) -> None:
         # One vote per term (Raft §5.2): it is given back only by entering another term, never by
         # becoming a follower again within the same one.
@@ -193,7 +209,7 @@ class Core:
             self.vote = NO_REPLICA
         self.leader = NO_REPLICA
         self.election_elapsed = self.heartbeat_elapsed = 0
-        ticks = self.config.election_ticks
+        ticks = self.election_ticks
         # Drawn anew for every term: with fixed timeouts two replicas that once split the votes
         # would split them again and again (Raft §5.2).
         self.election_timeout = ticks + self.jitter(ticks)

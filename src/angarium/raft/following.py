@@ -149,6 +149,14 @@ def forget_leader(core: Core, _: Message) -> None:
         core.leader = NO_REPLICA
 
 
+def hasten(core: Core, ticks: int) -> None:
+    """Let the wait for a campaign end within `ticks`, where nobody is known to lead."""
+    # Only the wait is cut short: a campaign still begins with a pre-vote, which everybody refuses
+    # who hears the leader. And whoever is to let others go first (`patience`) goes on doing so.
+    if core.leader == NO_REPLICA and core.patience == 1:
+        core.election_elapsed = max(core.election_elapsed, core.election_timeout - ticks)
+
+
 def _follow(core: Core, m: Message) -> None:
     if core.role is FOLLOWER:
         # The leader of this term lives; the timeout of Raft §5.2 starts anew.

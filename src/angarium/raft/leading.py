@@ -32,7 +32,7 @@ def tick(core: Core) -> None:
     """Count one tick: check the quorum every election timeout, beat every heartbeat."""
     core.heartbeat_elapsed += 1
     core.election_elapsed += 1
-    if core.election_elapsed >= core.config.election_ticks:
+    if core.election_elapsed >= core.election_ticks:
         core.election_elapsed = 0
         # A leader behind a one-way link would go on forever: it takes proposals that nobody
         # acknowledges, and its heartbeats keep the others from electing somebody who can be heard

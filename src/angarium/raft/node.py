@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from angarium.ids import NO_REPLICA, Index, Term, node_of
-from angarium.raft import leading, stepping
+from angarium.raft import following, leading, stepping
 from angarium.raft.conf_change import Change, ConfChange, encode_conf_change
 from angarium.raft.config import NO_LIMIT
 from angarium.raft.core import LEADER, Core
@@ -188,6 +188,13 @@ class RaftNode:
         stepping.step(core, Message(kind=MessageKind.READ_INDEX, context=context))
         return True
 
+    def allow_for(self, round_trip_ticks: int) -> None:
+        """Wait for votes and leaders by so much longer than is configured: voters are far away.
+
+        Every replica may be told something else. Does nothing with `lease_reads`.
+        """
+        self._core.allow_for(round_trip_ticks)
+
     def void_lease(self) -> None:
         """Distrust the lease until a majority has answered again: call it after any pause in
         which ticks may have been missed. Does nothing without `lease_reads`."""
@@ -203,6 +210,10 @@ class RaftNode:
     def forget_leader(self) -> None:
         """Stop believing in the leader, so that another candidate can be voted for at once."""
         stepping.step(self._core, Message(kind=MessageKind.FORGET_LEADER))
+
+    def hasten(self, ticks: int) -> None:
+        """Campaign within `ticks`, if nobody is known to lead, instead of after a whole timeout."""
+        following.hasten(self._core, ticks)
 
     def report_unreachable(self, replica: ReplicaId) -> None:
         """Say that messages to `replica` are being lost."""

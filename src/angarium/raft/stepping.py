@@ -57,7 +57,7 @@ def _enter_newer_term(core: Core, m: Message) -> bool:
         in_lease = (
             core.config.check_quorum
             and core.leader != NO_REPLICA
-            and core.election_elapsed < core.config.election_ticks
+            and core.election_elapsed < core.election_ticks
         )
         if in_lease and m.context != election.TRANSFER_CONTEXT:
             return False

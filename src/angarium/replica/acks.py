@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import msgspec
 
-from angarium.errors import AngariumError, NotLeader, OutcomeUnknown
+from angarium.errors import AngariumError, LayoutChanged, NotLeader, OutcomeUnknown
 from angarium.ids import Term
-from angarium.machine.outcomes import Outcome
+from angarium.machine.outcomes import Outcome, Refused, refused
 from angarium.modes import DeliveryMode
 
 if TYPE_CHECKING:
@@ -37,6 +37,29 @@ class Published(msgspec.Struct, frozen=True):
 Reply: TypeAlias = "Callable[[Published | AngariumError], None]"
 
 
+class Dealt(NamedTuple):
+    """By which layout of the topic keys have sent records to a partition.
+
+    Whoever names a layout has heard that it is in force, so every older partition has its fence.
+    """
+
+    layout: int
+    born: int
+    """The layout that the partition came with."""
+
+    def fault(self, fenced: int) -> Refused | None:
+        """Say why records are not taken behind the fence of the layout `fenced`, if so."""
+        # Since the fence stands others deal the same keys elsewhere, and are read there after what
+        # lies before it here. Nothing else may be refused so: whoever is, takes it that whatever
+        # of it is still on its way will be refused, too. Planted as fence-not-checked.
+        if self.layout >= max(fenced, self.born):
+            return None
+        return refused(
+            LayoutChanged,
+            f"dealt by layout {self.layout}; the topic's is {max(fenced, self.born)} by now",
+        )
+
+
 class Publishing(NamedTuple):
     """One caller's batches, how it wants them answered, and whom to answer."""
 
@@ -44,6 +67,8 @@ class Publishing(NamedTuple):
     """Each in a buffer of its own, which the leader stamps in place."""
     mode: DeliveryMode
     reply: Reply
+    dealt: Dealt | None = None
+    """Nothing where no key says that the records belong here."""
 
 
 @dataclass(slots=True)

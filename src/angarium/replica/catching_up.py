@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from angarium.replica.peers import ChunkReply, PartReply
     from angarium.replica.work import Work
 
+PACED_BYTES_MIN: Final = 4 << 10
+"""The least that a copy with a pace asks for at a time, once so much has come together: even at the
+slowest pace it asks often enough not to be given up for lost."""
+
 STAGED_BYTES_MAX: Final = 16 << 20
 """Bytes of copied stages in memory. Above it no more is asked for until they have been written."""
 
@@ -67,6 +71,14 @@ class CatchingUp:
         self._stages = StageCopy(files.stages, {})
         self._is_opening = False
         self._chunks_left = parts.config.transfer_chunks_per_tick
+        self.bytes_per_tick: int | None = None
+        """What it may ask for in a tick, besides the usual bounds; None: no more than these."""
+        self._bytes_left = 0
+
+    @property
+    def here_bytes(self) -> int:
+        """How many bytes of a copy under way are here."""
+        return 0 if self._copy is None else self._copy.importing.here_bytes
 
     @property
     def is_under_way(self) -> bool:
@@ -160,8 +172,9 @@ class CatchingUp:
         if wanted is None:
             return False
         is_written = self._files.stages.waiting_bytes <= STAGED_BYTES_MAX
-        if self._chunks_left > 0 and is_written:
-            self._chunks_left -= 1
+        bytes_max = self._granted()
+        if bytes_max and is_written:
+            self._take(bytes_max)
             slot, part, position = wanted
             self._parts.outbox.tell(
                 PartRequest(
@@ -172,7 +185,7 @@ class CatchingUp:
                     slot,
                     part,
                     position,
-                    self._parts.config.transfer_chunk_bytes,
+                    bytes_max,
                 )
             )
         return True
@@ -196,10 +209,11 @@ class CatchingUp:
         # Stages first: they go when they are decided, which is sooner than segments do.
         if copy.is_writing or self._ask_for_stages(copy):
             return
-        request = copy.request()
+        bytes_max = self._granted()
+        request = copy.request(bytes_max)
         if request is not None:
-            if self._chunks_left > 0:
-                self._chunks_left -= 1
+            if bytes_max:
+                self._take(request.length)
                 self._parts.outbox.tell(request)
             return
         # Entries that are being applied belong to the old segments; they come to an end first.
@@ -223,10 +237,35 @@ class CatchingUp:
         self._receiver.step(copy.offer)
         self._receiver.process()
 
+    def _granted(self) -> int:
+        """Return how many bytes may be asked for now; 0: wait."""
+        whole = self._parts.config.transfer_chunk_bytes
+        if self._chunks_left <= 0:
+            return 0
+        if self.bytes_per_tick is None:
+            return whole
+        # The rest of a segment may be less than this, and is asked for with it.
+        return min(self._bytes_left, whole) if self._bytes_left >= PACED_BYTES_MIN else 0
+
+    def _take(self, length: int) -> None:
+        self._chunks_left -= 1
+        self._bytes_left -= length
+
+    def _earn(self) -> bool:
+        """Let a tick bring what the pace allows; tell whether there was nothing left before."""
+        if self.bytes_per_tick is None:
+            self._bytes_left = 0
+            return False
+        was_out = self._bytes_left < PACED_BYTES_MIN
+        # What was not used does not add up: who waited for its disk does not make up for it.
+        most = self.bytes_per_tick + PACED_BYTES_MIN
+        self._bytes_left = min(self._bytes_left + self.bytes_per_tick, most)
+        return was_out and self._bytes_left >= PACED_BYTES_MIN
+
     def tick(self) -> None:
         """Let one tick pass: ask again, ask for more, or give up."""
         copy = self._copy
-        was_held_back = self._chunks_left == 0
+        was_held_back = self._earn() or self._chunks_left == 0
         self._chunks_left = self._parts.config.transfer_chunks_per_tick
         if copy is None or copy.is_writing:
             return

@@ -22,6 +22,7 @@ MARK_TICKS: Final = 20
 have, however busy it is; a second with the default tick."""
 
 _TELLS_ALL: Final = frozenset((MessageKind.APPEND, MessageKind.SNAPSHOT))
+_FROM_A_LEADER: Final = _TELLS_ALL | {MessageKind.HEARTBEAT}
 
 
 class Fullness:
@@ -37,6 +38,7 @@ class Fullness:
         "_ticks",
         "_was_full",
         "heard",
+        "silent_ticks",
         "told_commit",
     )
 
@@ -59,6 +61,8 @@ class Fullness:
         self._seated = conf_heard_ticks if votes(raft) else 0
         """Ticks since it votes."""
         self._ticks = 0
+        self.silent_ticks = 0
+        """Ticks since a leader was heard."""
 
     def found(self) -> None:
         """Hear that the group has only just been formed: there is nothing to lack yet."""
@@ -74,11 +78,14 @@ class Fullness:
         self.told_commit = max(told, self.told_commit)
         # A heartbeat speaks of what this replica is known to have, not of all there is.
         self._is_told |= message.kind in _TELLS_ALL
+        if message.kind in _FROM_A_LEADER:
+            self.silent_ticks = 0
 
     def tick(self, raft: RaftNode) -> None:
         """Let one tick pass."""
         self._seated = self._seated + 1 if votes(raft) else 0
         self._ticks += 1
+        self.silent_ticks += 1
         if self._ticks % MARK_TICKS == 0:
             self._earlier, self._later = self._later, max(self.told_commit, raft.commit)
             if self._goal is None and self._is_told:

@@ -16,8 +16,11 @@ from typing import TYPE_CHECKING, Final
 from angarium.errors import CorruptData, DiskFull
 from angarium.ids import node_of
 from angarium.raft.messages import Message, MessageKind
+from angarium.replica.fullness import MARK_TICKS
+from angarium.replica.hastening import Hastening
 from angarium.replica.peers import EntriesReply, PeerMessage, Rest, Vouch
 from angarium.replica.roster import Roster
+from angarium.replica.round_trips import RoundTrips
 from angarium.replica.scrutiny import Objection, objection_to
 
 if TYPE_CHECKING:
@@ -85,7 +88,14 @@ class Host(Roster):
             name_of=name_of,
         )
         self._wal_config = config.wal
+        self._hastening = Hastening(
+            election_ticks=config.replica.election_ticks,
+            heartbeat_ticks=config.replica.heartbeat_ticks,
+        )
         self._sync: Sync | None = None
+        self.round_trips = RoundTrips()
+        """How far the other nodes are, as whoever drives the host has measured it."""
+        self._ticks = 0
 
     # --- inputs -----------------------------------------------------------------------------
 
@@ -102,6 +112,9 @@ class Host(Roster):
             return
         self._wake()
         self.outbox.release_commit_news()
+        self._allow_for_distances()
+        if self._hastening:
+            self._hastening.tick()
         self._tick_awake()
         self._sleepers.tick()
         self._wake()
@@ -112,6 +125,15 @@ class Host(Roster):
         self._mend_resting()
         self._bury()
         self._go_on_with_repairs()
+
+    def _allow_for_distances(self) -> None:
+        """Let elections wait as long as votes are under way; now and then is often enough."""
+        self._ticks += 1
+        if self._ticks % MARK_TICKS or not self.round_trips:
+            return
+        for replica in self._awake.values():
+            raft = replica.raft
+            raft.allow_for(self.round_trips.allowed_ticks(raft.id, raft.conf_state.voters))
 
     def _tick_awake(self) -> None:
         rested = []
@@ -159,6 +181,34 @@ class Host(Roster):
             # acknowledged before must not be counted until it has confirmed it anew. Planted as
             # part of groups-at-rest-are-not-steered.
             replica.doubt(node)
+
+    def silent_ticks(self, group: RaftGroupId) -> int:
+        """Return how many ticks ago a replica last heard from its leader; 0 if it leads.
+
+        While it rests, the leader's node vouches for it.
+        """
+        replica = self.replicas.get(group)
+        if replica is None or replica.may_serve:
+            return 0
+        return replica.silent_ticks + self._sleepers.silent_ticks(group)
+
+    def hasten_elections(self, gone: NodeId) -> int:
+        """Hear that a node is gone: whatever it leads looks for another leader within a few ticks.
+
+        Returns how many replicas here do. See `hastening` for why this is safe if it is not true.
+        """
+        self._sleepers.wake_shared_with(gone)
+        self._wake()
+        begun = 0
+        for replica in list(self._all()):
+            if replica.halted:
+                continue
+            begun += self._hastening.begin(replica, gone)
+            try:
+                replica.process()
+            except CorruptData as damaged:
+                self._stop(replica.group, damaged)
+        return begun
 
     def deliver(self, group: RaftGroupId, message: Message, *, via: ReplicaId) -> None:
         """Take a Raft message that came from the node known as `via`; see `scrutiny`."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from msgspec import structs
+
 from angarium.ids import CATALOG_GROUP, RaftGroupId
 from angarium.raft import Config, RaftNode
-from angarium.raft.messages import HardState, Snapshot
+from angarium.raft.messages import ConfState, HardState, Snapshot
 from angarium.replica.catalog import Catalog
 from angarium.replica.catalog_replica import CatalogReplica
 from angarium.replica.partition import Partition
@@ -19,6 +21,7 @@ from angarium.replica.storage import ReplicaStorage
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from angarium.ids import Index
     from angarium.log.disk import Disk
     from angarium.log.segments import SegmentConfig
     from angarium.log.snapshots import SnapshotStore
@@ -45,7 +48,8 @@ class Opener:
 
     def open(self, group: RaftGroupId) -> CatalogReplica | PartitionReplica:
         """Open `group`; what its log knows beyond the snapshot is applied again."""
-        snapshot = self.snapshots.load(group) or Snapshot()
+        alone_from = self.own_ids.alone_from(group)
+        snapshot = self._as_alone(group, self.snapshots.load(group) or Snapshot(), alone_from)
         storage = ReplicaStorage(
             group=group,
             log=self.wal.log(group),
@@ -56,7 +60,7 @@ class Opener:
         # Files first: what they show to be damaged is known before there is a core.
         if group == CATALOG_GROUP:
             catalog = Catalog(saved=snapshot.data, listener=self.outbox.listener)
-            return CatalogReplica(self._parts(group, storage), catalog)
+            return CatalogReplica(self._parts(group, storage, alone_from), catalog)
         folder = partition_folder(group)
         partition = Partition(
             self.disk,
@@ -67,10 +71,20 @@ class Opener:
             segments=self.segments,
             outbox=self.outbox,
         )
-        parts = self._parts(group, storage)
+        parts = self._parts(group, storage, alone_from)
         return PartitionReplica(parts, partition, disk=self.disk, folder=folder)
 
-    def _parts(self, group: RaftGroupId, storage: ReplicaStorage) -> Parts:
+    def _as_alone(self, group: RaftGroupId, snapshot: Snapshot, alone_from: Index) -> Snapshot:
+        """Return a snapshot with this replica as the only voter, if it was taken before it was."""
+        own = self.own_ids.in_group(group)
+        state = snapshot.conf_state
+        # One that is newer holds whoever was taken in since, and perhaps this replica no more.
+        is_newer = not alone_from or snapshot.index > alone_from
+        if is_newer or own in (*state.voters, *state.learners):
+            return snapshot
+        return structs.replace(snapshot, conf_state=ConfState(voters=(own,)))
+
+    def _parts(self, group: RaftGroupId, storage: ReplicaStorage, alone_from: Index) -> Parts:
         return Parts(
             group=group,
             raft=self._core(group, storage),
@@ -78,6 +92,7 @@ class Opener:
             wal=self.wal,
             outbox=self.outbox,
             config=self.config,
+            alone_from=alone_from,
         )
 
     def _core(self, group: RaftGroupId, storage: ReplicaStorage) -> RaftNode:

@@ -29,6 +29,7 @@ class Outbox:
         "_syncs_begun",
         "_syncs_done",
         "_under_way",
+        "awaits_catalog",
         "chores",
         "commit_news",
         "damage",
@@ -46,6 +47,9 @@ class Outbox:
     def __init__(self, listener: HostListener | None = None) -> None:
         self.listener = HostListener() if listener is None else listener
         """Hears what happens in the replicas, as it happens."""
+        self.awaits_catalog = False
+        """True while no partition is served here: since this start the catalog has not said which
+        replicas are void, and a majority of void ones would acknowledge what nobody keeps."""
         self.raft_messages: list[tuple[RaftGroupId, Message]] = []
         self.commit_news: dict[tuple[RaftGroupId, ReplicaId], Message] = {}
         """Appends without entries, by whom they are for: they only tell how far is committed, and

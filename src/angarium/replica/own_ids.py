@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from angarium.ids import Incarnation, replica_id
 from angarium.log import renewals
+from angarium.log.renewals import NEVER_ALONE
 
 if TYPE_CHECKING:
-    from angarium.ids import NodeId, RaftGroupId, ReplicaId
+    from angarium.ids import Index, NodeId, RaftGroupId, ReplicaId
     from angarium.log.disk import Disk
 
 
@@ -29,11 +30,12 @@ class OwnReplicaIds:
         """Groups in which nobody can say any more who this node was."""
         self.disowned = renewals.load_lost(disk)
         """Groups that the log has lost: unless it knows them again, this node is nobody there."""
+        self._alone_from: dict[RaftGroupId, Index] = {}
         for group, known in renewals.load(disk).items():
             if known is None:
                 self.unreadable.add(group)
             else:
-                self.renewed[group] = known
+                self._note(group, known)
         self._own = {self.usual, *map(self.in_group, self.renewed)}
 
     def in_group(self, group: RaftGroupId) -> ReplicaId:
@@ -45,11 +47,32 @@ class OwnReplicaIds:
         """Tell whether a replica lives here, in whatever group."""
         return replica in self._own
 
-    def save(self, group: RaftGroupId, incarnation: Incarnation) -> None:
+    def alone_from(self, group: RaftGroupId) -> Index:
+        """Return up to which entry a replica's log was written before it was alone; 0: it is not.
+
+        Whatever the log says up to there about who votes is void.
+        """
+        return self._alone_from.get(group, NEVER_ALONE)
+
+    def end_solitude(self, group: RaftGroupId) -> None:
+        """Be no only voter of `group` any more: its log goes, and who joins it begins empty."""
+        if group in self._alone_from:
+            self.save(group, self.renewed[group])
+            self.adopt(group, self.renewed[group])
+
+    def _note(self, group: RaftGroupId, renewal: renewals.Renewal) -> None:
+        self.renewed[group] = renewal.incarnation
+        self._alone_from.pop(group, None)
+        if renewal.alone_from:
+            self._alone_from[group] = renewal.alone_from
+
+    def save(
+        self, group: RaftGroupId, incarnation: Incarnation, *, alone_from: Index = NEVER_ALONE
+    ) -> None:
         """Make durable who this node will be in `group`. Blocks; may run in a thread."""
         # First the new name, then the note that the old one is lost goes: a crash in between
         # leaves a replica that is nobody, which is safe, and never one that is its old self.
-        renewals.save(self._disk, group, incarnation)
+        renewals.save(self._disk, group, renewals.Renewal(incarnation, alone_from))
         renewals.forget_lost(self._disk, group)
 
     def disown(self, group: RaftGroupId) -> None:
@@ -60,9 +83,11 @@ class OwnReplicaIds:
             renewals.save_lost(self._disk, group)
             self.disowned.add(group)
 
-    def adopt(self, group: RaftGroupId, incarnation: Incarnation) -> None:
+    def adopt(
+        self, group: RaftGroupId, incarnation: Incarnation, *, alone_from: Index = NEVER_ALONE
+    ) -> None:
         """Be somebody else in `group` from now on, as was saved before."""
-        self.renewed[group] = incarnation
+        self._note(group, renewals.Renewal(incarnation, alone_from))
         self.unreadable.discard(group)
         self.disowned.discard(group)
         self._own.add(self.in_group(group))

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
-from angarium.errors import AngariumError, LimitExceeded, NotLeader
+from angarium.errors import AngariumError, LayoutChanged, LimitExceeded, NotLeader
 from angarium.ids import Index, Micros, Term
 from angarium.machine import Appended, PartitionMachine, Projection, knows
-from angarium.machine.commands import APPEND, Stage
+from angarium.machine.commands import APPEND, Kind, Restore, Stage
 from angarium.modes import DeliveryMode
 from angarium.raft.messages import EntryKind
 from angarium.replica.acks import Acks, Published
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from angarium.ids import Buffer, RaftGroupId
     from angarium.log.disk import Disk
     from angarium.log.segments import PartitionLog, SegmentConfig
-    from angarium.machine import Applied, Command, Outcome, Prepared
+    from angarium.machine import Applied, Command, Outcome, Prepared, Refused
     from angarium.raft.messages import Entry
-    from angarium.replica.acks import Publishing, Reply
+    from angarium.replica.acks import Dealt, Publishing, Reply
     from angarium.replica.config import ReplicaConfig
     from angarium.replica.outbox import Outbox
     from angarium.replica.work import Work
@@ -187,7 +187,8 @@ class Partition:
         batches = [batch for request in requests for batch in request.batches]
         # Numbered before they are committed, against the state after everything that is in the
         # log. That is what lets one entry follow another without waiting for a commit.
-        prepared = projection.append(batches, term=self._term, now=now)
+        barred = _barred(requests, projection.layout)
+        prepared = projection.append(batches, term=self._term, now=now, barred=barred)
         index = self._proposed(prepared, now)
         if isinstance(index, AngariumError):
             for request in requests:
@@ -210,14 +211,20 @@ class Partition:
                 # consistent-answered-at-append.
                 self._answer_at(index, answer, request.reply)
 
-    def submit(self, command: Command, *, now: Micros, reply: Reply) -> None:
+    def submit(
+        self, command: Command, *, now: Micros, reply: Reply, dealt: Dealt | None = None
+    ) -> None:
         """Propose one command other than an append; it is answered when it is applied."""
         projection = self._leading_projection()
         if projection is None:
             reply(NotLeader())
             return
+        fault = None if dealt is None else dealt.fault(projection.layout)
+        if fault is not None:
+            reply(LayoutChanged(fault.message))
+            return
         # Only what brings data waits. A commit or an abort makes room, and a cursor is small.
-        if isinstance(command, Stage) and self.is_congested:
+        if isinstance(command, Stage | Restore) and self.is_congested:
             reply(_congestion())
             return
         prepared = projection.submit(command, term=self._term, now=now)
@@ -301,7 +308,8 @@ class Partition:
             # Readers first, then those who wait: a publisher that was answered must be able to
             # read its record.
             self.files.show()
-            if applied.visible or applied.reserved:
+            # Readers stop at a fence, and have to hear of it although nothing comes behind it.
+            if applied.visible or applied.reserved or entry.data[0] == Kind.FENCE:
                 self._listener.records_visible(self._group)
             # Behind `show`: what a commit publishes is copied out of its stage before the stage is
             # given up.
@@ -385,6 +393,18 @@ def _joined(slices: Iterator[bytes]) -> Generator[Work, None, bytes]:
 
 def _nothing() -> None:
     """Work for the sake of a pause."""
+
+
+def _barred(requests: Sequence[Publishing], fenced: int) -> dict[int, Refused]:
+    """Return why batches may not be stored, each by its row among all of the requests'."""
+    barred: dict[int, Refused] = {}
+    row = 0
+    for request in requests:
+        fault = None if request.dealt is None else request.dealt.fault(fenced)
+        if fault is not None:
+            barred.update(dict.fromkeys(range(row, row + len(request.batches)), fault))
+        row += len(request.batches)
+    return barred
 
 
 def _congestion() -> LimitExceeded:

@@ -66,6 +66,15 @@ class PartitionReplica(Replica):
         return super().is_in_use or self._catching_up.is_writing
 
     @property
+    def copied_bytes(self) -> int:
+        """How many bytes of segments have come of a copy that is under way."""
+        return self._catching_up.here_bytes
+
+    def pace_copy(self, bytes_per_tick: int | None) -> None:
+        """Let a copy to here take no more than this in a tick; None: as fast as usual."""
+        self._catching_up.bytes_per_tick = bytes_per_tick
+
+    @property
     def is_mending(self) -> bool:
         """True while some of this replica's segments are known to be damaged."""
         return bool(self.partition.log.damage)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from angarium.log.renewals import NEVER_ALONE
+
 if TYPE_CHECKING:
     from collections.abc import Generator
 
@@ -31,6 +33,8 @@ class Parts:
     outbox: Outbox
     """The node's: what is to be sent, synced and done."""
     config: ReplicaConfig
+    alone_from: Index = NEVER_ALONE
+    """What the log says about who votes is void up to here (`OwnReplicaIds.alone_from`)."""
 
 
 class State(Protocol):

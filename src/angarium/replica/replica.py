@@ -22,7 +22,7 @@ from angarium.errors import (
     NotLeader,
     StorageError,
 )
-from angarium.ids import NO_REPLICA, Index
+from angarium.ids import CATALOG_GROUP, NO_REPLICA, Index
 from angarium.raft import (
     Contradicted,
     InvalidConfChange,
@@ -136,6 +136,11 @@ class Replica:
         return self._leading is not None
 
     @property
+    def told_commit(self) -> Index:
+        """The highest commit index that a leader has told of in this life."""
+        return self._fullness.told_commit
+
+    @property
     def is_membership_heard(self) -> bool:
         """True when everybody has heard of the last change of membership that was applied here."""
         return self._conf_ticks >= self._config.conf_heard_ticks
@@ -145,10 +150,17 @@ class Replica:
         """Up to here everything was committed a while ago: a member that lacks it lags behind."""
         return self._fullness.settled_index
 
+    @property
+    def silent_ticks(self) -> int:
+        """Ticks since it last heard from its leader, those at rest left out."""
+        return self._fullness.silent_ticks
+
     def shortfall(self) -> str:
         """Say in words why this replica cannot stand for its group's records; empty if it can."""
         if self.halted or self.may_serve:
             return self.halted
+        if self._awaits_catalog:
+            return "waits for the catalog to say whether it still counts"
         return self._fullness.shortfall(self.raft, self.seen_index)
 
     @property
@@ -225,6 +237,16 @@ class Replica:
                 self._outbox.damage.note(Fate.CONTRADICTED, self.group, said)
         except RaftError:
             return
+
+    @property
+    def _awaits_catalog(self) -> bool:
+        """Whether it may be one of a majority that is void, for all that is known here."""
+        # Planted as served-before-the-catalog-is-known.
+        return self._outbox.awaits_catalog and self.group != CATALOG_GROUP
+
+    def begin_to_serve(self) -> None:
+        """Hear that what this replica leads may be served: nothing has to be waited for."""
+        self._watch_leadership()
 
     def halt(self, contradiction: LogContradiction) -> str:
         """Stop for good: what this replica has and what its leader has cannot both be true.
@@ -331,7 +353,7 @@ class Replica:
         """Call `done` once everything committed before this call has been applied here."""
         # Not passed on to the leader: a client asks it directly, and hears who it is from this
         # refusal.
-        if not self.raft.is_leader:
+        if not self.raft.is_leader or self._awaits_catalog:
             done(NotLeader(leader=self.raft.leader))
             return
         context = self._reads.ask(done)
@@ -480,7 +502,9 @@ class Replica:
                 )
             self.applied, self.applied_term = entry.index, entry.term
             self.snapshots.unsaved_bytes += len(entry.data)
-            if entry.kind is not EntryKind.NORMAL:
+            # Up to where this replica was one of several, who voted with it is void: it would wait
+            # for the lost ones again. Planted as former-voters-counted-after-a-recovery.
+            if entry.kind is not EntryKind.NORMAL and entry.index > self._parts.alone_from:
                 # One that does not fit is refused alike by every replica.
                 with suppress(InvalidConfChange):
                     self.raft.apply_conf_change(decode_conf_change(entry))
@@ -521,7 +545,12 @@ class Replica:
             self._reads.abandon(raft.leader)
         # Until an entry of its own term is committed a leader does not know what is committed
         # (section 8 of the paper), so it neither numbers nor serves anything before.
-        if self._leading is None and raft.is_leader and self.applied_term == raft.term:
+        if (
+            self._leading is None
+            and raft.is_leader
+            and self.applied_term == raft.term
+            and not self._awaits_catalog
+        ):
             self._leading = raft.term
             self._fullness.begin_anew(raft.commit)
             self._state.lead(raft.term)

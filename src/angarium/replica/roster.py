@@ -50,6 +50,12 @@ RELUCTANT_TIMEOUTS: Final = 3
 not lead: any other that can has done so by then."""
 
 
+class VoidReplica(CorruptData):
+    """A replica without which its partition went on, after a majority was lost for good."""
+
+    code = "VOID_REPLICA"
+
+
 class Roster:
     """The replicas of one node: those that work, are being repaired, are lost, and are leaving."""
 
@@ -123,6 +129,7 @@ class Roster:
 
     def save_origin(self, group: RaftGroupId, voters: Sequence[ReplicaId]) -> None:
         """Make the first membership of a new group durable. Blocks; may run in a thread."""
+        self.own_ids.end_solitude(group)
         # It is the content of a snapshot at index 1 that nobody has to send.
         conf_state = ConfState(voters=tuple(sorted(voters)))
         nothing = empty_catalog() if group == CATALOG_GROUP else empty_partition()
@@ -150,6 +157,8 @@ class Roster:
 
     def join_group(self, group: RaftGroupId) -> None:
         """Create an empty replica that waits to be added by the group's leader."""
+        # Of an empty replica that took itself for the only voter there would be two.
+        self.own_ids.end_solitude(group)
         if group == CATALOG_GROUP:
             self.make_folders(group)
         self.wal.add_group(group)
@@ -187,7 +196,8 @@ class Roster:
 
         What has contradicted its leader is kept: it may be all there is of acknowledged records.
         """
-        return group in self.lost and not isinstance(self.lost[group], LogContradiction)
+        kept = (LogContradiction, VoidReplica)
+        return group in self.lost and not isinstance(self.lost[group], kept)
 
     def renew(self, group: RaftGroupId, incarnation: Incarnation) -> None:
         """Give up what is left of a lost replica; the next one to join is another replica.
@@ -199,6 +209,53 @@ class Roster:
         if not self.wal.is_exhausted and group not in self._fallen:
             self.own_ids.adopt(group, incarnation)
             self.remove_group(group)
+
+    def go_on_alone(self, group: RaftGroupId, incarnation: Incarnation) -> bool:
+        """Be the only voter of `group`, with all that this replica has; False: ask again.
+
+        A majority of its group is lost for good, and the catalog has decided to go on with this
+        replica. It becomes somebody else: whoever was its group before speaks to one that is gone.
+        """
+        replica = self.replicas[group]
+        if self.wal.is_exhausted or replica.is_in_use or replica.halted:
+            return False
+        self._sleepers.wake(group)
+        del self.replicas[group]
+        self._awake.pop(group, None)
+        # Durable before anything is said under the new id, and in the same moment as the log that
+        # it goes on with. It blocks for one small file, once in the life of a partition.
+        last = replica.last_index
+        replica.close()
+        self.own_ids.save(group, incarnation, alone_from=last)
+        self.own_ids.adopt(group, incarnation, alone_from=last)
+        self._start(group)
+        return True
+
+    def give_up_void(self, group: RaftGroupId, incarnation: Incarnation) -> None:
+        """Give up what is here of `group`: it went on without this replica, which is void.
+
+        As with `remove_group`, it may have to be asked again. Nobody has to have what is given up
+        here: the catalog has decided that, and somebody has confirmed it.
+        """
+        if group in self.replicas:
+            self._take_down(group)
+        self.repairs.pop(group, None)
+        self.lost[group] = VoidReplica("its partition went on without it, after it was lost")
+        if not self.wal.is_exhausted and group not in self._fallen:
+            self.own_ids.save(group, incarnation)
+            self.own_ids.adopt(group, incarnation)
+            self.remove_group(group)
+
+    def await_catalog(self) -> None:
+        """Serve no partition until `serve` is called: replicas here may be void."""
+        self.outbox.awaits_catalog = True
+
+    def serve(self) -> None:
+        """Serve what is led here: the catalog has said which replicas are void."""
+        if self.outbox.awaits_catalog:
+            self.outbox.awaits_catalog = False
+            for replica in self._all():
+                replica.begin_to_serve()
 
     def is_leaving(self, group: RaftGroupId) -> bool:
         """Tell whether files of a removed replica are still there; wait before it comes back."""
@@ -368,18 +425,23 @@ class Roster:
         Nothing that it has not said yet is said any more. Its files stay as they are.
         """
         self.repairs.pop(group, None)
-        replica = self._replica(group)
-        if replica is not None:
-            self._sleepers.wake(group)
-            self._awake.pop(group, None)
-            if isinstance(replica, CatalogReplica):
-                self.catalog = None
-            else:
-                del self.replicas[group]
-            self._fallen[group] = replica
-            self._bury()
+        self._take_down(group)
         self.lost[group] = damage
         self.outbox.damage.note(Fate.LOST, group, str(damage))
+
+    def _take_down(self, group: RaftGroupId) -> None:
+        """Hear nothing more from a replica, and close it once no thread writes its files."""
+        replica = self._replica(group)
+        if replica is None:
+            return
+        self._sleepers.wake(group)
+        self._awake.pop(group, None)
+        if isinstance(replica, CatalogReplica):
+            self.catalog = None
+        else:
+            del self.replicas[group]
+        self._fallen[group] = replica
+        self._bury()
 
     def _bury(self) -> None:
         """Close lost replicas once no thread writes their files."""

@@ -53,6 +53,11 @@ class Sleepers:
         """Tell whether `group` need not be ticked."""
         return group in self._resting
 
+    def silent_ticks(self, group: RaftGroupId) -> int:
+        """Return how long nobody has vouched for the leader of a group that rests, in ticks."""
+        resting = self._resting.get(group)
+        return 0 if resting is None else self._silence.get(resting.leader, 0)
+
     # --- going to rest ----------------------------------------------------------------------
 
     def consider(self, replica: Replica) -> bool:

@@ -76,11 +76,15 @@ class SegmentCopy:
         """Find out what is missing, verifying what is here. Blocks; may run in a thread."""
         self._wanted = self._importing.missing()
 
-    def request(self) -> ChunkRequest | None:
-        """Return what to ask for next, or None when everything is here."""
+    def request(self, bytes_max: int | None = None) -> ChunkRequest | None:
+        """Return what to ask for next, or None when everything is here.
+
+        With `bytes_max`, no more than that.
+        """
         wanted = self._wanted
         if wanted is None:
             return None
+        length = wanted.length if bytes_max is None else min(wanted.length, bytes_max)
         return ChunkRequest(
             self._group,
             self._id,
@@ -88,7 +92,7 @@ class SegmentCopy:
             self._index,
             wanted.segment,
             wanted.position,
-            wanted.length,
+            length,
             self._doubt,
         )
 

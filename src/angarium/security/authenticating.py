@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from angarium.api.access import Principal, Proof
@@ -17,18 +18,21 @@ from angarium.errors import LimitExceeded, Unauthenticated
 from angarium.ids import Micros
 from angarium.security.credentials import MISSING, Bearer, Password, credentials_in
 from angarium.security.jwt import JwtRefused
+from angarium.security.principals import PasswordPrincipal, edition_of
 from angarium.security.scram import Mechanism, ScramRefused, ServerExchange, Verifier
 from angarium.security.slowing import Slowing, source_of
 from angarium.security.tokens import is_token, token_digest
 from angarium.security.users import PasswordChecks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from angarium.security.accounts import Accounts
+    from angarium.security.certificate_users import CertificateUsers
     from angarium.security.credentials import Credentials
     from angarium.security.jwt import JwtIssuer
     from angarium.security.jwt_keys import IssuerKeys
+    from angarium.security.tls import Certificate
 
 REMEMBERED_MAX: Final = 4_096
 """JWTs whose signature is not checked again. At the bound the oldest is forgotten."""
@@ -37,6 +41,10 @@ WAITING_PER_SOURCE_MAX: Final = 8
 """Password checks that one source may have waiting, so that it cannot take every turn."""
 
 WRONG: Final = "the name or the password is wrong"
+
+NOBODYS_CERTIFICATE: Final = (
+    "the certificate that was shown has expired, or names nobody who has an account here"
+)
 
 
 class Authenticator:
@@ -48,13 +56,16 @@ class Authenticator:
         *,
         anonymous: Principal | None,
         issuers: Sequence[JwtIssuer] = (),
+        certificates: CertificateUsers | None = None,
         slowing: Slowing | None = None,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
-        """`anonymous` is who brings no proof; None if one is required."""
+        """`anonymous` is who brings no proof; None if one is required. `certificates` finds the
+        users in clients' certificates; None: those are no proof."""
         self.anonymous = anonymous
         self._accounts = accounts
         self._issuers = tuple(issuers)
+        self._certificates = certificates
         self._slowing = slowing or Slowing()
         self._wall_clock = wall_clock
         self._passwords = PasswordChecks(self._hash_of)
@@ -62,18 +73,22 @@ class Authenticator:
         self._jwts: dict[bytes, tuple[Principal, IssuerKeys, object]] = {}
         """Those whose signature is right; by which edition of whose keys."""
         self._key = secrets.token_bytes(32)
+        self.on_failure: Callable[[str, Proof, str], None] | None = None
+        """Told of each that could not prove who it is: the name, if a user has it, else nothing;
+        the way, and why."""
 
     # --- what doors call ----------------------------------------------------------------------
 
-    def known(self, header: str | None) -> Principal | None:
+    def known(self, header: str | None, certificate: Certificate | None = None) -> Principal | None:
         """Return at once who an `Authorization` header stands for, if no work is needed; else None.
 
-        With authentication off everybody is the same, whatever they bring.
+        Without a header it is who the `certificate` names that was shown and verified. With
+        authentication off everybody is the same, whatever they bring.
         """
         if self.anonymous is not None:
             return self.anonymous
         if header is None:
-            return None
+            return None if certificate is None else self._certified(certificate)
         try:
             brought = credentials_in(header)
         except Unauthenticated:
@@ -86,13 +101,29 @@ class Authenticator:
             return self._token(text)
         return self._known_jwt(text)
 
-    async def header(self, header: str | None, *, source: str) -> Principal:
-        """Return who an `Authorization` header stands for; raises `Unauthenticated`."""
+    async def header(
+        self, header: str | None, *, source: str, certificate: Certificate | None = None
+    ) -> Principal:
+        """Return who an `Authorization` header stands for, or without one who the certificate
+        names; raises `Unauthenticated`."""
         if self.anonymous is not None:
             return self.anonymous
-        if header is None:
-            raise Unauthenticated(MISSING)
-        return await self.credentials(credentials_in(header), source=source)
+        with self.telling("", Proof.NONE):
+            if header is None:
+                found = None if certificate is None else self._certified(certificate)
+                if found is not None:
+                    return found
+                is_counted = certificate is not None and self._certificates is not None
+                raise Unauthenticated(NOBODYS_CERTIFICATE if is_counted else MISSING)
+            brought = credentials_in(header)
+        return await self.credentials(brought, source=source)
+
+    def missing(self) -> Unauthenticated:
+        """Tell of somebody who asks for something and brings no proof; return the refusal."""
+        error = Unauthenticated(MISSING)
+        if self.on_failure is not None:
+            self.on_failure("", Proof.NONE, MISSING)
+        return error
 
     async def credentials(self, brought: Credentials, *, source: str) -> Principal:
         """Return who these credentials stand for; raises `Unauthenticated`."""
@@ -104,29 +135,42 @@ class Authenticator:
 
     async def password(self, name: str, password: str, *, source: str) -> Principal:
         """Return the user with this password."""
+        with self.telling(name, Proof.PASSWORD):
+            return await self._by_password(name, password, source=source)
+
+    async def _by_password(self, name: str, password: str, *, source: str) -> Principal:
         slowing = self._slowing
         if self._passwords.remembered(name, password):
             # It was right a moment ago. Slowing it would keep somebody out who is in already.
-            return self.let_in(name)
-        slowing.check(source, name, is_costly=True)
+            return self.let_in(name, self.edition(name))
+        edition = self.edition(name)
+        if self._passwords.is_checking(name, password):
+            # Who begins with many requests at once is no guesser: it is one try.
+            if not await self._passwords.knows(name, password):
+                raise Unauthenticated(WRONG)
+            return self.let_in(name, edition)
+        slowing.draw(source, name, is_costly=True)
+        if not await self._checked(name, password, source):
+            self.failed(source, name)
+            raise Unauthenticated(WRONG)
+        slowing.succeeded(source, name)
+        return self.let_in(name, edition)
+
+    async def _checked(self, name: str, password: str, source: str) -> bool:
+        """Have a password checked, when it is its turn."""
         where = source_of(source)
         waiting = self._waiting.get(where, 0)
         if waiting >= WAITING_PER_SOURCE_MAX:
             raise LimitExceeded("password_checks_max", "too many of your passwords are in check")
         self._waiting[where] = waiting + 1
         try:
-            is_right = await self._passwords.knows(
-                name, password, before=lambda: slowing.check(source, name, is_costly=True)
+            return await self._passwords.knows(
+                name, password, before=lambda: self._slowing.check(source, name)
             )
         finally:
             self._waiting[where] -= 1
             if not self._waiting[where]:
                 del self._waiting[where]
-        if not is_right:
-            slowing.failed(source, name)
-            raise Unauthenticated(WRONG)
-        slowing.succeeded(source, name)
-        return self.let_in(name)
 
     def scram(self, mechanism: Mechanism, *, source: str) -> ScramLogin:
         """Return the node's side of a login by SCRAM."""
@@ -138,44 +182,94 @@ class Authenticator:
             found = self._token(text)
             if found is None:
                 # Not slowed: nobody guesses 256 bits, and a fleet with an old token is no attack.
-                raise Unauthenticated("the token is unknown, has expired, or was revoked")
+                with self.telling("", Proof.TOKEN):
+                    raise Unauthenticated("the token is unknown, has expired, or was revoked")
             return found
-        return self._known_jwt(text) or await self._jwt(text)
+        with self.telling("", Proof.JWT):
+            return self._known_jwt(text) or await self._jwt(text)
 
-    def certificate(self, name: str, *, until: Micros | None = None) -> Principal:
-        """Return the user that a verified client certificate names."""
+    def _certified(self, certificate: Certificate) -> Principal | None:
+        """Return the user that a verified certificate names, for as long as it lasts."""
+        if self._certificates is None:
+            return None
+        name = self._certificates.user_in(certificate)
+        until = Micros(int(certificate.expires_at * 1_000_000))
+        if name is None or until <= self._now():
+            return None
         account = self._accounts.find_user(name)
         if account is None or account.is_locked:
-            raise Unauthenticated("the certificate names nobody who has an account here")
-        return Principal(name=name, proof=Proof.CERTIFICATE, until=until, since=account.created_at)
+            return None
+        return Principal(
+            name=account.name, proof=Proof.CERTIFICATE, until=until, since=account.created_at
+        )
 
     # --- for a login --------------------------------------------------------------------------
+
+    @contextmanager
+    def telling(self, name: str, proof: Proof) -> Iterator[None]:
+        """Tell of a login that fails within."""
+        try:
+            yield
+        except (Unauthenticated, LimitExceeded) as error:
+            if self.on_failure is not None:
+                # A name that is none may be a password in the wrong field.
+                is_known = bool(name) and self._accounts.find_user(name) is not None
+                # Of one that came too early not how long it has to wait: it is one kind of failure.
+                why = str(error)
+                if isinstance(error, LimitExceeded):
+                    why = f"not checked: {error.limit}"
+                self.on_failure(name if is_known else "", proof, why)
+            raise
 
     def verifier(self, name: str, mechanism: Mechanism) -> Verifier:
         """Return what checks the proof of `name`; for who has no account, what nothing passes."""
         account = self._accounts.find_user(name)
-        for known in account.verifiers if account is not None and not account.is_locked else ():
-            if known.mechanism is mechanism:
-                return known
-        return Verifier.decoy(name, mechanism, key=self._key)
+        verifiers = () if account is None else account.verifiers
+        known = next((one for one in verifiers if one.mechanism is mechanism), None)
+        if account is None or known is None:
+            return Verifier.decoy(name, mechanism, key=self._key)
+        # Whoever is locked out is asked for the same as before: the lock shows to nobody.
+        return known.unprovable() if account.is_locked else known
 
     @property
     def slowing(self) -> Slowing:
         """What failed logins have to wait for."""
         return self._slowing
 
-    def let_in(self, name: str) -> Principal:
-        """Return the user of that name, who has proven it; raises `Unauthenticated`."""
+    def failed(self, source: str, name: str) -> None:
+        """Note a wrong password, which slows the next ones.
+
+        While nobody has an account nobody can guess one; but whoever is to be the first user of a
+        cluster that is just being formed may well come a moment too early.
+        """
+        if self._accounts.version > 0:
+            self._slowing.failed(source, name)
+
+    def edition(self, name: str) -> str:
+        """Return which password a name has now; to be asked before a proof of it is checked."""
+        account = self._accounts.find_user(name)
+        return "" if account is None else edition_of(account.password_hash)
+
+    def let_in(self, name: str, edition: str) -> Principal:
+        """Return the user of that name, who has proven to have that edition of its password.
+
+        Raises `Unauthenticated`, also if it was changed meanwhile: a login may take its time.
+        """
         found = self._user(name)
-        if found is None:
+        if found is None or found.edition != edition:
             raise Unauthenticated(WRONG)
         return found
 
-    def _user(self, name: str) -> Principal | None:
+    def _user(self, name: str) -> PasswordPrincipal | None:
         account = self._accounts.find_user(name)
         if account is None or account.is_locked:
             return None
-        return Principal(name=account.name, proof=Proof.PASSWORD, since=account.created_at)
+        return PasswordPrincipal(
+            name=account.name,
+            proof=Proof.PASSWORD,
+            since=account.created_at,
+            edition=edition_of(account.password_hash),
+        )
 
     def _hash_of(self, name: str) -> str | None:
         account = self._accounts.find_user(name)
@@ -224,6 +318,7 @@ class Authenticator:
                 roles=tuple(sorted(claimed.roles)),
                 proof=Proof.JWT,
                 until=Micros(int(claimed.until_s * 1_000_000)),
+                key=claimed.key,
             )
             if len(self._jwts) >= REMEMBERED_MAX:
                 del self._jwts[next(iter(self._jwts))]
@@ -246,29 +341,38 @@ class ScramLogin:
     def __init__(self, authenticator: Authenticator, mechanism: Mechanism, *, source: str) -> None:
         self._authenticator = authenticator
         self._source = source
+        self._edition = ""
         self._exchange = ServerExchange(
             mechanism, lambda name: authenticator.verifier(name, mechanism)
         )
 
     def first(self, line: str) -> str:
         """Take the client's first line and return the node's; raises `Unauthenticated`."""
+        telling = self._authenticator.telling
         try:
             answer = self._exchange.first(line)
         except ScramRefused as error:
-            raise Unauthenticated(f"the login makes no sense: {error}") from None
-        self._authenticator.slowing.check(self._source, self._exchange.name)
+            with telling("", Proof.PASSWORD):
+                raise Unauthenticated(f"the login makes no sense: {error}") from None
+        self._edition = self._authenticator.edition(self._exchange.name)
+        with telling(self._exchange.name, Proof.PASSWORD):
+            self._authenticator.slowing.check(self._source, self._exchange.name)
         return answer
 
     def final(self, line: str) -> tuple[str, Principal]:
         """Take the client's proof; return the node's own, and who is there."""
+        with self._authenticator.telling(self._exchange.name, Proof.PASSWORD):
+            return self._final(line)
+
+    def _final(self, line: str) -> tuple[str, Principal]:
         name, slowing = self._exchange.name, self._authenticator.slowing
         # Again, and without a pause between asking and counting: a thousand logins that were begun
         # together are as many guesses.
-        slowing.check(self._source, name)
+        slowing.draw(self._source, name)
         try:
             answer = self._exchange.final(line)
         except ScramRefused:
-            slowing.failed(self._source, name)
+            self._authenticator.failed(self._source, name)
             raise Unauthenticated(WRONG) from None
         slowing.succeeded(self._source, name)
-        return answer, self._authenticator.let_in(name)
+        return answer, self._authenticator.let_in(name, self._edition)

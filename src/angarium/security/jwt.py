@@ -42,6 +42,7 @@ JWT_CHARACTERS_MAX: Final = 16_000
 HEADER_CHARACTERS_MAX: Final = 2_048
 NAME_CHARACTERS_MAX: Final = 256
 ROLES_MAX: Final = 256
+"""A JWT that claims more is refused."""
 
 _FOREIGN_KEYS: Final = ("jku", "jwk", "x5u", "x5c")
 """Header fields that bring keys along, or say where to fetch some."""
@@ -87,6 +88,8 @@ class Claimed:
     roles: frozenset[str]
     until_s: float
     """When it expires, by the wall clock, the leeway included."""
+    key: str
+    """The print of the key that has signed it."""
 
 
 class JwtIssuer:
@@ -109,7 +112,7 @@ class JwtIssuer:
         key = await self.keys.find_fresh(kid)
         if key is None:
             raise JwtRefused("it is signed with a key that the issuer does not publish")
-        return self._claimed(self._verified(text, key))
+        return self._claimed(self._verified(text, key), key)
 
     def _kid(self, text: str) -> str | None:
         """Look at the header before any key is touched."""
@@ -136,7 +139,7 @@ class JwtIssuer:
         except (JoseError, ValueError, TypeError):
             raise JwtRefused("its signature is wrong") from None
 
-    def _claimed(self, claims: dict[str, Any]) -> Claimed:
+    def _claimed(self, claims: dict[str, Any], key: Key) -> Claimed:
         settings, now = self.settings, self._wall_clock()
         if claims.get("iss") != settings.issuer:
             raise JwtRefused("it is of another issuer")
@@ -157,6 +160,7 @@ class JwtIssuer:
             name=settings.name_prefix + _name(_at(claims, settings.name_claim)),
             roles=_roles(_at(claims, settings.role_claim)),
             until_s=until + settings.leeway_s,
+            key=key.thumbprint(),
         )
 
 
@@ -203,8 +207,9 @@ def _roles(value: object) -> frozenset[str]:
     listed = value.split() if isinstance(value, str) else value
     if not isinstance(listed, list):
         return frozenset()
+    # Not the first ones of them: one that is left out may forbid what another one allows.
+    if len(listed) > ROLES_MAX:
+        raise JwtRefused(f"it claims more than {ROLES_MAX} roles")
     return frozenset(
-        one
-        for one in listed[:ROLES_MAX]
-        if isinstance(one, str) and len(one) <= NAME_CHARACTERS_MAX
+        one for one in listed if isinstance(one, str) and len(one) <= NAME_CHARACTERS_MAX
     )

@@ -11,9 +11,7 @@ import asyncio
 import importlib.util
 import json
 import logging
-import ssl
 import time
-import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +19,6 @@ from angarium.errors import PreconditionFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from http.client import HTTPMessage
 
     from joserfc.jwk import Key
 
@@ -32,9 +29,6 @@ REFRESH_S: Final = 300.0
 
 UNKNOWN_REFRESH_S: Final = 60.0
 """How soon after the last look an unknown key may cause another one."""
-
-FETCH_S_MAX: Final = 10.0
-"""A fetch that takes longer is given up; the last good set stays."""
 
 LOOK_S_MAX: Final = 2.0
 """How long a call waits for a look that its unknown key has caused; then it is refused."""
@@ -54,6 +48,8 @@ class IssuerKeys:
         self._read = read
         self._clock = clock
         self._keys: dict[str | None, Key] = {}
+        self.published: frozenset[str] = frozenset()
+        """The prints of all of them: a name may be given to another key."""
         self._looked_at: float | None = None
         self._looking: asyncio.Task[None] | None = None
 
@@ -94,6 +90,7 @@ class IssuerKeys:
         try:
             text = await asyncio.to_thread(self._read)
             self._keys = keys_in(text)
+            self.published = frozenset(key.thumbprint() for key in self._keys.values())
         except Exception as error:  # the issuer is somebody else's: nothing it does may harm us
             _log.warning(
                 "an issuer's keys could not be read; %d known ones stay: %s",
@@ -160,11 +157,10 @@ def reader_of(where: str, *, ca_file: Path | None = None) -> Callable[[], bytes]
     `ValueError` for an address that is neither: plain http would let the network choose the keys.
     """
     if where.startswith("https://"):
-        context = ssl.create_default_context(cafile=None if ca_file is None else str(ca_file))
-        opener = urllib.request.build_opener(
-            urllib.request.HTTPSHandler(context=context), _StayHere()
-        )
-        return lambda: _fetched(opener, where)
+        # Only here: it brings an HTTP client, which takes a node's memory and few have a use for.
+        from angarium.security.jwt_fetching import KeyFetch  # noqa: PLC0415
+
+        return KeyFetch(where, ca_file=ca_file, bytes_max=SET_BYTES_MAX).read
     if "://" in where:
         raise ValueError("keys are read from a file or by https, and nothing else")
     return lambda: _bounded(Path(where))
@@ -173,33 +169,3 @@ def reader_of(where: str, *, ca_file: Path | None = None) -> Callable[[], bytes]
 def _bounded(path: Path) -> bytes:
     with path.open("rb") as file:
         return file.read(SET_BYTES_MAX + 1)
-
-
-def _fetched(opener: urllib.request.OpenerDirector, where: str) -> bytes:
-    deadline = time.monotonic() + FETCH_S_MAX
-    content = bytearray()
-    with opener.open(where, timeout=FETCH_S_MAX) as answer:
-        # In pieces: the timeout of a socket begins again with every byte that trickles in.
-        while piece := answer.read1(65_536):
-            content += piece
-            if len(content) > SET_BYTES_MAX:
-                raise ValueError(f"the set of keys is longer than {SET_BYTES_MAX} bytes")
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"the issuer took more than {FETCH_S_MAX:g} s")
-    return bytes(content)
-
-
-class _StayHere(urllib.request.HTTPRedirectHandler):
-    """Follows nobody elsewhere: whoever can redirect would otherwise choose the keys."""
-
-    def redirect_request(
-        self,
-        req: urllib.request.Request,
-        fp: Any,
-        code: int,
-        msg: str,
-        headers: HTTPMessage,
-        newurl: str,
-    ) -> None:
-        del req, fp, msg, headers, newurl
-        raise ValueError(f"the issuer answers {code}, a redirect; name the final address")

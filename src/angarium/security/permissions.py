@@ -22,6 +22,8 @@ from angarium.api.access import (
     Proof,
     ResourceKind,
 )
+from angarium.api.audit import AUDIT_TOPIC
+from angarium.security.principals import PasswordPrincipal, edition_of
 from angarium.security.roles import BUILT_IN
 
 if TYPE_CHECKING:
@@ -44,6 +46,12 @@ DESCRIBING: Final = {
     ResourceKind.ROLE: Action.ROLE_DESCRIBE,
 }
 """How it is called to know of a thing. Without it one is told that there is no such thing."""
+
+
+OWN_HANDS: Final = f"{AUDIT_TOPIC} is written, kept and trimmed by the nodes alone"
+"""Why no grant, not even an administrator's, lets anybody change the audit records."""
+
+_LOOKING: Final = frozenset({Action.TOPIC_READ, Action.TOPIC_DESCRIBE})
 
 
 class Rows(NamedTuple):
@@ -80,6 +88,18 @@ class Permissions:
         roles = principal.roles if row is None else (*principal.roles, *row.roles)
         return tuple(dict.fromkeys(roles))
 
+    def has_user(self, name: str) -> bool:
+        """Tell whether there is a user of that name."""
+        return name in self._users
+
+    def identity_of(self, principal: Principal) -> str:
+        """Return who a principal is among all there ever were: a user that is made anew under an
+        old name is another one."""
+        if principal.proof is Proof.JWT:
+            return f"jwt:{principal.name}"
+        row = self._users.get(principal.name)
+        return f"user:{principal.name}:{0 if row is None else row.created_at}"
+
     def absence_of(self, principal: Principal) -> str:
         """Return why a principal is nobody any more; empty if it still is somebody."""
         # A listener for clients that cannot say who they are acts in the name of a user.
@@ -99,11 +119,14 @@ class Permissions:
         kept = row if token is None else self._tokens.get((principal.name, token))
         if kept is None:
             return f"the token {token!r} of {principal.name!r} was revoked"
-        if principal.since in {None, kept.created_at}:
+        if principal.since not in {None, kept.created_at}:
+            if token is None:
+                return f"the user {principal.name!r} is another one now"
+            return f"the token {token!r} of {principal.name!r} has another secret now"
+        if not isinstance(principal, PasswordPrincipal):
             return ""
-        if token is None:
-            return f"the user {principal.name!r} is another one now"
-        return f"the token {token!r} of {principal.name!r} has another secret now"
+        is_current = principal.edition == edition_of(row.scrypt)
+        return "" if is_current else f"the user {principal.name!r} has another password now"
 
     def decide(
         self, principal: Principal, action: str, kind: ResourceKind, name: str = ""
@@ -114,6 +137,23 @@ class Permissions:
         absence = self.absence_of(principal)
         if absence:
             return Decision(is_allowed=False, why=absence)
+        if kind is ResourceKind.TOPIC and name == AUDIT_TOPIC:
+            return self._decide_on_audit(principal, action)
+        return self._decide(principal, action, kind, name)
+
+    def _decide_on_audit(self, principal: Principal, action: str) -> Decision:
+        """Tell whether somebody may do something to the audit records: look, if `audit.read` says
+        so. Grants on topics give nothing here but to know of it; they may forbid."""
+        decision = self._decide(principal, action, ResourceKind.TOPIC, AUDIT_TOPIC)
+        if decision.grant is not None and decision.grant.effect is Effect.DENY:
+            return decision
+        if action not in _LOOKING:
+            return Decision(is_allowed=False, why=OWN_HANDS)
+        if decision.is_allowed and action == Action.TOPIC_DESCRIBE:
+            return decision
+        return self._decide(principal, Action.AUDIT_READ, ResourceKind.CLUSTER, "")
+
+    def _decide(self, principal: Principal, action: str, kind: ResourceKind, name: str) -> Decision:
         decision = _judged(self._held(principal), action, kind, name)
         if not decision.is_allowed or principal.token is None:
             return decision

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.api.access import ADMIN, ANY_ACTION, Action, Grant, Match, ResourceKind
 from angarium.api.dead_letters import DEAD_LETTERS, REDRIVE
+from angarium.api.transactions import ONE_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +30,7 @@ def _exactly(kind: ResourceKind, name: str, *actions: str) -> Grant:
 
 
 _SEEING: Final = (
-    *_on(ResourceKind.CLUSTER, Action.CLUSTER_DESCRIBE, Action.METRICS_READ),
+    *_on(ResourceKind.CLUSTER, Action.CLUSTER_DESCRIBE, Action.METRICS_READ, Action.QUOTA_DESCRIBE),
     *_on(ResourceKind.TOPIC, Action.TOPIC_DESCRIBE, own=True),
     *_on(ResourceKind.GROUP, Action.GROUP_DESCRIBE, own=True),
 )
@@ -39,6 +40,7 @@ _PUBLISHING: Final = (
     *_on(ResourceKind.TOPIC, Action.TOPIC_DESCRIBE, Action.TOPIC_PUBLISH),
     *_on(ResourceKind.PRODUCER, Action.PRODUCER_WRITE),
     *_on(ResourceKind.TRANSACTION, Action.TRANSACTION_WRITE),
+    Grant(actions=(Action.TRANSACTION_FORGET,), kind=ResourceKind.TRANSACTION, name=ONE_TIME),
 )
 
 _READING: Final = (
@@ -74,6 +76,16 @@ BUILT_IN: Final[Mapping[str, tuple[Grant, ...]]] = {
     "publisher": _PUBLISHING,
     "subscriber": _READING,
     "monitor": _SEEING,
+    "auditor": (
+        *_on(
+            ResourceKind.CLUSTER,
+            Action.CLUSTER_DESCRIBE,
+            Action.AUDIT_READ,
+            Action.GRANT_DESCRIBE,
+        ),
+        *_on(ResourceKind.USER, Action.USER_DESCRIBE, Action.TOKEN_DESCRIBE),
+        *_on(ResourceKind.ROLE, Action.ROLE_DESCRIBE),
+    ),
     "pipeline": (
         *_PUBLISHING,
         *_READING,
@@ -89,5 +101,6 @@ ABOUT: Final[Mapping[str, str]] = {
     "publisher": "publish to every topic that is there, also in transactions",
     "subscriber": "read every topic, alone or in a group",
     "monitor": "see what there is and how it does, and no record",
+    "auditor": "read the audit records, see who may do what, and change nothing",
     "pipeline": "what jobs over topics need: read, publish, and make topics",
 }

@@ -17,7 +17,7 @@ import hashlib
 import hmac
 import re
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -112,6 +112,15 @@ class Verifier:
             mechanism=mechanism,
             iterations=ITERATIONS,
             salt=seed[:SALT_BYTES],
+            stored_key=secrets.token_bytes(size),
+            server_key=secrets.token_bytes(size),
+        )
+
+    def unprovable(self) -> Verifier:
+        """Return one that asks for the same, and that nothing proves."""
+        size = len(self.stored_key)
+        return replace(
+            self,
             stored_key=secrets.token_bytes(size),
             server_key=secrets.token_bytes(size),
         )

@@ -2,9 +2,11 @@
 
 Failures are counted for a name from one source, and there they hurt: after a few, each further try
 has to wait longer. They are also counted for a name from everywhere, and for a source with any
-names, where somebody who has logged in from there before is not concerned: guessing somebody's
-password must not keep them out. A try that comes too early is refused without a check, so a flood
-of them costs next to nothing.
+names. There somebody who has logged in from the same source before is not concerned: guessing
+somebody's password must not keep them out. Of the others so many tries a second are let through,
+drawn by lot: who comes often enough gets in among any number of guesses, which a pause for all, won
+again and again by whoever is quickest, would not allow. A try that is not let through is refused
+without a check, so a flood of them costs next to nothing.
 
 Who shares both the source and the name with a guesser waits with them for a new login; what is
 open stays open.
@@ -13,6 +15,8 @@ open stays open.
 from __future__ import annotations
 
 import ipaddress
+import math
+import random
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
@@ -72,32 +76,92 @@ class Pauses(Generic[Key]):
         self._failures.pop(key, None)
 
 
+@dataclass(slots=True)
+class _Tries:
+    failures: int = 0
+    last: float = -math.inf
+    slot: int = 0
+    """Which second the two numbers below are of."""
+    now: int = 0
+    before: int = 0
+    """Tries in this second, and in the one before."""
+
+
+class Draws(Generic[Key]):
+    """Of many tries that have something in common, lets so many a second through, by lot."""
+
+    def __init__(self, *, free: int, per_s: float) -> None:
+        """The first `free` failures cost nothing."""
+        self._free = free
+        self._per_s = per_s
+        self._tries: dict[Key, _Tries] = {}
+
+    def admits(self, key: Key, now: float, chance: float) -> bool:
+        """Count a try, and tell whether it is let through, for `chance` in [0, 1)."""
+        known = self._tries.get(key)
+        if known is None or known.failures <= self._free:
+            return True
+        if now - known.last >= FORGIVEN_AFTER_S:
+            del self._tries[key]
+            return True
+        slot = int(now)
+        if slot != known.slot:
+            known.before = known.now if slot == known.slot + 1 else 0
+            known.slot, known.now = slot, 0
+        known.now += 1
+        return chance * max(known.now, known.before) < self._per_s
+
+    def failed(self, key: Key, now: float) -> None:
+        """Count a failure."""
+        known = self._tries.pop(key, None)
+        if known is None or now - known.last >= FORGIVEN_AFTER_S:
+            known = _Tries()
+        known.failures += 1
+        known.last = now
+        if len(self._tries) >= KEPT_MAX:
+            del self._tries[next(iter(self._tries))]
+        self._tries[key] = known
+
+
 class Slowing:
     """Decides whether a login may be tried now."""
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
         self._clock = clock
+        self._chance = chance
         self._pairs: Pauses[tuple[str, str]] = Pauses(free=5, first_s=0.5, longest_s=16.0)
-        self._names: Pauses[str] = Pauses(free=50, first_s=0.1, longest_s=1.0)
-        self._sources: Pauses[str] = Pauses(free=20, first_s=0.1, longest_s=1.0)
+        self._names: Draws[str] = Draws(free=50, per_s=2.0)
+        self._sources: Draws[str] = Draws(free=50, per_s=20.0)
+        self._costly_sources: Draws[str] = Draws(free=20, per_s=2.0)
         self._proven: dict[tuple[str, str], None] = {}
 
-    def check(self, source: str, name: str, *, is_costly: bool = False) -> None:
-        """Raise `LimitExceeded` if it is too early for another try.
-
-        A costly check is one that takes a core for a while: only those are slowed for a source as
-        a whole, because many people may share one.
-        """
-        pair, now = (source_of(source), name), self._clock()
-        left_s = self._pairs.left_s(pair, now)
-        if pair not in self._proven:
-            left_s = max(left_s, self._names.left_s(name, now))
-            if is_costly:
-                left_s = max(left_s, self._sources.left_s(pair[0], now))
+    def check(self, source: str, name: str) -> None:
+        """Raise `LimitExceeded` if it is too early for another try with a name from a source."""
+        left_s = self._pairs.left_s((source_of(source), name), self._clock())
         if left_s > 0:
-            raise LimitExceeded(
-                "failed_logins_max", f"too many logins failed; try again in {left_s:.1f} s"
-            )
+            raise _too_many(left_s)
+
+    def draw(self, source: str, name: str, *, is_costly: bool = False) -> None:
+        """Count a try; raises `LimitExceeded` if it is too early for it, or was not drawn among
+        all that come from the same source, or for the same name.
+
+        A costly check is one that takes a core for a while: fewer of those are let through.
+        """
+        self.check(source, name)
+        pair, now = (source_of(source), name), self._clock()
+        if pair in self._proven:
+            return
+        sources = self._costly_sources if is_costly else self._sources
+        is_drawn = self._names.admits(name, now, self._chance())
+        # Both count it, whatever the first one says.
+        is_drawn = sources.admits(pair[0], now, self._chance()) and is_drawn
+        if not is_drawn:
+            raise _too_many(0.5 + self._chance())
 
     def failed(self, source: str, name: str) -> None:
         """Note a failure."""
@@ -106,6 +170,7 @@ class Slowing:
         if pair not in self._proven:
             self._names.failed(name, now)
             self._sources.failed(pair[0], now)
+            self._costly_sources.failed(pair[0], now)
 
     def succeeded(self, source: str, name: str) -> None:
         """Note a success: the failures before it were typing mistakes."""
@@ -115,6 +180,14 @@ class Slowing:
         if len(self._proven) >= KEPT_MAX:
             del self._proven[next(iter(self._proven))]
         self._proven[pair] = None
+
+
+def _too_many(wait_s: float) -> LimitExceeded:
+    return LimitExceeded(
+        "failed_logins_max",
+        f"too many logins failed; try again in {wait_s:.1f} s",
+        retry_after=round(wait_s, 3),
+    )
 
 
 def source_of(address: str) -> str:

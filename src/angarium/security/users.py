@@ -64,6 +64,12 @@ class PasswordChecks:
             return True
         return False if digest in self._wrong else None
 
+    def is_checking(self, name: str, password: str) -> bool:
+        """Tell whether just this is being checked, for somebody who asked before."""
+        if not self._checking or len(name) + len(password) > PASSWORD_CHARACTERS_MAX:
+            return False
+        return self._digest(name, password, self._find(name)) in self._checking
+
     async def knows(
         self, name: str, password: str, *, before: Callable[[], None] | None = None
     ) -> bool:

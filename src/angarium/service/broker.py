@@ -6,9 +6,12 @@ Every rule about requests is enforced here, once, whichever door they come throu
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from angarium.api import ClusterStatus, FetchResult, Producer
+from angarium.api.access import OWN_NAMES
+from angarium.api.transactions import SEQUENCED, TRANSACTIONS
+from angarium.errors import InvalidArgument
 from angarium.ids import Epoch, NodeId, Offset, ProducerId
 from angarium.machine.catalog import (
     ProducerBlock,
@@ -16,17 +19,23 @@ from angarium.machine.catalog import (
     ProducerOpened,
     ProducersIssued,
 )
+from angarium.node.release import QUOTA_LEVEL
+from angarium.service import producer_ids
+from angarium.service.backups import BackupCalls
+from angarium.service.balancing import Balancing
 from angarium.service.cluster import Cluster
 from angarium.service.dead_letters import ServedDeadLetters
 from angarium.service.dispatching import Dispatcher
 from angarium.service.fetching import Fetching
 from angarium.service.groups.group_calls import GroupCalls
 from angarium.service.publishing import Publisher
+from angarium.service.recovering import Recovering
 from angarium.service.reserving import Reserving
 from angarium.service.subscribing import Subscribing
 from angarium.service.topics import Topics
 from angarium.service.transactions.tending import Tending
 from angarium.service.transactions.transaction_calls import TransactionCalls
+from angarium.service.upgrading import Upgrading
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -53,6 +62,10 @@ if TYPE_CHECKING:
     from angarium.service.own_node import ServedNode
     from angarium.wire.operations import JoinAnswer, JoinHeader, PartitionSeen
 
+RESERVED_PRODUCERS: Final = (TRANSACTIONS, SEQUENCED, OWN_NAMES)
+"""What the names of producers do not begin with: series have theirs in the same table, and so has
+the cluster for its dead letters. Who opened one of those would fence its writer."""
+
 PRODUCER_BLOCK = 1_000
 """Producer ids a node takes from the catalog at a time, to hand out one by one."""
 
@@ -66,16 +79,22 @@ class Service:
         self.topics = Topics(node, self.dispatcher)
         self.publishing = Publisher(node, self.topics, self.dispatcher)
         self.cluster = Cluster(node, self.topics)
+        self.balancing = Balancing(node, self.topics.partitions)
+        self.recovering = Recovering(node)
+        self.upgrading = Upgrading(node, self.topics.partitions, self.cluster.copies)
         self.fetching = Fetching(node, self.topics)
         self.reserving = Reserving(node, self.topics)
         self.subscribing = Subscribing(node, self.topics, self.fetching, self.dispatcher)
         self.transactions = TransactionCalls(node, self.topics)
-        self._producers: list[ProducerId] = []
+        self._producers: list[int] = []
+        """Numbers for producers that the catalog issued to this node."""
         self.groups = GroupCalls(node, self.topics, self.publishing)
+        self.backups = BackupCalls(node, self.topics, self.groups.host)
         self._redriving = asyncio.Lock()
         node.hearing.subscribe(self)
         node.background.append(self.groups.run)
         node.background.append(self.dispatcher.run)
+        node.background.append(self.balancing.run)
         tending = Tending(node, self.transactions.homes, self.transactions.participants)
         node.background.append(tending.run)
 
@@ -136,16 +155,21 @@ class Service:
     async def open_producer(self, name: str | None = None) -> Producer:
         """Return a new identity, or with a name the same one in a new epoch."""
         if name is not None:
+            if name.startswith(RESERVED_PRODUCERS):
+                said = " nor ".join(map(repr, RESERVED_PRODUCERS))
+                raise InvalidArgument(f"a producer's name does not begin with {said}")
             opened = await self._node.catalog.submit(ProducerOpen(name=name))
             assert isinstance(opened, ProducerOpened)
             return Producer(id=opened.producer, epoch=opened.epoch)
         if not self._producers:
             issued = await self._node.catalog.submit(ProducerBlock(count=PRODUCER_BLOCK))
             assert isinstance(issued, ProducersIssued)
-            self._producers += [
-                ProducerId(one) for one in range(issued.past - 1, issued.first - 1, -1)
-            ]
-        return Producer(id=self._producers.pop(), epoch=Epoch(0))
+            self._producers += range(issued.past - 1, issued.first - 1, -1)
+        number = self._producers.pop()
+        if self._node.catalog.level < QUOTA_LEVEL:
+            # An older node would issue smaller ids, which partitions would take for forgotten.
+            return Producer(id=ProducerId(number), epoch=Epoch(0))
+        return Producer(id=producer_ids.issued(number), epoch=Epoch(0))
 
     # --- groups -----------------------------------------------------------------------------
 
@@ -226,9 +250,11 @@ class Service:
         known = self._node.catalog.find(topic)
         return 0 if known is None else len(known.groups)
 
-    def partitions_here(self, groups: Iterable[RaftGroupId]) -> tuple[PartitionSeen, ...]:
+    def partitions_here(
+        self, groups: Iterable[RaftGroupId], *, with_sizes: bool = False
+    ) -> tuple[PartitionSeen, ...]:
         """Return what this node's own replicas know, for a node that has none."""
-        return self.topics.partitions.seen_here(groups)
+        return self.topics.partitions.seen_here(groups, with_sizes=with_sizes)
 
     # --- the cluster ------------------------------------------------------------------------
 

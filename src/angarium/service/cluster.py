@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from angarium.api import ClusterStatus, NodeInfo
-from angarium.errors import InvalidArgument, NotFound, PreconditionFailed
+from angarium.errors import AngariumError, InvalidArgument, NotFound, PreconditionFailed
 from angarium.ids import CATALOG_GROUP
 from angarium.machine.catalog import LevelRaise, LevelRaised, NodeDrain, NodeRemove
 from angarium.node.joining import cluster_name
@@ -14,6 +14,8 @@ from angarium.service.joining import joined
 from angarium.wire.operations import Operation, TransferLeaderHeader
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from angarium.ids import NodeId
     from angarium.service.own_node import MemberNode
     from angarium.service.topics import Topics
@@ -26,7 +28,10 @@ class Cluster:
     def __init__(self, node: MemberNode, topics: Topics) -> None:
         self._node = node
         self._topics = topics
-        self._copies = CopyCheck(node, topics.partitions)
+        self.copies = CopyCheck(node, topics.partitions)
+        """Who has a full copy of what."""
+        self.on_join: Callable[[JoinHeader, JoinAnswer | AngariumError], None] | None = None
+        """Told of each node that wants to come in, and what it was answered."""
 
     async def status(self) -> ClusterStatus:
         """Return the cluster as this node sees it."""
@@ -54,6 +59,7 @@ class Cluster:
                 unready=node.readiness.of(one.id),
                 clock_ahead_ms=node.time.ahead_ms(one.id),
                 clock_agrees=node.time.agrees(one.id),
+                round_trip_ms=node.round_trip_ms(one.id),
             )
             for one in known.members()
         )
@@ -88,7 +94,15 @@ class Cluster:
 
     async def join(self, wish: JoinHeader) -> JoinAnswer:
         """Take a node into the cluster, or one that was here back; return whom it will meet."""
-        return await joined(self._node, self._copies, wish)
+        try:
+            answer = await joined(self._node, self.copies, wish)
+        except AngariumError as error:
+            if self.on_join is not None:
+                self.on_join(wish, error)
+            raise
+        if self.on_join is not None:
+            self.on_join(wish, answer)
+        return answer
 
     async def drain(self, node: NodeId, *, draining: bool) -> None:
         """Move everything away from a node, or let it have replicas again.
@@ -96,7 +110,7 @@ class Cluster:
         Raises `TooFewReplicas` while a partition there has too few full ones to be moved.
         """
         if draining:
-            await self._copies.check_drain(node)
+            await self.copies.check_drain(node)
         await self._node.catalog.submit(NodeDrain(node=node, draining=draining))
 
     async def remove(self, node: NodeId) -> None:
@@ -112,7 +126,7 @@ class Cluster:
                 "has, stop it and delete its data folder"
             )
         if catalog.member(node) is not None:
-            await self._copies.check_removal(node)
+            await self.copies.check_removal(node)
         await catalog.submit(NodeRemove(node=node))
 
     async def raise_level(self, level: int | None = None) -> int:

@@ -84,6 +84,13 @@ class CopyCheck:
         ]
         return copies
 
+    async def catalog_voters_missing(self) -> list[NodeId]:
+        """Return who should vote on the catalog and is not in sync, as its leader says."""
+        known = self._node.catalog
+        voters = catalog_voters(known.members(), voters_max=self._node.config.catalog_voters)
+        full = await self._catalog_in_sync()
+        return [one.id for one in voters if one.id not in full]
+
     async def _catalog_in_sync(self) -> tuple[NodeId, ...]:
         node = self._node
         leader = node.leader_of(CATALOG_GROUP)

@@ -13,10 +13,11 @@ from angarium.api import FETCH_BYTES_MAX, FETCH_WAIT_MS_MAX, FetchResult, StartA
 from angarium.api.reading import check_start
 from angarium.batch import Batch, split
 from angarium.batch.deadlines import expired_among
-from angarium.errors import CorruptData, InvalidArgument
-from angarium.node.deadlines import in_time
+from angarium.errors import AngariumError, CorruptData, InvalidArgument, LayoutChanged, TooStale
+from angarium.ids import Offset
 from angarium.replica.starts import offset_of
-from angarium.settling import settling
+from angarium.service.confirming import Confirming, confirm
+from angarium.service.nearness import is_near, nearest_holder
 from angarium.wire.operations import (
     FetchAnswer,
     FetchHeader,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from angarium.api import FetchRequest, Start
-    from angarium.ids import Buffer, Offset, RaftGroupId
+    from angarium.ids import Buffer, NodeId, RaftGroupId
     from angarium.machine.catalog import Partition
     from angarium.replica.partition_replica import PartitionReplica
     from angarium.service.own_node import OwnNode
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 
 HEARD_OF_MS: Final = 200
 """Within so long a follower hears by a heartbeat what is committed, even if one is lost."""
+
+LAG_MS_MAX: Final = 500
+"""How long a replica is given to get what its reader knows of; then the leader is asked."""
 
 READER_S: Final = 1.0
 """Whoever was told of new records so lately will wait for more, or does already."""
@@ -52,6 +56,7 @@ class Fetching:
     def __init__(self, node: OwnNode, topics: Topics) -> None:
         self._node = node
         self._topics = topics
+        self._confirming = Confirming(node, topics, self)
         self._waiting: defaultdict[RaftGroupId, set[Callable[[], None]]] = defaultdict(set)
         self._last_read: dict[RaftGroupId, float] = {}
         """When somebody was last told of new records, by the monotonic clock; the latest is last,
@@ -99,6 +104,11 @@ class Fetching:
 
     async def fetch(self, request: FetchRequest) -> FetchResult:
         """Return committed batches from an offset on."""
+        if (request.max_staleness_ms or 0) < 0 or (request.at_least or 0) < 0:
+            raise InvalidArgument(
+                f"max_staleness_ms and at_least are not negative: {request.max_staleness_ms},"
+                f" {request.at_least}"
+            )
         if request.bytes_max < 1 or request.offset < 0 or request.wait_ms < 0:
             raise InvalidArgument(
                 f"a fetch needs an offset >= 0, a size >= 1 and a wait >= 0, not "
@@ -106,21 +116,102 @@ class Fetching:
             )
         partition = await self._topics.partition(request.topic, request.partition)
         replica = self._node.replicas.full(partition.group)
-        is_behind = replica is not None and self._is_behind(replica, request)
-        if replica is None or ((request.fresh or is_behind) and not replica.may_serve):
-            return await self._forward(request, partition)
+        if replica is None:
+            return await self._forward(request, await self._holder(request, partition))
+        is_behind = self._is_behind(replica, request) or await self._lacks(replica, request)
+        if (request.fresh or is_behind) and not replica.may_serve:
+            return await self._forward(request, await self._topics.leader(partition))
         if request.fresh:
-            await self._confirm(replica)
-        if request.wait_ms and request.offset >= replica.end_offset:
+            await confirm(self._node, replica)
+        is_stopped = request.layout is not None and self.is_fenced_off(
+            request.topic, request.partition, request.layout, replica
+        )
+        if request.wait_ms and request.offset >= replica.end_offset and not is_stopped:
             await self._wait_for(replica, request)
+        staleness_ms = self._node.silence_ms(partition.group)
+        if request.max_staleness_ms is not None:
+            # Behind the wait: what is told has to be as new as that when it is told.
+            known_ms = await self._confirming.known_ms(replica, partition, request)
+            if known_ms is None:
+                return await self._from_leader(request, partition)
+            staleness_ms = known_ms
         bytes_max = min(request.bytes_max, FETCH_BYTES_MAX)
         batches = page_of(replica, request.offset, bytes_max=bytes_max)
+        if request.layout is not None:
+            fence = self.fence(request.topic, request.partition, request.layout, replica)
+            if fence is not None:
+                batches = before(batches, fence)
+                if not batches:
+                    raise fenced_off(request.topic, request.partition, request.layout)
         return FetchResult(
             start_offset=replica.partition.log.start_offset,
             end_offset=replica.end_offset,
             batches=tuple(batches),
             expired=self.expired(request.topic, batches),
+            node=self._node.id,
+            region=self._node.config.region,
+            staleness_ms=staleness_ms,
         )
+
+    def fence(
+        self, topic: str, number: int, layout: int, replica: PartitionReplica
+    ) -> Offset | None:
+        """Return where who has read what comes before `layout` has to stop; None: nowhere."""
+        known = self._node.catalog.find(topic)
+        if known is not None and known.born(number) > layout:
+            return Offset(0)
+        return replica.partition.machine.fence(layout + 1)
+
+    def is_fenced_off(
+        self, topic: str, number: int, layout: int, replica: PartitionReplica
+    ) -> bool:
+        """Tell whether there is such a fence."""
+        return self.fence(topic, number, layout, replica) is not None
+
+    async def _lacks(self, replica: PartitionReplica, request: FetchRequest) -> bool:
+        """Tell whether a replica has not what its reader knows of, not even a moment later."""
+        if request.at_least is None or replica.may_serve or request.at_least < replica.end_offset:
+            return False
+        await self.come_to(replica, Offset(request.at_least + 1), within_ms=LAG_MS_MAX)
+        return request.at_least >= replica.end_offset
+
+    async def come_to(self, replica: PartitionReplica, end: Offset, *, within_ms: int) -> bool:
+        """Wait until a replica ends at `end` or later; tell whether it does by then."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_ms / 1_000):
+                while replica.end_offset < end:
+                    woken = asyncio.Event()
+                    self.wait(replica.group, woken.set)
+                    try:
+                        await woken.wait()
+                    finally:
+                        self.stop_waiting(replica.group, woken.set)
+        return replica.end_offset >= end
+
+    async def _holder(self, request: FetchRequest, partition: Partition) -> NodeId:
+        """Return who is asked where there is no replica here: the nearest node that has one."""
+        if not request.forwarded and not request.fresh:
+            near = nearest_holder(self._node, partition)
+            if near is not None:
+                return near
+        return await self._topics.leader(partition)
+
+    async def _from_leader(self, request: FetchRequest, partition: Partition) -> FetchResult:
+        """Let the leader answer what no replica here is new enough for."""
+        why = f"{request.topic}[{request.partition}] is not known to be {request.max_staleness_ms}"
+        if request.forwarded:
+            raise TooStale(f"{why} ms old or newer at node {self._node.id}")
+        try:
+            leader = await self._topics.leader(partition)
+            if leader != self._node.id:
+                return await self._forward(request, leader)
+        except TooStale:
+            raise
+        except AngariumError as error:
+            raise TooStale(
+                f"{why} ms old or newer, and the leader does not answer: {error}"
+            ) from None
+        raise TooStale(f"{why} ms old or newer: the leader does not hear a majority")
 
     def _is_behind(self, replica: PartitionReplica, request: FetchRequest) -> bool:
         """Tell whether there may be committed records that a follower does not know to be so.
@@ -137,7 +228,9 @@ class Fetching:
             return False
         # Where nobody leads nobody can say more, and what is known can be read all the same: by a
         # reader that has come to its end, too.
-        return self._node.leader_of(replica.group) not in (None, self._node.id)
+        leader = self._node.leader_of(replica.group)
+        # Nor is the leader asked across regions: how old this is is said, and can be bounded.
+        return leader not in (None, self._node.id) and is_near(self._node, leader)
 
     def expired(self, topic: str, batches: Sequence[Buffer]) -> tuple[int, ...]:
         """Return which offsets of these batches have expired, by this node's clock."""
@@ -145,46 +238,27 @@ class Fetching:
         lifetime = None if known is None else known.settings.expiry_micros
         return expired_among(batches, now=self._node.now(), lifetime=lifetime)
 
-    async def _confirm(self, replica: PartitionReplica) -> None:
-        """Wait until this leader knows that it still leads, and has applied what is committed."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        replica.read_index(settling(future))
-        replica.process()
-        self._node.wake()
-        async with in_time(self._node.config.request_timeout_s, "asking whether it still leads"):
-            await future
-
     async def _wait_for(self, replica: PartitionReplica, request: FetchRequest) -> None:
         woken = asyncio.Event()
         self.wait(replica.group, woken.set)
-        wait_s = min(request.wait_ms, FETCH_WAIT_MS_MAX) / 1_000
+        wait_ms = min(request.wait_ms, FETCH_WAIT_MS_MAX)
+        if request.max_staleness_ms is not None:
+            wait_ms = min(wait_ms, request.max_staleness_ms)  # then somebody has to look again
+        wait_s = wait_ms / 1_000
         with suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
                 await woken.wait()
         self.stop_waiting(replica.group, woken.set)
 
-    async def _forward(self, request: FetchRequest, partition: Partition) -> FetchResult:
+    async def _forward(self, request: FetchRequest, to: NodeId) -> FetchResult:
         node = self._node
         frame = await node.peers.request(
-            await self._topics.leader(partition),
+            to,
             Operation.FETCH,
-            FetchHeader(
-                request.topic,
-                request.partition,
-                request.offset,
-                request.bytes_max,
-                request.wait_ms,
-                request.fresh,
-            ),
+            FetchHeader.of(request, forwarded=True),
             timeout_s=node.config.request_timeout_s + request.wait_ms / 1_000,
         )
-        answer = frame.read(FetchAnswer)
-        return FetchResult(
-            start_offset=answer.start_offset,
-            end_offset=answer.end_offset,
-            batches=tuple(split(frame.payload)),
-            expired=answer.expired,
-        )
+        return frame.read(FetchAnswer).result(tuple(split(frame.payload)))
 
     # --- offsets ----------------------------------------------------------------------------
 
@@ -208,6 +282,19 @@ class Fetching:
             timeout_s=self._node.config.request_timeout_s,
         )
         return frame.read(FindOffsetAnswer).offset
+
+
+def before(batches: list[memoryview], fence: Offset) -> list[memoryview]:
+    """Return the batches before a fence, which lies between two."""
+    return [one for one in batches if Batch.trusted(one).base_offset < fence]
+
+
+def fenced_off(topic: str, partition: int, layout: int) -> LayoutChanged:
+    """Return what a reader is told that has come to a fence."""
+    return LayoutChanged(
+        f"{topic} {partition} goes on by layout {layout + 1}; read the older partitions up to its "
+        "fences first"
+    )
 
 
 def page_of(replica: PartitionReplica, offset: Offset, *, bytes_max: int) -> list[memoryview]:

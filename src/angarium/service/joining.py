@@ -1,18 +1,33 @@
-"""A node that asks to be let in: registered in the catalog, and told who the others are."""
+"""A node that asks to be let in: registered in the catalog, and told who the others are.
+
+Where clients have to prove who they are, a node that is not a member yet brings a join token, which
+somebody has made for it. One that is forged, was used or has expired is refused here already, so
+that nobody fills the log with them; whether a good one is still good is decided by the catalog.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from angarium.errors import InvalidArgument
+from angarium.errors import InvalidArgument, JoinRefused
 from angarium.ids import NodeId
-from angarium.machine.catalog import Labels, NodeRegister, NodeRegistered
+from angarium.machine.catalog import Labels, NodeJoin, NodeRegister, NodeRegistered
+from angarium.machine.catalog.join_tokens import UNKNOWN, used_up
+from angarium.node.release import JOIN_TOKENS_LEVEL
+from angarium.security.tokens import is_join_token, token_digest
 from angarium.wire.operations import JoinAnswer
 
 if TYPE_CHECKING:
     from angarium.service.copy_check import CopyCheck
     from angarium.service.own_node import MemberNode
     from angarium.wire.operations import JoinHeader
+
+MISSING: Final = (
+    "a new node comes into this cluster with a join token: `angarium cluster invite` makes one;"
+    " give it to the node in a file, with --join-token-file, or as ANGARIUM_JOIN_TOKEN"
+)
+
+AGAIN: Final = "`angarium cluster invite` makes another one"
 
 
 async def joined(node: MemberNode, copies: CopyCheck, header: JoinHeader) -> JoinAnswer:
@@ -29,11 +44,12 @@ async def joined(node: MemberNode, copies: CopyCheck, header: JoinHeader) -> Joi
         level_min=header.level_min,
         level_max=header.level_max,
     )
+    entry = await _admitted(node, command, header.token)
     # Here and, by the catalog, at its leader: one of the two may be cut off from that node.
     await node.admission.check_not_alive(command)
     if header.node is not None:
         await copies.check_replacement(header.node, header.incarnation)
-    registered = await catalog.submit(command)
+    registered = await catalog.submit(entry)
     assert isinstance(registered, NodeRegistered)
     peers = tuple(
         (NodeId(one.id), dict(one.addresses)["wire"])
@@ -41,3 +57,26 @@ async def joined(node: MemberNode, copies: CopyCheck, header: JoinHeader) -> Joi
         if one.id != registered.node
     )
     return JoinAnswer(catalog.cluster, registered.node, peers, catalog.level)
+
+
+async def _admitted(node: MemberNode, command: NodeRegister, token: str) -> NodeRegister | NodeJoin:
+    """Return the entry that lets a node in; raises `JoinRefused` if nothing does."""
+    catalog = node.catalog
+    if not node.config.asks_for_join_tokens or catalog.level < JOIN_TOKENS_LEVEL:
+        return command
+    if any(
+        one.incarnation == command.incarnation and command.node in (None, one.id)
+        for one in catalog.members()
+    ):
+        return command  # a member, with its data, that tells where it is now
+    if not token:
+        raise JoinRefused(MISSING)
+    digest = token_digest(token)
+    if is_join_token(token) and catalog.join_token(digest) is None:
+        await catalog.catch_up()  # it may have been made a moment ago, elsewhere
+    known = catalog.join_token(digest)
+    if known is None or known.until <= node.now():
+        raise JoinRefused(f"{UNKNOWN}; {AGAIN}")
+    if known.used_by is not None:
+        raise JoinRefused(f"{used_up(known.used_by)}; {AGAIN}")
+    return NodeJoin(digest=digest, registration=command)

@@ -66,6 +66,12 @@ class OwnNode(Protocol):
     def leader_of(self, group: RaftGroupId) -> NodeId | None:
         """Return who leads `group`, as far as this node's own replica knows."""
 
+    def silence_ms(self, group: RaftGroupId) -> int:
+        """Return how long ago this node's replica last heard from its leader; 0 if it leads."""
+
+    def round_trip_ms(self, node: NodeId) -> float | None:
+        """Return how long the way to another node and back takes; None if that is not known."""
+
     def in_sync(self, group: RaftGroupId) -> tuple[NodeId, ...] | None:
         """Return who votes in `group`, can be reached and has everything but the very newest."""
 

@@ -16,7 +16,7 @@ from angarium.errors import (
 )
 from angarium.machine.outcomes import Appended, Duplicate, Refused
 from angarium.modes import DeliveryMode
-from angarium.replica.acks import Publishing
+from angarium.replica.acks import Dealt, Publishing
 from angarium.service.admission import check_fit, check_passing, check_writable
 from angarium.settling import settling
 from angarium.wire.operations import Operation, PublishAnswer, PublishHeader
@@ -89,7 +89,10 @@ class Publisher:
             else:
                 answer(tuple([_ack(request, published, one) for one in published.outcomes]))
 
-        self._node.driver.publish(group, Publishing(batches, mode, reply))
+        dealt = None
+        if request.layout is not None:
+            dealt = Dealt(request.layout, topic.born(request.partition))
+        self._node.driver.publish(group, Publishing(batches, mode, reply, dealt))
         return True
 
     async def _forward(self, request: PublishRequest, partition: Partition) -> tuple[Ack, ...]:
@@ -99,7 +102,7 @@ class Publisher:
         frame = await self._node.peers.request(
             leader,
             Operation.PUBLISH,
-            PublishHeader(request.topic, request.partition, request.mode),
+            PublishHeader(request.topic, request.partition, request.mode, request.layout),
             request.batches,
             timeout_s=self._node.config.request_timeout_s,
         )

@@ -16,8 +16,9 @@ from msgspec.structs import replace
 from angarium.api import Delivery, FetchRequest, FetchResult, StartAt
 from angarium.api.reading import check_start
 from angarium.batch import Batch
-from angarium.errors import AngariumError, OffsetOutOfRange
+from angarium.errors import AngariumError, LayoutChanged, OffsetOutOfRange
 from angarium.ids import Offset
+from angarium.service.fetching import before
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -134,7 +135,9 @@ class LocalSubscription:
             cursor = _Cursor(interest, partition.group, start)
             self._cursors[interest.topic, interest.partition] = cursor
             self._dispatcher.listen(interest.topic, interest.partition, self)
-            if self._node.replicas.full(partition.group) is None:
+            is_here = self._node.replicas.full(partition.group) is not None
+            # With a bound, every page is looked at anew, and whether nothing has come, too.
+            if not is_here or interest.max_staleness_ms is not None:
                 cursor.task = asyncio.create_task(self._follow(cursor))
             else:
                 cursor.wake = lambda one=cursor: self._wake(one)  # type: ignore[misc]
@@ -228,33 +231,56 @@ class LocalSubscription:
         return None
 
     def _read(self, cursor: _Cursor, replica: PartitionReplica) -> Delivery | None:
+        fence = self._fence(cursor.interest, replica)
+        # Looked for before each read: it has come with the records behind it, or earlier.
+        if fence is not None and cursor.next >= fence:
+            return self._stopped(cursor.interest)
         if cursor.next >= replica.end_offset:
             # Ask to be told first: nothing can come in between, for all this is one turn.
             self._fetching.wait(cursor.group, cursor.wake)
             return None
         start = cursor.next
+        interest = cursor.interest
         batches = replica.fetch(start, bytes_max=DELIVERY_BYTES_MAX)
+        if fence is not None:
+            batches = before(batches, fence)
+            if not batches:
+                return self._stopped(interest)
         if not batches:
             cursor.next = replica.end_offset
             self._fetching.wait(cursor.group, cursor.wake)
             return None
         cursor.next = Batch.trusted(batches[-1]).next_offset
         self._ready.append(cursor)
-        interest = cursor.interest
         return Delivery(
             topic=interest.topic,
             partition=interest.partition,
             batches=tuple(batches),
             from_offset=start,
             expired=self._fetching.expired(interest.topic, batches),
+            node=self._node.id,
+            region=self._node.config.region,
+            staleness_ms=self._node.silence_ms(cursor.group),
         )
+
+    def _fence(self, interest: Interest, replica: PartitionReplica) -> Offset | None:
+        if interest.layout is None:
+            return None
+        return self._fetching.fence(interest.topic, interest.partition, interest.layout, replica)
+
+    def _stopped(self, interest: Interest) -> Delivery:
+        """Deliver nothing more of a partition that has come to a fence, and say so."""
+        cursor = self._cursors.pop((interest.topic, interest.partition))
+        self._dispatcher.leave(interest.topic, interest.partition, self)
+        self._fetching.stop_waiting(cursor.group, cursor.wake)
+        return _stop_of(interest)
 
     def _wake(self, cursor: _Cursor) -> None:
         self._ready.append(cursor)
         self._something.set()
 
     async def _follow(self, cursor: _Cursor) -> None:
-        """Read a partition that has no replica here, as long as the subscriber keeps up."""
+        """Read a partition page by page, as long as the subscriber keeps up."""
         interest = cursor.interest
         try:
             while True:
@@ -268,11 +294,17 @@ class LocalSubscription:
                             batches=result.batches,
                             from_offset=start,
                             expired=result.expired,
+                            node=result.node,
+                            region=result.region,
+                            staleness_ms=result.staleness_ms,
                         )
                     )
                     self._something.set()
                     self._taken.clear()
                     await self._taken.wait()
+        except LayoutChanged:
+            self._arrived.append(_stop_of(interest))
+            self._something.set()
         except AngariumError as error:
             self._error = error
             self._something.set()
@@ -285,6 +317,9 @@ class LocalSubscription:
             offset=offset,
             bytes_max=DELIVERY_BYTES_MAX,
             wait_ms=REMOTE_WAIT_MS,
+            layout=interest.layout,
+            at_least=Offset(offset - 1) if offset else None,
+            max_staleness_ms=interest.max_staleness_ms,
         )
         try:
             return await self._fetching.fetch(request)
@@ -294,3 +329,7 @@ class LocalSubscription:
             # Not there yet: a node with a replica waits, too. Something has to come first.
             await self._fetching.fetch(replace(request, offset=Offset(error.end)))
             return FetchResult(start_offset=Offset(error.start), end_offset=Offset(error.end))
+
+
+def _stop_of(interest: Interest) -> Delivery:
+    return Delivery(topic=interest.topic, partition=interest.partition, batches=(), fenced=True)

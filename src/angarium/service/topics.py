@@ -11,8 +11,16 @@ from angarium.api.settings import check, kept, told, word_of
 from angarium.api.transactions import HOMES_TOPIC
 from angarium.errors import AlreadyExists, InvalidArgument, NotFound, PreconditionFailed
 from angarium.machine.catalog import TopicAlter, TopicCreate, TopicDelete, TopicSettings
+from angarium.machine.catalog.regions import (
+    HOMED,
+    needed_region,
+    told_of_loss,
+    uses_regions,
+    usual_replication,
+)
 from angarium.machine.catalog.topics import PARTITIONS_MAX
 from angarium.machine.catalog.values import Cleanup
+from angarium.node.release import REGIONS_LEVEL
 from angarium.service.partitions import Partitions
 
 if TYPE_CHECKING:
@@ -97,7 +105,9 @@ class Topics:
         catalog = self._node.catalog
 
         def wish() -> TopicCreate:
-            return TopicCreate(name=name, partitions=partitions, settings=self.settings(config))
+            settings = self.settings(config)
+            self._check_level(settings)
+            return TopicCreate(name=name, partitions=partitions, settings=settings)
 
         try:
             await catalog.submit(wish())
@@ -119,10 +129,24 @@ class Topics:
         if partitions is not None and name == HOMES_TOPIC:
             raise InvalidArgument(f"{name} cannot get more partitions: they locate transactions")
         settings = None if config is None else self.settings(config)
+        self._check_level(settings)
+        # Who adds partitions twice need not know that the first time is still being carried out.
+        await self._until_in_force(name)
         await self._node.catalog.submit(
             TopicAlter(topic=topic.id, partitions=partitions, settings=settings)
         )
+        await self._until_in_force(name)
         return await self.describe(self._node.catalog.topic(name))
+
+    async def _until_in_force(self, name: str) -> None:
+        """Give a topic's newest layout a moment to come into force; it does so in any case."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + SETTLE_S_MAX
+        while loop.time() < deadline:
+            topic = self._node.catalog.find(name)
+            if topic is None or not topic.unfenced:
+                return
+            await asyncio.sleep(SETTLE_POLL_S)
 
     async def delete(self, name: str) -> None:
         """Remove a topic with everything in it."""
@@ -175,6 +199,9 @@ class Topics:
                 config=_config(topic.settings),
                 partitions=tuple(known[group] for group in topic.groups),
                 created_at=topic.created_at,
+                caution=self._caution(topic),
+                layouts=topic.layouts,
+                layout=topic.layout,
             )
             for topic in sorted(topics, key=lambda topic: topic.name)
         )
@@ -184,10 +211,34 @@ class Topics:
         check(config)
         replication = config.replication
         if replication is None:
-            replication = max(1, min(REPLICATION, self._node.catalog.hosts()))
+            homes = config.regions if config.placement == HOMED else ()
+            hosts = self._node.catalog.hosts_by_region()
+            replication = usual_replication(REPLICATION, homes, hosts)
         cleanup = Cleanup[config.cleanup.upper()]
         columns = {**kept(config), "replication": replication, "cleanup": cleanup}
         return TopicSettings(**columns)
+
+    def _check_level(self, settings: TopicSettings | None) -> None:
+        if settings is None or not uses_regions(settings):
+            return
+        level = self._node.catalog.level
+        if level < REGIONS_LEVEL:
+            raise PreconditionFailed(
+                f"topics that say anything about regions need feature level {REGIONS_LEVEL}, the "
+                f"cluster works at {level}: upgrade every node, then `angarium cluster raise-level`"
+            )
+
+    def _caution(self, topic: Topic) -> str:
+        """Say which region the topic cannot do without, in a cluster that has several."""
+        catalog = self._node.catalog
+        if len(set(catalog.hosts_by_region()) - {""}) < 2:
+            return ""
+        needed: dict[str, int] = {}
+        for one in catalog.partitions_of(topic):
+            region = needed_region(catalog.regions_of(one.target or one.replicas))
+            if region is not None:
+                needed[region] = needed.get(region, 0) + 1
+        return told_of_loss(needed, len(topic.groups))
 
 
 def _config(settings: TopicSettings) -> TopicConfig:

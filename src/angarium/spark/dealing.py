@@ -20,6 +20,7 @@ from angarium.spark.type_names import spark_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from angarium.api.layout import Layout
     from angarium.batch import Codec
 
 BATCH_BYTES: Final = 1 << 20
@@ -71,15 +72,15 @@ class Dealer:
     """Deals rows out; one for each task."""
 
     def __init__(
-        self, topic: str | None, partitions_of: Callable[[str], int], *, codec: Codec, turn: int
+        self, topic: str | None, layout_of: Callable[[str], Layout], *, codec: Codec, turn: int
     ) -> None:
-        """Ask `partitions_of` how many partitions a topic has.
+        """Ask `layout_of` which partitions of a topic are written to.
 
         Rows without key and partition stay together; `turn` says where the first of them go, so
         that tasks spread, and each following lot goes one further.
         """
         self._topic = topic
-        self._partitions_of = partitions_of
+        self._layout_of = layout_of
         self._codec = codec
         self._turn = turn
 
@@ -105,15 +106,15 @@ class Dealer:
     def _by_partition(
         self, topic: str, rows: pa.RecordBatch
     ) -> Iterator[tuple[int, pa.RecordBatch, np.ndarray | None]]:
-        count = self._partitions_of(topic)
+        layout = self._layout_of(topic)
         hashes = _hashes(_column(rows, "key"))
-        numbers = self._numbers(topic, rows, hashes, count)
+        numbers = self._numbers(topic, rows, hashes, layout)
         first = int(numbers[0])
         if (numbers == first).all():
             yield first, rows, hashes
             return
         order = np.argsort(numbers, kind="stable")
-        ends = np.cumsum(np.bincount(numbers, minlength=count)).tolist()
+        ends = np.cumsum(np.bincount(numbers, minlength=layout.total)).tolist()
         sorted_rows = rows.take(pa.array(order))
         sorted_hashes = None if hashes is None else hashes[order]
         start = 0
@@ -124,21 +125,21 @@ class Dealer:
             start = end
 
     def _numbers(
-        self, topic: str, rows: pa.RecordBatch, hashes: np.ndarray | None, count: int
+        self, topic: str, rows: pa.RecordBatch, hashes: np.ndarray | None, layout: Layout
     ) -> np.ndarray:
         """Return the partition of every row: as it says, or by its key, or this lot's."""
-        own = np.full(rows.num_rows, self._turn % count, dtype=np.int64)
+        own = np.full(rows.num_rows, layout.in_turn(self._turn), dtype=np.int64)
         if hashes is not None:
-            own = np.where(hashes == NO_KEY, own, hashes.astype(np.int64) % count)
+            own = np.where(hashes == NO_KEY, own, layout.of_hashes(hashes))
         wishes = _column(rows, "partition")
         if wishes is None or wishes.null_count == len(wishes):
             return own
         wanted = wishes.fill_null(-1).to_numpy(zero_copy_only=False)
         given = wishes.is_valid().to_numpy(zero_copy_only=False)
-        outside = wanted[given & ((wanted < 0) | (wanted >= count))]
+        outside = wanted[given & ((wanted < 0) | (wanted >= layout.total))]
         if len(outside):
             raise InvalidArgument(
-                f"{topic} has partitions 0 to {count - 1}, and a row wants {outside[0]}"
+                f"{topic} has partitions 0 to {layout.total - 1}, and a row wants {outside[0]}"
             )
         return np.where(given, wanted, own)
 

@@ -27,9 +27,12 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from angarium.api import TopicConfig, TopicInfo
+    from angarium.api.layout import Layout
     from angarium.client.reading.face import FetchedBatches
     from angarium.client.transactions.staged import StagedWrite
     from angarium.security.tls import TlsOptions
+    from angarium.spark.options import ReadOptions
+    from angarium.spark.write_options import WriteOptions
 
     T = TypeVar("T")
 
@@ -40,18 +43,26 @@ a busy machine are waited for here, because a failed plan fails the whole query.
 FETCH_BYTES: Final = 4 << 20
 """How much one fetch asks for. A task holds about twice as much, whatever it reads."""
 
-_links: dict[tuple[int, tuple[str, ...], TlsOptions | None, LoginOptions], Link] = {}
+_links: dict[tuple[int, tuple[str, ...], TlsOptions | None, LoginOptions, str], Link] = {}
 _lock = threading.Lock()
 
 
+def link_for(options: ReadOptions | WriteOptions) -> Link:
+    """Return this process's link to the cluster that a read or a write is about."""
+    return link_to(options.servers, options.tls, options.login, options.region)
+
+
 def link_to(
-    servers: tuple[str, ...], tls: TlsOptions | None = None, login: LoginOptions = NO_LOGIN
+    servers: tuple[str, ...],
+    tls: TlsOptions | None = None,
+    login: LoginOptions = NO_LOGIN,
+    region: str = "",
 ) -> Link:
     """Return this process's link to a cluster."""
-    key = (os.getpid(), servers, tls, login)
+    key = (os.getpid(), servers, tls, login, region)
     with _lock:
         if key not in _links:
-            _links[key] = Link(servers, tls, login)
+            _links[key] = Link(*key[1:])
         return _links[key]
 
 
@@ -63,10 +74,11 @@ class Link:
         servers: tuple[str, ...],
         tls: TlsOptions | None = None,
         login: LoginOptions = NO_LOGIN,
+        region: str = "",
     ) -> None:
         self._thread = LoopThread("angarium-spark")
         settings = ClientSettings(
-            request_timeout_s=REQUEST_TIMEOUT_S, fetch_bytes=FETCH_BYTES, tls=tls
+            request_timeout_s=REQUEST_TIMEOUT_S, fetch_bytes=FETCH_BYTES, tls=tls, region=region
         )
         self._client = Client(*servers, settings=settings, login=login.login())
         self._is_connected = False
@@ -119,10 +131,10 @@ class Link:
 
     # --- writing ------------------------------------------------------------------------------
 
-    def partition_count(self, topic: str, *, creates: bool) -> int:
-        """Return how many partitions a topic has by now; one that is not there is made or
-        refused."""
-        return len(self._thread.call(self._topic_by_now(topic, creates=creates)).partitions)
+    def layout(self, topic: str, *, creates: bool) -> Layout:
+        """Return which partitions of a topic are written to by now; one that is not there is made
+        or refused."""
+        return self._thread.call(self._layout(topic, creates=creates))
 
     def create_topic(self, name: str, *, partitions: int, config: TopicConfig) -> None:
         """Make a topic; `AlreadyExists`."""
@@ -159,6 +171,10 @@ class Link:
             *(self._client.find_offset(topic, number, start) for topic, number, start in wanted)
         )
         return [int(offset) for offset in found]
+
+    async def _layout(self, topic: str, *, creates: bool) -> Layout:
+        info = await self._topic_by_now(topic, creates=creates)
+        return self._client._reach.routes.layout(info)
 
     async def _topic_by_now(self, topic: str, *, creates: bool) -> TopicInfo:
         try:

@@ -13,7 +13,9 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from angarium.client.addresses import bootstrap_addresses
+from angarium.client.local_access import local_access
 from angarium.client.login import NO_LOGIN, LoginOptions
+from angarium.client.region import region_in
 from angarium.errors import InvalidArgument
 from angarium.security import Secret
 from angarium.security.tls import TlsOptions
@@ -38,6 +40,7 @@ LOGIN_NAMES: Final = ("user", "password", "token")
 
 BOTH: Final = (
     "servers",
+    "region",
     *TLS_NAMES,
     *LOGIN_NAMES,
     "path",
@@ -128,6 +131,8 @@ class ReadOptions:
     servers: tuple[str, ...]
     tls: TlsOptions
     login: LoginOptions = NO_LOGIN
+    region: str = ""
+    """Where the executors are; see `ClientSettings.region`."""
     choice: Choice
     start: Boundary
     end: Boundary = Edge.LATEST
@@ -183,6 +188,7 @@ def read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
         servers=servers_in(options),
         tls=tls_in(options),
         login=login_in(options),
+        region=region_option(options),
         choice=_choice(options),
         start=_start(options, start, is_stream=is_stream),
         end=_end(options, end),
@@ -302,14 +308,19 @@ def tls_in(options: Given) -> TlsOptions:
     """
     given = {name.partition(".")[2]: options.text(name) for name in TLS_NAMES if name in options}
     if not given:
-        return TlsOptions.from_environment()
+        local = local_access(bootstrap_addresses(servers_in(options)))
+        return TlsOptions.from_environment() if local is None else local.tls
     return TlsOptions(**{name: text or "" for name, text in given.items()})
 
 
 def login_in(options: Given) -> LoginOptions:
     """Return who reads or writes, or what the environment says, as it was on the driver."""
     if not any(name in options for name in LOGIN_NAMES):
-        return LoginOptions.from_environment()
+        found = LoginOptions.from_environment()
+        if found == NO_LOGIN and not any(name in options for name in TLS_NAMES):
+            local = local_access(bootstrap_addresses(servers_in(options)))
+            found = found if local is None else local.login
+        return found
     found = LoginOptions(
         user=options.text("user") or "",
         password=Secret(options.text("password") or ""),
@@ -317,6 +328,11 @@ def login_in(options: Given) -> LoginOptions:
     )
     found.login()  # half a login is refused here, and not by every task
     return found
+
+
+def region_option(options: Given) -> str:
+    """Return the region given, or that of the environment, as it was on the driver."""
+    return options.text("region") or region_in()
 
 
 def is_committed(options: Given) -> bool:

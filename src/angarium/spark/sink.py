@@ -20,11 +20,12 @@ import pyspark
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from angarium.errors import InvalidArgument, LimitExceeded, PreconditionFailed
+from angarium.api.transactions import ONE_TIME
+from angarium.errors import InvalidArgument, LimitExceeded, PermissionDenied, PreconditionFailed
 from angarium.spark.arrow_types import arrow_columns
 from angarium.spark.contents import Tally, contents, local_folder, read_up_to, tally
 from angarium.spark.dealing import Dealer, check_columns
-from angarium.spark.link import Link, link_to
+from angarium.spark.link import Link, link_for
 from angarium.spark.repeats import check_batch, check_write
 from angarium.spark.runs import Runs, batch_write, fence
 from angarium.spark.values.writing import check_structs, with_values
@@ -81,13 +82,13 @@ class AngariumWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskWrote:
         """Stage the rows of one task."""
-        link = link_to(self._options.servers, self._options.tls, self._options.login)
+        link = link_for(self._options)
         is_named = self._options.write_id is not None and self._options.write_of is None
         return TaskWrote(*staged(link, self._options, self._write(link), iterator, hashes=is_named))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make everything visible at once, unless a run with the same id has done so before."""
-        link = link_to(self._options.servers, self._options.tls, self._options.login)
+        link = link_for(self._options)
         told = wrote(messages)
         tickets = [message.ticket for message in told]
         write = self._write(link)
@@ -100,7 +101,11 @@ class AngariumWriter(DataSourceArrowWriter):
         if self._options.write_id is None:
             # Nobody else has this id: if it had been committed, then by this call, asked again.
             topics = {stage.topic for ticket in tickets for stage in ticket.stages}
-            link.call(write.forget(*sorted(topics)))
+            try:
+                link.call(write.forget(*sorted(topics)))
+            except PermissionDenied as error:
+                # What was written is there for good; only a slot is taken that nobody needs.
+                _log.warning("the write %s is committed and stays remembered: %s", self._id, error)
         elif committed.repeated:
             if self._options.check_repeats:
                 check_write(self._id, self._options.write_version, own, committed)
@@ -108,13 +113,13 @@ class AngariumWriter(DataSourceArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Drop what the tasks that got that far have staged."""
-        link = link_to(self._options.servers, self._options.tls, self._options.login)
+        link = link_for(self._options)
         link.call(self._write(link).abort([message.ticket for message in wrote(messages)]))
 
     def _write(self, link: Link) -> StagedWrite:
         # An id is one of its topic: a job may write several under the id of its run.
         topic = self._options.topic if self._options.write_id is not None else None
-        name = f"spark-write-{self._id}" if topic is None else f"spark-write-{topic}/{self._id}"
+        name = f"{ONE_TIME}{self._id}" if topic is None else f"spark-write-{topic}/{self._id}"
         return link.staged(name, epoch=0, sequence=self._options.write_version)
 
 
@@ -134,7 +139,7 @@ class AngariumStreamWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskWrote:
         """Stage the rows of one task of a micro-batch."""
         query, run, batch = (_property(name) for name in (QUERY_ID, RUN_ID, BATCH_ID))
-        link = link_to(self._options.servers, self._options.tls, self._options.login)
+        link = link_for(self._options)
         epoch = _runs.setdefault(link, Runs(link)).epoch(query, run)
         if (query, epoch) not in _fenced:
             fence(link, query, epoch, int(batch))
@@ -150,7 +155,7 @@ class AngariumStreamWriter(DataSourceStreamArrowWriter):
         told = wrote(messages)
         if not told:
             return  # a batch without a task
-        link = link_to(self._options.servers, self._options.tls, self._options.login)
+        link = link_for(self._options)
         query, epoch = told[0].query, told[0].epoch
         write = batch_write(link, query, epoch, batchId)
         own = contents(
@@ -190,8 +195,8 @@ def staged(
     context = TaskContext.get()
     turn = 0 if context is None else context.partitionId()
     # Asked once in each task: a topic may have grown since the last one.
-    partitions_of = cache(partial(link.partition_count, creates=options.creates_topic))
-    dealer = Dealer(options.topic, partitions_of, codec=options.codec, turn=turn)
+    layout_of = cache(partial(link.layout, creates=options.creates_topic))
+    dealer = Dealer(options.topic, layout_of, codec=options.codec, turn=turn)
     stage = write.stage(uuid.uuid4().hex)
     try:
         counted = _filled(link, stage, dealer, rows, options, hashes=hashes)

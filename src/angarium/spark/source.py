@@ -27,7 +27,7 @@ from angarium.errors import InvalidArgument
 from angarium.spark.arrow_types import arrow_columns
 from angarium.spark.batch_plan import batch_ranges
 from angarium.spark.history import ArchivedCluster, ArchivedRange, archived_rows
-from angarium.spark.link import link_to
+from angarium.spark.link import link_for
 from angarium.spark.losses import LossPolicy
 from angarium.spark.options import Given, read_options
 from angarium.spark.range_batches import range_batches
@@ -130,9 +130,7 @@ class AngariumSource(DataSource):
         writer = AngariumWriter(options, schema)
         if options.topic is not None and not options.creates_topic:
             # Tasks would find that out as well, after everything has been computed.
-            link_to(options.servers, options.tls, options.login).partition_count(
-                options.topic, creates=False
-            )
+            link_for(options).layout(options.topic, creates=False)
         return writer
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
@@ -188,7 +186,7 @@ def row_columns(options: ReadOptions, schema: StructType) -> list[tuple[str, pa.
 
 def cluster_of(options: ReadOptions) -> Cluster:
     """Return the cluster to plan for: the broker, or the broker with its archive behind it."""
-    link = link_to(options.servers, options.tls, options.login)
+    link = link_for(options)
     return link if options.archive is None else ArchivedCluster(link, options.archive)
 
 
@@ -218,7 +216,7 @@ def read_partition(
     if options.as_ranges:
         yield range_rows(partition.ranges)
         return
-    link = link_to(options.servers, options.tls, options.login)
+    link = link_for(options)
     shape = RowShape(columns, options.values)
     policy = LossPolicy(options.fail_on_data_loss)
     for one in partition.ranges:

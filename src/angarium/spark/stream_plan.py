@@ -11,6 +11,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from angarium.api.fences import bound_of, gates_open
 from angarium.errors import AngariumError
 from angarium.spark.allotment import allotted, allotted_bytes
 from angarium.spark.boundaries import Edge
@@ -23,6 +24,7 @@ from angarium.spark.ranges import OffsetRange
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from angarium.api import TopicInfo
     from angarium.spark.cluster import Cluster
     from angarium.spark.options import ReadOptions
 
@@ -52,6 +54,8 @@ class StreamPlan:
         self._cluster = cluster
         self._clock = clock
         self._policy = LossPolicy(options.fail_on_data_loss)
+        self._infos: Mapping[str, TopicInfo] = {}
+        """Topics as they were when it was last asked how far they go."""
         self._initial: StreamOffset | None = None
         self._target: StreamOffset | None = None
         self.newest_seen: StreamOffset | None = None
@@ -130,6 +134,7 @@ class StreamPlan:
         if self._target is not None:
             newest = self._no_further_than_target(newest)
         begin = self._begin(start, newest)
+        newest = self._up_to_fences(newest, begin)
         waiting = {
             (topic, partition): max(0, stop - begin[topic][partition])
             for topic, partitions in newest.offsets.items()
@@ -179,11 +184,35 @@ class StreamPlan:
                 )
         return [one for one in ranges if one.records]
 
+    def _up_to_fences(self, newest: StreamOffset, begin: dict[str, dict[int, int]]) -> StreamOffset:
+        """Return the end of a micro-batch in which no key is out of its order.
+
+        A topic that was given partitions is read up to its fences first; what lies behind them, and
+        in the partitions that came with them, belongs to the next micro-batch.
+        """
+        offsets: dict[str, dict[int, int]] = {}
+        for topic, ends in newest.offsets.items():
+            info = self._infos[topic]
+            if len(ends) < len(info.partitions):
+                # Who reads only some partitions does not wait for the others.
+                offsets[topic] = dict(ends)
+                continue
+            opened = gates_open(info, begin[topic])
+            offsets[topic] = {}
+            for partition, end in ends.items():
+                bound, known = bound_of(info, partition, opened), info.partitions[partition]
+                stop = end if bound is None else min(end, bound)
+                if info.layouts and known.end_offset is not None:
+                    # Of later records it is not known whether they lie behind another fence.
+                    stop = min(stop, known.end_offset)
+                offsets[topic][partition] = max(stop, begin[topic][partition])
+        return StreamOffset(offsets=offsets, topics=newest.topics)
+
     # --- inside -----------------------------------------------------------------------------
 
     def _present(self, start: StreamOffset) -> Chosen:
         """Return the partitions to read from now on, and meet those that are gone."""
-        topics = self._cluster.topics()
+        topics = self._infos = self._cluster.topics()
         meant = chosen(self._options.choice, topics, must_exist=False)
         for topic, partitions in start.offsets.items():
             if topic not in meant.topics:

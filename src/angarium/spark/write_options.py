@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Final
 from angarium.batch import Codec
 from angarium.client.login import NO_LOGIN, LoginOptions
 from angarium.errors import InvalidArgument
-from angarium.spark.options import LOGIN_NAMES, TLS_NAMES, Given, login_in, servers_in, tls_in
+from angarium.spark.options import (
+    LOGIN_NAMES,
+    TLS_NAMES,
+    Given,
+    login_in,
+    region_option,
+    servers_in,
+    tls_in,
+)
 from angarium.spark.values.options import WRITE_NAMES, ValueOptions, value_options
 
 if TYPE_CHECKING:
@@ -18,6 +26,7 @@ if TYPE_CHECKING:
 
 BOTH: Final = (
     "servers",
+    "region",
     *TLS_NAMES,
     *LOGIN_NAMES,
     "path",
@@ -42,6 +51,8 @@ class WriteOptions:
     servers: tuple[str, ...]
     tls: TlsOptions
     login: LoginOptions = NO_LOGIN
+    region: str = ""
+    """Where the executors are; see `ClientSettings.region`."""
     topic: str | None
     """Goes before a column of that name; None: the column says it."""
     codec: Codec
@@ -81,6 +92,7 @@ def write_options(given: Mapping[str, str], *, is_stream: bool) -> WriteOptions:
         servers=servers_in(options),
         tls=tls_in(options),
         login=login_in(options),
+        region=region_option(options),
         topic=topic,
         codec=_CODECS[options.word("compression", tuple(_CODECS))],
         write_id=write_id,

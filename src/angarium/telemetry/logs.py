@@ -97,7 +97,12 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+        if text.isprintable():
+            return text
+        # JSON itself leaves a terminal's other control characters, other ends of lines, and halves
+        # of characters, which no file takes.
+        return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
 
 
 class HumanLines(logging.Formatter):

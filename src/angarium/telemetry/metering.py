@@ -125,7 +125,9 @@ class CountedSubscription:
     async def __aiter__(self) -> AsyncIterator[Delivery]:
         async for delivery in self._inner:
             batches = delivery.batches
-            if delivery.live:
+            if delivery.fenced:
+                records = 0
+            elif delivery.live:
                 records = sum([len(Batch.trusted(one)) for one in batches])
             else:
                 records = Batch.trusted(batches[-1]).next_offset - delivery.from_offset

@@ -15,7 +15,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, Self
 
-from angarium.app.addresses import Address
 from angarium.app.seeds import Seeds
 from angarium.client.loop_thread import LoopThread
 from angarium.doors.wire.door import WireDoor
@@ -26,6 +25,7 @@ from angarium.node.node import Node
 from angarium.security.authenticating import Authenticator
 from angarium.service.access import Access
 from angarium.service.access.accounts import CatalogAccounts
+from angarium.service.audit import Audit
 from angarium.service.metering import MeteredService
 from angarium.testing.reserved_port import ReservedPort
 
@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from angarium.security.tls import NodeTls
+    from angarium.service.audit import AuditChoices
 
-READY_SECONDS_MAX: Final = 60.0
+READY_SECONDS_MAX: Final = 180.0
 """How long a node may take until it is a member, on a busy machine. Then `TimeoutError`."""
 
 MEMORY_FOLDER: Final = Path("/dev/shm")
@@ -58,6 +59,7 @@ class InProcessBroker:
         tick_ms: int = 50,
         tls: NodeTls | None = None,
         is_authentication_required: bool = False,
+        audit: AuditChoices | None = None,
     ) -> None:
         assert nodes > 0, "a broker has at least one node"
         self.nodes: list[Node | None] = []
@@ -67,6 +69,7 @@ class InProcessBroker:
         self.accesses: list[Access | None] = []
         """Who may do what on each of them."""
         self._is_authentication_required = is_authentication_required
+        self._audit = audit
         self._ports: list[ReservedPort] = []
         self._folder = folder
         self._count = nodes
@@ -77,6 +80,12 @@ class InProcessBroker:
     def addresses(self) -> list[str]:
         """Where the running nodes listen, for `Client(*broker.addresses)`."""
         return [node.addresses["wire"] for node in self.nodes if node is not None]
+
+    async def have_heard_of(self, user: str) -> None:
+        """Return when every running node knows a user who was just made through one of them."""
+        for access in self.accesses:
+            if access is not None:
+                await access.calls.describe_user(user)  # it catches up where nobody is found
 
     async def start(self) -> None:
         """Form a cluster, and return once every node is a member of it."""
@@ -98,7 +107,10 @@ class InProcessBroker:
     async def stop_node(self, at: int) -> None:
         """Stop one node in good order; what it keeps stays in its folder."""
         node, self.nodes[at] = self.nodes[at], None
-        self.services[at] = self.accesses[at] = None
+        access, self.accesses[at] = self.accesses[at], None
+        self.services[at] = None
+        if access is not None and access.audit is not None:
+            await access.audit.close()
         if node is not None:
             await node.stop()
 
@@ -120,11 +132,16 @@ class InProcessBroker:
         while True:
             node = Node(config)
             service = MeteredService(node)
-            access = Access(service, is_required=self._is_authentication_required)
+            audit = None if self._audit is None else Audit(service, self._audit)
+            access = Access(service, is_required=self._is_authentication_required, audit=audit)
             accounts = CatalogAccounts(node.catalog)
             authenticator = Authenticator(accounts, anonymous=access.anonymous)
+            if audit is not None:
+                authenticator.on_failure = audit.login_failed
+                service.cluster.on_join = audit.joined
+                node.admission.on_refusal = audit.turned_away
             node.welcome = WireDoor(node, service, access, authenticator).welcome
-            node.background.append(Seeds(node, tuple(map(Address.parse, others))).run)
+            node.background.append(Seeds(node).run)
             try:
                 await node.start()
             except AngariumError as error:
@@ -179,7 +196,12 @@ class BrokerThread:
 
 @asynccontextmanager
 async def in_process_broker(
-    folder: Path, *, nodes: int = 1, tick_ms: int = 50, is_authentication_required: bool = False
+    folder: Path,
+    *,
+    nodes: int = 1,
+    tick_ms: int = 50,
+    is_authentication_required: bool = False,
+    audit: AuditChoices | None = None,
 ) -> AsyncIterator[InProcessBroker]:
     """Start a broker in `folder` and stop it afterwards."""
     broker = InProcessBroker(
@@ -187,6 +209,7 @@ async def in_process_broker(
         nodes=nodes,
         tick_ms=tick_ms,
         is_authentication_required=is_authentication_required,
+        audit=audit,
     )
     try:
         await broker.start()

@@ -16,7 +16,12 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from angarium.modes import DeliveryMode
-from angarium.testing import group_checkers, read_checkers, transaction_checkers
+from angarium.testing import (
+    group_checkers,
+    nearby_checkers,
+    read_checkers,
+    transaction_checkers,
+)
 from angarium.testing.history import Result
 
 if TYPE_CHECKING:
@@ -315,6 +320,10 @@ CHECKS: tuple[Callable[[History], Iterator[str]], ...] = (
     read_checkers.c4_high_water_is_never_stale,
     read_checkers.c4_a_node_does_not_go_back,
     read_checkers.c4_what_is_there_is_found,
+    nearby_checkers.c4_staleness_is_never_exceeded,
+    nearby_checkers.c4_no_answer_is_staler_than_allowed,
+    nearby_checkers.c4_reads_are_monotone_per_consumer,
+    nearby_checkers.c4_readers_see_their_writes,
     c5_nothing_failed_is_delivered,
     c6_each_sequence_once,
     transaction_checkers.c6_each_letter_is_sent_back_once,

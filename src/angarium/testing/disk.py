@@ -180,7 +180,7 @@ class SimulatedDisk(MemoryDisk):
 
     def power_loss(self) -> None:
         """Cut the power: what was not synced is subject to chance, every open file is dead."""
-        self.life += 1
+        self._end_process()
         files, folders = dict(self._durable_files), set(self._durable_folders)
         survival = self._rng.choice(_SURVIVAL)
         for change in self._unsynced_names:
@@ -196,7 +196,12 @@ class SimulatedDisk(MemoryDisk):
 
     def crash(self) -> None:
         """Kill the process: the system still has every byte, but every open file is dead."""
+        self._end_process()
+
+    def _end_process(self) -> None:
         self.life += 1
+        # The kernel keeps it for a process, and not for a moment longer.
+        self._lock = None
 
     def copied(self) -> dict[str, tuple[bytes, int]]:
         """Return a copy of every file as it is now: its bytes and its length."""

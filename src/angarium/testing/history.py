@@ -68,6 +68,16 @@ class Fetch:
     """Where the log ends, as the answer says; None if it does not."""
     is_empty: bool = False
     """Whether it brought no batch at all."""
+    reader: str = ""
+    """Who asked, if it is one that is shown never less than before."""
+    at_least: int = 0
+    """Up to where it asked to be shown all: what it has seen, or has written itself."""
+    staleness_max: int | None = None
+    """How stale (µs) it allowed the answer to be."""
+    staleness: int | None = None
+    """How stale (µs) the answer says to be at most."""
+    answered: int = 0
+    """When the answer was given; as far as that is not known, when it was asked for."""
 
 
 @dataclass(slots=True)

@@ -50,6 +50,11 @@ class MemoryRecords:
         """Let the partition begin later."""
         self.start_offset = max(self.start_offset, start)
 
+    @property
+    def lendable_end(self) -> int:
+        """The same: nothing is in the way."""
+        return self.end_offset
+
     def stretch(self, start: int, *, limit: int, now: Micros, due: int) -> Stretch:
         """Look at every record, one by one."""
         assert self.start_offset <= start < self.end_offset, "asked for what is not there"

@@ -6,7 +6,7 @@ Guarantees:
 - A peer whose bytes are no frames is told so and disconnected; frames before the bad one count.
 - What waits to be written is bounded. The accepting side stops reading at the bound, so that a
   peer that asks and never reads cannot fill its memory; the dialling side always reads, so the two
-  never wait for each other.
+  never wait for each other. For the same reason only the accepting side rests (`rest`).
 - A peer that is silent, or takes none of its bytes, is given up.
 """
 
@@ -30,7 +30,7 @@ from angarium.wire.peer_certificates import certificate_shown
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from angarium.ids import Buffer
     from angarium.security.tls import Certificate
@@ -58,6 +58,8 @@ class Channel(asyncio.BufferedProtocol):
         self.is_dialled = is_dialled
         self.error: AngariumError | None = None
         """Why it ended, or is about to; None while it works and after an orderly goodbye."""
+        self.on_entered: Callable[[], object] | None = None
+        """Called before what came together is handled: to say whose it is (`security.origin`)."""
         self.peer_certificate: Certificate | None = None
         """What the other side has shown, verified; None without one, or without TLS."""
         self._limits = limits
@@ -77,9 +79,10 @@ class Channel(asyncio.BufferedProtocol):
         self._keepalive = Keepalive(
             self.loop, self._outgoing, limits=limits, ping=self._ping, give_up=self._give_up
         )
-        # Frames of the last read that were not handled because our answers are not taken.
+        # Frames of the last read that were not handled: our answers are not taken, or we rest.
         self._unhandled: deque[Frame] = deque()
         self._is_reading = True
+        self._resting: asyncio.TimerHandle | None = None
         self._is_cut = False
         self._deadline: asyncio.TimerHandle | None = None
 
@@ -127,6 +130,21 @@ class Channel(asyncio.BufferedProtocol):
     def flush(self) -> None:
         """Hand what was put to the transport now, instead of at the end of the loop's turn."""
         self._outgoing.flush()
+
+    def rest(self, seconds: float) -> None:
+        """Take nothing more from the other side for so long: it is over what it may have.
+
+        What came with the same read waits as well, in its order; answers go out meanwhile.
+        """
+        if seconds <= 0 or self.is_dialled or self._is_cut:
+            return
+        until = self.loop.time() + seconds
+        if self._resting is not None:
+            if self._resting.when() >= until:
+                return
+            self._resting.cancel()
+        self._resting = self.loop.call_at(until, self._rested)
+        self._stop_reading()
 
     async def room(self) -> None:
         """Wait until the peer has taken enough for more to be sent, or is gone."""
@@ -202,6 +220,8 @@ class Channel(asyncio.BufferedProtocol):
         """End."""
         self._is_cut = True
         self._unhandled.clear()
+        if self._resting is not None:
+            self._resting.cancel()
         self._keepalive.stop()
         self._stop_deadline()
         self._outgoing.detach()
@@ -210,6 +230,8 @@ class Channel(asyncio.BufferedProtocol):
     # --- reading ----------------------------------------------------------------------------
 
     def _handle(self, frames: Sequence[Frame]) -> None:
+        if self.on_entered is not None:
+            self.on_entered()
         # What handlers answer at once leaves together, when all frames of this read are handled.
         self._outgoing.hold()
         try:
@@ -217,7 +239,9 @@ class Channel(asyncio.BufferedProtocol):
                 if self._is_cut:
                     return
                 self._take_frame(frame)
-                if self._outgoing.is_full and self._must_stop_reading():
+                if self._resting is not None or (
+                    self._outgoing.is_full and self._must_stop_reading()
+                ):
                     self._unhandled.extend(frames[position + 1 :])
                     return
             if self._decoder.error is not None:
@@ -236,22 +260,29 @@ class Channel(asyncio.BufferedProtocol):
         self._outgoing.flush()
         if not self._outgoing.is_full:
             return False
-        if self._is_reading:
-            assert self._transport is not None
+        self._stop_reading()
+        return True
+
+    def _stop_reading(self) -> None:
+        if self._is_reading and self._transport is not None:
             self._transport.pause_reading()
             self._is_reading = False
             self._keepalive.listen(False)
-        return True
+
+    def _rested(self) -> None:
+        self._resting = None
+        self._read_on()
 
     def _read_on(self) -> None:
-        """Go on where `_must_stop_reading` stopped, now that there is room again."""
-        if self._is_reading or self._is_cut:
+        """Go on where reading stopped, if nothing is in the way any more."""
+        if self._is_reading or self._is_cut or self._resting is not None:
             return
         if self._unhandled:
             unhandled = list(self._unhandled)
             self._unhandled.clear()
             self._handle(unhandled)
-        if not self._unhandled and not self._is_cut and not self._outgoing.is_full:
+        is_held = self._resting is not None or self._outgoing.is_full
+        if not self._unhandled and not self._is_cut and not is_held:
             assert self._transport is not None
             self._is_reading = True
             self._keepalive.listen(True)

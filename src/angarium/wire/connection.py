@@ -109,6 +109,14 @@ class Connection(Channel):
         return self._peer
 
     @property
+    def is_newcomer(self) -> bool:
+        """Tell whether the other side has still to greet, or to prove who it is."""
+        if self._state is _State.GREETING:
+            return True
+        # A node that asks to be let in is served without a proof, and waits for its answer.
+        return self._state is _State.OPEN and bool(self.handlers.proofs) and not self.is_serving
+
+    @property
     def is_serving(self) -> bool:
         """Tell whether a request of the other side is under way."""
         return len(self._serving) > 0

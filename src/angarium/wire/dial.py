@@ -76,6 +76,8 @@ async def dial(
     except OSError as error:
         why = str(error) or "it closed the connection during the TLS handshake"
         raise Unreachable(f"{host}:{port} cannot be reached: {why}") from error
+    except UnicodeError as error:  # "bad..host": whoever names an address may say anything
+        raise Unreachable(f"{host}:{port} cannot be reached: that is no host's name") from error
     except InvalidFrame as strange:
         raise HandshakeRefused(
             f"{host}:{port} does not speak the wire protocol; is it a node's wire port, and not "

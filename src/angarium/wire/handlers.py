@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -33,6 +33,26 @@ ClosedHandler: TypeAlias = "Callable[[Connection, AngariumError | None], None]"
 """Hears once that an opened connection is gone; None means that both sides said goodbye."""
 
 
+class Toll(Protocol):
+    """Counts what somebody uses of what it may."""
+
+    def take_request(self) -> float:
+        """Count a request; return for how long nothing more is to be taken from the other side.
+
+        Raises `QuotaExceeded` if that would be too long.
+        """
+        ...
+
+
+class Tolled(Protocol):
+    """Somebody who may be counted; that can change at any time."""
+
+    @property
+    def toll(self) -> Toll | None:
+        """What counts; None for who may use as much as there is."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handlers:
     """Handlers by operation. An operation that is missing is refused: as unsupported, or as not
@@ -45,6 +65,10 @@ class Handlers:
     proofs: tuple[str, ...] = ()
     """Ways in which the other side may prove who it is, and has to before anything else is served.
     Our greeting tells them; `Connection.admit` ends it."""
+    on_unproven: Callable[[], object] | None = None
+    """Told when the other side asks for something before it has proven who it is."""
+    tolled: Tolled | None = None
+    """Who asks, where requests are counted."""
 
     def and_requests(self, more: Mapping[int, RequestHandler]) -> Handlers:
         """Return these handlers, and some more for requests."""

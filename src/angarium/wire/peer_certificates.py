@@ -11,6 +11,12 @@ if TYPE_CHECKING:
 
 
 def certificate_shown(transport: asyncio.BaseTransport | None) -> Certificate | None:
-    """Return the certificate that was shown and verified; None without one, or without TLS."""
+    """Return the certificate that was shown and verified; None without one, or without TLS.
+
+    One that says something that makes no sense counts as none.
+    """
     told = None if transport is None else transport.get_extra_info("peercert")
-    return Certificate.decoded(told) if told else None
+    try:
+        return Certificate.decoded(told) if told else None
+    except (KeyError, ValueError):
+        return None

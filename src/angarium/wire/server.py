@@ -32,6 +32,8 @@ class Server:
     ) -> None:
         self.connections: set[Connection] = set()
         """Everybody who is connected, those still in the handshake included."""
+        self._newcomers: dict[Connection, None] = {}
+        """In the order in which they came; those who have proven themselves are passed over."""
         self.refused = 0
         """Newcomers turned away: `connections_max` was reached, or the server is draining."""
         self._greeting = greeting
@@ -93,16 +95,36 @@ class Server:
             self.refused += 1
             return _Cut()
         is_full = len(self.connections) >= self._limits.connections_max
+        if is_full and self._make_room():
+            is_full = False
         connection = Connection(
             hello=self._greeting(),
             welcome=self._refuse if is_full else self._welcome_shown,
             limits=self._limits,
             is_dialled=False,
-            on_gone=self.connections.discard,
+            on_gone=self._gone,
             on_foreign=self._on_foreign,
         )
         self.connections.add(connection)
+        self._newcomers[connection] = None
         return connection
+
+    def _make_room(self) -> bool:
+        """Send away whoever has been here the longest without saying who it is; False if all have.
+
+        So whoever opens connections and proves nothing shuts nobody out.
+        """
+        while self._newcomers:
+            oldest = next(iter(self._newcomers))
+            del self._newcomers[oldest]
+            if oldest.is_newcomer:
+                oldest.fail(LimitExceeded("connections_max", "others wait; say who you are sooner"))
+                return True
+        return False
+
+    def _gone(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        self._newcomers.pop(connection, None)
 
     def _welcome_shown(self, connection: Connection) -> Handlers:
         # Not left to TLS, which would close without a word that a client could understand.

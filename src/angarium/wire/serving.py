@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from angarium.errors import AngariumError, LimitExceeded, OutcomeUnknown, Unauthenticated
+from angarium.errors import (
+    AngariumError,
+    LimitExceeded,
+    OutcomeUnknown,
+    QuotaExceeded,
+    Unauthenticated,
+)
 from angarium.security.credentials import MISSING
 from angarium.wire.error_codec import failure_of
 from angarium.wire.errors import InvalidFrame, Unreachable, UnsupportedOperation
@@ -48,6 +54,10 @@ class Request:
     def read(self, header_type: type[T]) -> T:
         """Return the header as `header_type`; raises `InvalidArgument`."""
         return self.frame.read(header_type)
+
+    def unpack(self, content_type: type[T]) -> T:
+        """Return what `packed` made, from the payload; raises `InvalidArgument`."""
+        return self.frame.unpack(content_type)
 
     @property
     def is_waited_for(self) -> bool:
@@ -113,6 +123,8 @@ class Serving:
             )
             connection.put(FrameKind.FAILURE, frame.operation, frame.id, refusal, ())
             return
+        if connection.handlers.tolled is not None and not is_paid(frame, connection):
+            return
         request = Request(self, connection, frame)
         requests[frame.id] = request
         try:
@@ -173,6 +185,23 @@ class Serving:
             self.answer(request, b"", ())
 
 
+def is_paid(frame: Frame, connection: Connection) -> bool:
+    """Count what `frame` asks for; False if it was refused, because that is too much.
+
+    Backpressure comes first: who is over its quota is served, and its connection rests.
+    """
+    tolled = connection.handlers.tolled
+    toll = None if tolled is None else tolled.toll
+    if toll is None:
+        return True
+    try:
+        connection.rest(toll.take_request())
+    except QuotaExceeded as error:
+        connection.put(FrameKind.FAILURE, frame.operation, frame.id, failure_of(error), ())
+        return False
+    return True
+
+
 def check_their_id(frame_id: int, is_dialled: bool, taken: Container[int]) -> None:
     """Raise `InvalidFrame` unless the other side may begin something under this id."""
     # True and False are 1 and 0: the dialling side begins with odd ids, and so hears even ones.
@@ -187,6 +216,8 @@ def refusal_of(
     name, count, count_max = limit
     error: AngariumError
     if not is_served and connection.handlers.proofs:
+        if connection.handlers.on_unproven is not None:
+            connection.handlers.on_unproven()
         error = Unauthenticated(MISSING)
     elif not is_served:
         error = UnsupportedOperation(f"operation {frame.operation} is not served here")

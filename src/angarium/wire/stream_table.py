@@ -8,7 +8,7 @@ from angarium.errors import AngariumError, LimitExceeded
 from angarium.wire.error_codec import error_of, failure_of
 from angarium.wire.errors import ConnectionLost
 from angarium.wire.frames import Frame, FrameKind
-from angarium.wire.serving import check_their_id, refusal_of
+from angarium.wire.serving import check_their_id, is_paid, refusal_of
 from angarium.wire.streams import Stream
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ class StreamTable:
                 limit=("streams_max", len(self._streams), self._streams_max),
             )
             connection.put(FrameKind.FAILURE, frame.operation, frame.id, refusal, ())
+            return
+        if connection.handlers.tolled is not None and not is_paid(frame, connection):
             return
         stream = self.add(frame)
         task = connection.start(handler(stream), lambda done: _finished(stream, done))

@@ -59,8 +59,9 @@ class WireLimits(Bounds):
     """How long a closing connection may take to hand over its last bytes; then it is cut."""
 
     connections_max: int = 1_024
-    """Connections a server keeps. A newcomer beyond it is told so in the handshake; beyond twice
-    as many it is cut without a word."""
+    """Connections a server keeps. For one more, the one that has been here the longest without
+    saying who it is goes; if all have, the newcomer is told so in the handshake. Beyond twice as
+    many it is cut without a word."""
 
     def __post_init__(self) -> None:
         Bounds.__post_init__(self)

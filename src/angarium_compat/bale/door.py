@@ -33,6 +33,7 @@ class BaleDoor:
         metrics: BaleMetrics | None = None,
         limits: CallLimits | None = None,
         tls: Context | None = None,
+        is_traced: bool = False,
     ) -> None:
         self._subjects = Subjects(patient(broker))
         self._metrics = metrics or BaleMetrics()
@@ -51,6 +52,7 @@ class BaleDoor:
             on_ended=self._metrics.ended,
             limits=limits,
             tls=tls,
+            traced_as="bale" if is_traced else "",
         )
 
     async def start(self) -> int:

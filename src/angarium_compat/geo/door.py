@@ -51,7 +51,7 @@ class GeoDoor:
         `users` nobody."""
         self._users = None if isinstance(broker, Callers) else users
         callers = broker if isinstance(broker, Callers) else Callers.everybody(broker)
-        self._faces = Faces(callers, GeoFace)
+        self._faces = Faces(callers, GeoFace, door="geo")
         handlers = {"Publish": self._publish, "Subscribe": self._subscribe}
         self._listener = Listener(
             SCHEMA, handlers, host=host, port=port, admit=self._admit, limits=limits, tls=tls
@@ -66,7 +66,11 @@ class GeoDoor:
         await self._listener.stop(grace_s)
 
     async def _admit(self, call: Call) -> None:
-        name, password = _credentials(call.authorization or "")
+        try:
+            name, password = _credentials(call.authorization or "")
+        except Refused:
+            self._faces.missing(call.source)  # in the words of the profile, but recorded
+            raise
         if self._users is None:
             await self._faces.found(call.authorization, source=call.source)
         elif not await self._users.knows(name, password):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from angarium.doors.feeds.feed import TopicFeed
 from angarium.errors import AngariumError, InvalidArgument
 from angarium.service.patience import patient
+from angarium.wire.grpc import ReadyAnswer
 from angarium_compat.hermes.feeds import acknowledge, begun, messages
 from angarium_compat.hermes.joining import Joining
 from angarium_compat.hermes.publishing import HermesPublishing
@@ -17,7 +19,7 @@ from angarium_compat.listening import Listener
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from angarium.api import GroupBroker
+    from angarium.api import Ack, GroupBroker
     from angarium.doors.feeds.feed import Feed
     from angarium.doors.intake import Placed
     from angarium.wire.grpc import Call, CallLimits, Requests
@@ -28,7 +30,7 @@ HINT_KEY: Final = "x-leader-hint"
 STREAM_WAITING_MAX: Final = 4_096
 """Messages of one PublishStream that are not answered. At the bound no more are read."""
 
-_DONE: Final = SCHEMA["PublishResponse"](success=True).SerializeToString()
+_DONE: Final = ReadyAnswer(SCHEMA["PublishResponse"](success=True).SerializeToString())
 _request_of: Final = SCHEMA["PublishRequest"].FromString
 _said_in: Final = SCHEMA["SubscribeRequest"].FromString
 _message: Final = SCHEMA["Message"]
@@ -48,6 +50,7 @@ class HermesDoor:
         joining: Joining | None = None,
         limits: CallLimits | None = None,
         tls: Context | None = None,
+        is_traced: bool = False,
     ) -> None:
         """Prepare; `leader_hint` returns the listener of the node that leads a topic, None if that
         is this node, if nobody knows, or if the topic's partitions have several."""
@@ -55,8 +58,9 @@ class HermesDoor:
         self._broker = broker
         self._groups = patient(groups)
         self._leader_hint = leader_hint
-        self._hints: dict[str, tuple[tuple[str, str], ...]] = {}
-        """Found in this turn of the loop."""
+        self._answered: Ack | None = None
+        self._answer = _DONE
+        """What records of that batch are answered with, and whom it concerned last."""
         self._joining = joining or Joining(broker, token="")
         self._publishing = HermesPublishing(broker)
         handlers = {
@@ -67,7 +71,14 @@ class HermesDoor:
         }
         begins = {"Publish": self._publish}
         self._listener = Listener(
-            SCHEMA, handlers, host=host, port=port, begins=begins, limits=limits, tls=tls
+            SCHEMA,
+            handlers,
+            host=host,
+            port=port,
+            begins=begins,
+            limits=limits,
+            tls=tls,
+            traced_as="hermes" if is_traced else "",
         )
 
     async def start(self) -> int:
@@ -81,20 +92,31 @@ class HermesDoor:
     # --- publishing -----------------------------------------------------------------------------
 
     def _publish(self, request: Any, call: Call) -> Coroutine[None, None, None] | None:
-        topic: str = request.topic
+        done = partial(self._tell, call)
+        return self._publishing.begin(request.topic, request.payload, request.mode, done)
 
-        def done(outcome: Placed | Exception) -> None:
-            if isinstance(outcome, Exception):
-                call.fail(outcome)
-            else:
-                self._tell_leader(call, topic)
-                call.finish(_DONE)
+    def _tell(self, call: Call, outcome: Placed | Exception) -> None:
+        if isinstance(outcome, Exception):
+            call.fail(outcome)
+            return
+        ack = outcome.ack
+        if ack is not self._answered:
+            # Records that travelled together are answered in one turn, all of them alike.
+            self._answered, self._answer = ack, self._done(ack.topic)
+        call.finish_with(self._answer)
 
-        return self._publishing.begin(topic, request.payload, request.mode, done)
+    def _done(self, topic: str) -> ReadyAnswer:
+        """Return the answer to a publish. On a follower it says who leads: in headers and trailers,
+        wherever that is looked for."""
+        hint = self._hint(topic)
+        return ReadyAnswer(_DONE.message, first=hint, last=hint) if hint else _DONE
 
     async def _publish_batch(self, request: Any, call: Call) -> Any:
         await self._publishing.publish_batch(request.topic, request.payloads, request.mode)
-        self._tell_leader(call, request.topic)
+        hint = self._hint(request.topic)
+        if hint:
+            call.set_trailing_metadata(hint)
+            call.begin(hint)
         return SCHEMA["PublishResponse"](success=True)
 
     async def _publish_stream(self, requests: Requests, call: Call) -> Any:
@@ -145,18 +167,6 @@ class HermesDoor:
             request.raft_addr, str(metadata.get("authorization", ""))
         )
         return SCHEMA["JoinResponse"](success=not refusal, error=refusal)
-
-    def _tell_leader(self, call: Call, topic: str) -> None:
-        """On a follower, say who leads: in headers and trailers, wherever it is looked for."""
-        hint = self._hints.get(topic)
-        if hint is None:
-            # Records that travelled together are answered in one turn: asked once for all of them.
-            if not self._hints:
-                asyncio.get_running_loop().call_soon(self._hints.clear)
-            hint = self._hints[topic] = self._hint(topic)
-        if hint:
-            call.set_trailing_metadata(hint)
-            call.begin(hint)
 
     def _hint(self, topic: str) -> tuple[tuple[str, str], ...]:
         if self._leader_hint is None or not topic:

@@ -16,6 +16,7 @@ from angarium.doors.http.observing import Observing, Strangers
 from angarium.doors.http.problems import HINT_HEADER, READABLE_HEADERS, http_status
 from angarium.doors.intake import Intake
 from angarium.errors import InvalidArgument
+from angarium.security.origin import ORIGIN, Origin
 from angarium.service.patience import patient
 from angarium.wire.error_codec import failure_of
 from angarium.wire.http import HttpLimits, HttpServer, Response
@@ -117,12 +118,14 @@ class HermesHttpDoor:
         leader_hint: Callable[[str], str | None] | None = None,
         tls: Context | None = None,
         measuring: Callable[[], Awaitable[object]] | None = None,
+        is_traced: bool = False,
     ) -> None:
         """Prepare; `admission` says which hosts are ours, and which web pages may use it.
 
         `leader_hint` returns this listener of the node that leads a topic, as at the gRPC one.
         """
         self._leader_hint = leader_hint
+        self._is_traced = is_traced
         self._joining = joining or Joining(broker, token="")
         self._admission = admission or Admission()
         broker = patient(broker)
@@ -159,6 +162,8 @@ class HermesHttpDoor:
         await self.server.stop(grace_s)
 
     def _handle(self, request: Request) -> Answer:
+        if self._is_traced:
+            ORIGIN.set(Origin("hermes", request.source))
         told = self._admission.admit(request, readable=READABLE_HEADERS)
         return self._router.dispatch(request) if told is None else told
 

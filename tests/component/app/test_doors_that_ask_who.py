@@ -19,8 +19,8 @@ from tests.component.doors.http.opened_http import LOCALHOST, Answered
 from tests.component.doors.http.opened_http import Opened as Asked
 from tests.on_a_loop import run
 
+from angarium.addresses import Address
 from angarium.app import composition
-from angarium.app.addresses import Address
 from angarium.app.gateway import GatewayPart
 from angarium.app.serving import Signals
 from angarium.app.settings import (
@@ -36,6 +36,7 @@ from angarium.errors import AngariumError, PermissionDenied, Unauthenticated
 from angarium.ids import Incarnation, Micros
 from angarium.proto.v1 import broker_pb2 as pb
 from angarium.proto.v1.broker_pb2_grpc import BrokerStub
+from angarium.security.tls import UntrustedNode
 from angarium.service.access.accounts import CatalogAccounts
 from angarium.wire import Hello, Role, dial
 from angarium.wire.operations import JoinHeader, Operation
@@ -91,7 +92,9 @@ class Running:
 
 
 @asynccontextmanager
-async def running(tmp_path: Path, **compat: Any) -> AsyncIterator[Running]:
+async def running(
+    tmp_path: Path, *, open_health: bool = True, **compat: Any
+) -> AsyncIterator[Running]:
     password = tmp_path / "password"
     password.write_text("a long password\n")
     password.chmod(0o600)
@@ -104,6 +107,7 @@ async def running(tmp_path: Path, **compat: Any) -> AsyncIterator[Running]:
         security=SecuritySettings(
             authentication="required",
             admin_password_file=str(password),
+            open_health=open_health,
             jwt_issuer=ISSUER,
             jwt_audience="angarium",
             jwt_keys=str(keys),
@@ -167,6 +171,32 @@ def test_every_door_asks_who_and_the_table_what(tmp_path: Path) -> None:
                 assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
                 for header in (basic("bob", "bobs password"), f"Bearer {token}"):
                     await stub.Publish(asked, metadata=(("authorization", header),))
+
+    run(check())
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_how_the_grpc_door_is_may_be_asked_by_anybody_or_not(
+    tmp_path: Path, *, is_open: bool
+) -> None:
+    async def check() -> None:
+        async with (
+            running(tmp_path, open_health=is_open) as it,
+            grpc.aio.insecure_channel(f"{LOCALHOST}:{it.ports['GrpcDoor']}") as channel,
+        ):
+            ask: Any = channel.unary_unary("/grpc.health.v1.Health/Check")
+            watch: Any = channel.unary_stream("/grpc.health.v1.Health/Watch")
+            admin = (("authorization", basic("admin", "a long password")),)
+            assert await ask(b"", metadata=admin)
+            assert await watch(b"", metadata=admin).read()
+            if is_open:
+                assert await ask(b"")
+                assert await watch(b"").read()
+                return
+            for refused in (ask(b""), watch(b"").read()):
+                with pytest.raises(grpc.aio.AioRpcError) as caught:
+                    await refused
+                assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
     run(check())
 
@@ -280,7 +310,7 @@ def test_nobody_gets_around_a_proof_by_saying_that_it_is_a_node(tmp_path: Path) 
             wish = JoinHeader(
                 None, Incarnation(4242), (("wire", "127.0.0.1:1"),), "", "", "mallory", 1, 9
             )
-            with pytest.raises(Unauthenticated):
+            with pytest.raises(UntrustedNode, match="trust_peers"):
                 await stranger.request(Operation.JOIN, wish, timeout_s=10)
             cluster = stranger.peer.hello
             await stranger.close()
@@ -330,9 +360,9 @@ def test_listeners_for_earlier_clients_have_users_or_do_not_open(tmp_path: Path)
 
 def test_earlier_clients_act_in_the_name_of_a_user(tmp_path: Path) -> None:
     async def check() -> None:
-        ports = {"geo_grpc_port": 0, "bale_grpc_port": 0, "hermes_http_port": 0}
-        users = {"bale_user": "bale", "hermes_user": "hermes"}
-        async with running(tmp_path, **ports, **users) as it:
+        compat: dict[str, Any] = {"geo_grpc_port": 0, "bale_grpc_port": 0, "hermes_http_port": 0}
+        compat |= {"bale_user": "bale", "hermes_user": "hermes"}
+        async with running(tmp_path, **compat) as it:
             await it.admin.create_user("geo", password="geos password", roles=["admin"])
             # hermes has a user that is not there yet: nothing is allowed, and nothing is open.
             status = await _hermes_status(it)

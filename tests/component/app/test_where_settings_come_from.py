@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.unit.app.test_where_settings_come_from import complaint
 
-from angarium.app.addresses import Address
+from angarium.addresses import Address
 from angarium.app.sources import Given, load_settings
 
 

@@ -22,6 +22,7 @@ from angarium.api import (
     TopicConfig,
     TopicInfo,
 )
+from angarium.api.balance import BalanceInfo
 from angarium.client import Record, RecordHeaders
 from angarium.errors import AlreadyExists, Expired, NotFound, OffsetOutOfRange
 from angarium.ids import Index, Micros, NodeId, Offset, Term, TopicId
@@ -42,6 +43,7 @@ class FakeCluster:
         self.failure: Exception | None = None
         self.servers: tuple[str, ...] = ()
         self.groups: dict[str, GroupInfo] = {}
+        self.balance = BalanceInfo(is_running=False)
 
     def client(self, *servers: str, settings: Any, on_wait: Any) -> FakeClient:
         self.servers = servers
@@ -133,6 +135,22 @@ class FakeClient:
     async def raise_level(self, level: int | None) -> int:
         self._cluster.calls.append(("raise_level", level))
         return level or 1
+
+    async def describe_balance(self) -> BalanceInfo:
+        self._cluster.calls.append(("describe_balance",))
+        return self._cluster.balance
+
+    async def rebalance(self, *, bytes_per_s: int | None) -> BalanceInfo:
+        self._cluster.calls.append(("rebalance", bytes_per_s))
+        return self._cluster.balance
+
+    async def cancel_rebalance(self) -> BalanceInfo:
+        self._cluster.calls.append(("cancel_rebalance",))
+        return self._cluster.balance
+
+    async def set_auto_balance(self, *, automatic: bool) -> BalanceInfo:
+        self._cluster.calls.append(("set_auto_balance", automatic))
+        return self._cluster.balance
 
     # --- records ------------------------------------------------------------------------------
 

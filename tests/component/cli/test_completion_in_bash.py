@@ -28,7 +28,7 @@ def script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        (["angarium", "to"], ["topic", "token"]),
+        (["angarium", "top"], ["topic", "topology"]),
         (["angarium", "topic", "de"], ["describe", "delete"]),
         (["angarium", "topic", "create", "t", "--mode", "e"], ["eventual"]),
         (["angarium", "--format", ""], ["table", "json"]),

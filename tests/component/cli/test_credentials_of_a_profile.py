@@ -51,6 +51,19 @@ def test_the_environment_wins_over_the_file(folder: Path, monkeypatch: pytest.Mo
     assert os.environ["ANGARIUM_TOKEN"] == "of the environment"
 
 
+def test_a_profile_that_nobody_asked_for_has_no_secrets_for_other_servers(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(folder, 'token = "of the file"\n')
+    choices(Namespace(servers="elsewhere:1"))
+    assert os.environ["ANGARIUM_TOKEN"] == ""
+    choices(Namespace(servers="h:1"))
+    assert os.environ["ANGARIUM_TOKEN"] == "of the file"
+    monkeypatch.setenv("ANGARIUM_TOKEN", "")
+    choices(Namespace(servers="elsewhere:1", profile="one"))
+    assert os.environ["ANGARIUM_TOKEN"] == "of the file"
+
+
 @pytest.mark.parametrize(
     ("text", "mode", "said"),
     [

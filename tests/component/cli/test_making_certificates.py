@@ -154,3 +154,10 @@ def test_a_profile_says_how_to_speak_tls(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setitem(os.environ, "ANGARIUM_TLS_CA", "")
     choices(Namespace(profile="a"), os.environ)
     assert os.environ["ANGARIUM_TLS_CA"] == str(tmp_path / "ca.crt")
+
+
+def test_a_certificate_for_somebody_brings_no_key_of_a_node_along(tmp_path: Path) -> None:
+    folder = tmp_path / "tls"
+    assert main(["tls", "init", str(folder), "--cluster", "prod", "--client", "alice"]) == 0
+    assert (folder / "clients" / "alice.crt").exists()
+    assert not (folder / "nodes").exists()

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from angarium.app.addresses import Address
+from angarium.addresses import Address
 from angarium.cli.complaints import Refusal
 from angarium.cli.grammar import grammar
 from angarium.cli.local.folder import Folder, LocalNode, State
 from angarium.cli.main import main
-from angarium.cli.profiles import LOCAL_FOLDER, LOCAL_SERVERS, Choices, choices, profiles_path
+from angarium.cli.profiles import LOCAL_SERVERS, Choices, choices, profiles_path
+from angarium.client.local_access import LOCAL_FOLDER
 
 if TYPE_CHECKING:
     from pathlib import Path

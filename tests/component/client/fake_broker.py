@@ -29,7 +29,14 @@ from angarium.api import (
 )
 from angarium.batch import Batch, split
 from angarium.batch.deadlines import expired_among
-from angarium.errors import AlreadyExists, NotFound, NotLeader, no_partition
+from angarium.errors import (
+    AlreadyExists,
+    LayoutChanged,
+    NotFound,
+    NotLeader,
+    Unauthenticated,
+    no_partition,
+)
 from angarium.ids import Epoch, Index, Micros, NodeId, Offset, ProducerId, Term, TopicId
 from angarium.machine.producers import NAMED_FROM
 from angarium.modes import DeliveryMode
@@ -90,6 +97,7 @@ class Node:
             Operation.LIST_TOPICS: self._list_topics,
             Operation.DESCRIBE_TOPIC: self._describe_topic,
             Operation.CLUSTER_STATUS: self._cluster_status,
+            Operation.WHOAMI: self._whoami,
         }
         handlers = Handlers(
             requests={int(one): self._with_faults(handler) for one, handler in requests.items()},
@@ -255,6 +263,10 @@ class Node:
         topic = self.cluster.topic(request.read(TopicHeader).name)
         request.answer(*roomy(self.cluster.describe(topic)))
 
+    async def _whoami(self, request: Request) -> None:
+        await asyncio.sleep(self.cluster.distances_s.get(self.id, 0.0))
+        raise Unauthenticated("nobody is asked here")
+
     async def _cluster_status(self, request: Request) -> None:
         request.answer(self.cluster.status(self))
 
@@ -267,6 +279,10 @@ class Cluster:
         self.topics: dict[str, Topic] = {}
         self.plans: dict[int, deque[Fault | None]] = {}
         self.forwards = True
+        self.regions: dict[int, str] = {}
+        """Where nodes are, by their numbers."""
+        self.distances_s: dict[int, float] = {}
+        """How long their answers to a client that measures take."""
         self.auto_create = False
         self.latency_s = 0.0
         self.delivery_bytes = 1 << 20
@@ -342,7 +358,11 @@ class Cluster:
             )
         acks = []
         for one in batches:
-            ack = partition.append(one)
+            is_outdated = header.layout is not None and header.layout < partition.fenced
+            # As at a node: only what is not there already is refused.
+            ack = partition.duplicate(one) if is_outdated else partition.append(one)
+            if ack is None:
+                ack = Ack(**place, code=LayoutChanged.code, message="dealt by an older layout")
             acks.append(replace(ack, **place, provisional=mode is DeliveryMode.EVENTUAL))
         return tuple(acks)
 
@@ -352,6 +372,8 @@ class Cluster:
             name=topic.name,
             config=topic.config,
             created_at=Micros(1),
+            layouts=topic.layouts,
+            layout=topic.layout,
             partitions=tuple(
                 PartitionInfo(
                     number=number,
@@ -359,6 +381,8 @@ class Cluster:
                     leader=None if one.leader is None else NodeId(one.leader),
                     start_offset=Offset(one.start),
                     end_offset=Offset(one.end),
+                    home=_home_of(topic.config, number),
+                    trouble="" if one.leader else one.trouble,
                 )
                 for number, one in enumerate(topic.partitions)
             ),
@@ -371,7 +395,11 @@ class Cluster:
             catalog_leader=NodeId(1),
             catalog_index=Index(1),
             nodes=tuple(
-                NodeInfo(id=NodeId(node.id), addresses={"wire": f"{LOCALHOST}:{node.port}"})
+                NodeInfo(
+                    id=NodeId(node.id),
+                    addresses={"wire": f"{LOCALHOST}:{node.port}"},
+                    region=self.regions.get(node.id, ""),
+                )
                 for node in self.nodes
             ),
             topics=len(self.topics),
@@ -379,6 +407,11 @@ class Cluster:
             feature_level=1,
             version="fake",
         )
+
+
+def _home_of(config: TopicConfig, number: int) -> str:
+    is_homed = config.placement == "homed"
+    return config.regions[number % len(config.regions)] if is_homed else ""
 
 
 @asynccontextmanager

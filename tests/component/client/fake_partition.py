@@ -19,7 +19,11 @@ class Partition(MemoryLog):
     def __init__(self, leader: int) -> None:
         super().__init__()
         self.leader: int | None = leader
+        self.trouble = ""
+        """Why nobody leads it, if that will stay so."""
         self.listeners: list[tuple[Stream, int]] = []
+        self.fenced = 0
+        """The newest layout that has its fence here: what was dealt by an older one is refused."""
 
 
 @dataclass
@@ -28,3 +32,5 @@ class Topic:
     name: str
     partitions: list[Partition]
     config: TopicConfig = field(default_factory=TopicConfig)
+    layouts: tuple[int, ...] = ()
+    layout: int = 0

@@ -11,11 +11,15 @@ from tests.component.client.harness import talking
 
 from angarium.api import TopicConfig
 from angarium.errors import AlreadyExists, NotFound, NotLeader, OffsetOutOfRange, OutcomeUnknown
+from angarium.ids import Offset
 from angarium.modes import DeliveryMode
-from angarium.wire.operations import Operation
+from angarium.wire.operations import FetchAnswer, FetchHeader, Operation
 
 if TYPE_CHECKING:
+    from tests.component.client.fake_broker import Node
     from tests.component.wire.running import Runner
+
+    from angarium.wire import Request
 
 
 def test_an_empty_topic_gives_an_empty_list(run: Runner) -> None:
@@ -85,6 +89,30 @@ def test_a_read_ends_where_the_topic_ended_when_it_began(run: Runner) -> None:
             assert seen == [(partition, at) for partition in range(3) for at in range(200)]
             rest = [record.offset async for record in client.read("t", start=195)]
             assert len(rest) > 15
+
+    run(main())
+
+
+def test_a_read_goes_to_the_leader_where_a_follower_knows_less(run: Runner) -> None:
+    async def main() -> None:
+        async with talking(nodes=3, batch_bytes=500, fetch_bytes=1_000) as (cluster, client):
+            values = [b"%d" % at for at in range(200)]
+            await client.publish_batch("t", values)
+            asked_for_what_is_sure = 0
+
+            async def know_less(_: Node, request: Request) -> bool:
+                """Answer as who has heard of 100 records: with nothing beyond those."""
+                nonlocal asked_for_what_is_sure
+                header = request.read(FetchHeader)
+                asked_for_what_is_sure += header.fresh
+                if header.fresh or header.offset < 100:
+                    return False
+                request.answer(FetchAnswer(Offset(0), header.offset), ())
+                return True
+
+            cluster.plan(Operation.FETCH, *[know_less] * 100)
+            assert [record.value async for record in client.read("t")] == values
+            assert asked_for_what_is_sure > 0
 
     run(main())
 

@@ -24,6 +24,7 @@ from angarium.errors import (
     NotLeader,
     OutcomeUnknown,
     ProducerFenced,
+    QuotaExceeded,
     SequenceGap,
     TooLarge,
     UnknownProducer,
@@ -206,7 +207,9 @@ def test_what_no_waiting_makes_smaller_is_not_repeated(run: Runner) -> None:
 
 def test_at_the_deadline_a_refusal_is_told_as_it_was(run: Runner) -> None:
     async def main() -> None:
-        async with talking(publish_timeout_s=3.0) as (cluster, client):
+        # It is to wait when the deadline comes, and not for an answer: that would be unknown.
+        patient = Backoff(first_s=4.0, longest_s=4.0, jitter=0)
+        async with talking(publish_timeout_s=3.0, backoff=patient) as (cluster, client):
             cluster.plan(PUBLISH, *[refuse(DiskFull("full"))] * 20_000)
             with pytest.raises(DiskFull):
                 await client.publish("t", b"x")
@@ -418,5 +421,57 @@ def test_whatever_goes_wrong_each_record_is_stored_once_and_in_order(
                 assert len(heads) == len(set(heads)) == 125
                 for name in range(partition, 10, 2):
                     assert [n for who, n in heads if who == name] == list(range(25))
+
+    run(main())
+
+
+def used_up(retry_after: float) -> Fault:
+    return refuse(QuotaExceeded("bytes_in", "used up", retry_after=retry_after))
+
+
+def test_who_is_told_when_to_come_again_comes_again_then(run: Runner) -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        async with talking() as (cluster, client):
+            await client.publish("t", b"0")
+            cluster.plan(PUBLISH, used_up(0.3))
+            began = loop.time()
+            await client.publish("t", b"1")
+            assert loop.time() - began >= 0.3
+            cluster.plan(Operation.LIST_TOPICS, used_up(0.3), used_up(0.3))
+            began = loop.time()
+            await client.list_topics()
+            assert loop.time() - began >= 0.6
+            assert cluster.topics["t"].partitions[0].values() == [b"0", b"1"]
+
+    run(main())
+
+
+def test_nobody_waits_for_a_quota_longer_than_they_have(run: Runner) -> None:
+    async def main() -> None:
+        async with talking(request_timeout_s=2.0, publish_timeout_s=0.5) as (cluster, client):
+            await client.publish("t", b"0")
+            cluster.plan(Operation.LIST_TOPICS, used_up(1_000))
+            with pytest.raises(QuotaExceeded):
+                await client.list_topics()
+            cluster.plan(PUBLISH, used_up(1_000))
+            with pytest.raises(QuotaExceeded):
+                await client.publish("t", b"1")
+            await client.publish("t", b"2")
+            assert cluster.topics["t"].partitions[0].values() == [b"0", b"2"]
+
+    run(main())
+
+
+def test_who_does_not_want_to_wait_for_a_quota_is_told_at_once(run: Runner) -> None:
+    async def main() -> None:
+        async with talking(waits_for_quota=False) as (cluster, client):
+            await client.publish("t", b"0")
+            cluster.plan(Operation.LIST_TOPICS, used_up(0.01))
+            with pytest.raises(QuotaExceeded):
+                await client.list_topics()
+            cluster.plan(PUBLISH, used_up(0.01))
+            with pytest.raises(QuotaExceeded):
+                await client.publish("t", b"1")
 
     run(main())

@@ -51,3 +51,7 @@ def test_the_first_word_after_a_start_is_an_old_one() -> None:
 
 def test_a_new_word_counts() -> None:
     assert addresses(told(OLD), met(NEW), told(NEWER)) == [OLD, NEW, NEWER]
+
+
+def test_a_node_that_says_nonsense_about_itself_is_looked_for_in_vain() -> None:
+    assert addresses(told("nonsense"), told("a:b"), told(NEW)) == ["nonsense", "a:b", NEW]

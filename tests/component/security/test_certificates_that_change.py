@@ -12,6 +12,7 @@ from tests.certificates import Folder, authority
 from tests.on_a_loop import eventually, on_a_loop
 
 from angarium.security.tls import (
+    Certificate,
     CertificateFiles,
     ClientTls,
     NodeTls,
@@ -153,3 +154,10 @@ async def test_a_watch_looks_by_itself(tmp_path: Path) -> None:
     finally:
         await watch.stop()
     assert {use for use, _ in tls.certificates()} == {"wire", "grpc", "http", "nodes"}
+
+
+def test_a_name_that_is_no_text_makes_a_certificate_unusable(folder: Folder) -> None:
+    name = b"\x86\x05a://\xff"
+    odd = folder.named("odd", raw_names=bytes([0x30, len(name)]) + name)
+    with pytest.raises(UnusableCertificate, match="no text"):
+        Certificate.in_file(odd.certificate)

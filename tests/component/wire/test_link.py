@@ -145,3 +145,16 @@ def test_drops_are_counted_over_all_connections_of_a_link(run: Runner) -> None:
                 await link.stop()
 
     run(main())
+
+
+@pytest.mark.parametrize("host", ["bad..host", "x" * 70 + ".test", ""])
+def test_a_link_to_what_no_host_is_called_goes_on_trying(run: Runner, host: str) -> None:
+    async def main() -> None:
+        link = Link(host=host, port=1, greeting=lambda: PEER, backoff=QUICK)
+        running = asyncio.create_task(link.run())
+        await eventually(lambda: isinstance(link.last_error, Unreachable))
+        assert not running.done()
+        await link.stop()
+        await running
+
+    run(main())

@@ -232,17 +232,24 @@ async def hints(stubs) -> None:
     """Followers answer too, and name the leader's listener of this profile; the leader does not."""
     first = pb.PublishRequest(topic="hinted", payload=b"x")
     await stubs[0].Publish(first)
+    # A partition may get another leader soon after its topic was made: then they are asked again.
+    while (told := await named_by(stubs, first)).count(None) != 1 or len(set(told)) != 2:  # noqa: ASYNC110
+        await asyncio.sleep(0.1)
+    leader = ADDRESSES[told.index(None)]
+    assert [one for one in told if one is not None] == [leader, leader], told
+
+
+async def named_by(stubs, request) -> list[str | None]:
+    """Return whom each node names as the leader."""
     told = []
     for stub in stubs:
-        call = stub.Publish(first)
+        call = stub.Publish(request)
         assert (await call).success
         headers = dict(await call.initial_metadata())
         trailers = dict(await call.trailing_metadata())
         assert headers.get("x-leader-hint") == trailers.get("x-leader-hint")
         told.append(headers.get("x-leader-hint"))
-    assert told.count(None) == 1, told
-    leader = ADDRESSES[told.index(None)]
-    assert [one for one in told if one is not None] == [leader, leader], told
+    return told
 
 
 async def main() -> None:

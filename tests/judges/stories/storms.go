@@ -1,15 +1,15 @@
 // Many calls at once to gRPC's test service, cancelled, slow to read, or under way while the server
 // closes; each case is told in a line.
 //
-//	storms HOST:PORT [drain SECONDS]
+//	storms HOST:PORT [drain]
 package main
 
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,10 +23,17 @@ import (
 	"google.golang.org/grpc/status"
 )
 
+const (
+	patience      = 60 * time.Second
+	drainPatience = 10 * time.Minute // a server that is opened again may be slow to come
+)
+
 var failed bool
 
-func tell(name string, work func(context.Context) error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+func tell(name string, work func(context.Context) error) { tellWithin(patience, name, work) }
+
+func tellWithin(patience time.Duration, name string, work func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	began := time.Now()
 	if err := work(ctx); err != nil {
@@ -248,15 +255,20 @@ func connections(ctx context.Context) error {
 	})
 }
 
-// drain calls while the server is closed and opened again, and counts what a client would notice.
-func drain(seconds int) {
+// drain calls while the server is closed and opened again, until its input ends: a client must not
+// notice.
+func drain() {
 	service, end := client(grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
 	defer end()
-	until := time.Now().Add(time.Duration(seconds) * time.Second)
 	var calls atomic.Int64
-	tell("drain", func(ctx context.Context) error {
+	var isOver atomic.Bool
+	go func() {
+		io.Copy(io.Discard, os.Stdin)
+		isOver.Store(true)
+	}()
+	tellWithin(drainPatience, "drain", func(ctx context.Context) error {
 		return together(30, func(int) error {
-			for time.Now().Before(until) {
+			for !isOver.Load() {
 				if err := unary(ctx, service, 1_000, 1_000); err != nil {
 					return err
 				}
@@ -269,9 +281,8 @@ func drain(seconds int) {
 }
 
 func main() {
-	if len(os.Args) > 3 {
-		seconds, _ := strconv.Atoi(os.Args[3])
-		drain(seconds)
+	if len(os.Args) > 2 {
+		drain()
 	} else {
 		tell("sizes", sizes)
 		tell("slow_readers", slowReaders)

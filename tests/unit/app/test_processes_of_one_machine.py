@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from angarium.app.addresses import Address
+from angarium.addresses import Address
 from angarium.app.processes import processes_of, reached_at
 from angarium.app.settings import InvalidSettings, Settings, problems
 from angarium.app.sources import Given, environment_of, load_settings

@@ -23,8 +23,9 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 SHELL = ("|", "||", "&&", "&", ";", ">", ">>", "<")
 """Where a command ends and another one, or a file, begins."""
 
-OTHERS = {"FORMAT", "JAVA", "PROFILE", "PROFILES", "SERVERS", "TRACEBACK"} | {
+OTHERS = {"FORMAT", "JAVA", "PROFILE", "PROFILES", "REGION", "SERVERS", "TRACEBACK"} | {
     "ADMIN_PASSWORD",
+    "JOIN_TOKEN",
     "PASSWORD",
     "TOKEN",
     "USER",

@@ -28,6 +28,7 @@ class FakeNode:
     done: list[str] = field(default_factory=list)
     silent_for: int = 0
     """How often it is asked in vain."""
+    trouble: str = ""
     ending: str = ""
     status: int | None = None
 
@@ -92,6 +93,7 @@ class Scene:
             "children": self.fakes,
             "probes": self.fakes,
             "look": look,
+            "may_join": lambda _: True,
             "write_state": lambda: self.written.append([one.id for one in nodes.values()]),
             "say": self.said.append,
         }

@@ -21,7 +21,9 @@ def test_what_is_given_wins_over_the_environment() -> None:
     assert shown(Login.of(environment=environment)) == "Login(token)"
     given = Login.of(user="alice", password="hidden", environment=environment)
     assert shown(given) == "Login(user='alice')"
-    assert given.greeting() == b""
+    assert given.greeting() == b"-", "a certificate does not stand in for the password"
+    assert Login.of(environment={}).greeting() == b""
+    assert Login.nobody().greeting() == b"-"
     assert Login.of(token="hidden", environment={}).greeting() == b"hidden"
     assert Login.of(token=lambda: "fresh", environment={}).greeting() == b"fresh"
 

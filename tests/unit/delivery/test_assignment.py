@@ -79,3 +79,24 @@ def test_the_order_of_asking_does_not_matter() -> None:
 
 def test_nobody_gets_nothing() -> None:
     assert assignment([], partitions(3)) == {}
+
+
+def test_members_get_what_lives_in_their_region() -> None:
+    homes = {("orders", number): ("eu", "us")[number % 2] for number in range(8)}
+    regions = {"a": "eu", "b": "eu", "c": "us", "d": "us"}
+    chosen = assignment(regions, homes, regions=regions, homes=homes)
+    assert all(regions[member] == homes[one] for one, member in chosen.items())
+    assert sorted(map(list(chosen.values()).count, regions)) == [2, 2, 2, 2]
+
+
+@given(
+    st.dictionaries(st.text("abcdef", min_size=1), st.sampled_from(["", "eu", "us"]), min_size=1),
+    st.integers(0, 40),
+)
+def test_regions_change_who_but_not_how_many(regions: dict[str, str], count: int) -> None:
+    homes = {one: ("eu", "us", "ap")[one[1] % 3] for one in partitions(count)}
+    chosen = assignment(regions, homes, regions=regions, homes=homes)
+    assert chosen.keys() == set(partitions(count))
+    shares = [list(chosen.values()).count(member) for member in regions]
+    assert max(shares) - min(shares) <= 1
+    assert assignment(list(regions)[::-1], homes, regions=regions, homes=homes) == chosen

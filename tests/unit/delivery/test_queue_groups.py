@@ -278,6 +278,18 @@ def test_the_grace_ends_by_itself(leader: Leader) -> None:
     assert sorted(leader.held["b"]) == [0, 1, 2, 3]
 
 
+def test_the_grace_of_a_paused_group_ends_too_and_wakes_nobody_any_more(leader: Leader) -> None:
+    leader.attach("a", 4)
+    leader.settle_down()
+    leader.held.clear()
+    leader.fail_over(expected=["a"])
+    leader.pause(paused=True)
+    leader.attach("b", 4)
+    leader.now = Micros(leader.now + GRACE_MICROS)
+    due = leader.delivery.advance(leader.now).wake_at
+    assert due is None or due > leader.now, "or whoever drives it would be busy without end"
+
+
 def test_a_claim_on_what_somebody_else_has_or_that_is_settled_is_not_granted(
     leader: Leader,
 ) -> None:

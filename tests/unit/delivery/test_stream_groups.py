@@ -111,6 +111,19 @@ def test_an_owner_keeps_what_the_log_did_not_take(leader: Leader) -> None:
     assert leader.group.floor == 10
 
 
+def test_what_the_log_did_not_take_comes_again_after_what_failed_before_it(leader: Leader) -> None:
+    leader.ack("a", 6, 7, 8)
+    leader.step()
+    leader.nack("a", 5)
+    leader.refuse_next()
+    leader.settle_down()
+    assert sorted(leader.held["a"]) == [0, 1, 2, 3, 4], "nothing behind it stays on loan"
+    leader.seen.clear()
+    leader.wait(SECOND)
+    assert offsets(leader) == [5, 6, 7, 8, 9]
+    assert leader.delivery.on_loan == 10
+
+
 def test_an_owner_that_stalls_makes_way(leader: Leader) -> None:
     leader.attach("b", 10)
     leader.wait(32 * SECOND)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
 import pytest
 from tests.on_a_loop import eventually, run
 
@@ -37,7 +38,12 @@ class Log:
         self._next = 0
 
     async def publish(
-        self, topic: str, partition: int, batches: tuple[Buffer, ...], mode: DeliveryMode | None
+        self,
+        topic: str,
+        partition: int,
+        batches: tuple[Buffer, ...],
+        mode: DeliveryMode | None,
+        layout: int | None = None,
     ) -> tuple[Ack, ...]:
         values = [list(Batch.parse(one).values()) for one in batches]
         self.calls.append((mode, values))
@@ -65,6 +71,7 @@ class Log:
         partition: int,
         batches: tuple[Buffer, ...],
         mode: DeliveryMode | None,
+        layout: int | None,
         answer: Callable[[tuple[Ack, ...] | Exception], None],
     ) -> bool:
         """Do the same and call back; a leader that is elsewhere has to be asked."""
@@ -203,7 +210,7 @@ def test_those_who_were_answered_together_are_waited_for_and_go_together(
 ) -> None:
     monkeypatch.setattr(lanes_of_a_door, "gather_s", lambda _: 1e6)
     monkeypatch.setattr(lanes_of_a_door, "EARLY_PAUSE_SECONDS", 1e6)
-    key = KEY._replace(mode=mode)
+    key = msgspec.structs.replace(KEY, mode=mode)
 
     async def check() -> None:
         log, lanes, outcomes = opened(gathers=True)
@@ -245,14 +252,15 @@ def test_after_other_answers_a_lane_waits_as_long_as_they_took(
 ) -> None:
     monkeypatch.setattr(lanes_of_a_door, "gather_s", lambda _: 0.0)
     monkeypatch.setattr(lanes_of_a_door, "EARLY_PAUSE_SECONDS", 1e6)
+    key = msgspec.structs.replace(KEY, mode=mode)
 
     async def check() -> None:
         log, lanes, outcomes = opened(gathers=True)
         log.go.set()
         for name in "abcd":
-            lanes.publish(KEY._replace(mode=mode), Outgoing(b"x"), outcomes.of(name))
+            lanes.publish(key, Outgoing(b"x"), outcomes.of(name))
         await outcomes.all_of(4)
-        lanes.publish(KEY._replace(mode=mode), Outgoing(b"x"), outcomes.of("e"))
+        lanes.publish(key, Outgoing(b"x"), outcomes.of("e"))
         await outcomes.all_of(5)  # though three have not come back
 
     run(check())

@@ -7,6 +7,7 @@ import asyncio
 from tests.unit.doors.grpc.memory_broker import MemoryBroker
 
 from angarium.api import TopicConfig
+from angarium.api.layout import Layout
 from angarium.batch import key_hash
 from angarium.doors.intake import partitions
 from angarium.doors.intake.partitions import AGE_MAX_S, TopicShape, TopicShapes
@@ -29,7 +30,13 @@ async def prepared(**topics: int) -> tuple[MemoryBroker, Clock, TopicShapes]:
 
 
 def shape_of(count: int) -> TopicShape:
-    return TopicShape(partitions=count, batch_bytes_max=1 << 20, read_at=0.0, turn=0)
+    return TopicShape(
+        layout=Layout.over(count),
+        steady=Layout.over(count),
+        batch_bytes_max=1 << 20,
+        read_at=0.0,
+        turn=0,
+    )
 
 
 def test_a_key_decides_by_its_hash() -> None:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from angarium.ids import Buffer
-    from angarium.log.disk import Disk, File
+    from angarium.log.disk import Disk, DiskLock, File
 
 
 class Cut(Exception):
@@ -28,6 +28,9 @@ class CuttingDisk:
         if self.changes == self._changes_max:
             raise Cut
         self.changes += 1
+
+    def lock(self) -> DiskLock:
+        return self._disk.lock()
 
     def create(self, name: str) -> File:
         self.change()

@@ -81,8 +81,8 @@ class Catalog:
         return [one.replicas for one in self.machine.topics.partitions.values()]
 
 
-def _settings(replication: int = 1, homes: tuple[str, ...] = ()) -> TopicSettings:
-    return TopicSettings(replication=replication, homes=homes)
+def _settings(replication: int = 1) -> TopicSettings:
+    return TopicSettings(replication=replication)
 
 
 # --- the cluster and its nodes -------------------------------------------------------------------
@@ -277,7 +277,8 @@ def test_leaders_prefer_the_home_of_their_partition() -> None:
     catalog = Catalog()
     for number in range(6):
         catalog.join(number, region=["east", "west"][number % 2])
-    catalog.do(TopicCreate(name="geo", partitions=6, settings=_settings(3, ("east", "west"))))
+    homed = TopicSettings(replication=3, homes=("east", "west"), placement="homed")
+    catalog.do(TopicCreate(name="geo", partitions=6, settings=homed))
     nodes = catalog.machine.nodes.by_id
     regions = [nodes[replicas[0]].labels.region for replicas in catalog.replicas()]
     assert regions == ["east", "west"] * 3
@@ -395,7 +396,11 @@ _node = st.integers(1, 5).map(NodeId)
 _group = st.integers(1, 9).map(RaftGroupId)
 _topic = st.integers(1, 4).map(TopicId)
 _some_settings = st.builds(
-    TopicSettings, replication=st.integers(0, 3), homes=st.sampled_from([(), ("r0",), ("r1", "r0")])
+    TopicSettings,
+    replication=st.integers(0, 3),
+    homes=st.sampled_from([(), ("r0",), ("r1", "r0")]),
+    placement=st.sampled_from(["spread", "homed"]),
+    readers=st.sampled_from([(), ("r0",), ("*",)]),
 )
 _commands: st.SearchStrategy[CatalogCommand] = st.one_of(
     st.builds(Form, cluster=st.sampled_from(["a", "b"])),
@@ -469,7 +474,7 @@ def _check(machine: CatalogMachine) -> None:
     topics, nodes = machine.topics, machine.nodes.by_id
     held: Counter[NodeId] = Counter()
     for partition in topics.partitions.values():
-        used = {*partition.replicas, *partition.target}
+        used = {*partition.replicas, *partition.target, *partition.readers}
         held.update(used)
         assert used <= set(nodes), "a node in use is not removed"
         assert len(set(partition.replicas)) == len(partition.replicas)

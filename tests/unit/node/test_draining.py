@@ -44,7 +44,7 @@ def proposals(*, nodes: int) -> list[Reassign]:
         leader_of=lambda _: NodeId(1),
         catalog=SimpleNamespace(machine=machine, submit=submit),
     )
-    asyncio.run(Placement(node)._drain(machine))
+    asyncio.run(Placement(node)._reassign_all(machine))
     return proposed
 
 

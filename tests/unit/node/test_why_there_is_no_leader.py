@@ -8,20 +8,32 @@ from typing import Any
 import pytest
 
 from angarium.errors import CorruptData, NotLeader
-from angarium.ids import NodeId, RaftGroupId
+from angarium.ids import CATALOG_GROUP, NodeId, RaftGroupId
 from angarium.node import quorum
 
 GROUP = RaftGroupId(7)
 
 
-def a_node(*, up: set[int], lost: str = "") -> Any:
-    """Return node 1 of three that hold partition 2 of orders."""
-    partition = SimpleNamespace(replicas=(NodeId(1), NodeId(2), NodeId(3)))
+def a_node(
+    *,
+    up: set[int],
+    lost: str = "",
+    replicas: tuple[int, ...] = (1, 2, 3),
+    led_by: int | None = None,
+) -> Any:
+    """Return node 1, which has a replica of partition 2 of orders."""
+    partition = SimpleNamespace(
+        group=GROUP, topic=1, number=2, replicas=tuple(map(NodeId, replicas)), target=()
+    )
     topics = SimpleNamespace(partitions={GROUP: partition})
     return SimpleNamespace(
         id=NodeId(1),
         peers=SimpleNamespace(is_up=up.__contains__, address_of=lambda node: f"h:{node}"),
-        host=SimpleNamespace(catalog=object(), replicas={GROUP: object()}),
+        host=SimpleNamespace(
+            catalog=SimpleNamespace(group=CATALOG_GROUP),
+            replicas={GROUP: SimpleNamespace(group=GROUP)},
+        ),
+        leader_of=lambda group: NodeId(1) if group == CATALOG_GROUP else led_by,
         healing=SimpleNamespace(only_replica_lost=lambda _: lost),
         catalog=SimpleNamespace(
             name_of=lambda _: "partition 2 of orders", machine=SimpleNamespace(topics=topics)
@@ -68,3 +80,14 @@ def test_damage_that_nobody_can_mend_is_not_retriable() -> None:
     error = looking.no_leader(GROUP)
     assert isinstance(error, CorruptData)
     assert not error.retriable
+
+
+def test_who_only_reads_a_partition_is_ready_without_it() -> None:
+    clock = Clock()
+    for replicas, count in (((1, 2, 3), 1), ((2, 3, 4), 0)):
+        node = a_node(up=set(), replicas=replicas, led_by=3)
+        looking = quorum.Quorum(node, clock=clock)
+        clock.now += 60
+        assert not looking.is_led(GROUP), "its leader cannot be reached"
+        assert len(looking.reasons()) == count
+        assert looking.trouble(GROUP), "and that is told of the partition all the same"

@@ -393,3 +393,22 @@ def test_a_group_that_nobody_ticks_rests() -> None:
     assert not any(cluster[i].has_ready() for i in (1, 2, 3))
     cluster.propose(1, b"y")  # and it wakes where it was
     assert all(r.data() == [b"x", b"y"] for r in cluster.replicas.values())
+
+
+def test_whose_voters_are_far_away_waits_longer_for_them() -> None:
+    cluster = Cluster(jitter=lambda _: 0)
+    node = cluster[1]
+    node.allow_for(5)
+    for _ in range(14):
+        node.tick()
+    waited = node.role
+    node.tick()
+    assert (waited, node.role) == (Role.FOLLOWER, Role.CANDIDATE)
+    node.allow_for(0)
+    assert node._core.election_timeout == 10
+
+
+def test_leases_are_not_stretched_by_what_one_replica_has_measured() -> None:
+    cluster = Cluster(check_quorum=True, lease_reads=True)
+    cluster[1].allow_for(5)
+    assert cluster[1]._core.election_ticks == 10

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from tests.unit.replica.several_hosts import SeveralHosts
 
@@ -132,3 +134,34 @@ def test_a_snapshot_that_lists_what_is_not_there_is_no_good_any_more(position: i
     with pytest.raises(SnapshotTemporarilyUnavailable):
         leader.storage.snapshot()
     assert leader.wants_snapshot()
+
+
+def test_a_copy_with_a_pace_takes_its_time_and_arrives() -> None:
+    group = RaftGroupId(1)
+    two = a_leader_and_a_newcomer(group)
+    leader = two.hosts[FIRST].replicas[group]
+    value = bytes(range(256)) * 400
+    for _ in range(3):
+        batch = Publishing([bytearray(encode([value]))], DeliveryMode.CONSISTENT, lambda _: None)
+        leader.publish([batch], now=Micros(1_000))
+        leader.process()
+        two.settle()
+    for work in leader.take_snapshot():
+        work()
+    newcomer = two.hosts[SECOND].replicas[group]
+    per_tick = 2_000
+    newcomer.pace_copy(per_tick)
+    add_second(two, group)
+    seen = [0]
+    for _ in range(2 * TICKS_MAX):
+        two.tick()
+        seen.append(max(newcomer.copied_bytes, seen[-1]))
+        if newcomer.applied == leader.applied and newcomer.applied:
+            break
+    else:
+        pytest.fail("it did not arrive")
+    stored = sum(one.bytes for one in leader.partition.log.segments)
+    # Not faster than said: a look at the largest step, which is what came together before it.
+    assert max(after - before for before, after in pairwise(seen)) <= per_tick + 4_096
+    assert len(seen) - 1 >= stored // per_tick
+    assert newcomer.partition.log.end_offset == leader.partition.log.end_offset

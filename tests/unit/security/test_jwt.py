@@ -120,6 +120,8 @@ def test_claims_may_lie_inside_others_as_keycloak_has_them() -> None:
         ({"iss": None}, "issuer"),
         ({"iss": ISSUER + "/"}, "issuer"),
         ({"iss": [ISSUER]}, "issuer"),
+        # One that is left out might forbid what another one allows.
+        ({"roles": [f"r{n}" for n in range(257)]}, "more than 256 roles"),
         ({"sub": None}, "who it stands for"),
         ({"sub": ""}, "who it stands for"),
         ({"sub": 7}, "who it stands for"),
@@ -294,8 +296,10 @@ def test_what_a_key_has_signed_that_was_taken_back_is_not_believed_from_memory()
         await issuer.keys.refresh()
         assert await door.header(header, source="here") == principal, "checked again"
         assert door.known(header) == principal
+        assert principal.key in issuer.keys.published
         issuer.text = published(EC, ED)
         await issuer.keys.refresh()
+        assert principal.key not in issuer.keys.published
         assert door.known(header) is None
         with pytest.raises(Unauthenticated):
             await door.header(header, source="here")

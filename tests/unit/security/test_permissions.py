@@ -18,6 +18,7 @@ from angarium.api.access import (
     Proof,
     ResourceKind,
 )
+from angarium.api.audit import AUDIT_TOPIC
 from angarium.ids import Index
 from angarium.machine.catalog.access_values import Granted, GrantRow, TokenRow, UserRow
 from angarium.security.permissions import Permissions, Rows, covers, names
@@ -246,3 +247,42 @@ def test_a_decision_says_why(grants: list[Granted]) -> None:
     decision = table(*grants).decide(ALICE, Action.TOPIC_READ, TOPIC, "a")
     assert decision.why
     assert decision.is_allowed or "allow" in decision.why or "deny" in decision.why
+
+
+def on_audit(permissions: Permissions, action: Action, principal: Principal = ALICE) -> bool:
+    return permissions.decide(principal, action, TOPIC, AUDIT_TOPIC).is_allowed
+
+
+def test_nobody_but_nodes_changes_the_audit_records() -> None:
+    everything = Granted(("*",), "topic", AUDIT_TOPIC, is_prefix=False, is_deny=False)
+    permissions = table(everything, roles=("admin",))
+    for action in (one for one in Action if one.startswith(("topic.", "deadletter."))):
+        is_looking = action in {Action.TOPIC_READ, Action.TOPIC_DESCRIBE}
+        assert on_audit(permissions, action) is is_looking, action
+        assert on_audit(permissions, action, ANONYMOUS) is is_looking, action
+    why = permissions.decide(ALICE, Action.TOPIC_DELETE, TOPIC, AUDIT_TOPIC).why
+    assert why == "angarium.audit is written, kept and trimmed by the nodes alone"
+    node = Principal(name="node", proof=Proof.NODE)
+    assert on_audit(permissions, Action.TOPIC_PUBLISH, node)
+
+
+def test_audit_records_are_read_by_an_action_of_their_own() -> None:
+    reading = Granted(("topic.read",), "topic", "angarium", is_prefix=True, is_deny=False)
+    assert not on_audit(table(reading), Action.TOPIC_READ)
+    assert on_audit(table(reading), Action.TOPIC_DESCRIBE)
+    auditing = Granted(("audit.read",), "cluster", "", is_prefix=True, is_deny=False)
+    assert on_audit(table(auditing), Action.TOPIC_READ)
+    assert on_audit(table(auditing), Action.TOPIC_DESCRIBE)
+    assert on_audit(table(roles=("auditor",)), Action.TOPIC_READ)
+    for role in ("operator", "subscriber", "monitor", "pipeline"):
+        assert not on_audit(table(roles=(role,)), Action.TOPIC_READ)
+
+
+def test_a_ban_and_a_token_narrow_who_reads_audit_records() -> None:
+    auditing = Granted(("audit.read",), "cluster", "", is_prefix=True, is_deny=False)
+    ban = Granted(("topic.read",), "topic", AUDIT_TOPIC, is_prefix=False, is_deny=True)
+    assert not on_audit(table(auditing, ban), Action.TOPIC_READ)
+    by_token = Principal(name="alice", proof=Proof.TOKEN, token="ci")
+    elsewhere = Granted(("topic.read",), "topic", "orders", is_prefix=False, is_deny=False)
+    assert not on_audit(table(auditing, token=(elsewhere,)), Action.TOPIC_READ, by_token)
+    assert on_audit(table(auditing, token=(auditing,)), Action.TOPIC_READ, by_token)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+from typing import Any
+
 import pytest
 
 from angarium.errors import LimitExceeded
@@ -24,12 +27,12 @@ def clock() -> Clock:
 
 @pytest.fixture
 def slowing(clock: Clock) -> Slowing:
-    return Slowing(clock=clock)
+    return Slowing(clock=clock, chance=lambda: 0.5)
 
 
 def is_allowed(slowing: Slowing, source: str, name: str, *, is_costly: bool = False) -> bool:
     try:
-        slowing.check(source, name, is_costly=is_costly)
+        slowing.draw(source, name, is_costly=is_costly)
     except LimitExceeded:
         return False
     return True
@@ -67,22 +70,72 @@ def test_others_at_the_same_source_are_not_concerned(slowing: Slowing) -> None:
     assert is_allowed(slowing, "10.0.0.1", "alice")
 
 
-def test_costly_checks_are_slowed_for_a_source_that_tries_many_names(slowing: Slowing) -> None:
+def tried(slowing: Slowing, clock: Clock, *, per_s: int, seconds: int, **how: bool) -> int:
+    """Guess with ever other names from one source; return how many guesses were checked."""
+    checked = 0
+    for number in range(per_s * seconds):
+        clock.now += 1 / per_s
+        if is_allowed(slowing, "10.0.0.1", f"user-{number}", **how):
+            checked += 1
+            slowing.failed("10.0.0.1", f"user-{number}")
+    return checked
+
+
+@pytest.mark.parametrize(("is_costly", "free", "per_s"), [(False, 50, 20), (True, 20, 2)])
+def test_a_source_that_tries_many_names_gets_a_few_checks_a_second_and_no_more(
+    clock: Clock, is_costly: bool, free: int, per_s: int
+) -> None:
+    dice = random.Random(1)
+    slowing = Slowing(clock=clock, chance=dice.random)
     slowing.succeeded("10.0.0.1", "alice")
-    for number in range(100):
-        slowing.failed("10.0.0.1", f"user-{number}")
-    assert not is_allowed(slowing, "10.0.0.1", "user-1000", is_costly=True)
-    assert is_allowed(slowing, "10.0.0.1", "user-1000")
-    assert is_allowed(slowing, "10.0.0.1", "alice", is_costly=True)
-    assert is_allowed(slowing, "10.0.0.2", "user-1000", is_costly=True)
+    checked = tried(slowing, clock, per_s=1_000, seconds=60, is_costly=is_costly)
+    # At the beginning of each second a few more than drawn by lot.
+    assert checked <= free + 1 + 60 * 3 * per_s
+    assert checked >= 60 * per_s / 2
+    # Who has logged in from there before is not concerned, and neither is anybody elsewhere.
+    for _ in range(50):
+        assert is_allowed(slowing, "10.0.0.1", "alice", is_costly=is_costly)
+        assert is_allowed(slowing, "10.0.0.2", "user-1000", is_costly=is_costly)
 
 
-def test_guessing_from_everywhere_does_not_keep_the_owner_out(slowing: Slowing) -> None:
+def test_somebody_new_at_the_source_of_a_guesser_gets_in_by_trying_again(clock: Clock) -> None:
+    """With a pause for all, whoever tries a thousand times a second would always be first."""
+    dice = random.Random(2)
+    slowing = Slowing(clock=clock, chance=dice.random)
+    tried(slowing, clock, per_s=1_000, seconds=5)
+    waits = []
+    for name in range(20):
+        began = clock.now
+        while not is_allowed(slowing, "10.0.0.1", f"new-{name}"):
+            tried(slowing, clock, per_s=1_000, seconds=1)
+        waits.append(clock.now - began)
+    assert sum(waits) / len(waits) < 120
+
+
+def test_guessing_from_everywhere_is_slowed_and_does_not_keep_the_owner_out(
+    clock: Clock,
+) -> None:
+    dice = random.Random(3)
+    slowing = Slowing(clock=clock, chance=dice.random)
     slowing.succeeded("10.9.9.9", "alice")
-    for number in range(200):
-        slowing.failed(f"10.1.0.{number}", "alice")
-    assert not is_allowed(slowing, "10.2.0.1", "alice")
-    assert is_allowed(slowing, "10.9.9.9", "alice")
+    checked = 0
+    for number in range(20_000):
+        clock.now += 0.001
+        source = f"10.{number // 65_536}.{number // 256 % 256}.{number % 256}"
+        if is_allowed(slowing, source, "alice"):
+            checked += 1
+            slowing.failed(source, "alice")
+    assert checked < 51 + 20 * 20
+    for _ in range(50):
+        assert is_allowed(slowing, "10.9.9.9", "alice")
+
+
+def test_who_is_refused_is_told_when_to_come_again(slowing: Slowing) -> None:
+    for _ in range(6):
+        slowing.failed("10.0.0.1", "alice")
+    with pytest.raises(LimitExceeded, match=r"try again in 0\.5 s") as refused:
+        slowing.check("10.0.0.1", "alice")
+    assert refused.value.retry_after == 0.5
 
 
 def test_failures_are_forgiven_after_a_while(slowing: Slowing, clock: Clock) -> None:
@@ -98,7 +151,10 @@ def test_the_tables_are_bounded(slowing: Slowing, monkeypatch: pytest.MonkeyPatc
     for number in range(1_000):
         slowing.failed(f"10.0.{number // 250}.{number % 250}", f"user-{number}")
         slowing.succeeded("10.0.0.1", f"good-{number}")
-    tables = (slowing._pairs._failures, slowing._names._failures, slowing._proven)
+    tables: tuple[dict[Any, Any], ...] = (
+        *(slowing._pairs._failures, slowing._names._tries, slowing._sources._tries),
+        *(slowing._costly_sources._tries, slowing._proven),
+    )
     assert all(len(table) <= 100 for table in tables)
 
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from angarium.api import FetchRequest, Start, StartAt
-from angarium.errors import NotLeader, OffsetOutOfRange
+from angarium.errors import NotLeader, OffsetOutOfRange, TooStale
 from angarium.ids import NodeId, Offset, RaftGroupId
 from angarium.node.replicas import Replicas
 from angarium.service.fetching import HEARD_OF_MS, READER_S, Fetching
+from angarium.wire.operations import FetchAnswer, FetchHeader
 
 if TYPE_CHECKING:
     from angarium.node.node import Node
@@ -46,25 +47,36 @@ class OneReplica:
 
 
 def fetching_on(
-    *, leads: bool, lacks: str = "", has_uncommitted: bool = False, leader: int | None = 2
+    *,
+    leads: bool,
+    lacks: str = "",
+    has_uncommitted: bool = False,
+    leader: int | None = 2,
+    regions: dict[int, Any] | None = None,
+    request: Any = None,
 ) -> Fetching:
-    """Return the fetching of a node from which no other one can be asked."""
+    """Return the fetching of a node from which no other one can be asked, unless by `request`."""
+    regions = regions or {}
     replica = OneReplica(leads=leads, lacks=lacks, has_uncommitted=has_uncommitted)
     host = SimpleNamespace(replicas={GROUP: replica})
     node: Any = SimpleNamespace(
         id=NodeId(1),
         leader_of=lambda _: leader,
         replicas=Replicas(cast("Node", SimpleNamespace(host=host))),
-        catalog=SimpleNamespace(find=lambda _: None),
-        config=SimpleNamespace(request_timeout_s=1.0),
-        peers=SimpleNamespace(request=None),
+        catalog=SimpleNamespace(find=lambda _: None, member=regions.get),
+        config=SimpleNamespace(request_timeout_s=1.0, region="eu"),
+        peers=SimpleNamespace(request=request, is_up=lambda node: node in regions),
+        silence_ms=lambda _: 0 if leads else 70,
+        round_trip_ms=lambda node: 80.0 if node == 3 else 1.0,
         now=lambda: 0,
     )
 
     async def partition(*_: object) -> object:
-        return SimpleNamespace(group=GROUP)
+        return SimpleNamespace(group=GROUP, replicas=(NodeId(1), NodeId(2)), readers=(NodeId(3),))
 
-    async def asked(_: object) -> None:
+    async def asked(_: object) -> NodeId:
+        if request is not None and leader is not None:
+            return NodeId(leader)
         raise NotLeader("the leader would be asked")
 
     topics = SimpleNamespace(partition=partition, leader=asked)
@@ -150,3 +162,130 @@ def test_whoever_waits_too_short_to_hear_of_a_commit_is_sent_to_the_leader(wait_
     request = FetchRequest(topic="orders", partition=0, offset=END, wait_ms=wait_ms)
     with pytest.raises(NotLeader):
         asyncio.run(fetching_on(leads=False, has_uncommitted=True).fetch(request))
+
+
+# --- regions ------------------------------------------------------------------------------------
+
+
+def in_region(name: str) -> Any:
+    return SimpleNamespace(labels=SimpleNamespace(region=name))
+
+
+class Elsewhere:
+    """Other nodes; each answers with where its log ends."""
+
+    def __init__(self, end: int, *, fails: bool = False) -> None:
+        self.asked: list[tuple[int, FetchHeader]] = []
+        self.end = end
+        self.fails = fails
+
+    async def __call__(
+        self, node: int, _: object, header: FetchHeader, *, timeout_s: float
+    ) -> object:
+        assert timeout_s > 0
+        self.asked.append((node, header))
+        if self.fails:
+            raise NotLeader("nobody leads")
+        answer = FetchAnswer(Offset(0), Offset(self.end), (), NodeId(node), "there", 5)
+        return SimpleNamespace(read=lambda _: answer, payload=b"")
+
+
+def test_a_node_without_a_replica_asks_the_nearest_one() -> None:
+    others = Elsewhere(end=10)
+    near = {2: in_region("us"), 3: in_region("eu")}
+    fetching = fetching_on(leads=False, lacks="is empty", regions=near, request=others)
+    result = asyncio.run(fetching.fetch(fetched_at(0)))
+    assert [node for node, _ in others.asked] == [3], "the one in its region, not the leader"
+    assert others.asked[0][1].forwarded
+    assert (result.node, result.region, result.staleness_ms) == (3, "there", 5)
+    near = {2: in_region("us"), 3: in_region("us")}
+    fetching = fetching_on(leads=False, lacks="is empty", regions=near, request=others)
+    asyncio.run(fetching.fetch(fetched_at(0)))
+    assert others.asked[-1][0] == 2, "the one with the shorter way"
+
+
+def test_a_forwarded_read_goes_to_the_leader_and_not_round_and_round() -> None:
+    others = Elsewhere(end=10)
+    near = {2: in_region("us"), 3: in_region("eu")}
+    fetching = fetching_on(leads=False, lacks="is empty", regions=near, request=others)
+    request = FetchRequest(topic="orders", partition=0, offset=Offset(0), forwarded=True)
+    asyncio.run(fetching.fetch(request))
+    assert [node for node, _ in others.asked] == [2]
+
+
+def test_an_answer_says_who_served_and_how_old_it_may_be() -> None:
+    result = asyncio.run(fetching_on(leads=False).fetch(fetched_at(3)))
+    assert (result.node, result.region, result.staleness_ms) == (1, "eu", 70)
+    assert asyncio.run(fetching_on(leads=True).fetch(fetched_at(3))).staleness_ms == 0
+
+
+def test_a_leader_in_another_region_is_not_asked_about_the_very_end() -> None:
+    far = {2: in_region("us")}
+    follower = fetching_on(leads=False, has_uncommitted=True, regions=far)
+    assert asyncio.run(follower.fetch(fetched_at(10))).end_offset == END
+    near = {2: in_region("eu")}
+    follower = fetching_on(leads=False, has_uncommitted=True, regions=near)
+    with pytest.raises(NotLeader):
+        asyncio.run(follower.fetch(fetched_at(10)))
+
+
+def reading(**bounds: Any) -> FetchRequest:
+    return FetchRequest(topic="orders", partition=0, offset=Offset(0), **bounds)
+
+
+def test_a_reader_never_sees_less_than_it_knows_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("angarium.service.fetching.LAG_MS_MAX", 20)
+    others = Elsewhere(end=13)
+    follower = fetching_on(leads=False, request=others)
+    assert asyncio.run(follower.fetch(reading(at_least=Offset(9)))).node == 1
+    assert asyncio.run(follower.fetch(reading(at_least=Offset(12)))).node == 2
+    leader = fetching_on(leads=True)
+    assert asyncio.run(leader.fetch(reading(at_least=Offset(12)))).end_offset == END
+
+
+def test_a_follower_that_gets_there_in_time_answers_for_itself() -> None:
+    async def main() -> None:
+        follower = fetching_on(leads=False)
+        replica: Any = follower._node.replicas.full(GROUP)
+        asked = asyncio.create_task(follower.fetch(reading(at_least=Offset(12))))
+        await asyncio.sleep(0)
+        replica.end_offset = Offset(13)
+        follower.announce(GROUP)
+        assert (await asked).node == 1
+
+    asyncio.run(main())
+
+
+def test_a_bound_is_kept_by_asking_the_leader_where_it_ends() -> None:
+    others = Elsewhere(end=10)
+    follower = fetching_on(leads=False, request=others)
+
+    async def main() -> None:
+        first = await follower.fetch(reading(max_staleness_ms=10_000))
+        assert (first.node, len(others.asked)) == (1, 1), "its records stay where they are"
+        assert others.asked[0][1].fresh, "a leader that makes sure that it leads"
+        second = await follower.fetch(reading(max_staleness_ms=10_000))
+        assert second.staleness_ms >= 0
+        assert len(others.asked) == 1, "it is known for a while"
+        nothing_older = await follower.fetch(reading(max_staleness_ms=0))
+        assert (nothing_older.node, len(others.asked)) == (2, 3), "that takes the leader itself"
+
+    asyncio.run(main())
+
+
+def test_what_lacks_records_the_leader_has_is_not_called_fresh(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("angarium.service.confirming.ASK_S_MAX", 0.05)
+    others = Elsewhere(end=13)
+    follower = fetching_on(leads=False, request=others)
+    result = asyncio.run(follower.fetch(reading(max_staleness_ms=10_000)))
+    assert result.node == 2, "the leader answers instead"
+
+
+def test_if_nobody_is_new_enough_that_is_said() -> None:
+    follower = fetching_on(leads=False, request=Elsewhere(end=10, fails=True))
+    with pytest.raises(TooStale, match="does not answer"):
+        asyncio.run(follower.fetch(reading(max_staleness_ms=100)))
+    with pytest.raises(TooStale):
+        asyncio.run(follower.fetch(reading(max_staleness_ms=100, forwarded=True)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +28,8 @@ class LaggingCatalog:
         self._hosts = 3
         self.made: list[int] = []
 
-    def hosts(self) -> int:
-        return self._hosts
+    def hosts_by_region(self) -> Counter[str]:
+        return Counter({"": self._hosts})
 
     async def catch_up(self) -> None:
         self._hosts = 2

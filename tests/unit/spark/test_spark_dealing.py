@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from angarium.api.layout import Layout
 from angarium.batch import Batch, Codec, key_hash
 from angarium.errors import InvalidArgument
 from angarium.spark.dealing import BATCH_BYTES, Dealer, check_columns
@@ -18,7 +19,7 @@ MAP = pa.map_(pa.string(), pa.binary())
 
 def dealt(rows: pa.RecordBatch, *, topic: str | None = "t", turn: int = 0, count: int = 3) -> Any:
     """Return, by topic and partition, the records as (key, value)."""
-    dealer = Dealer(topic, lambda _: count, codec=Codec.NONE, turn=turn)
+    dealer = Dealer(topic, lambda _: Layout.over(count), codec=Codec.NONE, turn=turn)
     found: dict[tuple[str, int], list[Any]] = defaultdict(list)
     for one in dealer.packed(rows):
         batch = Batch.parse(bytes(one.batch))
@@ -54,7 +55,7 @@ def test_text_is_written_as_its_bytes() -> None:
 
 
 def test_rows_without_keys_stay_together_and_the_next_lot_goes_elsewhere() -> None:
-    dealer = Dealer("t", lambda _: 3, codec=Codec.NONE, turn=0)
+    dealer = Dealer("t", lambda _: Layout.over(3), codec=Codec.NONE, turn=0)
     rows = table(value=[b"a", b"b"])
     places = [one.partition for _ in range(4) for one in dealer.packed(rows)]
     assert places == [1, 2, 0, 1]
@@ -89,7 +90,7 @@ def test_headers_times_nulls_and_empty_values_arrive() -> None:
         headers=pa.array([[("h", b"1")], []], MAP),
         timestamp=pa.array([5, None], pa.timestamp("us", tz="UTC")),
     )
-    dealer = Dealer("t", lambda _: 1, codec=Codec.LZ4, turn=0)
+    dealer = Dealer("t", lambda _: Layout.over(1), codec=Codec.LZ4, turn=0)
     (one,) = dealer.packed(rows)
     first, second = Batch.parse(bytes(one.batch))
     assert (first.value, second.value) == (None, b"")
@@ -98,7 +99,7 @@ def test_headers_times_nulls_and_empty_values_arrive() -> None:
 
 
 def test_much_is_packed_into_several_batches() -> None:
-    dealer = Dealer("t", lambda _: 1, codec=Codec.NONE, turn=0)
+    dealer = Dealer("t", lambda _: Layout.over(1), codec=Codec.NONE, turn=0)
     packed = list(dealer.packed(table(value=[b"x" * (BATCH_BYTES // 4)] * 20)))
     assert len(packed) > 4
     assert max(len(one.batch) for one in packed) < 2 * BATCH_BYTES

@@ -128,3 +128,12 @@ def test_lines_beyond_the_limit_are_dropped_and_counted() -> None:
 def test_printable_text_is_left_alone() -> None:
     assert escaped("grüße, 世界") == "grüße, 世界"
     assert escaped("a\tb\x00\u202e") == "a\\tb\\x00\\u202e"
+
+
+def test_json_cannot_steer_a_terminal_either() -> None:
+    nasty = "a\x9b31m\x85b\u2028c\x7f\ud800\U000e0001 grüße"
+    line = JsonLines().format(logging.makeLogRecord({"msg": nasty, "name": "angarium.x"}))
+    assert line.isprintable()
+    assert json.loads(line)["message"] == nasty
+    assert "grüße" in line
+    line.encode()

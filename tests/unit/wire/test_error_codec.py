@@ -10,12 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from angarium.errors import (
+    RETRY_AFTER_S_MAX,
     AngariumError,
     DiskFull,
     Fault,
     LimitExceeded,
     NotLeader,
     OffsetOutOfRange,
+    QuotaExceeded,
+    retry_after_of,
 )
 from angarium.raft.errors import UncommittedLimit
 from angarium.wire import DeadlineExceeded, RemoteError
@@ -50,6 +53,18 @@ def test_the_name_of_a_limit_survives() -> None:
     arrived = over_the_wire(LimitExceeded("streams_max", "too many"))
     assert isinstance(arrived, LimitExceeded)
     assert (arrived.limit, str(arrived)) == ("streams_max", "streams_max: too many")
+
+
+def test_when_to_come_again_survives_and_is_not_believed_blindly() -> None:
+    arrived = over_the_wire(QuotaExceeded("bytes_in", "used up", retry_after=1.5))
+    assert type(arrived) is QuotaExceeded
+    assert (arrived.limit, retry_after_of(arrived)) == ("bytes_in", 1.5)
+    assert retry_after_of(over_the_wire(LimitExceeded("streams_max", "too many"))) is None
+    for told in ("soon", -1, True, float("nan"), None):
+        odd = error_of(Failure(QuotaExceeded.code, "", details={"retry_after": told}))
+        assert retry_after_of(odd) is None
+    endless = error_of(Failure(QuotaExceeded.code, "", details={"retry_after": 1e300}))
+    assert retry_after_of(endless) == RETRY_AFTER_S_MAX
 
 
 def test_two_classes_of_one_code_arrive_as_the_one_nearer_to_the_root() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from angarium.app.addresses import Address
+from angarium.addresses import Address
 from angarium.cli.dashboard import Dashboard
 from angarium.cli.output import print_json, print_table
 from angarium.cli.overview import Overview, Seen, overview
@@ -61,7 +61,10 @@ def add(options: Namespace) -> int:
             "On another machine add --listen HOST, with TLS and authentication as the other nodes"
             " have (docs/guides/security.md), on this one other ports: --wire-port, --grpc-port,"
             " --http-port.\n"
-            "New topics use it at once; replicas move to it when a node is drained."
+            f"Where authentication is required it needs a join token: `{own_name()} cluster invite`"
+            " makes one, --join-token-file FILE takes it.\n"
+            f"New topics use it at once; `{own_name()} cluster rebalance` gives it its share of the"
+            " others."
         )
         return 0
 
@@ -154,11 +157,19 @@ def raise_level(options: Namespace) -> int:
 async def _stuck(client: Client, node: NodeId) -> str:
     """Return why some of a draining node's replicas have nowhere to go; empty if all have."""
     nodes = (await client.cluster_status()).nodes
-    hosts = {one.host or f"node {one.id}" for one in nodes if not one.draining}
+    hosts = {one.host or f"node {one.id}": one.region for one in nodes if not one.draining}
     for topic in await client.list_topics():
-        needed = max((len(one.replicas) for one in topic.partitions), default=0)
-        if needed > len(hosts) and any(node in one.replicas for one in topic.partitions):
-            return f"{topic.name} needs {needed} hosts and {len(hosts)} are left"
+        for one in topic.partitions:
+            if node not in one.replicas:
+                continue
+            needed, there = len(one.replicas), [*hosts.values()].count(one.home)
+            if needed > len(hosts):
+                return f"{topic.name} needs {needed} hosts and {len(hosts)} are left"
+            if one.home and needed // 2 + 1 > there:
+                return (
+                    f"{topic.name}/{one.number} is homed in {one.home}: it needs"
+                    f" {needed // 2 + 1} hosts there and {there} are left"
+                )
     return ""
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from angarium.app.addresses import Address
+from angarium.addresses import Address
 from angarium.app.gateway import GatewayPart
 from angarium.app.serving import serve
-from angarium.app.settings import HttpSettings, LogSettings, open_door
+from angarium.app.settings import HttpSettings, LogSettings
 from angarium.cli.complaints import Refusal
 from angarium.cli.profiles import choices
 from angarium.security.tls import CertificateFiles, ClientCertificates, ListenerTls
@@ -22,11 +22,19 @@ if TYPE_CHECKING:
 _FLAGS: Final = {"origins": "--origins", "hosts": "--hosts"}
 """What a setting of `[http]` is called here."""
 
+_OPEN: Final = (
+    "{host} can be reached from other machines, and what is missing for that is TLS: give"
+    " --tls-certificate and --tls-private-key (`angarium tls init` makes them). Listen on"
+    " 127.0.0.1, or, where the network itself keeps strangers out, start with --insecure"
+)
+
 
 def run(options: Namespace) -> int:
     """Serve until told to stop."""
-    if not options.insecure and not Address(options.listen, 0).is_loopback:
-        raise Refusal(open_door(options.listen, has_tls=options.tls_certificate is not None))
+    is_exposed = not (options.insecure or Address(options.listen, 0).is_loopback)
+    tls = _tls(options)
+    if is_exposed and tls is None:
+        raise Refusal(_OPEN.format(host=options.listen))
     servers = tuple(str(one) for one in choices(options).servers)
     try:
         chosen = HttpSettings(origins=tuple(options.origins), hosts=tuple(options.hosts))
@@ -42,7 +50,8 @@ def run(options: Namespace) -> int:
         host=options.listen,
         port=options.port,
         admission=admission,
-        tls=_tls(options),
+        tls=tls,
+        must_ask=is_exposed,
     )
     return serve(lambda _: [part], LogSettings())
 

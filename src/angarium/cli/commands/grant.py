@@ -1,4 +1,4 @@
-"""`angarium grant create | list | delete`"""
+"""`angarium grant create | list | show | delete`"""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import msgspec
 from angarium.cli.output import print_json, print_table
 from angarium.cli.resources import grant_in, shown_resource, subject_in
 from angarium.cli.session import talk
+from angarium.errors import NotFound
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -39,6 +40,19 @@ def list_all(options: Namespace) -> int:
         grants = await client.list_grants()
         shown = [one for one in grants if wanted in {None, (one.subject_kind, one.subject)}]
         print_grants(shown, chosen)
+        return 0
+
+    return talk(options, work)
+
+
+def show(options: Namespace) -> int:
+    """Print one grant."""
+
+    async def work(client: Client, chosen: Choices) -> int:
+        found = [one for one in await client.list_grants() if one.id == options.id]
+        if not found:
+            raise NotFound(f"there is no grant {options.id}")
+        print_grants(found, chosen)
         return 0
 
     return talk(options, work)

@@ -22,6 +22,7 @@ _FLAGS: Final = {
     "data": ("node", "data"),
     "form": ("node", "form"),
     "join": ("node", "join"),
+    "join_token_file": ("node", "join_token_file"),
     "processes": ("node", "processes"),
     "host": ("node", "host"),
     "listen": ("listen", "host"),
@@ -35,6 +36,15 @@ _FLAGS: Final = {
     "log_format": ("log", "format"),
 }
 """Which setting a flag stands for."""
+
+_TARGETS: Final = {"dns": "dns_name", "serf": "serf_agent", "kubernetes": "kubernetes_service"}
+"""Which setting says whom each method of discovery asks."""
+
+_SECRETS: Final = ("_token", "_password", "_secret")
+"""How the names of settings end whose values are not shown, not even as a hash: who has the hash of
+a weak secret can guess it."""
+
+_HIDDEN: Final = "(set, not shown)"
 
 
 def run(options: Namespace) -> int:
@@ -63,11 +73,24 @@ def run(options: Namespace) -> int:
 
 def flags_of(options: Namespace) -> dict[tuple[str, str], Given]:
     """Return the settings that were given as flags."""
-    return {
+    given = {
         setting: Given(value, f"--{flag.replace('_', '-')}")
         for flag, setting in _FLAGS.items()
         if (value := getattr(options, flag)) is not None
     }
+    return given | discovery_flags(options.discover)
+
+
+def discovery_flags(text: str | None) -> dict[tuple[str, str], Given]:
+    """Return what --discover METHOD, or METHOD:WHERE, stands for."""
+    if text is None:
+        return {}
+    method, _, where = text.partition(":")
+    given = {("discovery", "method"): Given(method, "--discover")}
+    target = _TARGETS.get(method)
+    if where and target is not None:
+        given["discovery", target] = Given(where, "--discover")
+    return given
 
 
 def _print(settings: Settings) -> None:
@@ -78,6 +101,8 @@ def _print(settings: Settings) -> None:
             value = getattr(content, one.name)
             # Of users only the names: their hashes are nobody's to see.
             shown = ",".join(map(str, value)) if isinstance(value, tuple | dict) else value
+            if value and one.name.endswith(_SECRETS):
+                shown = _HIDDEN
             rows.append(
                 (f"{section.name}.{one.name}", str(shown), variable(section.name, one.name))
             )

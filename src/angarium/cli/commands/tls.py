@@ -28,7 +28,7 @@ def init(options: Namespace) -> int:
     """Make what is not there yet."""
     folder = Path(options.folder)
     _check(options.cluster, CLUSTER_PATTERN, "--cluster", "small letters, digits, dots and dashes")
-    wanted = [*_nodes(options), *_clients(options)]
+    wanted = [*_nodes(options), *_clients(options), *_gateways(options)]
     authority = _authority(folder, options)
     made = []
     for path, names in wanted:
@@ -101,18 +101,30 @@ def show(options: Namespace) -> int:
 
 
 def _nodes(options: Namespace) -> Iterator[tuple[Path, Names]]:
-    for text in options.nodes or [f"node={machine_name()}"]:
-        name, _, hosts = text.partition("=")
-        _check(name, NAME_PATTERN, "--node", "letters, digits, dots, dashes and underscores")
-        named = [one.strip().strip("[]") for one in hosts.split(",") if one.strip()]
-        yield (
-            Path(options.folder) / "nodes" / name,
-            Names(
-                common_name=name,
-                uri=f"angarium://{options.cluster}/node/{name}",
-                hosts=tuple(dict.fromkeys((*(named or [name]), *HERE))),
-            ),
-        )
+    others = options.clients or options.gateways
+    # Who wants a certificate for somebody else wants no key of a node besides.
+    for text in options.nodes or ([] if others else [f"node={machine_name()}"]):
+        yield _listening(options, text, "node")
+
+
+def _gateways(options: Namespace) -> Iterator[tuple[Path, Names]]:
+    """Return those of gateways: they listen as nodes do, and are none."""
+    for text in options.gateways:
+        yield _listening(options, text, "gateway")
+
+
+def _listening(options: Namespace, text: str, kind: str) -> tuple[Path, Names]:
+    name, _, hosts = text.partition("=")
+    _check(name, NAME_PATTERN, f"--{kind}", "letters, digits, dots, dashes and underscores")
+    named = [one.strip().strip("[]") for one in hosts.split(",") if one.strip()]
+    return (
+        Path(options.folder) / f"{kind}s" / name,
+        Names(
+            common_name=name,
+            uri=f"angarium://{options.cluster}/{kind}/{name}",
+            hosts=tuple(dict.fromkeys((*(named or [name]), *HERE))),
+        ),
+    )
 
 
 def _clients(options: Namespace) -> Iterator[tuple[Path, Names]]:
@@ -174,7 +186,7 @@ def _private(folder: Path) -> None:
 
 
 def _certificates(folder: Path) -> Iterator[Path]:
-    for kind in ("nodes", "clients"):
+    for kind in ("nodes", "clients", "gateways"):
         yield from sorted((folder / kind).glob("*.crt"))
 
 

@@ -1,4 +1,4 @@
-"""`angarium token create | list | rotate | delete`"""
+"""`angarium token create | list | show | rotate | delete`"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from angarium.cli.complaints import Refusal
 from angarium.cli.grammar.quantities import shown_time
 from angarium.cli.output import print_json, print_table
-from angarium.cli.resources import grant_in
+from angarium.cli.resources import grant_in, shown_resource
 from angarium.cli.session import talk
 from angarium.errors import NotFound
 from angarium.ids import Micros
@@ -18,7 +18,7 @@ from angarium.ids import Micros
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from angarium.api.access import Grant, IssuedToken
+    from angarium.api.access import Grant, IssuedToken, TokenInfo
     from angarium.cli.profiles import Choices
     from angarium.client import Client
 
@@ -42,16 +42,13 @@ def rotate(options: Namespace) -> int:
     """Give a token another secret; its bounds stay."""
 
     async def work(client: Client, chosen: Choices) -> int:
-        owner = await _owner(client, options)
-        for known in await client.list_tokens(owner):
-            if known.name == options.name:
-                until = known.until if options.expires is None else _until(options.expires)
-                issued = await client.create_token(
-                    owner, known.name, until=until, grants=known.grants
-                )
-                _print_issued(issued, chosen)
-                return 0
-        raise NotFound(f"{owner!r} has no token {options.name!r}")
+        known = await _found(client, options)
+        until = known.until if options.expires is None else _until(options.expires)
+        issued = await client.create_token(
+            known.owner, known.name, until=until, grants=known.grants
+        )
+        _print_issued(issued, chosen)
+        return 0
 
     return talk(options, work)
 
@@ -83,6 +80,34 @@ def list_all(options: Namespace) -> int:
     return talk(options, work)
 
 
+def show(options: Namespace) -> int:
+    """Print one token and its bounds."""
+
+    async def work(client: Client, chosen: Choices) -> int:
+        known = await _found(client, options)
+        if chosen.is_json:
+            print_json(msgspec.to_builtins(known))
+            return 0
+        expires = "never" if known.until is None else shown_time(known.until)
+        print(f"{known.owner}/{known.name}, created {shown_time(known.created_at)}")
+        print(f"expires: {expires}")
+        if known.grants is None:
+            print("It may do what its owner may.")
+            return 0
+        print("Of what its owner may do, only this:")
+        print_table(
+            ("effect", "actions", "resource"),
+            [
+                (one.effect.value, ",".join(one.actions), shown_resource(one))
+                for one in known.grants
+            ],
+            none="Nothing.",
+        )
+        return 0
+
+    return talk(options, work)
+
+
 def delete(options: Namespace) -> int:
     """Revoke a token."""
 
@@ -91,6 +116,14 @@ def delete(options: Namespace) -> int:
         return 0
 
     return talk(options, work)
+
+
+async def _found(client: Client, options: Namespace) -> TokenInfo:
+    owner = await _owner(client, options)
+    for known in await client.list_tokens(owner):
+        if known.name == options.name:
+            return known
+    raise NotFound(f"{owner!r} has no token {options.name!r}")
 
 
 async def _owner(client: Client, options: Namespace) -> str:

@@ -18,8 +18,9 @@ from angarium.errors import AlreadyExists
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Callable
 
-    from angarium.api import TopicInfo
+    from angarium.api import PartitionInfo, TopicInfo
     from angarium.cli.profiles import Choices
     from angarium.client import Client
     from angarium.ids import NodeId
@@ -143,21 +144,26 @@ def _print_topic(topic: TopicInfo, chosen: Choices) -> None:
     for name, value in facts.items():
         print(f"{name:<17} {value}")
     print()
+    columns: dict[str, Callable[[PartitionInfo], object]] = {
+        "partition": lambda one: one.number,
+        "home": lambda one: one.home or None,
+        "leader": lambda one: one.leader,
+        "replicas": lambda one: _shown_nodes(one.replicas),
+        "in sync": lambda one: _shown_in_sync(one.in_sync),
+        "readers": lambda one: _shown_nodes(one.readers) or None,
+        "start": lambda one: one.start_offset,
+        "end": lambda one: one.end_offset,
+    }
+    for name in ("home", "readers"):
+        if not any(map(columns[name], topic.partitions)):
+            del columns[name]
     print_table(
-        ("partition", "leader", "replicas", "in sync", "start", "end"),
-        [
-            (
-                one.number,
-                one.leader,
-                " ".join(map(str, one.replicas)),
-                _shown_in_sync(one.in_sync),
-                one.start_offset,
-                one.end_offset,
-            )
-            for one in topic.partitions
-        ],
+        tuple(columns),
+        [[shows(one) for shows in columns.values()] for one in topic.partitions],
         none="It has no partitions.",
     )
+    if topic.caution:
+        print(f"\n{topic.caution}")
     troubles = [one.trouble for one in topic.partitions if one.trouble]
     for trouble in troubles[:TROUBLES_SHOWN_MAX]:
         print(f"\n{trouble}")
@@ -168,11 +174,15 @@ def _print_topic(topic: TopicInfo, chosen: Choices) -> None:
         print("\nOnly a partition's leader knows who is in sync; where there is -, none answered.")
 
 
+def _shown_nodes(nodes: tuple[NodeId, ...]) -> str:
+    return " ".join(map(str, nodes))
+
+
 def _shown_in_sync(nodes: tuple[NodeId, ...] | None) -> str | None:
     if nodes is None:
         return None
     # Nobody counts until everybody has heard of a change of the replicas, a topic's first included.
-    return " ".join(map(str, nodes)) or "changing"
+    return _shown_nodes(nodes) or "changing"
 
 
 def _ask_whether_to_delete(names: list[str]) -> None:

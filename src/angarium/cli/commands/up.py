@@ -14,6 +14,7 @@ from angarium.cli.local.cluster import LocalCluster
 from angarium.cli.local.compat import Compat
 from angarium.cli.local.folder import Folder
 from angarium.cli.local.ports import check_compat_ports, check_ports
+from angarium.cli.local.securing import Secured
 from angarium.cli.own_name import own_name
 
 if TYPE_CHECKING:
@@ -36,13 +37,34 @@ def run(options: Namespace) -> int:
         nodes = folder.planned(options.nodes, options.port_base)
         check_ports(nodes, options.port_base)
         check_compat_ports(compat, nodes)
+        secured = _secured(folder, compat, is_wanted=options.secure)
         if len(nodes) > options.nodes:
             print(f"{folder.path} holds a cluster of {len(nodes)} nodes; all of them start.")
+        if secured is not None:
+            secured.prepare(nodes)
         with asyncio.Runner() as runner:
-            cluster = LocalCluster(folder, nodes, compat, with_pipeline=options.pipeline)
+            cluster = LocalCluster(
+                folder, nodes, compat, secured=secured, with_pipeline=options.pipeline
+            )
             return runner.run(cluster.run())
     finally:
         os.close(lock)
+
+
+def _secured(folder: Folder, compat: Compat, *, is_wanted: bool) -> Secured | None:
+    """Return what makes the cluster a secure one, if it is to be, or was before."""
+    secured = Secured(folder)
+    if not is_wanted and not secured.is_there:
+        return None
+    if compat.profiles:
+        raise Refusal(
+            "clients of earlier brokers speak no TLS, and most cannot say who they are, so a secure"
+            " local cluster has no listeners for them. docs/guides/security.md says how a node of"
+            " your own opens one, in the name of a user"
+        )
+    if not is_wanted:
+        print(f"{folder.path} holds a secure cluster; it starts as that.")
+    return secured
 
 
 # --- somebody else runs it -----------------------------------------------------------------------

@@ -51,5 +51,5 @@ def add(words: Words) -> None:
     parser.add_argument(
         "--insecure",
         action="store_true",
-        help="listen beyond this machine although there is no authentication, or no TLS",
+        help="listen beyond this machine without TLS, or for a cluster that asks nobody who it is",
     )

@@ -1,4 +1,4 @@
-"""`angarium grant create | list | delete`"""
+"""`angarium grant create | list | show | delete`"""
 
 from __future__ import annotations
 
@@ -35,6 +35,9 @@ def add(words: Words) -> None:
 
     listing = family.add("list", "list grants", run="grant:list_all")
     listing.add_argument("subject", metavar="user:NAME|role:NAME", nargs="?", help="only of this")
+
+    show = family.add("show", "show one grant", run="grant:show")
+    show.add_argument("id", type=positive, metavar="ID", help="as `grant list` shows it")
 
     delete = family.add("delete", "take a grant back", run="grant:delete")
     delete.add_argument("id", type=positive, metavar="ID", help="as `grant list` shows it")

@@ -19,6 +19,7 @@ Profiles are kept in ~/.config/angarium/profiles.toml (or where ANGARIUM_PROFILE
     servers = ["node-1.example.org:7400", "node-2.example.org:7400"]
     format = "json"
     timeout = 30
+    region = "eu"            # or "auto"
     credentials = "production.credentials"    # user and password, or token; chmod 600
 
     [profiles.production.tls]

@@ -30,6 +30,17 @@ def add(words: Words) -> None:
     )
     entry.add_argument("--join", metavar="HOST:PORT,...", help="join the cluster of these nodes")
     parser.add_argument(
+        "--join-token-file",
+        metavar="FILE",
+        help="the join token of a new node, where the cluster asks for one"
+        " (default: ANGARIUM_JOIN_TOKEN)",
+    )
+    parser.add_argument(
+        "--discover",
+        metavar="METHOD[:WHERE]",
+        help="who else knows where nodes are: dns:NAME, serf[:HOST:PORT], kubernetes:SERVICE",
+    )
+    parser.add_argument(
         "--processes",
         type=positive,
         metavar="N",

@@ -8,7 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from angarium.cli.grammar.quantities import duration_ms, shown_duration, shown_size, size_bytes
+from angarium.cli.grammar.quantities import (
+    duration_ms,
+    shown_duration,
+    shown_size,
+    size_bytes,
+)
 from angarium.cli.grammar.words import natural
 
 if TYPE_CHECKING:
@@ -26,6 +31,9 @@ _READ: Final[dict[str, tuple[Callable[[str], object], str, str]]] = {
 """By unit: what reads it, what help calls it, and an example."""
 
 YES_OR_NO: Final = ("yes", "no")
+
+NO_NAMES: Final = "none"
+"""How an empty list of names is written and shown."""
 
 
 def add_topic_settings(parser: argparse.ArgumentParser, *, without: tuple[str, ...] = ()) -> None:
@@ -62,10 +70,19 @@ def _options(one: Setting) -> dict[str, Any]:
         return {"type": _word, "choices": one.words, "help": sentence}
     if one.kind is bool:
         return {"choices": YES_OR_NO, "help": sentence}
+    if one.is_list:
+        return {"type": _names, "metavar": "NAME,NAME", "help": sentence}
     if one.kind is str:
         return {"metavar": "NAME", "help": sentence}
     read, metavar, _ = _READ[one.unit]
     return {"type": read, "metavar": metavar, "help": sentence}
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """Read names with commas between them; "none", or nothing at all, is no name."""
+    if text == NO_NAMES:
+        return ()
+    return tuple(one.strip() for one in text.split(",") if one.strip())
 
 
 def _word(text: str) -> str:
@@ -93,5 +110,7 @@ def shown_setting(one: Setting, value: Any) -> str:
             return shown_size(value)
         case _ if one.kind is bool:
             return YES_OR_NO[not value]
+        case _ if one.is_list:
+            return ", ".join(value) or NO_NAMES
         case _:
             return str(one.word(value))

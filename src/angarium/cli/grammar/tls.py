@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 
 _INIT = """\
 Makes what is not there yet: an authority (ca.crt, ca.key), a certificate for each --node
-(nodes/NAME.crt and .key) and for each --client (clients/NAME.crt and .key). Run it again to add
-some. Keep ca.key away from the nodes: whoever has it can make nodes and clients.
+(nodes/NAME.crt and .key), for each --client (clients/NAME.crt and .key) and for each --gateway
+(gateways/NAME.crt and .key). Run it again to add some. Keep ca.key away from the nodes: whoever has
+it can make nodes and clients.
 
     angarium tls init /etc/angarium/tls --cluster production \\
         --node node-1=node-1.example.org,10.0.0.1 --node node-2=node-2.example.org --client alice
@@ -67,6 +68,14 @@ def add(words: Words) -> None:
         metavar="NAME",
         help="a client; may be repeated",
     )
+    init.add_argument(
+        "--gateway",
+        dest="gateways",
+        action="append",
+        default=[],
+        metavar="NAME=HOST,...",
+        help="a gateway, and the names and addresses it is dialled by; may be repeated",
+    )
     _add_days(init)
     init.add_argument(
         "--authority-days",
@@ -80,7 +89,7 @@ def add(words: Words) -> None:
     )
     _add_folder(renew)
     renew.add_argument(
-        "names", nargs="*", metavar="NAME", help="nodes and clients (default: all of the folder)"
+        "names", nargs="*", metavar="NAME", help="of whom (default: all of the folder)"
     )
     renew.add_argument("--authority", action="store_true", help="make a new authority instead")
     _add_days(renew)

@@ -1,4 +1,4 @@
-"""`angarium token create | list | rotate | delete`"""
+"""`angarium token create | list | show | rotate | delete`"""
 
 from __future__ import annotations
 
@@ -41,6 +41,10 @@ def add(words: Words) -> None:
 
     listing = family.add("list", "list tokens", run="token:list_all")
     listing.add_argument("--owner", metavar="USER", help="only of this user")
+
+    show = family.add("show", "show one token, and what it may do", run="token:show")
+    show.add_argument("name", metavar="NAME")
+    _add_owner(show)
 
     rotate = family.add(
         "rotate", "give a token another secret; the old one ends", run="token:rotate"

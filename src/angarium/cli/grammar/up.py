@@ -38,6 +38,12 @@ def add(words: Words) -> None:
         help="the first port (default: 7400)",
     )
     parser.add_argument(
+        "--secure",
+        action="store_true",
+        help="with TLS, authentication and an administrator, whom commands in this folder are by"
+        " themselves; once secure, always secure (needs the extra tls)",
+    )
+    parser.add_argument(
         "--compat",
         metavar="PROFILE,...",
         help="also listen for clients of earlier brokers: hermes, bale, geo",

@@ -145,6 +145,13 @@ def add_connection_options(parser: argparse.ArgumentParser) -> None:
         default=argparse.SUPPRESS,
         help="take servers and format from this profile",
     )
+    group.add_argument(
+        "--region",
+        metavar="NAME",
+        default=argparse.SUPPRESS,
+        help="where this is: nodes there are asked first, and publishes and reads stay there if"
+        " they can; auto: measure (default: ANGARIUM_REGION, else the profile's)",
+    )
     add_format_option(group, ("table", "json"))
     group.add_argument(
         "--timeout",

@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import angarium
 from angarium.app.stopping import done_before
@@ -21,8 +21,13 @@ from angarium.cli.local.starting import DEMO, Starting
 from angarium.cli.overview import Overview, Seen, overview
 from angarium.cli.own_name import own_name
 from angarium.cli.probe import Probe
-from angarium.cli.profiles import LOCAL_FOLDER
+from angarium.client.credential_files import NO_TLS
+from angarium.client.local_access import LOCAL_FOLDER, PROFILES_FILE
+from angarium.client.login import Login
 from angarium.security import PasswordHash
+
+if TYPE_CHECKING:
+    from angarium.cli.local.securing import Secured
 
 REFRESH_SECONDS: Final = 0.5
 """How often the nodes are asked while they run."""
@@ -32,13 +37,23 @@ class LocalCluster:
     """The nodes, from the first start to the last stop."""
 
     def __init__(
-        self, folder: Folder, nodes: list[LocalNode], compat: Compat, *, with_pipeline: bool = False
+        self,
+        folder: Folder,
+        nodes: list[LocalNode],
+        compat: Compat,
+        *,
+        secured: Secured | None = None,
+        with_pipeline: bool = False,
     ) -> None:
-        """Prepare the nodes; `with_pipeline` shows the first pipeline, where Spark is installed."""
+        """Prepare the nodes; `with_pipeline` shows the first pipeline, where Spark is installed.
+
+        `secured` is ready, where the cluster is to be a secure one.
+        """
         self._folder = folder
         self._with_pipeline = with_pipeline
         self._pipeline: DemoPipeline | None = None
         self._compat = compat
+        self._secured = secured
         self._edited = [
             path for path in map(folder.settings, (one.number for one in nodes)) if is_edited(path)
         ]
@@ -49,13 +64,19 @@ class LocalCluster:
                 settings=folder.write_settings(
                     node,
                     [one for one in nodes if one is not node],
-                    more=compat.section(node, user_hash=user_hash),
+                    own="" if secured is None else secured.entry(node),
+                    more=compat.section(node, user_hash=user_hash)
+                    + ("" if secured is None else secured.section(node, nodes)),
                 ),
                 log=folder.log(number),
             )
             for number, node in self._nodes.items()
         }
-        self._probes = {number: Probe(node.wire) for number, node in self._nodes.items()}
+        tls = NO_TLS if secured is None else secured.tls
+        login = Login() if secured is None else secured.login.login()
+        self._probes = {
+            number: Probe(node.wire, tls=tls, login=login) for number, node in self._nodes.items()
+        }
         self._stop = asyncio.Event()
         self._dashboard = Dashboard(title=f"Angarium {angarium.__version__}")
         self._last: Overview | None = None
@@ -67,6 +88,8 @@ class LocalCluster:
             loop.add_signal_handler(number, self._told_to_stop)
         loop.add_signal_handler(signal.SIGUSR1, self._restart_dead)
         try:
+            if self._secured is not None:
+                self._secured.open(list(self._nodes.values()))
             if await done_before(self._stop, self._start()):
                 await done_before(self._stop, self._watch())
         finally:
@@ -77,6 +100,8 @@ class LocalCluster:
                 await asyncio.gather(*(probe.close() for probe in self._probes.values()))
             finally:
                 stop_all(self._children.values())
+                if self._secured is not None:
+                    self._secured.close()
             self._write_state()
             self._say_if_possible(f"stopped; the data stay in {self._folder.path}")
         return 0
@@ -99,12 +124,19 @@ class LocalCluster:
             children=self._children,
             probes=self._probes,
             look=self._look,
+            may_join=self._may_join,
             write_state=self._write_state,
             say=self._dashboard.say,
         ).run()
         self._write_state()
+        if self._secured is not None:
+            self._secured.formed(list(self._nodes.values()))
         self._dashboard.say(f"ready after {time.monotonic() - began:.1f} s")
         self._dashboard.footer = self._footer()
+
+    def _may_join(self, number: int) -> bool:
+        nodes = list(self._nodes.values())
+        return self._secured is None or self._secured.has_invited(number, nodes)
 
     # --- running ----------------------------------------------------------------------------
 
@@ -116,6 +148,7 @@ class LocalCluster:
                 self._pipeline = DemoPipeline(
                     servers=self._state().servers,
                     folder=self._folder.path / "pipeline",
+                    profiles=None if self._secured is None else self._secured.profiles,
                     say=self._dashboard.say,
                 )
                 tasks.create_task(self._pipeline.run())
@@ -152,18 +185,29 @@ class LocalCluster:
         word = own_name()
         # In this folder every command finds the cluster by itself.
         servers = f" --servers {state.servers}" if self._data_flag() else ""
-        lines = [
-            "Try next, in another terminal:",
+        http = f"curl -N http://{HOST}"
+        lines = ["Try next, in another terminal:"]
+        if self._secured is not None:
+            http = f"curl -K {self._secured.curl} -N https://{HOST}"
+            if servers:
+                lines.append(f"  export ANGARIUM_PROFILES={self._secured.profiles}")
+                servers = ""
+        lines += [
             f"  {word} pub {DEMO} 'hello, world'{servers}",
             f"  {word} sub {DEMO} --from earliest{servers}",
             f"  seq 100000 | {word} pub {DEMO} --rate 2000{servers}",
-            f"  curl -N http://{HOST}:{self._nodes[1].http_port}/v1/topics/{DEMO}/stream",
+            f"  {http}:{self._nodes[1].http_port}/v1/topics/{DEMO}/stream",
         ]
         if spark_is_installed():
             lines.append(f"  {word} pipeline demo{servers}    # a topic into a lake table, and SQL")
         else:
             lines.append("  make pipeline    # a topic into a lake table, and SQL: 460 MB of Spark")
-        if self._compat.profiles:
+        if self._secured is not None:
+            lines.append(
+                "It asks everybody who they are; commands and clients in this folder find that in"
+                f" {self._folder.path / PROFILES_FILE}"
+            )
+        elif self._compat.profiles:
             lines += self._compat.lines(list(self._nodes.values()))
         else:
             lines.append(

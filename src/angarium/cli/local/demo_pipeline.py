@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import os
 import signal
 import sys
 from contextlib import suppress
@@ -33,7 +34,13 @@ def spark_is_installed() -> bool:
 class DemoPipeline:
     """One run of it."""
 
-    def __init__(self, *, servers: str, folder: Path, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, *, servers: str, folder: Path, say: Callable[[str], None], profiles: Path | None
+    ) -> None:
+        """`profiles` says how to come into a secure cluster."""
+        self._environment = dict(os.environ)
+        if profiles is not None:
+            self._environment["ANGARIUM_PROFILES"] = str(profiles)
         self._servers = servers
         self._folder = folder
         self._say = say
@@ -47,6 +54,7 @@ class DemoPipeline:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
+            env=self._environment,
             # Ctrl-C reaches the cluster alone, which ends it.
             process_group=0,
         )

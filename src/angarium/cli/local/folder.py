@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from angarium.app.addresses import Address
+from angarium.addresses import Address
 from angarium.app.processes import is_new
 from angarium.cli.complaints import Refusal
 from angarium.cli.local.node_file import write_unless_edited
+from angarium.client.local_access import LOCK_FILE, is_locked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 HOST: Final = "127.0.0.1"
 PORT_STEP: Final = 10
 """Ports between one node and the next: wire, gRPC, HTTP, and room for more doors."""
+
+GLANCE_SECONDS_MAX: Final = 0.2
+"""How long those who only look whether a cluster runs may be in the way of one that starts."""
 
 LOG_BYTES_MAX: Final = 16 << 20
 """A node's log that is longer when the cluster starts is moved aside, replacing the one before."""
@@ -82,23 +87,22 @@ class Folder:
         The lock lasts as long as the descriptor that is returned, so it cannot be left behind.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self.path / "up.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            return None
-        return descriptor
+        descriptor = os.open(self.path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        deadline = time.monotonic() + GLANCE_SECONDS_MAX
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    os.close(descriptor)
+                    return None
+                time.sleep(0.01)
+            else:
+                return descriptor
 
     def is_locked(self) -> bool:
         """Tell whether an `angarium up` runs here."""
-        if not (self.path / "up.lock").exists():
-            return False
-        descriptor = self.lock()
-        if descriptor is None:
-            return True
-        os.close(descriptor)
-        return False
+        return is_locked(self.path)
 
     def read_state(self) -> State | None:
         """Return what the last `angarium up` wrote down, if it can be read."""
@@ -146,11 +150,13 @@ class Folder:
             for number in numbers
         ]
 
-    def write_settings(self, node: LocalNode, others: list[LocalNode], *, more: str = "") -> Path:
+    def write_settings(
+        self, node: LocalNode, others: list[LocalNode], *, own: str = "", more: str = ""
+    ) -> Path:
         """Write a node's node.toml; the very first one forms the cluster, all others join it.
 
-        `more` are further sections. One that was edited is kept; raises `Refusal` if the node
-        cannot be started with it.
+        `own` are further lines about the node, `more` further sections. One that was edited is
+        kept; raises `Refusal` if the node cannot be started with it.
         """
         data = self.data(node.number)
         join = ", ".join(f'"{other.wire}"' for other in others)
@@ -167,7 +173,7 @@ class Folder:
 [node]
 data = "{data.name}"
 {entry}
-
+{own}
 [listen]
 host = "{HOST}"
 wire_port = {node.wire_port}

@@ -51,9 +51,11 @@ def _check(path: Path, planned: dict[str, Any], *, is_new: bool) -> None:
         kept = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise Refusal(f"{path} was edited, and cannot be read any more: {error}") from None
-    needed = list(_NEEDED) + [("compat", name) for name in planned.get("compat", {})]
+    needed = list(_NEEDED)
+    for section in ("compat", "tls", "security"):
+        needed += [(section, name) for name in planned.get(section, {})]
     if is_new:
-        needed += [("node", "form"), ("node", "id")]
+        needed += [("node", "form"), ("node", "id"), ("node", "join_token_file")]
     wrong = []
     for section, name in needed:
         wanted = planned.get(section, {}).get(name)

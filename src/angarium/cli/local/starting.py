@@ -52,6 +52,10 @@ class Process(Protocol):
 class Asked(Protocol):
     """A node that may answer: `cli.probe.Probe`."""
 
+    @property
+    def trouble(self) -> str:
+        """What it said instead of an answer; empty if it says nothing at all."""
+
     async def view(self) -> object | None:
         """Return what the node sees, or None while it does not answer."""
 
@@ -87,16 +91,21 @@ class Starting:
         children: Mapping[int, Process],
         probes: Mapping[int, Asked],
         look: Callable[[], Awaitable[Overview]],
+        may_join: Callable[[int], bool],
         write_state: Callable[[], None],
         say: Callable[[str], None],
         patience_s: float = PATIENCE_SECONDS,
     ) -> None:
-        """Take the cluster's parts by their node's number; `nodes` is kept up to date."""
+        """Take the cluster's parts by their node's number; `nodes` is kept up to date.
+
+        `may_join` tells whether a new node may ask to be let in already.
+        """
         self._folder = folder
         self._nodes = nodes
         self._children = children
         self._probes = probes
         self._look = look
+        self._may_join = may_join
         self._write_state = write_state
         self._say = say
         self._patience_s = patience_s
@@ -131,6 +140,10 @@ class Starting:
                 child.start()
         for number in new:
             # One after the other, so that they are numbered in this order.
+            self._hindrance = f"nobody has invited node {number} yet"
+            while not self._may_join(number):
+                self._check_children()
+                await asyncio.sleep(EAGER_SECONDS)
             self._children[number].start()
             await self._answer_of(number)
         self._write_state()
@@ -138,8 +151,11 @@ class Starting:
             await self._answer_of(number)
 
     async def _answer_of(self, number: int) -> None:
-        self._hindrance = f"node {number} does not answer at {self._nodes[number].wire} yet"
-        while await self._probes[number].view() is None:
+        probe, where = self._probes[number], self._nodes[number].wire
+        self._hindrance = f"node {number} does not answer at {where} yet"
+        while await probe.view() is None:
+            if probe.trouble:
+                self._hindrance = f"node {number} at {where} says: {probe.trouble}"
             self._check_children()
             await asyncio.sleep(EAGER_SECONDS)
         self._hindrance = ""

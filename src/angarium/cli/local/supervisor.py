@@ -15,18 +15,23 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from angarium.app.invitations import are_pending, invite
 from angarium.app.processes import is_new, reached_at
 from angarium.app.serving import STOP_SECONDS_MAX
 from angarium.app.sources import environment_of
 from angarium.app.stopping import done_before
 from angarium.cli.probe import Probe
+from angarium.errors import AngariumError
 from angarium.telemetry.logs import Logs
+from angarium.wire import Hello, Role, dial
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
     from collections.abc import Sequence
+    from pathlib import Path
 
     from angarium.app.settings import LogSettings, Settings
 
@@ -80,10 +85,13 @@ class Supervisor:
         return int(self._failed)
 
     async def _start(self) -> None:
+        inviting = self._invite()
         for number, settings in enumerate(self._processes, 1):
-            # A new node asks once to be let in, so the nodes before it have to be in the cluster.
+            # It would only wait; and the nodes are numbered in the order in which they come in.
             if number > 1 and is_new(settings.node.data):
                 await self._belongs(self._processes[number - 2])
+                while inviting is not None and are_pending(inviting):  # noqa: ASYNC110
+                    await asyncio.sleep(ASK_SECONDS)
             child = await asyncio.create_subprocess_exec(
                 # The folder tells a reader of `ps` which process this is.
                 *(sys.executable, "-m", "angarium", "serve"),
@@ -99,9 +107,39 @@ class Supervisor:
             _log.info("process started", extra=facts)
         for settings in self._processes:
             await self._belongs(settings)
+            if settings.node.join_token_file is not None and settings is not self._processes[0]:
+                settings.node.join_token_file.unlink(missing_ok=True)
+
+    def _invite(self) -> Path | None:
+        """Have one process let those in that are new; return its folder if there are any.
+
+        One that has its data, or the first: it is let in as any node is, or forms the cluster.
+        """
+        are_new = [is_new(one.node.data) for one in self._processes]
+        host = are_new.index(False) if False in are_new else 0
+        guests: dict[int, Path] = {}
+        for number, settings in enumerate(self._processes):
+            if settings.security.is_required and are_new[number] and number != host:
+                data = settings.node.data
+                guests[number] = data.with_name(f"{data.name}.join-token")
+        if not guests:
+            return None
+        folder = self._processes[host].node.data
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        invite(folder, list(guests.values()))
+        self._processes = [
+            replace(one, node=replace(one.node, join_token_file=guests[number]))
+            if number in guests
+            else one
+            for number, one in enumerate(self._processes)
+        ]
+        return folder
 
     async def _belongs(self, settings: Settings) -> None:
-        """Wait until a process knows who leads its cluster. If it ends instead, all end."""
+        """Wait until a process is a member of its cluster. If it ends instead, all end."""
+        if settings.security.is_required or settings.tls.is_on:
+            await self._greets_as_member(settings)
+            return
         probe = Probe(reached_at(settings))
         try:
             while True:
@@ -111,6 +149,19 @@ class Supervisor:
                 await asyncio.sleep(ASK_SECONDS)
         finally:
             await probe.close()
+
+    async def _greets_as_member(self, settings: Settings) -> None:
+        """The same where a client would have to prove who it is: a greeting tells enough."""
+        where, tls = reached_at(settings), settings.tls.opened()
+        while True:
+            with suppress(AngariumError):
+                hello = Hello(role=Role.CLIENT)
+                connection = await dial(host=where.host, port=where.port, hello=hello, tls=tls)
+                is_member = bool(connection.peer.hello.node)
+                await connection.close(timeout_s=1.0)
+                if is_member:
+                    return
+            await asyncio.sleep(ASK_SECONDS)
 
     async def _watch(self, number: int, child: Process) -> None:
         status = await child.wait()

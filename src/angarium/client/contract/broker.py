@@ -53,13 +53,18 @@ class RemoteBroker(Administration, GroupAdministration):
     def _reach(self) -> Reach:
         return self._client._reach
 
+    @property
+    def region(self) -> str:
+        """Where the client is; empty if it has no region."""
+        return self._reach.region.name
+
     # --- records ----------------------------------------------------------------------------
 
     async def publish(self, request: PublishRequest) -> tuple[Ack, ...]:
         """Have batches stored by the partition's leader; repeated only if nothing had happened."""
         frame = await self._reach.calls.ask(
             Operation.PUBLISH,
-            PublishHeader(request.topic, request.partition, request.mode),
+            PublishHeader(request.topic, request.partition, request.mode, request.layout),
             request.batches,
             partition=(request.topic, request.partition),
             may_repeat=False,
@@ -84,24 +89,12 @@ class RemoteBroker(Administration, GroupAdministration):
         """Return committed batches."""
         frame = await self._reach.calls.ask(
             Operation.FETCH,
-            FetchHeader(
-                request.topic,
-                request.partition,
-                request.offset,
-                request.bytes_max,
-                request.wait_ms,
-                request.fresh,
-            ),
+            FetchHeader.of(request),
             partition=(request.topic, request.partition),
+            is_read=not request.fresh,
             wait_s=request.wait_ms / 1_000,
         )
-        answer = frame.read(FetchAnswer)
-        return FetchResult(
-            start_offset=answer.start_offset,
-            end_offset=answer.end_offset,
-            batches=tuple(split(frame.payload)),
-            expired=answer.expired,
-        )
+        return frame.read(FetchAnswer).result(tuple(split(frame.payload)))
 
     async def find_offset(self, topic: str, partition: int, start: Start) -> Offset:
         """Return the offset that `start` stands for."""

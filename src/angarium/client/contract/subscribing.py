@@ -6,10 +6,12 @@ import asyncio
 from itertools import count
 from typing import TYPE_CHECKING, Protocol, cast
 
+from msgspec.structs import replace
+
 from angarium.api import Delivery, Interest, Start, StartAt
 from angarium.api.reading import check_start
 from angarium.batch import split
-from angarium.errors import no_partition
+from angarium.errors import LayoutChanged, no_partition
 from angarium.ids import TopicPartition
 from angarium.wire.error_codec import Failure, error_of
 from angarium.wire.errors import StreamCancelled
@@ -74,6 +76,15 @@ class RemoteSubscription:
                 partition = self._partitions.get(told.number)
                 if partition is None:
                     continue
+                if isinstance(told, Ended) and told.code == LayoutChanged.code:
+                    del self._partitions[told.number]
+                    yield Delivery(
+                        topic=partition.topic,
+                        partition=partition.partition,
+                        batches=(),
+                        fenced=True,
+                    )
+                    continue
                 if isinstance(told, Ended):
                     raise error_of(Failure(told.code, told.message))
                 yield Delivery(
@@ -83,6 +94,9 @@ class RemoteSubscription:
                     from_offset=told.from_offset,
                     expired=told.expired,
                     live=told.live,
+                    node=told.node,
+                    region=told.region,
+                    staleness_ms=told.staleness_ms,
                 )
         except StreamCancelled:
             if not self._closed:
@@ -120,7 +134,14 @@ class RemoteSubscription:
     def _want(self, interest: Interest) -> Want:
         number = next(self._numbers)
         self._partitions[number] = TopicPartition(interest.topic, interest.partition)
-        return Want(number, interest.topic, interest.partition, interest.start)
+        return Want(
+            number,
+            interest.topic,
+            interest.partition,
+            interest.start,
+            interest.layout,
+            interest.max_staleness_ms,
+        )
 
 
 async def _checked(lookup: TopicLookup, interests: Sequence[Interest]) -> list[Interest]:
@@ -144,4 +165,4 @@ async def _from_offset(lookup: TopicLookup, interest: Interest) -> Interest:
         return interest
     end = await lookup.find_offset(interest.topic, interest.partition, interest.start)
     start = Start(StartAt.OFFSET, end)
-    return Interest(topic=interest.topic, partition=interest.partition, start=start)
+    return replace(interest, start=start)

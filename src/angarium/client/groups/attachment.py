@@ -21,7 +21,7 @@ from angarium.client.groups.handover import Handover, Parcel
 from angarium.client.groups.lent_partition import LentPartition, Said
 from angarium.client.groups.loans import Loan
 from angarium.client.groups.spans import count_in
-from angarium.errors import AngariumError, NotFound, OutcomeUnknown
+from angarium.errors import AngariumError, NotFound, OutcomeUnknown, retry_after_of
 from angarium.ids import TopicPartition
 from angarium.retrying import Tries
 from angarium.wire import DeadlineExceeded, Unreachable
@@ -182,6 +182,7 @@ class Attachment:
         apart_since = self._loop.time()
         while True:
             connection: Connection | None = None
+            asked_s = 0.0
             try:
                 connection = await self._way(tries.failures)
                 await self._stay_joined(connection)
@@ -199,6 +200,7 @@ class Attachment:
                     self._end(error)
                     return
                 self._last_error = error
+                asked_s = retry_after_of(error) or 0.0
                 _log.debug("group %s: %s", self.request.group, error)
                 self._reach.waiting.because(error, since=apart_since, now=self._loop.time())
             except Exception:
@@ -214,7 +216,7 @@ class Attachment:
                 return
             if connection is not None and connection.is_open:
                 self._reach.routes.distrust(connection)
-            await tries.pause()
+            await tries.pause(at_least_s=asked_s)
 
     async def _way(self, failures: int) -> Connection:
         """Return a connection to a node: at first one that leads some of the partitions."""

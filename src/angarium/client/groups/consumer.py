@@ -177,6 +177,11 @@ class Consumer:
     async def _each_record(self) -> AsyncIterator[GroupRecord]:
         await self.begin()
         is_auto = self.is_auto
+        if self._in_hand is not None:
+            # Of a loop that was left: asking for the next one says that it is done. What waits for
+            # it, behind a fence or in its key's chain, would never come otherwise.
+            in_hand, self._in_hand = self._in_hand, None
+            in_hand.ack_nowait()
         while True:
             # Kept outside of this generator, so that a loop that is left and begun again goes on
             # with the next record.

@@ -12,7 +12,7 @@ from itertools import accumulate
 from operator import add, itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from angarium.batch import encode, key_hash
+from angarium.batch import encode
 from angarium.batch.hashing import key_hash_column
 from angarium.client.publishing.outgoing import AS_JSON
 from angarium.client.times import micros
@@ -21,6 +21,7 @@ from angarium.errors import InvalidArgument, TooLarge
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from angarium.api.layout import Layout
     from angarium.batch import Codec
     from angarium.batch.columns import HeadersOf
     from angarium.client.publishing.outgoing import HeadersLike, Text
@@ -157,29 +158,25 @@ def _times(given: Moment | Sequence[Moment] | None) -> int | Sequence[int] | Non
     return [micros(one) for one in given]
 
 
-def dealt_out(table: Table, partitions: int) -> dict[int | None, Table]:
+def dealt_out(table: Table, layout: Layout) -> dict[int | None, Table]:
     """Return the records by partition, each part in order; under None those without a key."""
     if table.keys is None:
         return {None: table}
     try:
         hashes = memoryview(key_hash_column(table.keys, count=len(table.keys))).cast("I")  # type: ignore[arg-type]
     except TypeError:
-        return _dealt_out_with_nulls(table, table.keys, partitions)
-    if partitions == 1:
-        return {0: table}
-    positions: list[list[int]] = [[] for _ in range(partitions)]
-    put = [found.append for found in positions]
-    for position, hashed in enumerate(hashes):
-        put[hashed % partitions](position)
-    return {number: table.at(found) for number, found in enumerate(positions) if found}
+        return _dealt_out_with_nulls(table, table.keys, layout)
+    if layout.only is not None:
+        return {layout.only: table}
+    return {number: table.at(found) for number, found in layout.dealt(hashes).items()}
 
 
 def _dealt_out_with_nulls(
-    table: Table, keys: Sequence[Buffer | None], partitions: int
+    table: Table, keys: Sequence[Buffer | None], layout: Layout
 ) -> dict[int | None, Table]:
     positions: dict[int | None, list[int]] = {}
     for position, key in enumerate(keys):
-        partition = None if key is None else key_hash(key) % partitions
+        partition = None if key is None else layout.of_key(key)
         positions.setdefault(partition, []).append(position)
     return {partition: table.at(found) for partition, found in positions.items()}
 

@@ -16,22 +16,30 @@ import logging
 import random
 from collections import deque
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from angarium.batch import BatchBuilder
 from angarium.client.publishing.verdicts import Verdict, refusal, unknown_after, verdict_of
 from angarium.errors import (
     AngariumError,
+    HomeLost,
+    LayoutChanged,
     NotFound,
     NotLeader,
     ProducerFenced,
+    QuotaExceeded,
     SequenceGap,
     UnknownProducer,
+    retry_after_of,
 )
+from angarium.retrying import later
 from angarium.wire import DeadlineExceeded, Unreachable
 from angarium.wire.operations import Operation, PublishAnswer, PublishHeader
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from angarium.api import Ack
     from angarium.batch.columns import HeadersOf
     from angarium.client.publishing.numbers import Numbers
@@ -55,8 +63,23 @@ class Lane:
     """Batches of one partition, from the records that publishers add to their answers."""
 
     def __init__(
-        self, sending: Sending, topic: str, partition: int, numbers: Numbers, *, bytes_max: int
+        self,
+        sending: Sending,
+        topic: str,
+        partition: int,
+        numbers: Numbers,
+        *,
+        bytes_max: int,
+        on_outdated: Callable[[], None] = lambda: None,
+        stand_in: Callable[[], Lane | HomeLost | None] = lambda: None,
     ) -> None:
+        """Begin empty.
+
+        `on_outdated` hears that records are to be dealt by another layout. `stand_in` says what
+        becomes of what waits while nobody leads the partition: it goes to another lane, is refused,
+        or waits on.
+        """
+        self._stand_in = stand_in
         self.topic = topic
         self.partition = partition
         self._sending = sending
@@ -72,6 +95,9 @@ class Lane:
         self._is_scheduled = False
         self._recovery: asyncio.Task[None] | None = None
         self._quiet: asyncio.Future[None] | None = None
+        self._on_outdated = on_outdated
+        self.is_frozen = False
+        """Whether nothing new is sent for now."""
 
     # --- what publishers do ---------------------------------------------------------------------
 
@@ -86,6 +112,16 @@ class Lane:
         is_empty = self._gathering is None and not self._waiting and not self._sent
         return is_empty and not self._attempts and self._recovery is None
 
+    @property
+    def holds_back(self) -> bool:
+        """Tell whether there are records here that another lane would be handed, if one stood in.
+
+        What is to come behind them has to take the same way.
+        """
+        gathering = () if self._gathering is None else (self._gathering,)
+        left = (*gathering, *self._waiting, *islice(self._sent, self._kept, None))
+        return not all(pack.is_pinned for pack in left)
+
     def add(
         self,
         value: Buffer | None,
@@ -94,14 +130,25 @@ class Lane:
         key: Buffer | None,
         headers: HeadersOf | None,
         times: tuple[int, int, int],
+        layout: int | None = None,
+        is_pinned: bool = False,
     ) -> tuple[Pack, int]:
         """Let a record join the batch that is being gathered; return that and its position.
+
+        `layout` is that by which its key has sent it here. What `is_pinned` stays with this lane,
+        and so does its batch, until there is another layout.
 
         `LimitExceeded` if it is too large for any batch; nothing has happened then.
         """
         timestamp, expires_at, deliver_at = times
         pack, builder = self._gathering, self._builder
-        is_joining = pack is not None and pack.mode is mode
+        is_joining = (
+            pack is not None
+            and pack.mode is mode
+            and pack.is_pinned is is_pinned
+            # What its publisher has sent here stays when what keys have sent here is dealt anew.
+            and (not is_pinned or pack.layout == layout)
+        )
         if not is_joining:
             builder = self._new_builder()
         while not builder.add(
@@ -117,8 +164,11 @@ class Lane:
         if pack is None or not is_joining:
             self.seal()
             pack = self._gathering = self._sending.new_pack(builder, mode)
+            pack.is_pinned = is_pinned
             self._builder = builder
             self._wake()
+        if layout is not None:
+            pack.layout = layout
         position = len(builder) - 1
         if builder.bytes_estimate >= self._settings.batch_bytes:
             self.seal()
@@ -142,6 +192,53 @@ class Lane:
         self.seal()
         for pack in [*self._sent, *self._waiting]:
             self._give_up(pack, self._last_word(pack) if pack.may_be_stored else error)
+
+    # --- from one layout to the next -------------------------------------------------------------
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Tell whether nothing is on its way: what was sent is answered, or known not to be stored.
+
+        What has had its time is told so.
+        """
+        if self._attempts or self._recovery is not None:
+            return False
+        self.expire()
+        return not self._kept or self._sent[0].is_outdated
+
+    def take_back(self, layout: int) -> list[Pack]:
+        """Take what keys have sent here by another layout out of a lane at rest, in order.
+
+        The rest is sent anew.
+        """
+        self.seal()
+        if self._sent:
+            # It is not stored, so nothing behind it is: a partition takes a producer's batches
+            # only in sequence.
+            if any(pack.may_be_stored for pack in self._sent):
+                # Yet it may still be on its way, and would be stored under a number that by then
+                # is the next one, in the place of another batch. Under this identity none is.
+                self._numbers.spoil()
+            else:
+                self._numbers.rewind(self._sent[0])
+        left = [*self._sent, *self._waiting]
+        self._sent.clear()
+        self._waiting.clear()
+        for pack in left:
+            pack.is_outdated = pack.may_be_stored = False
+        self._waiting.extend(pack for pack in left if pack.layout in {None, layout})
+        return [pack for pack in left if pack.layout not in {None, layout}]
+
+    def thaw(self) -> None:
+        """Send again."""
+        self.is_frozen = False
+        if self._sent and self._sent[0].is_outdated:
+            self._waiting.extendleft(reversed(self._sent))
+            self._numbers.rewind(self._sent[0])
+            self._sent.clear()
+            for pack in self._waiting:
+                pack.is_outdated = pack.may_be_stored = False
+        self._wake()
 
     # --- while nothing goes wrong ----------------------------------------------------------------
 
@@ -174,7 +271,7 @@ class Lane:
         return connection
 
     def _has_next(self) -> bool:
-        if len(self._sent) >= self._settings.batches_in_flight_max:
+        if self.is_frozen or len(self._sent) >= self._settings.batches_in_flight_max:
             return False
         if self._waiting:
             return True
@@ -205,11 +302,12 @@ class Lane:
 
     def _send(self, pack: Pack, connection: Connection, patience_s: float) -> None:
         assert pack.batch is not None
+        pack.is_outdated = False  # what counts is what becomes of the last attempt
         left_s = max(pack.deadline - self._sending.loop.time(), 0.001)
         try:
             answer = connection.begin_request(
                 Operation.PUBLISH,
-                PublishHeader(self.topic, self.partition, pack.mode),
+                PublishHeader(self.topic, self.partition, pack.mode, pack.layout),
                 (pack.batch,),
                 timeout_s=min(patience_s, left_s),
             )
@@ -269,6 +367,11 @@ class Lane:
             pack.may_be_stored = True
             if not self._numbers.is_numbered:
                 verdict = Verdict.FINAL
+        if isinstance(error, LayoutChanged):
+            # A fence lets nothing older pass any more, nor what may still be on its way.
+            pack.is_outdated, pack.may_be_stored = True, False
+        if isinstance(error, QuotaExceeded) and not self._settings.waits_for_quota:
+            verdict = Verdict.FINAL
         if verdict is Verdict.FINAL:
             self._give_up(pack, error)
         self._begin_recovery()
@@ -307,8 +410,20 @@ class Lane:
         is_ready = False
         while True:
             await self._until_quiet()
-            self._expire()
-            if not self._sent and (is_ready or (not self._waiting and self._gathering is None)):
+            self.expire()
+            if self._sent and self._sent[0].is_outdated:
+                self._on_outdated()
+                return
+            if not self.is_frozen:
+                self._hand_over()
+            elif self._sent and not self._kept:
+                # Nothing of it is stored, so nobody has to wait for it. It may go another way next.
+                self._numbers.rewind(self._sent[0])
+                self._waiting.extendleft(reversed(self._sent))
+                self._sent.clear()
+            if not self._sent and (
+                is_ready or self.is_frozen or (not self._waiting and self._gathering is None)
+            ):
                 return
             is_ready = False
             self._tell_what_is_waited_for()
@@ -335,6 +450,40 @@ class Lane:
             await self._quiet
         self._quiet = None
 
+    def _hand_over(self) -> None:
+        """Let another lane send what is certain not to be stored, if one stands in for this.
+
+        Whatever may be stored stays, and with it what came before it: only under its own number is
+        it stored once.
+        """
+        other = self._stand_in()
+        if other is None:
+            return
+        kept = self._kept
+        self.seal()
+        behind = [*self._sent][kept:]
+        numbered = [one for one in behind if not one.is_pinned]
+        if numbered:
+            # Nothing of these is stored, and nothing under way: their numbers are free again.
+            self._sent = deque([*self._sent][:kept])
+            self._numbers.rewind(behind[0])
+            for pack in behind:
+                # Without an identity they get their numbers with the next one (`_prepare`).
+                if pack.is_pinned and (not self._numbers.are_known or self._numbered(pack)):
+                    self._sent.append(pack)
+        moved = numbered + [one for one in self._waiting if not one.is_pinned]
+        self._waiting = deque(one for one in self._waiting if one.is_pinned)
+        for pack in moved:
+            if isinstance(other, Lane):
+                other.put(pack)
+            else:
+                self._finish(pack, other)
+
+    @property
+    def _kept(self) -> int:
+        """How many of those that were sent no other lane may send."""
+        return max((at for at, one in enumerate(self._sent, 1) if one.may_be_stored), default=0)
+
     def _first_deadline(self) -> float:
         """Return when the first of all that waits has had its time."""
         waiting = [*self._sent, *self._waiting]
@@ -349,7 +498,7 @@ class Lane:
             now = self._sending.loop.time()
             self._sending.waiting.because(first.error, since=since, now=now)
 
-    def _expire(self) -> None:
+    def expire(self) -> None:
         """Fail what has had its time, and what cannot be repeated since another one failed."""
         if self._sending.fenced is not None:
             self.abandon(self._sending.fenced)
@@ -371,8 +520,17 @@ class Lane:
         )
 
     async def _pause(self, failures: int) -> None:
+        pause_s, chance = 0.0, random.random()
         if failures and (self._hint() is None or failures > 1):
-            await asyncio.sleep(self._settings.backoff.pause_s(failures - 1, random.random()))
+            pause_s = self._settings.backoff.pause_s(failures - 1, chance)
+        error = self._sent[0].error if self._sent else None
+        asked_s = None if error is None else retry_after_of(error)
+        if asked_s is not None:
+            # Not beyond what the first in line has left: it is told why then.
+            left_s = self._first_deadline() - self._sending.loop.time()
+            pause_s = max(pause_s, min(later(asked_s, chance), left_s))
+        if pause_s > 0:
+            await asyncio.sleep(pause_s)
 
     def _hint(self) -> int | None:
         """Return who leads, if the first batch in line was refused with that."""
@@ -389,7 +547,7 @@ class Lane:
         if self._sent:
             await self._judge_head(self._sent[0])
         if not self._numbers.are_known:
-            self._expire()  # gives up what may be stored under the identity we had
+            self.expire()  # gives up what may be stored under the identity we had
             await self._numbers.renew()
             for pack in self._sent:
                 pack.gaps = 0

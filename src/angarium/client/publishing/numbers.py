@@ -2,25 +2,23 @@
 
 A batch is given another number only under a new identity, and only if it is certain that it is not
 stored under the old one. If that is not certain, the batch must not be renewed here; its lane
-gives it up as unknown before.
+gives it up as unknown before. The one exception: where nothing of it can be on its way any more,
+numbers that were given are free again (`rewind`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from angarium.client.publishing.losses import Acknowledged
-from angarium.client.publishing.packs import ProducerIdentity
-from angarium.ids import NO_PRODUCER, Epoch
+from angarium.client.publishing.packs import NOBODY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from angarium.api import Ack
-    from angarium.client.publishing.packs import Pack
+    from angarium.client.publishing.packs import Pack, ProducerIdentity
     from angarium.client.publishing.sending import Sending
-
-NOBODY: Final = ProducerIdentity(NO_PRODUCER, Epoch(0))
 
 
 class Numbers:
@@ -41,7 +39,7 @@ class Numbers:
         self._topic = topic
         self._partition = partition
         self._may_share = may_share
-        self._identity = None if is_numbered else NOBODY
+        self._identity: ProducerIdentity | None = None if is_numbered else NOBODY
         self._next = 0
         self._acknowledged = Acknowledged()
 
@@ -60,6 +58,15 @@ class Numbers:
         """Remember an acknowledgement, in case it turns out not to hold."""
         if self.is_numbered:
             self._acknowledged.note(pack, ack)
+
+    def rewind(self, pack: Pack) -> None:
+        """Let the next batch have the number of one that was sent.
+
+        Neither that one nor any behind it is stored, for certain, and none is under way: each
+        attempt has been answered, or whatever is left of it will be refused.
+        """
+        if self.is_numbered:
+            self._next = pack.sequence
 
     def spoil(self) -> None:
         """Number nothing more under this identity: what follows would leave a gap."""

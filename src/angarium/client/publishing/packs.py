@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from angarium.batch import crc32c
 from angarium.batch.layout import CHECKED_START
 from angarium.client.publishing.receipts import Receipt
+from angarium.ids import NO_PRODUCER, Epoch
 
 if TYPE_CHECKING:
     import asyncio
 
     from angarium.api import Ack
     from angarium.errors import AngariumError
-    from angarium.ids import Epoch, ProducerId, Sequence
+    from angarium.ids import ProducerId, Sequence
     from angarium.modes import DeliveryMode
 
 _PRODUCER: Final = Struct("<qqI")
@@ -30,6 +31,9 @@ class ProducerIdentity(NamedTuple):
 
     producer: ProducerId
     epoch: Epoch
+
+
+NOBODY: Final = ProducerIdentity(NO_PRODUCER, Epoch(0))
 
 
 class Content(Protocol):
@@ -50,10 +54,14 @@ class Pack:
         "deadline",
         "error",
         "gaps",
+        "is_outdated",
+        "is_pinned",
+        "layout",
         "may_be_stored",
         "mode",
         "sequence",
         "settled",
+        "shares",
         "size",
         "unattended",
         "waiting",
@@ -72,16 +80,25 @@ class Pack:
         """Bytes counted against the client's bound, to be given back with the answer."""
         self.batch: bytearray | None = None
         self.sequence = 0
+        self.layout: int | None = None
+        """The layout of the topic by which keys have sent records here; None: none has."""
+        self.is_outdated = False
+        """Whether it was refused because the topic has another layout: it is not stored."""
         self.may_be_stored = False
         """Whether an attempt ended without anybody knowing what became of it."""
         self.error: AngariumError | None = None
         """Why the last attempt failed."""
         self.gaps = 0
         """How often it was refused as coming too early although it was the first in line."""
+        self.is_pinned = False
+        """Whether its records belong to their partition: it was named, or their keys have no other.
+        Such a pack is sent nowhere else, unless there is another layout."""
         self.waiting: list[tuple[asyncio.Future[Receipt], int]] = []
         """Who waits for one record, and its position."""
-        self.whole: asyncio.Future[Ack] | None = None
-        """Who waits for the whole batch."""
+        self.whole: asyncio.Future[tuple[Ack, ...]] | None = None
+        """Who waits for the whole batch; if it was dealt anew, for each part of it."""
+        self.shares: list[asyncio.Future[tuple[Ack, ...]]] = []
+        """Batches that were dealt anew, and have a part here."""
         self.unattended = 0
         """Records nobody waits for; a failure of theirs is told by `flush`."""
         self.settled: asyncio.Future[None] | None = None
@@ -107,16 +124,21 @@ class Pack:
         for future, position in self.waiting:
             if not future.done():
                 future.set_result(Receipt(ack, position))
-        if self.whole is not None and not self.whole.done():
-            self.whole.set_result(ack)
+        for one in self.unanswered():
+            one.set_result((ack,))
 
     def fail(self, error: Exception) -> None:
         """Tell everybody who waits that it failed."""
         for future, _ in self.waiting:
             if not future.done():
                 future.set_exception(error)
-        if self.whole is not None and not self.whole.done():
-            self.whole.set_exception(error)
+        for one in self.unanswered():
+            one.set_exception(error)
+
+    def unanswered(self) -> list[asyncio.Future[tuple[Ack, ...]]]:
+        """Return who waits for all of it: a batch may be dealt anew whose records were before."""
+        whole = self.shares if self.whole is None else [self.whole, *self.shares]
+        return [one for one in whole if not one.done()]
 
 
 def renumbered(batch: bytearray, identity: ProducerIdentity, sequence: int) -> bytearray:

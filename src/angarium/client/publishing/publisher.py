@@ -65,15 +65,19 @@ class Publisher:
         lanes = self._known(topic) or await self._find(topic)
         if not lanes.may_have(partition):
             lanes = await self._find_again(topic)
+        layout = None if partition is not None else lanes.layout.number
         if partition is None:
-            tables = dealt_out(table, lanes.partitions)
+            tables = dealt_out(table, lanes.layout)
         else:
             lanes.check(partition)
             tables = {partition: table}
-        answers: list[asyncio.Future[Ack]] = []
+        answers: list[asyncio.Future[tuple[Ack, ...]]] = []
         try:
             for number, one in tables.items():
-                await self._send_table(lanes, one, number, mode, answers)
+                is_pinned = partition is not None or (number is not None and lanes.layout.pins_keys)
+                await self._send_table(
+                    lanes, one, number, mode, answers, layout=layout, is_pinned=is_pinned
+                )
         finally:
             # Also when a table was refused: every answer has to be heard.
             outcomes = await asyncio.gather(*answers, return_exceptions=True)
@@ -81,7 +85,8 @@ class Publisher:
         if failures:
             failures[0].add_note(f"{len(failures)} of {len(outcomes)} batches failed")
             raise failures[0]
-        return tuple(outcome for outcome in outcomes if not isinstance(outcome, BaseException))
+        told = (outcome for outcome in outcomes if not isinstance(outcome, BaseException))
+        return tuple(ack for acks in told for ack in acks)
 
     async def flush(self) -> None:
         """Wait until everything published so far is answered; raise what nobody was told."""
@@ -196,6 +201,12 @@ class Publisher:
                 key=record.key,
                 headers=record.headers,
                 times=record.times,
+                layout=(
+                    None
+                    if record.key is None or record.partition is not None
+                    else lanes.named(lanes.layout.number, mode)
+                ),
+                is_pinned=lanes.pins(record),
             )
         except BaseException:
             self.sending.room.give(record.size)
@@ -209,7 +220,10 @@ class Publisher:
         table: Table,
         partition: int | None,
         mode: DeliveryMode | None,
-        answers: list[asyncio.Future[Ack]],
+        answers: list[asyncio.Future[tuple[Ack, ...]]],
+        *,
+        layout: int | None,
+        is_pinned: bool,
     ) -> None:
         sending, settings = self.sending, self.sending.settings
         mode = lanes.info.config.mode if mode is None else mode
@@ -222,10 +236,18 @@ class Publisher:
         ):
             if not sending.room.take_now(size):
                 await self._take_room(size)
-            lane = lanes.next_lane(mode) if partition is None else lanes.lane(partition, mode)
+            if partition is None:
+                lane = lanes.next_lane(mode)
+            elif layout is None:
+                lane = lanes.lane(partition, mode)
+            else:
+                lane = lanes.lane_of_keys(partition, mode)
             pack = sending.new_pack(piece.columns(settings.codec), mode)
             pack.size = size
+            pack.is_pinned = is_pinned
             pack.whole = sending.loop.create_future()
+            if partition is not None:
+                pack.layout = lanes.named(layout, mode)
             answers.append(pack.whole)
             lane.put(pack)
 

@@ -116,10 +116,13 @@ class Sending:
     def note_partitions(self, topic: str, count: int) -> None:
         """Hear from a leader how many partitions a topic has; of more, soon learn where they are.
 
-        Of fewer only somebody tells who has not heard of the newest yet.
+        Of fewer only somebody tells who has not heard of the newest yet. Of some that were added
+        it is asked until keys are dealt to them.
         """
         info = self.routes.topics.get(topic)
-        if info is not None and count > len(info.partitions):
+        if info is not None and (
+            count > len(info.partitions) or info.layout + 1 < len(info.layouts)
+        ):
             self.refresh_soon(topic)
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from angarium.api import Start, StartAt
 from angarium.batch import Batch, split
-from angarium.client.records import ReceivedBatch, received, without
+from angarium.client.records import NOBODY_SAID, ReceivedBatch, Served, received, without
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,14 +23,29 @@ class Cursor:
     begins where the last one ended: without a gap, and without a record twice.
     """
 
-    __slots__ = ("link", "next_offset", "number", "partition", "start", "strikes", "topic")
+    __slots__ = (
+        "layout",
+        "link",
+        "max_staleness_ms",
+        "next_offset",
+        "number",
+        "partition",
+        "start",
+        "strikes",
+        "topic",
+    )
 
-    def __init__(self, topic: str, partition: int, start: Start) -> None:
+    def __init__(
+        self, topic: str, partition: int, start: Start, *, max_staleness_ms: int | None = None
+    ) -> None:
+        self.max_staleness_ms = max_staleness_ms
         self.topic = topic
         self.partition = partition
         self.start = start
         self.next_offset: int | None = start.value if start.at is StartAt.OFFSET else None
         """The next record to be delivered; None before the start has been looked up."""
+        self.layout = 0
+        """Up to which layout of the topic everything has been read that comes before it."""
         self.number = 0
         """What it is called on its present stream."""
         self.link: Link | None = None
@@ -45,7 +60,11 @@ class Cursor:
         return Start(StartAt.OFFSET, self.next_offset)
 
     def stored(
-        self, payload: memoryview, from_offset: Offset, expired: Ranges = ()
+        self,
+        payload: memoryview,
+        from_offset: Offset,
+        expired: Ranges = (),
+        served: Served = NOBODY_SAID,
     ) -> Iterator[ReceivedBatch]:
         """Yield what is new in a delivery of stored batches, and go on behind it."""
         assert self.next_offset is not None
@@ -54,7 +73,7 @@ class Cursor:
             begin = max(self.next_offset, from_offset)
             if upto <= begin:
                 continue
-            batch = received(self.topic, self.partition, buffer, from_offset=begin)
+            batch = received(self.topic, self.partition, buffer, from_offset=begin, served=served)
             self.next_offset = upto
             self.strikes = 0
             if expired:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
+from angarium.client.reading.bounds import offset_known, staleness_ms_of
 from angarium.client.reading.fetching import everything, fetched, fetched_one, offset_in
 from angarium.client.reading.starts import start_in
+from angarium.client.records import Served
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
+    from datetime import timedelta
 
+    from angarium.client.publishing.receipts import Receipt
     from angarium.client.reach import Reach
     from angarium.client.reading.starts import StartLike
     from angarium.client.records import ReceivedBatch, Record
@@ -20,10 +24,14 @@ if TYPE_CHECKING:
 class FetchedBatches(list["ReceivedBatch"]):
     """Batches of one partition, in order, and where to go on."""
 
-    def __init__(self, batches: Iterable[ReceivedBatch] = (), *, after: int) -> None:
+    def __init__(
+        self, batches: Iterable[ReceivedBatch] = (), *, after: int, served: Served | None = None
+    ) -> None:
         super().__init__(batches)
         self.after = after
         """The offset from which to fetch next; the one asked for, if nothing was there."""
+        self.served = served or Served()
+        """Which node's replica was read, where that is, and how old it may be."""
 
 
 class Reading(ABC):
@@ -43,6 +51,8 @@ class Reading(ABC):
         bytes_max: int | None = None,
         wait_s: float = 0.0,
         fresh: bool = False,
+        at_least: Receipt | int | None = None,
+        max_staleness: float | timedelta | None = None,
     ) -> list[Record]:
         """Return records from `offset` on, about `bytes_max` of them; none at the end.
 
@@ -50,9 +60,21 @@ class Reading(ABC):
 
         `wait_s` waits that long for records to come. `fresh` asks a leader that makes sure that it
         leads, so that everything acknowledged before is seen.
+
+        A client with a region reads from the nearest replica, which may lag behind; it never
+        answers with less than this client has seen of the partition before. `at_least` is an
+        offset, or the receipt of a publish, that has to be there. `max_staleness`, in seconds: all
+        that was committed before then is there, or `TooStale` is raised.
         """
         batches = await self.fetch_batches(
-            topic, partition, offset, bytes_max=bytes_max, wait_s=wait_s, fresh=fresh
+            topic,
+            partition,
+            offset,
+            bytes_max=bytes_max,
+            wait_s=wait_s,
+            fresh=fresh,
+            at_least=at_least,
+            max_staleness=max_staleness,
         )
         records = [record for batch in batches for record in batch]
         return records if records_max is None else records[:records_max]
@@ -66,14 +88,18 @@ class Reading(ABC):
         bytes_max: int | None = None,
         wait_s: float = 0.0,
         fresh: bool = False,
+        at_least: Receipt | int | None = None,
+        max_staleness: float | timedelta | None = None,
     ) -> FetchedBatches:
         """Return the same as `fetch`, in the batches in which it is stored.
 
         A batch with expired records comes in the pieces that are left of it. The list
-        says where to go on (`after`), also behind what has expired at its end.
+        says where to go on (`after`), also behind what has expired at its end, and who `served`.
         """
+        known = offset_known(at_least, topic, partition)
+        staleness_ms = staleness_ms_of(max_staleness)
         while True:
-            batches, after = await fetched(
+            batches, after, served = await fetched(
                 self._reach,
                 topic,
                 partition,
@@ -81,9 +107,11 @@ class Reading(ABC):
                 bytes_max=self._reach.settings.fetch_bytes if bytes_max is None else bytes_max,
                 wait_s=wait_s,
                 fresh=fresh,
+                at_least=known,
+                max_staleness_ms=staleness_ms,
             )
             if batches or after == offset:
-                return FetchedBatches(batches, after=after)
+                return FetchedBatches(batches, after=after, served=served)
             offset = after  # everything there has expired, or was removed by compaction
 
     async def fetch_one(

@@ -8,7 +8,7 @@ from angarium.api import Start, StartAt
 from angarium.batch import split
 from angarium.batch.deadlines import is_among
 from angarium.client.reading.starts import LATEST, start_in
-from angarium.client.records import received, without
+from angarium.client.records import Served, received, without
 from angarium.errors import Expired, NotFound, OffsetOutOfRange
 from angarium.ids import Offset
 from angarium.wire.operations import (
@@ -37,24 +37,36 @@ async def fetched(
     bytes_max: int,
     wait_s: float = 0.0,
     fresh: bool = False,
-) -> tuple[list[ReceivedBatch], int]:
-    """Return what lies from `offset` on, about `bytes_max` of it, and where to go on.
+    at_least: int | None = None,
+    max_staleness_ms: int | None = None,
+) -> tuple[list[ReceivedBatch], int, Served]:
+    """Return what lies from `offset` on, about `bytes_max` of it, where to go on, and who served.
 
     What has expired, and batches that compaction has emptied, are passed over.
     """
     frame = await _asked(
-        reach, topic, partition, offset, bytes_max=bytes_max, wait_s=wait_s, fresh=fresh
+        reach,
+        topic,
+        partition,
+        offset,
+        bytes_max=bytes_max,
+        wait_s=wait_s,
+        fresh=fresh,
+        at_least=at_least,
+        max_staleness_ms=max_staleness_ms,
     )
+    answer = frame.read(FetchAnswer)
+    served = Served(answer.node, answer.region, answer.staleness_ms)
     batches = [
-        received(topic, partition, buffer, from_offset=offset) for buffer in split(frame.payload)
+        received(topic, partition, buffer, from_offset=offset, served=served)
+        for buffer in split(frame.payload)
     ]
     if not batches:
-        return [], offset
+        return [], offset, served
     after = batches[-1].batch.next_offset
-    expired = frame.read(FetchAnswer).expired
-    if expired:
-        batches = [left for batch in batches for left in without(batch, expired)]
-    return [batch for batch in batches if len(batch)], after
+    if answer.expired:
+        batches = [left for batch in batches for left in without(batch, answer.expired)]
+    return [batch for batch in batches if len(batch)], after, served
 
 
 async def fetched_one(
@@ -86,13 +98,28 @@ async def _asked(
     bytes_max: int,
     wait_s: float = 0.0,
     fresh: bool = False,
+    at_least: int | None = None,
+    max_staleness_ms: int | None = None,
 ) -> Frame:
-    return await reach.calls.ask(
+    header = FetchHeader(
+        topic,
+        partition,
+        Offset(offset),
+        bytes_max,
+        int(wait_s * 1000),
+        fresh,
+        at_least=reach.seen.at_least(topic, partition, at_least),
+        max_staleness_ms=max_staleness_ms,
+    )
+    frame = await reach.calls.ask(
         Operation.FETCH,
-        FetchHeader(topic, partition, Offset(offset), bytes_max, int(wait_s * 1000), fresh),
+        header,
         partition=(topic, partition),
+        is_read=not fresh,
         wait_s=wait_s,
     )
+    reach.seen.note(topic, partition, frame.read(FetchAnswer).end_offset)
+    return frame
 
 
 async def offset_in(reach: Reach, topic: str, partition: int, start: Start) -> Offset:
@@ -118,13 +145,18 @@ async def everything(reach: Reach, topic: str, start: StartLike) -> AsyncIterato
             if begin.at is StartAt.OFFSET
             else await offset_in(reach, topic, number, begin)
         )
+        is_fresh = False
         while offset < ends[number]:
-            batches, after = await fetched(
-                reach, topic, number, offset, bytes_max=reach.settings.fetch_bytes
+            batches, after, _ = await fetched(
+                reach, topic, number, offset, bytes_max=reach.settings.fetch_bytes, fresh=is_fresh
             )
             for batch in batches:
                 if batch.batch.base_offset < ends[number]:
                     yield batch
             if after == offset:
-                break
+                if is_fresh:
+                    break
+                # A node that follows may not have heard of the last records yet: where its own end
+                # was taken for the topic's, the reader would miss them without a word.
+                is_fresh = True
             offset = after

@@ -9,6 +9,7 @@ from itertools import count
 from typing import TYPE_CHECKING, cast
 
 from angarium.client.publishing.verdicts import refusal
+from angarium.client.records import Served
 from angarium.errors import AngariumError, OutcomeUnknown
 from angarium.wire.operations import Drop, Ended, Operation, Told, Want, Wants
 
@@ -104,10 +105,18 @@ class Link:
         if told.live:
             batches = cursor.live(frame.payload)
         else:
-            batches = cursor.stored(frame.payload, told.from_offset, told.expired)
+            served = Served(told.node, told.region, told.staleness_ms)
+            batches = cursor.stored(frame.payload, told.from_offset, told.expired, served)
         for batch in batches:
             self._mailbox.put(batch)
 
 
 def _want(number: int, cursor: Cursor) -> Want:
-    return Want(number, cursor.topic, cursor.partition, cursor.resumption)
+    return Want(
+        number,
+        cursor.topic,
+        cursor.partition,
+        cursor.resumption,
+        cursor.layout,
+        cursor.max_staleness_ms,
+    )

@@ -10,13 +10,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from angarium.api.fences import Gates
 from angarium.client.reading.cursor import Cursor
 from angarium.client.reading.link import Link
 from angarium.client.reading.starts import start_in
-from angarium.errors import AngariumError, OffsetOutOfRange
+from angarium.errors import AngariumError, LayoutChanged, OffsetOutOfRange, retry_after_of
 from angarium.ids import TopicPartition
+from angarium.retrying import later
 from angarium.wire.operations import FindOffsetAnswer, FindOffsetHeader, Operation, TopicHeader
 
 if TYPE_CHECKING:
@@ -30,6 +33,9 @@ STRIKES_MAX: Final = 3
 """So often a partition may be refused with an error that should not pass by itself: a node may not
 have heard of a new topic yet. Then the subscription ends with that error."""
 
+HELD_S: Final = 0.1
+"""How often it is looked whether a partition that waits at a gate may go on."""
+
 CALM_S: Final = 1.0
 """After so long without a failure the next one is again met with the shortest pause."""
 
@@ -39,7 +45,15 @@ _log = logging.getLogger(__name__)
 class Steering:
     """Keeps every wanted partition flowing into a mailbox."""
 
-    def __init__(self, reach: Reach, wishes: Wishes, mailbox: Mailbox) -> None:
+    def __init__(
+        self,
+        reach: Reach,
+        wishes: Wishes,
+        mailbox: Mailbox,
+        *,
+        max_staleness_ms: int | None = None,
+    ) -> None:
+        self._max_staleness_ms = max_staleness_ms
         self.cursors: dict[tuple[str, int], Cursor] = {}
         self._reach = reach
         self._wishes = wishes
@@ -53,6 +67,10 @@ class Steering:
         self._waiting: list[asyncio.Future[None]] = []
         self._fatal: AngariumError | None = None
         self._is_over = False
+        self._infos: dict[str, TopicInfo] = {}
+        self._gates: dict[str, Gates] = {}
+        self._is_held = False
+        """Whether some partition waits at a gate."""
 
     async def run(self) -> None:
         """Work until cancelled, or until an error that no repetition will help against."""
@@ -118,10 +136,19 @@ class Steering:
             _tell(waiting, None)
             await self._rest()
         if self._failures:
-            backoff = self._reach.settings.backoff
-            await asyncio.sleep(backoff.pause_s(self._failures - 1, random.random()))
+            backoff, chance = self._reach.settings.backoff, random.random()
+            pause_s = backoff.pause_s(self._failures - 1, chance)
+            asked_s = None if self.hindrance is None else retry_after_of(self.hindrance)
+            await asyncio.sleep(max(pause_s, later(asked_s or 0.0, chance)))
 
     async def _rest(self) -> None:
+        if self._is_held:
+            # Others are on their way to their fences; how far, only their cursors know.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(HELD_S):
+                    await self._news.wait()
+            self._is_due = True
+            return
         # Apart from each other, so that many subscribers do not all ask in one moment.
         discover_s = self._reach.settings.discover_s * random.uniform(0.75, 1.25)
         try:
@@ -144,8 +171,15 @@ class Steering:
         unknown = [cursor for cursor in idle if cursor.next_offset is None]
         await asyncio.gather(*map(self._look_up, unknown))
         ways: dict[Connection, list[Cursor]] = {}
+        self._is_held = False
+        # Of this moment: nothing that comes while connections are made opens a gate.
+        for topic in {cursor.topic for cursor in idle}:
+            self._look_at_gates(topic)
         for cursor in idle:
-            connection = await self._reach.routes.connection_for(cursor.topic, cursor.partition)
+            if not self._may_go_on(cursor):
+                self._is_held = True
+                continue
+            connection = await self._reach.routes.reading_connection(cursor.topic, cursor.partition)
             ways.setdefault(connection, []).append(cursor)
         for connection, cursors in ways.items():
             await self._read_over(connection, cursors)
@@ -163,9 +197,10 @@ class Steering:
                     self._forget(cursor)
         for info in infos:
             if self._wishes.covers(info.name):
+                self._learn(info)
                 self._add_partitions(info)
         self._wishes.have_begun(wishes)
-        await self._follow_leaders()
+        await self._follow_the_nearest()
 
     async def _matching(self) -> list[TopicInfo]:
         listed = await self._reach.metadata.topics()
@@ -174,21 +209,49 @@ class Steering:
             self._reach.routes.learn_topic(info)
         return infos
 
+    def _learn(self, info: TopicInfo) -> None:
+        known = self._infos.get(info.name)
+        if known is not None and known.id != info.id:
+            self._gates.pop(info.name, None)
+        self._infos[info.name] = info
+
+    def _look_at_gates(self, topic: str) -> None:
+        """Open the gates of a topic by how far it is read: what is delivered is delivered in the
+        order in which it comes to the mailbox."""
+        positions = {
+            number: one.next_offset
+            for (name, number), one in self.cursors.items()
+            if name == topic and one.next_offset is not None
+        }
+        self._gates.setdefault(topic, Gates()).look(self._infos[topic], positions)
+
+    def _may_go_on(self, cursor: Cursor) -> bool:
+        """Tell whether no gate is in the way of a partition."""
+        gates = self._gates.get(cursor.topic)
+        if gates is None:
+            return False  # forgotten a moment ago
+        cursor.layout = gates.opened
+        return gates.is_open(self._infos[cursor.topic], cursor.partition)
+
     def _add_partitions(self, info: TopicInfo) -> None:
         start = self._wishes.start_of(info.name)
         for partition in info.partitions:
             key = (info.name, partition.number)
             if key not in self.cursors:
-                self.cursors[key] = Cursor(*key, start_in(start, partition.number))
+                begin = start_in(start, partition.number)
+                self.cursors[key] = Cursor(*key, begin, max_staleness_ms=self._max_staleness_ms)
 
-    async def _follow_leaders(self) -> None:
-        """Let go of streams to nodes that no longer lead: leaders have new records first."""
+    async def _follow_the_nearest(self) -> None:
+        """Let go of streams to nodes that are no longer the ones to read from.
+
+        Those are the nearest ones, or leaders, which have new records first.
+        """
         routes = self._reach.routes
         for cursor in list(self.cursors.values()):
-            link, leader = cursor.link, routes.leader_of(cursor.topic, cursor.partition)
-            if link is None or leader in {None, link.connection.peer.hello.node}:
+            link, node = cursor.link, routes.reading_node(cursor.topic, cursor.partition)
+            if link is None or node in {None, link.connection.peer.hello.node}:
                 continue
-            connection = await routes.connection_for(cursor.topic, cursor.partition)
+            connection = await routes.reading_connection(cursor.topic, cursor.partition)
             if cursor.link is link and connection is not link.connection:
                 link.drop(cursor)
 
@@ -228,6 +291,11 @@ class Steering:
 
     def _refused(self, cursor: Cursor, error: AngariumError) -> None:
         """Hear that a node does not go on with a partition."""
+        if isinstance(error, LayoutChanged):
+            gates = self._gates.setdefault(cursor.topic, Gates())
+            gates.stop(cursor.partition, layout=cursor.layout)
+            self.look_again()
+            return
         if not error.retriable:
             cursor.strikes += 1
             if isinstance(error, OffsetOutOfRange) or cursor.strikes >= STRIKES_MAX:
@@ -250,6 +318,7 @@ class Steering:
 
     def _forget(self, cursor: Cursor) -> None:
         del self.cursors[cursor.topic, cursor.partition]
+        self._gates.pop(cursor.topic, None)  # who wants it again may begin earlier
         if cursor.link is not None:
             cursor.link.drop(cursor)
         self._mailbox.discard(

@@ -34,13 +34,16 @@ class Subscription:
         start: StartLike,
         *,
         on_closed: Callable[[Subscription], None],
+        max_staleness_ms: int | None = None,
     ) -> None:
         start_in(start, 0)  # a start that makes no sense is refused here, not later in a task
         self._reach = reach
         self._wishes = Wishes()
         self._wishes.add(topics, start)
         self._mailbox = Mailbox(reach.settings.delivery_bytes_max)
-        self._steering = Steering(reach, self._wishes, self._mailbox)
+        self._steering = Steering(
+            reach, self._wishes, self._mailbox, max_staleness_ms=max_staleness_ms
+        )
         self._running: asyncio.Task[None] | None = None
         self._records: Iterator[Record] = iter(())
         self._on_closed = on_closed

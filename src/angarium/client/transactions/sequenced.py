@@ -6,7 +6,8 @@ restart the program asks for the last number of each partition and goes on from 
 what it is not sure of: what is stored already is answered as a duplicate.
 
 A record goes to the partition of its key; without a key, to the one its number says, because a
-repeated publish must find the same one. So a topic's partitions must not become more meanwhile.
+repeated publish must find the same one. So a topic's partitions must not become more meanwhile, and
+the program must not move to another region; nothing goes to another one if its home is lost.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from angarium.api import Ack
-from angarium.batch import BatchBuilder, key_hash
+from angarium.api.layout import layout_of
+from angarium.batch import BatchBuilder
 from angarium.client.publishing.columns import cut, dealt_out
 from angarium.client.publishing.receipts import Receipt
 from angarium.client.shared import heard, shared
@@ -30,6 +32,8 @@ from angarium.wire.operations.transactions import (
 )
 
 if TYPE_CHECKING:
+    from angarium.api import TopicInfo
+    from angarium.api.layout import Layout
     from angarium.client.publishing.columns import Table
     from angarium.client.publishing.outgoing import Outgoing
     from angarium.client.reach import Reach
@@ -54,12 +58,13 @@ class Sequenced:
         if record.mode is not None:
             raise InvalidArgument("a numbered record is stored; it has no other mode")
         info = await self._reach.metadata.topic_or_new(topic)
-        count = len(info.partitions)
         partition = record.partition
         if partition is None:
             # From the number and not by turns: a publish that is repeated after a restart must
             # find the partition that knows its number.
-            partition = (sequence if record.key is None else key_hash(record.key)) % count
+            layout = self._layout(info)
+            by_number = layout.in_turn(sequence)
+            partition = by_number if record.key is None else layout.of_key(record.key)
         builder = BatchBuilder(
             bytes_max=info.config.batch_bytes_max, codec=self._reach.settings.codec
         )
@@ -80,8 +85,8 @@ class Sequenced:
         """Publish many records under one number, unless it has been stored before."""
         table.check()
         info = await self._reach.metadata.topic_or_new(topic)
-        count = len(info.partitions)
-        parts = dealt_out(table, count) if partition is None else {partition: table}
+        layout = self._layout(info)
+        parts = dealt_out(table, layout) if partition is None else {partition: table}
         settings, bytes_max = self._reach.settings, info.config.batch_bytes_max
         sends = []
         by_partition: dict[int, list[Buffer]] = {}
@@ -95,11 +100,16 @@ class Sequenced:
                 batch = some.columns(settings.codec).build(
                     producer_id=NO_PRODUCER, epoch=Epoch(0), sequence=Sequence(0)
                 )
-                where = sequence % count if number is None else number
+                where = layout.in_turn(sequence) if number is None else number
                 by_partition.setdefault(where, []).append(batch)
         for where, batches in by_partition.items():
             sends.append(self._send(topic, where, sequence, batches))
         return tuple(await asyncio.gather(*sends))
+
+    def _layout(self, info: TopicInfo) -> Layout:
+        region = self._reach.region
+        # One that is measured may be another one after a restart.
+        return layout_of(info, "" if region.is_measured else region.name)
 
     async def last(self, topic: str) -> dict[int, int | None]:
         """Return the last number stored in each partition; an older run can add none any more."""

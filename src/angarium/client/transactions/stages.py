@@ -8,13 +8,14 @@ parts for each partition in use.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from angarium.api.transactions import GroupAck, Staged, StagedIn
-from angarium.batch import BatchBuilder, key_hash
+from angarium.batch import BatchBuilder
 from angarium.client.publishing.columns import cut, dealt_out
 from angarium.client.shared import heard
-from angarium.errors import InvalidArgument, no_partition
+from angarium.errors import AngariumError, InvalidArgument, TransactionAborted, no_partition
 from angarium.ids import NO_PRODUCER, Epoch, Sequence
 from angarium.wire.operations import Operation
 from angarium.wire.operations.transactions import StageHeader
@@ -64,9 +65,13 @@ class StageWriter:
             raise InvalidArgument("what a transaction publishes is stored; it has no other mode")
         partition = record.partition
         info = await self._topic(topic, partition)
+        layout = None
         if partition is None and record.key is not None:
-            partition = key_hash(record.key) % len(info.partitions)
+            layout = self._reach.routes.layout(info)
+            partition = layout.of_key(record.key)
         lane = self._lane(info, partition)
+        if layout is not None:
+            lane.layout = layout.number if lane.layout is None else lane.layout
         while not lane.builder.add(
             record.value,
             key=record.key,
@@ -84,12 +89,15 @@ class StageWriter:
         """Add many records, column by column."""
         table.check()
         info = await self._topic(topic, partition)
-        parts = dealt_out(table, len(info.partitions)) if partition is None else {partition: table}
+        layout = self._reach.routes.layout(info)
+        parts = dealt_out(table, layout) if partition is None else {partition: table}
         settings = self._reach.settings
         bytes_max = info.config.batch_bytes_max
         lanes = []
         for number, part in parts.items():
             lane = self._lane(info, number)
+            if partition is None and number is not None and lane.layout is None:
+                lane.layout = layout.number
             lanes.append(lane)
             lane.build()
             for some, _ in cut(
@@ -149,20 +157,35 @@ class StageWriter:
             await lane.drop()
 
     async def send(
-        self, topic: str, partition: int, part: int, batches: list[Buffer], acks: list[GroupAck]
+        self,
+        topic: str,
+        partition: int,
+        part: int,
+        batches: list[Buffer],
+        acks: list[GroupAck],
+        *,
+        layout: int | None,
     ) -> None:
         """Stage one part, however often that has to be asked."""
-        header = StageHeader(self._transaction, self._stage, part, topic, partition, tuple(acks))
-        settings = self._reach.settings
-        frame = await self._reach.calls.ask(
-            Operation.STAGE,
-            header,
-            batches,
-            partition=(topic, partition),
-            timeout_s=settings.publish_timeout_s,
-            wait_s=settings.attempt_timeout_s,
-            passing=PASSING_LIMITS,
+        header = StageHeader(
+            self._transaction, self._stage, part, topic, partition, tuple(acks), layout
         )
+        settings = self._reach.settings
+        try:
+            frame = await self._reach.calls.ask(
+                Operation.STAGE,
+                header,
+                batches,
+                partition=(topic, partition),
+                timeout_s=settings.publish_timeout_s,
+                wait_s=settings.attempt_timeout_s,
+                passing=PASSING_LIMITS,
+            )
+        except TransactionAborted:
+            # Perhaps because the topic was given partitions: who runs it again shall know them.
+            with suppress(AngariumError):
+                await self._reach.metadata.refresh(topic)
+            raise
         self.is_committed |= frame.read(Staged).is_committed
         self.size += sum(map(len, batches))
 
@@ -177,7 +200,7 @@ class StageWriter:
         count = len(info.partitions)
         if partition is None:
             # Records without a key stay together; the next transaction takes the next partition.
-            partition = self._transaction.sequence % count
+            partition = self._reach.routes.layout(info).in_turn(self._transaction.sequence)
         if not 0 <= partition < count:
             raise no_partition(info.name, count, partition)
         lane = self._lanes.get((info.name, partition))
@@ -196,6 +219,8 @@ class _Lane:
     ) -> None:
         self.topic = topic
         self.partition = partition
+        self.layout: int | None = None
+        """The first layout of the topic by which a key has sent a record here."""
         self.parts = 0
         """Parts sent, or on their way."""
         self.acks: dict[tuple[str, int | None], list[int]] = {}
@@ -259,7 +284,9 @@ class _Lane:
         # Numbered when it is cut and not when it is answered: repeated under the same number, it
         # is staged once.
         self.parts += 1
-        work = self._writer.send(self.topic, self.partition, part, batches, acks)
+        work = self._writer.send(
+            self.topic, self.partition, part, batches, acks, layout=self.layout
+        )
         self._sending = asyncio.get_running_loop().create_task(work)
         self._sending.add_done_callback(heard)
 

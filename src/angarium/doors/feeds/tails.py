@@ -4,27 +4,32 @@ Two hundred streams of one topic read the same records in the same form. A `Tail
 writes them down once (`chunk`), and hands the bytes to every follower that is level with it. A
 follower that is not, because it began earlier or reads slowly, catches up by fetches of its own up
 to where the tail is, and then joins. So a slow follower costs the others nothing, and two hundred
-level ones cost little more than one.
+level ones cost little more than one. A tail of a whole topic takes on partitions that are added;
+records of a key keep their order then, for who is level and for who catches up.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from angarium.api import FetchRequest, Interest, Start, StartAt
+from angarium.api.fences import stretch
 from angarium.api.stored_records import delivered, readable, records_of
-from angarium.errors import AngariumError, OffsetOutOfRange
+from angarium.doors.callers import counted_of
+from angarium.doors.feeds.positions import LIVE
+from angarium.doors.feeds.whole import whole_topic
+from angarium.errors import AngariumError, OffsetOutOfRange, QuotaExceeded, retry_after_of
 from angarium.ids import Offset
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from angarium.api import Broker, Delivery, Subscription
+    from angarium.api import Broker, Delivery, FetchResult, Subscription
     from angarium.batch import Record
     from angarium.closing import Closings
+    from angarium.doors.feeds.whole import WholeTopics
 
 PACE_SECONDS_PER_FOLLOWER: Final = 0.000_1
 """With many followers a tail hands out less often: each time costs something for each of them."""
@@ -37,9 +42,8 @@ RECENT_CHUNKS_MAX: Final = 256
 """What a tail remembers of what it handed out last, so that a follower that has nearly caught up is
 not late again and again. Older chunks are forgotten; they are read from the broker then."""
 
-LOOK_SECONDS: Final = 10.0
-"""How often a tail of a whole topic looks whether there are more partitions. If so it ends, and
-its followers come back to a new one."""
+QUOTA_SECONDS: Final = 1.0
+"""How long a follower waits for its quota, if nobody says how long."""
 
 CATCH_UP_BYTES: Final = 256 << 10
 """About how much a follower that catches up reads at a time."""
@@ -68,10 +72,9 @@ class TailKey(NamedTuple):
     """What followers have to have in common to share a tail."""
 
     topic: str
-    partitions: tuple[int, ...]
+    partition: int | None
+    """None: all that the topic has and will have."""
     form: str
-    is_whole: bool
-    """Whether those are all partitions there are."""
 
 
 class Tails:
@@ -118,12 +121,15 @@ class Tail:
     """
 
     def __init__(self, broker: Broker, key: TailKey, writing: Writing) -> None:
+        self.partitions: list[int] = []
+        """Those of a whole topic become more."""
         self.positions: list[int] = []
         """How far it is in each partition, as of the last chunk."""
         self.followers = 0
         """How many follow it, or wait for it to open."""
         self.is_over = False
         self._broker = broker
+        self._counted = counted_of(broker)
         self._key = key
         self._write = writing
         self._reached: list[int] = []
@@ -138,29 +144,32 @@ class Tail:
         loop = asyncio.get_running_loop()
         self._opening = loop.create_task(self._open())
         self._tasks: list[asyncio.Task[None]] = []
-        """Those that read, and look for more partitions."""
+        """The one that reads."""
+        self._whole: WholeTopics | None = None
 
     async def opened(self) -> None:
         """Return once it has begun; raises why it cannot be. A waiting caller may be cancelled."""
         await asyncio.shield(self._opening)
 
     async def _open(self) -> None:
-        topic, partitions, *_ = self._key
         try:
-            for number in partitions:
-                offset = await self._broker.find_offset(topic, number, Start(StartAt.LATEST))
-                self.positions.append(offset)
-            self._reached = list(self.positions)
-            interests = [
-                Interest(topic=topic, partition=number, start=Start(StartAt.OFFSET, offset))
-                for number, offset in zip(partitions, self.positions, strict=True)
-            ]
-            subscription = await self._broker.subscribe(interests)
+            subscription = await self._subscribed()
         except BaseException:
             self.is_over = True
             raise
-        loop = asyncio.get_running_loop()
-        self._tasks = [loop.create_task(self._follow(subscription)), loop.create_task(self._look())]
+        self._reached = list(self.positions)
+        self._tasks = [asyncio.get_running_loop().create_task(self._follow(subscription))]
+
+    async def _subscribed(self) -> Subscription:
+        topic, number, _ = self._key
+        if number is None:
+            self._whole = await whole_topic(self._broker, topic, LIVE)
+            self._grow()
+            return self._whole
+        offset = await self._broker.find_offset(topic, number, LIVE)
+        self.partitions, self.positions = [number], [offset]
+        start = Start(StartAt.OFFSET, offset)
+        return await self._broker.subscribe([Interest(topic=topic, partition=number, start=start)])
 
     async def _follow(self, subscription: Subscription) -> None:
         error: AngariumError | None = None
@@ -173,15 +182,20 @@ class Tail:
             self._end(error)
             await subscription.close()
 
-    async def _look(self) -> None:
-        """End when the topic has more partitions than this tail, which has all there were."""
-        while self._key.is_whole:
-            await asyncio.sleep(LOOK_SECONDS)
-            with suppress(AngariumError):
-                topic = await self._broker.describe_topic(self._key.topic)
-                if len(topic.partitions) > len(self._key.partitions):
-                    self._end(None)
-                    return
+    async def look(self) -> None:
+        """Take on at once the partitions that the topic was given."""
+        if self._whole is not None:
+            await self._whole.look()
+            self._grow()
+
+    def _grow(self) -> None:
+        """Begin with partitions that have come."""
+        if self._whole is not None:
+            starts = self._whole.following(self._key.topic).starts
+            for number in range(len(self.partitions), len(starts)):
+                self.partitions.append(number)
+                self.positions.append(starts[number])
+                self._reached.append(starts[number])
 
     async def close(self) -> None:
         """Stop reading; one that is still opening is closed once it has."""
@@ -221,19 +235,40 @@ class Tail:
         self, positions: list[int], write: Callable[[bytes], Awaitable[None]]
     ) -> None:
         """Read up to where the tail is now, and give what is there to `write`."""
-        for index, end in enumerate(list(self.positions)):
-            while positions[index] < end:
-                chunk = await self._fetched(index, positions, end)
-                if chunk:
-                    await write(chunk)
+        self._grow()
+        ends = list(self.positions)
+        # What has come since it began is read from its start, as the tail did.
+        positions += self._starts()[len(positions) :]
+        while any(at < end for at, end in zip(positions, ends, strict=True)):
+            for index, bound in enumerate(self._bounds(positions, ends)):
+                while positions[index] < bound:
+                    chunk = await self._fetched(index, positions, bound)
+                    if chunk:
+                        await write(chunk)
+
+    def _starts(self) -> list[int]:
+        if self._whole is None:
+            return []
+        return list(self._whole.following(self._key.topic).starts.values())
+
+    def _bounds(self, positions: list[int], ends: list[int]) -> list[int]:
+        """Return up to where a follower may read in each partition, in the order of keys."""
+        if self._whole is None:
+            return ends
+        return stretch(self._whole.following(self._key.topic).info, positions, ends)
 
     async def _fetched(self, index: int, positions: list[int], end: int) -> bytes:
         """Return records of one partition up to `end`, written down, and move its position."""
-        topic, partitions, *_ = self._key
-        number, start = partitions[index], Offset(positions[index])
-        result = await self._broker.fetch(
-            FetchRequest(topic=topic, partition=number, offset=start, bytes_max=CATCH_UP_BYTES)
-        )
+        topic = self._key.topic
+        number, start = self.partitions[index], Offset(positions[index])
+        wanted = FetchRequest(topic=topic, partition=number, offset=start, bytes_max=CATCH_UP_BYTES)
+        result: FetchResult | None = None
+        while result is None:
+            try:
+                result = await self._broker.fetch(wanted)
+            except QuotaExceeded as error:
+                # A stream is slowed down, not ended, for what it reads.
+                await asyncio.sleep(retry_after_of(error) or QUOTA_SECONDS)
         written: list[bytes] = []
         after: int = start
         for buffer in result.batches:
@@ -252,7 +287,7 @@ class Tail:
 
     def check(self, positions: Sequence[int]) -> None:
         """Raise `OffsetOutOfRange` if somebody wants to begin where nothing is yet."""
-        for wanted, end in zip(positions, self._reached, strict=True):
+        for wanted, end in zip(positions, self._reached, strict=False):
             if wanted > end:
                 raise OffsetOutOfRange(offset=wanted, start=0, end=end)
 
@@ -260,7 +295,8 @@ class Tail:
 
     def _read(self, delivery: Delivery) -> None:
         number = delivery.partition
-        index = self._key.partitions.index(number)
+        self._grow()
+        index = self.partitions.index(number)
         for batch, records in delivered(delivery):
             for record in records:
                 if not delivery.live:
@@ -290,6 +326,9 @@ class Tail:
         self._pending.clear()
         if chunk:
             self._remember(before, chunk)
+            if self._counted.toll is not None:
+                # The subscription has counted it once; it goes out to each.
+                self._counted.toll.read(len(chunk) * max(0, len(self._level) - 1))
             behind = [one for one in self._level if not one.take(chunk, before)]
             for one in behind:
                 self._level.pop(one, None)

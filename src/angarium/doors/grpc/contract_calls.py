@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from angarium.api import Broker, GroupConfig, TopicConfig
+from angarium.api.access import AccessBroker, JoinTokenBroker
+from angarium.api.administration import AdministrationBroker
+from angarium.api.quotas import QuotaBroker
 from angarium.doors.grpc.calls import answered
 from angarium.doors.grpc.from_messages import readers
 from angarium.doors.grpc.to_messages import responder
@@ -35,11 +38,38 @@ METHODS: Final[Mapping[str, Callable[..., Awaitable[Any]]]] = {
     "RemoveNode": Broker.remove_node,
     "TransferLeader": Broker.transfer_leader,
     "RaiseLevel": Broker.raise_level,
+    "Whoami": AccessBroker.whoami,
+    "Can": AccessBroker.can,
+    "CreateUser": AccessBroker.create_user,
+    "AlterUser": AccessBroker.alter_user,
+    "DeleteUser": AccessBroker.delete_user,
+    "DescribeUser": AccessBroker.describe_user,
+    "ListUsers": AccessBroker.list_users,
+    "CreateRole": AccessBroker.create_role,
+    "DeleteRole": AccessBroker.delete_role,
+    "ListRoles": AccessBroker.list_roles,
+    "CreateGrant": AccessBroker.create_grant,
+    "DeleteGrant": AccessBroker.delete_grant,
+    "ListGrants": AccessBroker.list_grants,
+    "CreateToken": AccessBroker.create_token,
+    "DeleteToken": AccessBroker.delete_token,
+    "ListTokens": AccessBroker.list_tokens,
+    "SetQuota": QuotaBroker.set_quota,
+    "DeleteQuota": QuotaBroker.delete_quota,
+    "DescribeQuota": QuotaBroker.describe_quota,
+    "ListQuotas": QuotaBroker.list_quotas,
+    "CreateJoinToken": JoinTokenBroker.create_join_token,
+    "DeleteJoinToken": JoinTokenBroker.delete_join_token,
+    "ListJoinTokens": JoinTokenBroker.list_join_tokens,
 }
 """Calls that are a method of the contract, word for word."""
 
 
-def contract_calls(broker: Broker, shapes: TopicShapes) -> dict[str, Method]:
+class GrpcBroker(Broker, AdministrationBroker, Protocol):
+    """What the door serves: the contract, but for what only our own client speaks."""
+
+
+def contract_calls(broker: GrpcBroker, shapes: TopicShapes) -> dict[str, Method]:
     """Return the handlers, by the name of the call.
 
     A request's fields are the arguments of the method, by name. Where protobuf says something
@@ -85,7 +115,7 @@ def contract_calls(broker: Broker, shapes: TopicShapes) -> dict[str, Method]:
 
 
 def _handler(
-    name: str, method: Callable[..., Awaitable[Any]], broker: Broker | None = None
+    name: str, method: Callable[..., Awaitable[Any]], broker: GrpcBroker | None = None
 ) -> Method:
     """Serve a call by a function, or by a method of the contract that `broker` has."""
     request_class: type[Message] = getattr(pb, f"{name}Request")

@@ -39,6 +39,11 @@ async def fetch(face: GrpcFace, request: pb.FetchRequest, call: Call) -> pb.Fetc
             bytes_max=bytes_max,
             wait_ms=_wait_ms(request.wait_ms, call.time_remaining()),
             fresh=request.fresh,
+            layout=request.layout if request.HasField("layout") else None,
+            at_least=Offset(request.at_least) if request.HasField("at_least") else None,
+            max_staleness_ms=(
+                request.max_staleness_ms if request.HasField("max_staleness_ms") else None
+            ),
         )
     )
     response = pb.FetchResponse(
@@ -46,6 +51,9 @@ async def fetch(face: GrpcFace, request: pb.FetchRequest, call: Call) -> pb.Fetc
         end_offset=result.end_offset,
         next_offset=request.offset,
         expired=result.expired,
+        node=result.node,
+        region=result.region,
+        staleness_ms=result.staleness_ms,
     )
     if not batches:
         _add_records(response, result, request, bytes_max=bytes_max)

@@ -17,6 +17,14 @@ from angarium.api import (
     Verb,
 )
 from angarium.api.settings import settings_of
+from angarium.doors.grpc.grant_messages import (
+    grant_of,
+    grants_of,
+    resource_kind_of,
+    role_names,
+    subject_kind_of,
+)
+from angarium.doors.grpc.quota_messages import quota_kinds_of, quota_limits_of, quota_subject_of
 from angarium.doors.intake import NOBODY, ProducerIdentity
 from angarium.errors import InvalidArgument
 from angarium.ids import Epoch, Index, Offset, ProducerId, Sequence
@@ -39,6 +47,8 @@ E = TypeVar("E", bound="IntEnum")
 OTHER_NAMES: Final = {"cleanup": "compact"}
 """The one setting that has another type, and so another name, in protobuf: a boolean."""
 
+_MODES: Final = tuple(DeliveryMode)
+
 CREDIT_DEFAULT: Final = 1_000
 """Records on loan at a time, where a consumer does not say."""
 
@@ -55,7 +65,9 @@ def choice_of(kind: type[E], number: int, *, what: str) -> E | None:
 
 def mode_of(number: int) -> DeliveryMode | None:
     """Return the delivery mode, or None where none was named."""
-    return choice_of(DeliveryMode, number, what="delivery mode") if number else None
+    if 0 < number <= len(_MODES):
+        return _MODES[number - 1]
+    return choice_of(DeliveryMode, number, what="delivery mode")
 
 
 def wants_batches(format_number: int) -> bool:
@@ -118,7 +130,9 @@ def config_of(kind: type[C], message: pb.TopicConfig | pb.GroupConfig) -> C:
     for one in settings_of(kind):
         name = OTHER_NAMES.get(one.name, one.name)
         value = getattr(message, name)
-        if not one.words:
+        if one.is_list:
+            found[one.name] = tuple(value)
+        elif not one.words:
             if one.kind is bool or message.HasField(name):
                 found[one.name] = value
         elif isinstance(value, bool):
@@ -182,13 +196,17 @@ def _checkpoints_of(
 
 
 def readers(request: type[Message]) -> dict[str, Reader]:
-    """Return how each field of a request is read as an argument of the contract, by its name."""
-    return {one.name: _reader(one) for one in request.DESCRIPTOR.fields}
+    """Return how each field of a request is read as an argument of the contract, by its name.
+
+    Times have their unit in their names here.
+    """
+    return {one.name.removesuffix("_us"): _reader(one) for one in request.DESCRIPTOR.fields}
 
 
 def _reader(field: Any) -> Reader:
     name = field.name
-    converted = _CONVERTED.get(name if field.message_type is None else field.message_type.name)
+    kind = field.message_type or field.enum_type
+    converted = _CONVERTED.get(name if kind is None else kind.name)
     # Without a start it is the end that is meant; anything else that is absent is None.
     may_be_none = field.has_presence and converted is not start_of
 
@@ -208,5 +226,13 @@ _CONVERTED: Final[Mapping[str, Callable[[Any], Any]]] = {
     "GroupConfig": partial(config_of, GroupConfig),
     "Settlement": settlements_of,
     "Checkpoint": _checkpoints_of,
+    "ResourceKind": resource_kind_of,
+    "SubjectKind": subject_kind_of,
+    "Grant": grant_of,
+    "Grants": grants_of,
+    "Roles": role_names,
+    "QuotaSubject": quota_subject_of,
+    "QuotaKind": quota_kinds_of,
+    "QuotaLimit": quota_limits_of,
 }
-"""Fields that are not taken as they are, by name, or by the name of their message."""
+"""Fields that are not taken as they are, by name, or by the name of their message or choice."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from angarium.batch import split
 from angarium.doors.grpc.from_messages import identity_of, mode_of, partition_of
 from angarium.doors.grpc.record_messages import outgoing
-from angarium.doors.grpc.refusals import HINT_KEY, error_message
+from angarium.doors.grpc.refusals import error_message
 from angarium.doors.grpc.to_messages import ack_message
 from angarium.doors.intake.acks import first_refusal
 from angarium.doors.intake.packing import packed
@@ -33,12 +33,9 @@ def publish(
     def done(outcome: Placed | Exception) -> None:
         if isinstance(outcome, Exception):
             call.fail(outcome)
-            return
-        hint = face.leader_hint and face.leader_hint(topic, outcome.ack.partition)
-        if hint:
-            call.set_trailing_metadata(((HINT_KEY, hint),))
-        ack = ack_message(outcome.ack, row=outcome.row)
-        call.finish(pb.PublishResponse(ack=ack).SerializeToString())
+        else:
+            call.set_trailing_metadata(face.hints.about(outcome.ack))
+            call.finish(face.acks.response(outcome))
 
     return face.intake.send(
         topic,
@@ -56,8 +53,8 @@ async def publish_batch(
     """Publish many records or batches: all of them, or say which not."""
     topic = request.topic
     mode = mode_of(request.mode)
-    per_partition, partitions = await batches_of(request, face.intake)
-    answers = await face.intake.publish_each(topic, per_partition, mode)
+    per_partition, partitions, layout = await batches_of(request, face.intake)
+    answers = await face.intake.publish_each(topic, per_partition, mode, layout)
     response = pb.PublishBatchResponse(partitions=partitions)
     refusal: Exception | None = None
     for (partition, batches), answer in zip(per_partition.items(), answers, strict=True):
@@ -75,19 +72,20 @@ async def publish_batch(
 
 async def batches_of(
     request: pb.PublishBatchRequest, intake: Intake
-) -> tuple[dict[int, tuple[Buffer, ...]], Iterable[int]]:
-    """Return the batches for each partition, and each record's partition."""
+) -> tuple[dict[int, tuple[Buffer, ...]], Iterable[int], int | None]:
+    """Return the batches for each partition, each record's partition, and by which layout."""
     partition = partition_of(request.partition) if request.HasField("partition") else None
     if request.packed:
         if partition is None:
             raise InvalidArgument("batches are packed for one partition: name it")
-        return {partition: _packed(request)}, ()
+        return {partition: _packed(request)}, (), None
     if not request.records:
         raise InvalidArgument("there is nothing to publish: neither records nor batches")
     producer = identity_of(request)
     records = [outgoing(one) for one in request.records]
     shape = await intake.shapes.of(request.topic)
-    return packed(records, shape, partition=partition, producers=producer)
+    layout = shape.layout.number if partition is None else None
+    return *packed(records, shape, partition=partition, producers=producer), layout
 
 
 def _packed(request: pb.PublishBatchRequest) -> tuple[Buffer, ...]:

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from angarium.api import Delivery
 from angarium.api.stored_records import batches_of
 from angarium.batch import NEVER
+from angarium.doors.grpc.wire_format import bytes_tag, varint
 from angarium.doors.intake.outgoing import Outgoing, deadlines
 from angarium.proto.v1 import broker_pb2 as pb
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
-    from angarium.api import Delivery, Handed
+    from angarium.api import Handed
     from angarium.batch import Batch
     from angarium.doors.feeds.credit import Credit
     from angarium.doors.intake.outgoing import Pairs
     from angarium.ids import Buffer
 
+
+_VALUE: Final = bytes_tag(pb.NewRecord.VALUE_FIELD_NUMBER)
+_BATCHES: Final = bytes_tag(pb.SubscribeResponse.BATCHES_FIELD_NUMBER)
 
 _RECORD_OVERHEAD_BYTES: Final = 32
 """What a record's message has besides its data: tags, lengths, an offset, two times."""
@@ -29,6 +34,9 @@ _RECORD_OVERHEAD_BYTES: Final = 32
 def outgoing(record: pb.NewRecord) -> Outgoing:
     """Return the record that a message describes; times counted from "now" begin at this moment."""
     value = record.value if record.HasField("value") else None
+    if value is not None and record.ByteSize() == len(_VALUE + varint(len(value))) + len(value):
+        # There is a value and nothing else: the most frequent record of all.
+        return Outgoing(value)
     key = record.key if record.HasField("key") else None
     headers: Pairs = ()
     if pairs := record.headers:
@@ -98,11 +106,19 @@ async def filled(
             row = first
             while row < stop and await credit.some():
                 message = pb.SubscribeResponse(topic=sent.topic, partition=sent.partition)
+                say_who_served(message, sent)
                 past = min(stop, row + credit.left) if credit.is_bounded else stop
                 count = add_records(message, batch, row, past, live=live, bytes_max=bytes_max)
                 row += count
                 credit.left -= count
                 yield message
+
+
+def say_who_served(message: pb.SubscribeResponse, sent: Delivery | Handed) -> None:
+    """Say whose replica was read, if it was that of a node that has a region."""
+    if isinstance(sent, Delivery) and sent.region:
+        message.node, message.region = sent.node, sent.region
+        message.staleness_ms = sent.staleness_ms
 
 
 def with_batches(message: pb.SubscribeResponse, batches: Sequence[Buffer]) -> bytes:
@@ -114,18 +130,4 @@ def with_batches(message: pb.SubscribeResponse, batches: Sequence[Buffer]) -> by
     data = message.SerializeToString()
     if not batches:
         return data
-    return b"".join((data, _BATCHES_TAG, varint(sum(map(len, batches))), *batches))
-
-
-def varint(number: int) -> bytes:
-    """Return a number that is not negative as protobuf writes it: seven bits a byte."""
-    digits = bytearray()
-    while number > 0x7F:
-        digits.append(number & 0x7F | 0x80)
-        number >>= 7
-    digits.append(number)
-    return bytes(digits)
-
-
-_BATCHES_TAG: Final = varint(pb.SubscribeResponse.BATCHES_FIELD_NUMBER << 3 | 2)
-"""What stands before `batches` in a message: the field's number, and that a length follows."""
+    return b"".join((data, _BATCHES, varint(sum(map(len, batches))), *batches))

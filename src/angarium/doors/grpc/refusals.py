@@ -7,6 +7,7 @@ of ours: its text stays in the log, and the caller is told INTERNAL.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 from google.protobuf import any_pb2
@@ -14,7 +15,7 @@ from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
 from angarium.doors.status import INTERNAL, status_of
-from angarium.errors import AngariumError, InvalidArgument
+from angarium.errors import AngariumError, InvalidArgument, retry_after_of
 from angarium.proto.v1 import broker_pb2 as pb
 from angarium.wire.error_codec import Failure, failure_of
 from angarium.wire.grpc import CallRefused
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 DOMAIN: Final = "angarium"
 CODE_KEY: Final = "x-angarium-code"
 HINT_KEY: Final = "x-leader-hint"
+PUSHBACK_KEY: Final = "grpc-retry-pushback-ms"
+"""Where gRPC itself looks, in clients that are told to repeat calls, for how long to wait."""
 DETAILS_KEY: Final = "grpc-status-details-bin"
 
 # Trailing headers are bounded: clients take 8 KiB unless told otherwise, and gRPC escapes some
@@ -60,13 +63,17 @@ class Refusals:
             hint = await self._address_of(leader)
         message = _cut(failure.message)
         info = _error_info(failure, hint)
+        wait_ms = retry_after_ms(known)
+        about = [info, *extra] if wait_ms is None else [info, _retry_info(wait_ms), *extra]
         status = status_of(known) if isinstance(known, AngariumError) else INTERNAL
         trailing: list[tuple[str, str | bytes]] = [
-            (DETAILS_KEY, _details(status.grpc, message, [info, *extra])),
+            (DETAILS_KEY, _details(status.grpc, message, about)),
             (CODE_KEY, failure.code),
         ]
         if hint is not None:
             trailing.append((HINT_KEY, hint))
+        if wait_ms is not None:
+            trailing.append((PUSHBACK_KEY, str(wait_ms)))
         return CallRefused(status.grpc, message, trailing)
 
 
@@ -82,8 +89,26 @@ def expected(error: Exception) -> Exception:
 
 def error_message(error: Exception) -> pb.Error:
     """Return `error` for the inside of an answer."""
-    failure = failure_of(expected(error))
-    return pb.Error(code=failure.code, message=_cut(failure.message), retriable=failure.retriable)
+    known = expected(error)
+    failure = failure_of(known)
+    return pb.Error(
+        code=failure.code,
+        message=_cut(failure.message),
+        retriable=failure.retriable,
+        retry_after_ms=retry_after_ms(known),
+    )
+
+
+def retry_after_ms(error: Exception) -> int | None:
+    """Return in how many milliseconds an error is worth another try; None if that is not known."""
+    wait_s = retry_after_of(error)
+    return None if wait_s is None else math.ceil(wait_s * 1_000)
+
+
+def _retry_info(wait_ms: int) -> error_details_pb2.RetryInfo:
+    info = error_details_pb2.RetryInfo()
+    info.retry_delay.FromMilliseconds(wait_ms)
+    return info
 
 
 def _error_info(failure: Failure, hint: str | None) -> error_details_pb2.ErrorInfo:

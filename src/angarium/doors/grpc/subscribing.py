@@ -10,13 +10,18 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from angarium.api.reading import check_start
 from angarium.api.stored_records import delivered_rows
 from angarium.batch import Batch
 from angarium.doors.feeds.credit import Credit
+from angarium.doors.feeds.following import Whole
 from angarium.doors.feeds.positions import interests, partitions_of
+from angarium.doors.feeds.whole import WholeTopics
 from angarium.doors.grpc.consuming import consume
 from angarium.doors.grpc.from_messages import partition_of, start_of, wants_batches
-from angarium.doors.grpc.record_messages import filled, with_batches
+from angarium.doors.grpc.record_messages import filled, say_who_served, with_batches
 from angarium.errors import InvalidArgument, LimitExceeded
 from angarium.proto.v1 import broker_pb2 as pb
 from angarium.wire.errors import Unreachable
@@ -24,7 +29,7 @@ from angarium.wire.errors import Unreachable
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from angarium.api import Broker, Delivery, Interest, Subscription
+    from angarium.api import Broker, Delivery, Interest
     from angarium.doors.grpc.door_limits import GrpcLimits
     from angarium.doors.grpc.faces import GrpcFace
     from angarium.ids import Buffer
@@ -60,9 +65,10 @@ async def _deliver(
 ) -> None:
     credit = Credit(opening.credit if opening.HasField("credit") else None)
     wishes = Wishes(face.broker, face.limits)
-    wanted = await wishes.interests(opening.interests)
+    wholes, named = await wishes.taken(opening.interests)
     is_in_batches = wants_batches(opening.format)
-    subscription = await face.broker.subscribe(wanted)
+    subscription = WholeTopics(face.broker)
+    await subscription.want(wholes, named)
     sender = Sender(call, credit, bytes_target=face.limits.delivery_bytes)
     send = sender.send_batches if is_in_batches else sender.send_records
     try:
@@ -71,6 +77,12 @@ async def _deliver(
         async with asyncio.TaskGroup() as tasks:
             listening = tasks.create_task(_listen(requests, subscription, wishes, credit))
             async for delivery in subscription:
+                if delivery.fenced:
+                    stop = pb.SubscribeResponse(
+                        topic=delivery.topic, partition=delivery.partition, fenced=True
+                    )
+                    await call.write(stop.SerializeToString())
+                    continue
                 if not await send(delivery):
                     break
             listening.cancel()
@@ -86,9 +98,13 @@ class Wishes:
         self._interests_max = limits.interests_max
         self._wanted: dict[str, set[int]] = {}
 
-    async def interests(self, messages: Iterable[pb.Interest]) -> list[Interest]:
-        """Return the partitions that `messages` ask for, and keep them in mind."""
-        found: list[Interest] = []
+    async def taken(self, messages: Iterable[pb.Interest]) -> tuple[list[Whole], list[Interest]]:
+        """Return the topics and the partitions that `messages` ask for, and keep them in mind.
+
+        Who names a layout sees to fences itself, and gets the partitions that there are now.
+        """
+        wholes: list[Whole] = []
+        named: list[Interest] = []
         for message in messages:
             topic = message.topic
             if not topic:
@@ -97,14 +113,22 @@ class Wishes:
                 partitions = [partition_of(message.partition)]
             else:
                 partitions = await partitions_of(self._broker, topic)
-            found += interests(topic, partitions, start_of(message.start))
+            layout = message.layout if message.HasField("layout") else None
+            bound = message.max_staleness_ms if message.HasField("max_staleness_ms") else None
+            start = start_of(message.start)
+            if layout is None and not message.HasField("partition"):
+                check_start(start)
+                wholes.append(Whole(topic, start, max_staleness_ms=bound))
+            else:
+                wanted = interests(topic, partitions, start)
+                named += [replace(one, layout=layout, max_staleness_ms=bound) for one in wanted]
             self._wanted.setdefault(topic, set()).update(partitions)
             if sum(map(len, self._wanted.values())) > self._interests_max:
                 raise LimitExceeded(
                     "interests_max",
                     f"one subscription delivers at most {self._interests_max} partitions",
                 )
-        return found
+        return wholes, named
 
     def dropped(self, message: pb.SubscribeRequest.Drop) -> list[int]:
         """Return the partitions that `message` gives up, and forget them."""
@@ -153,6 +177,7 @@ class Sender:
                 from_offset=delivery.from_offset,
                 expired=delivery.expired,
             )
+            say_who_served(message, delivery)
             await self._call.write(with_batches(message, some))
         return True
 
@@ -177,7 +202,7 @@ class Sender:
 
 
 async def _listen(
-    requests: Requests, subscription: Subscription, wishes: Wishes, credit: Credit
+    requests: Requests, subscription: WholeTopics, wishes: Wishes, credit: Credit
 ) -> None:
     """Do what the subscriber says, until it has nothing more to say."""
     async for data in requests:
@@ -186,8 +211,10 @@ async def _listen(
             case "credit":
                 credit.add(request.credit.records)
             case "add":
-                await subscription.add(await wishes.interests(request.add.interests))
+                await subscription.want(*await wishes.taken(request.add.interests))
             case "drop":
+                if not request.drop.HasField("partition"):
+                    await subscription.drop_topic(request.drop.topic)
                 for partition in wishes.dropped(request.drop):
                     await subscription.drop(request.drop.topic, partition)
             case _:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from google.protobuf.message_factory import GetMessageClass
 
 from angarium.doors.grpc.from_messages import OTHER_NAMES
+from angarium.doors.grpc.grant_messages import word_number
+from angarium.doors.grpc.quota_messages import quota_limit_messages
 from angarium.doors.grpc.refusals import error_message
 from angarium.doors.intake.acks import error_of_ack
 from angarium.proto.v1 import broker_pb2 as pb
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from angarium.api import Ack, Settled
+    from angarium.api.access import Grant
 
 M = TypeVar("M", bound="Message")
 Shown: TypeAlias = "Callable[[Any], Any]"
@@ -97,7 +101,8 @@ def _way(kind: type[Message], source: type[msgspec.Struct]) -> list[tuple[str, s
 def _shown(field: Any) -> Shown:
     """Return how a field shows what the contract has."""
     if field.enum_type is not None:
-        return lambda value: value + 1
+        numbers = _numbers(field.enum_type)
+        return lambda value: _choice_number(value, numbers)
     if field.message_type is None or field.message_type.GetOptions().map_entry:
         return _SHOWN_OTHERWISE.get(field.full_name, lambda value: value)
     kind = GetMessageClass(field.message_type)
@@ -105,13 +110,35 @@ def _shown(field: Any) -> Shown:
         return _SHOWN_OTHERWISE[kind]
     if field.is_repeated:
         return lambda some: [message_of(kind, one) for one in some]
-    return lambda one: message_of(kind, one)
+    return lambda one: None if one is None else message_of(kind, one)
+
+
+def _numbers(choice: Any) -> dict[str, int]:
+    """Return the numbers of an enum by the words that settings have for them."""
+    prefix = choice.values_by_number[0].name.removesuffix("UNSPECIFIED")
+    words = ((one.name.removeprefix(prefix).lower(), one.number) for one in choice.values)
+    return {word.replace("_", "-"): number for word, number in words}
+
+
+def _choice_number(value: Any, numbers: dict[str, int]) -> int:
+    """Return the number of a choice: protobuf counts from 1."""
+    if isinstance(value, StrEnum):
+        return word_number(value)
+    return numbers[value] if isinstance(value, str) else int(value) + 1
+
+
+def _grants_shown(grants: tuple[Grant, ...] | None) -> pb.Grants | None:
+    if grants is None:
+        return None
+    return pb.Grants(grants=[message_of(pb.Grant, one) for one in grants])
 
 
 _SHOWN_OTHERWISE: Final[dict[object, Shown]] = {
     "angarium.v1.TopicConfig.compact": lambda cleanup: cleanup == "compact",
     # Nothing where they are not known: none at all is something else.
     pb.Nodes: lambda ids: None if ids is None else pb.Nodes(ids=ids),
+    pb.Grants: _grants_shown,
+    pb.QuotaLimit: quota_limit_messages,
     pb.Settled: lambda some: map(settled_message, some),
     pb.TopicPartition: lambda some: [
         pb.TopicPartition(topic=topic, partition=partition) for topic, partition in some

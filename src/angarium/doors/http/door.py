@@ -22,10 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from angarium.api import Broker, GroupBroker
+    from angarium.api.administration import AdministrationBroker
     from angarium.api.dead_letters import LettersOfTopic
     from angarium.doors.http.observing import Facts
     from angarium.doors.http.publish_routes import SequencedBroker
     from angarium.doors.intake import Intake
+    from angarium.doors.served_by import ServedBy
+    from angarium.wire.http.connection import Connection
     from angarium.wire.http.messages import Answer, Request, Response
     from angarium.wire.listening import Context
 
@@ -48,22 +51,25 @@ class HttpDoor:
         groups: GroupBroker | None = None,
         sequenced: SequencedBroker | None = None,
         letters: Callable[[str], LettersOfTopic] | None = None,
+        access: AdministrationBroker | None = None,
         facts: Facts | None = None,
         limits: HttpLimits | None = None,
         admission: Admission | None = None,
         leader_hint: Callable[[str, int], str | None] | None = None,
         tls: Context | None = None,
+        served_by: Callable[[], ServedBy] = lambda: (),
     ) -> None:
         """Prepare a door to `broker`, or to what lies behind it for each of the callers.
 
-        What is behind `groups`, `sequenced` (numbers of a client's own) and `letters` (the dead
-        letters in a topic) is not served where it is not given. `facts` is what the node knows of
-        itself. `admission` says which hosts are ours, and which web pages may use the door.
-        `leader_hint` returns the HTTP address of the node that leads a partition, None if that is
-        this node or nobody knows. `port` 0 takes a free one.
+        What is behind `groups`, `sequenced` (numbers of a client's own), `letters` (the dead
+        letters in a topic) and `access` (users, grants, quotas, join tokens) is not served where it
+        is not given. `facts` is what the node knows of itself. `admission` says which hosts are
+        ours, and which web pages may use the door. `leader_hint` returns the HTTP address of the
+        node that leads a partition, None if that is this node or nobody knows. `port` 0 takes a
+        free one. `served_by` is what each answer says of the node.
         """
         if not isinstance(broker, Callers):
-            broker = Callers.everybody(Behind(broker, groups, sequenced, letters))
+            broker = Callers.everybody(Behind(broker, groups, sequenced, letters, access=access))
         self._host = host
         self._port = port
         self._tls = tls
@@ -73,10 +79,14 @@ class HttpDoor:
         self.leader_hint = leader_hint
         self.closings = Closings()
         self.requests = RequestMeters()
-        self._faces = Faces(broker, lambda behind: HttpFace(self, behind))
+        log_in = None if broker.anonymous is not None else self._log_in
+        self._faces = Faces(
+            broker, lambda behind: HttpFace(self, behind, log_in=log_in), door="http"
+        )
         everybodys = self._faces.everybodys
         self._everybodys = everybodys
-        self._guests = everybodys or HttpFace(self, nobodys(), log_in=self._log_in)
+        nobody = HttpFace(self, nobodys(), log_in=self._log_in, is_nobodys=True)
+        self._guests = everybodys or nobody
         info = {
             "title": "Angarium",
             "version": angarium.__version__,
@@ -88,8 +98,10 @@ class HttpDoor:
             self._handle,
             problem,
             self.limits,
+            served_by=served_by,
             on_answered=self.requests.answered,
             closings=self.closings,
+            is_known=None if everybodys is not None else self._is_known,
         )
 
     @property
@@ -113,22 +125,44 @@ class HttpDoor:
             return told
         face = self._everybodys
         if face is None:
-            face = self._faces.known(request.text_header(b"authorization"))
+            header = request.text_header(b"authorization")
+            shown = request.connection.peer_certificate
+            face = self._faces.known(header, request, certificate=shown)
             if face is None:
                 if _needs_no_proof(request):
                     face = self._guests
                 else:
                     return self._after_asking(request)
+            toll = face.counted.toll
+            if toll is not None:
+                wait_s = toll.begin_request()
+                if wait_s > 0:
+                    return self._after(wait_s, face, request)
         return face.router.dispatch(request)
 
     async def _after_asking(self, request: Request) -> Response | None:
         """Find out who asks, which takes work or fails, and have the request served then."""
         header = request.text_header(b"authorization")
-        face = await self._faces.found(header, source=request.source)
+        shown = request.connection.peer_certificate
+        face = await self._faces.found(header, source=request.source, certificate=shown)
+        wait_s = 0.0 if face.counted.toll is None else face.counted.toll.begin_request()
+        return await self._after(wait_s, face, request)
+
+    async def _after(self, wait_s: float, face: HttpFace, request: Request) -> Response | None:
+        """Have a request served that has to wait; it is a part of its client's quota."""
+        if wait_s > 0:
+            await asyncio.sleep(wait_s)
         answer = face.router.dispatch(request)
         return await answer if asyncio.iscoroutine(answer) else answer
 
-    async def _log_in(self, header: str, *, source: str) -> HttpFace:
+    def _is_known(self, header: str | None, connection: Connection) -> bool:
+        if self._faces.callers.known(header, connection.peer_certificate) is not None:
+            return True
+        if header is None:
+            raise self._faces.missing(connection.host)
+        return False
+
+    async def _log_in(self, header: str | None, *, source: str) -> HttpFace:
         return await self._faces.found(header, source=source)
 
 

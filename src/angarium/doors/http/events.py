@@ -17,6 +17,7 @@ from msgspec import Meta
 
 from angarium.api import ConsumeRequest, Start, StartAt
 from angarium.batch.deadlines import ranges_of
+from angarium.doors.callers import UNCOUNTED, presence_of
 from angarium.doors.feeds.beating import beating
 from angarium.doors.feeds.feed import GroupFeed
 from angarium.doors.feeds.positions import LIVE, partitions_of, starts, word_of
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from angarium.api import Broker, GroupBroker
     from angarium.batch import Record
     from angarium.closing import Closings
+    from angarium.doors.callers import Counted
     from angarium.doors.feeds.tails import Tail, Tails
     from angarium.doors.http.socket_messages import Subscribe
     from angarium.wire.http import Request, Stream
@@ -74,12 +76,14 @@ class Streaming:
         closings: Closings,
         *,
         heartbeat_s: float,
+        counted: Counted = UNCOUNTED,
     ) -> None:
         self._broker = broker
         self._groups = groups
         self._tails = tails
         self._closings = closings
         self._heartbeat_s = heartbeat_s
+        self._counted = counted
 
     @route(
         "GET /v1/topics/{topic}/stream",
@@ -91,23 +95,29 @@ class Streaming:
         errors=(403, 416),
     )
     async def stream(self, request: Request, given: StreamParameters) -> None:
+        with presence_of(self._counted):
+            await self._stream(request, given)
+
+    async def _stream(self, request: Request, given: StreamParameters) -> None:
         if given.group is not None:
             await self._stream_group(request, given, given.group)
             return
         start = start_of(given)
-        partitions = tuple(await partitions_of(self._broker, given.topic))
-        if given.partition is not None:
-            partitions = (given.partition,)
+        partitions = await partitions_of(self._broker, given.topic)
         resumed = request.text_header(b"last-event-id") or given.last_event_id or None
-        key = TailKey(given.topic, partitions, given.encoding, given.partition is None)
+        key = TailKey(given.topic, given.partition, given.encoding)
         # The tail first: what comes between its beginning and ours is then caught up with.
         writing = partial(_event, in_base64=given.encoding == "base64")
         tail = await self._tails.follow(key, writing)
         try:
+            if len(partitions) > len(tail.partitions):
+                await tail.look()  # the id may be of a stream that knew of them
             if resumed is None and start is LIVE:
                 positions: list[int] = list(tail.positions)
             else:
-                found = await starts(self._broker, given.topic, partitions, start, resumed=resumed)
+                found = await starts(
+                    self._broker, given.topic, list(tail.partitions), start, resumed=resumed
+                )
                 positions = list(found)
                 tail.check(positions)
             stream = request.connection.begin_stream(request, status=200, headers=EVENT_HEADERS)

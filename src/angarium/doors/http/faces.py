@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
+from angarium.doors.callers import counted_of
 from angarium.doors.feeds.tails import Tails
+from angarium.doors.http.access_routes import AccessRoutes
 from angarium.doors.http.dead_letter_routes import DeadLetterRoutes
 from angarium.doors.http.events import Streaming
 from angarium.doors.http.fetch_routes import FetchRoutes
@@ -16,7 +17,9 @@ from angarium.doors.http.graphql import QueryParameters
 from angarium.doors.http.group_routes import GroupRoutes
 from angarium.doors.http.observing import Observing
 from angarium.doors.http.publish_routes import PublishRoutes
+from angarium.doors.http.quota_routes import JoinTokenRoutes, QuotaRoutes
 from angarium.doors.http.routing import route, routes_of
+from angarium.doors.http.socket_logins import log_in_of
 from angarium.doors.http.sockets import Session
 from angarium.doors.http.topic_routes import TopicRoutes
 from angarium.doors.intake import Intake
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from angarium.api import Broker, GroupBroker
+    from angarium.api.administration import AdministrationBroker
     from angarium.api.dead_letters import LettersOfTopic
     from angarium.doors.http.door import HttpDoor
     from angarium.doors.http.graphql.endpoint import GraphqlEndpoint
@@ -45,13 +49,14 @@ class Behind(NamedTuple):
     letters: Callable[[str], LettersOfTopic] | None = None
     measuring: Callable[[], Awaitable[object]] | None = None
     """Raises if the principal may not read metrics."""
+    access: AdministrationBroker | None = None
 
 
 class LogIn(Protocol):
     """Finds out who a socket's client is."""
 
-    async def __call__(self, header: str, *, source: str) -> HttpFace:
-        """Return what serves who brings this; raises `Unauthenticated`."""
+    async def __call__(self, header: str | None, *, source: str) -> HttpFace:
+        """Return what serves who brings this; raises `Unauthenticated`. None: it brings nothing."""
         ...
 
 
@@ -64,13 +69,18 @@ class HttpFace:
         behind: Behind,
         *,
         log_in: LogIn | None = None,
+        is_nobodys: bool = False,
     ) -> None:
-        """`log_in` returns the face of who says in the first message of a socket who it is."""
+        """`log_in` returns the face of who says in the first message of a socket who it is. Nobody
+        has to; who is known by a certificate may, and is that one then."""
         self._door = door
         self._behind = behind
         self._log_in = log_in
+        self._is_nobodys = is_nobodys
         self.intake = Intake(behind.broker)
         self.groups = behind.groups
+        self.counted = counted_of(behind.broker)
+        """Who counts the requests and streams."""
         self._graphql: GraphqlEndpoint | None = None
         self.router = Router(self._routes(), lists="GET /v1/openapi.json lists all")
 
@@ -90,6 +100,7 @@ class HttpFace:
             Tails(broker, door.closings),
             door.closings,
             heartbeat_s=door.limits.heartbeat_seconds,
+            counted=self.counted,
         )
         parts: list[object] = [
             PublishRoutes(self.intake, door.leader_hint, sequenced=behind.sequenced),
@@ -100,14 +111,22 @@ class HttpFace:
             parts.append(GroupRoutes(behind.groups))
         if behind.letters is not None:
             parts.append(DeadLetterRoutes(behind.letters))
+        if behind.access is not None:
+            parts.append(AccessRoutes(behind.access))
+            parts += QuotaRoutes(behind.access), JoinTokenRoutes(behind.access)
         found = [one for part in (*parts, self) for one in routes_of(part)]
         front = FrontPage(found)
         return [*found, Route(method="GET", path="/", handler=front.show, summary="Links.")]
 
     @route("GET /v1/socket", "A WebSocket: subscribe, consume, settle, publish.")
     async def _socket(self, request: Request, _: NoParameters) -> None:
-        log_in = None if self._log_in is None else partial(self._log_in, source=request.source)
-        await Session(request, self.intake, self.groups, self._door.closings, log_in=log_in).run()
+        await Session(
+            request,
+            self,
+            self._door.closings,
+            log_in=log_in_of(request, self._log_in),
+            is_known=not self._is_nobodys,
+        ).run()
 
     # --- GraphQL: loaded when somebody first asks, for many nodes never hear of it ------------
 
@@ -117,7 +136,13 @@ class HttpFace:
         endpoint = await asyncio.to_thread(_import_graphql)
         if self._graphql is None:
             self._graphql = endpoint(
-                self.intake, self.groups, self._door.closings, log_in=self._log_in_to_graphql()
+                self.intake,
+                self.groups,
+                self._door.closings,
+                access=self._behind.access,
+                log_in=self._log_in_to_graphql(),
+                counted=self.counted,
+                is_known=not self._is_nobodys,
             )
         return self._graphql
 
@@ -166,6 +191,9 @@ class HttpFace:
 class _Nobodys:
     """The broker of who has not said who it is: whatever is asked of it is refused."""
 
+    counted = None
+    region = ""
+
     def __getattr__(self, name: str) -> Any:
         def refuse(*_: object, **__: object) -> Any:
             raise Unauthenticated(MISSING)
@@ -176,7 +204,7 @@ class _Nobodys:
 def nobodys() -> Behind:
     """Return what lies behind the door for who has not said who it is: nothing."""
     nobody = cast(Any, _Nobodys())
-    return Behind(nobody, nobody, nobody, nobody.dead_letters, nobody.measuring)
+    return Behind(nobody, nobody, nobody, nobody.dead_letters, nobody.measuring, nobody)
 
 
 def _import_graphql() -> type[GraphqlEndpoint]:

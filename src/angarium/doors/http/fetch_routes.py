@@ -61,6 +61,10 @@ class FetchParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """At the end, wait so long for more to come."""
     fresh: bool = False
     """Ask the leader, and let it make sure that it leads: never stale."""
+    at_least: Count | None = None
+    """An offset that has to be there: of a record that the reader has written, or has seen."""
+    max_staleness_ms: Annotated[int, Meta(ge=0, le=INT64_MAX)] | None = None
+    """All that was committed so long ago is there, or the answer is 503."""
     encoding: Encoding = "text"
     """`base64`: show every key and value in base64, also those that are text."""
 
@@ -84,6 +88,12 @@ class Fetched(msgspec.Struct, frozen=True):
     """The first offset that can still be read."""
     end_offset: int
     """The end of what is committed, as far as the answering node knows."""
+    node: int = 0
+    """Whose replica was read."""
+    region: str = ""
+    """Where that node is."""
+    staleness_ms: int = 0
+    """How old this may be; 0 from the leader."""
 
 
 class FoundOffset(msgspec.Struct, frozen=True):
@@ -114,6 +124,8 @@ class FetchRoutes:
             bytes_max=given.bytes_max,
             wait_ms=given.wait_ms,
             fresh=given.fresh,
+            at_least=None if given.at_least is None else Offset(given.at_least),
+            max_staleness_ms=given.max_staleness_ms,
         )
         result = await self._broker.fetch(wanted)
         if request.header(b"accept") == PACKED:
@@ -125,6 +137,9 @@ class FetchRoutes:
             next_offset=after,
             start_offset=result.start_offset,
             end_offset=result.end_offset,
+            node=result.node,
+            region=result.region,
+            staleness_ms=result.staleness_ms,
         )
         return Response(200, _encode(fetched), JSON)
 
@@ -175,5 +190,6 @@ def _packed(result: FetchResult, *, asked: int) -> Response:
         (b"Angarium-Start-Offset", str(result.start_offset).encode()),
         (b"Angarium-End-Offset", str(result.end_offset).encode()),
         (b"Angarium-Expired", ",".join(map(str, result.expired)).encode()),
+        (b"Angarium-Staleness-Ms", str(result.staleness_ms).encode()),
     )
     return Response(200, b"".join(result.batches), PACKED, headers)

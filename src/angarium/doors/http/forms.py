@@ -25,7 +25,7 @@ import msgspec
 from msgspec import Meta
 
 from angarium import api
-from angarium.api import GroupConfig, TopicConfig
+from angarium.api import GroupConfig, TopicConfig, access, quotas
 from angarium.api.settings import Setting, settings_of, word_of
 
 Form = type[msgspec.Struct]
@@ -107,6 +107,8 @@ def _setting_type(one: Setting) -> Any:
         kind = Literal[one.words]
     elif one.bounds is not None:
         kind = Annotated[int, Meta(ge=one.bounds[0], le=one.bounds[1])]
+    if one.is_list:
+        kind = tuple[kind, ...]
     meaning = one.about.sentence
     if one.may_be_none:
         kind, meaning = kind | None, f"{meaning} Null: {one.about.none}."
@@ -149,3 +151,16 @@ answer_form("MemberOut", api.GroupMember)
 answer_form("PositionOut", api.GroupPosition)
 answer_form("GroupOut", api.GroupInfo, listed_lag="lag")
 answer_form("MoveOut", api.Moved)
+answer_form("PrincipalOut", access.Principal, until="until_us", since="since_us")
+answer_form("CallerOut", access.Caller)
+answer_form("GrantOut", access.Grant)
+answer_form("DecisionOut", access.Decision)
+answer_form("UserOut", access.UserInfo, created_at="created_at_us")
+answer_form("GivenGrant", access.GrantInfo)
+answer_form("RoleOut", access.RoleInfo)
+answer_form("TokenOut", access.TokenInfo, created_at="created_at_us", until="until_us")
+answer_form("IssuedTokenOut", access.IssuedToken)
+answer_form("JoinTokenOut", access.JoinTokenInfo, created_at="created_at_us", until="until_us")
+answer_form("IssuedJoinTokenOut", access.IssuedJoinToken)
+answer_form("CountedLimit", quotas.CountedLimit)
+answer_form("QuotaOut", quotas.QuotaInfo)

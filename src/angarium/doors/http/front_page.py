@@ -5,7 +5,6 @@ One page without scripts, pictures or anything from elsewhere. Programs get the 
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -79,6 +78,8 @@ class FrontPage:
                 "links": dict(self._links),
             }
             return Response(200, msgspec.json.encode(found), JSON, _HEADERS)
+        from html import escape  # noqa: PLC0415  (its table of entities, for few people's sake)
+
         shown = "".join(
             f'<dt><a href="{escape(path)}">{escape(path)}</a></dt><dd>{escape(summary)}</dd>\n'
             for path, summary in self._links

@@ -6,12 +6,13 @@ nobody reads here) keeps its status, and says INVALID_ARGUMENT like any other wr
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import msgspec
 
 from angarium.doors.status import status_of
-from angarium.errors import LimitExceeded
+from angarium.errors import LimitExceeded, retry_after_of
 from angarium.wire.error_codec import Failure, failure_of
 from angarium.wire.http.messages import Response
 from angarium.wire.http.request_reader import RequestRefused
@@ -20,14 +21,20 @@ PROBLEM_JSON: Final = b"application/problem+json"
 CODE_HEADER: Final = b"X-Angarium-Code"
 HINT_HEADER: Final = b"X-Leader-Hint"
 RETRY_HEADER: Final = b"Retry-After"
-RETRY_SECONDS: Final = b"1"
-"""What a client that may try again is told to wait."""
+RETRY_SECONDS: Final = 1
+"""What a client that may try again is told to wait, at the least."""
 
 WAYS_HEADER: Final = b"WWW-Authenticate"
 WAYS: Final = b'Bearer realm="angarium", Basic realm="angarium", charset="UTF-8"'
 """How to say who one is."""
 
-READABLE_HEADERS: Final = (CODE_HEADER, HINT_HEADER, RETRY_HEADER)
+READABLE_HEADERS: Final = (
+    CODE_HEADER,
+    HINT_HEADER,
+    RETRY_HEADER,
+    b"Angarium-Node",
+    b"Angarium-Region",
+)
 """Headers of answers that the scripts of a web page may read."""
 
 _RESERVED: Final = frozenset({"type", "title", "status", "detail", "code", "retriable", "fault"})
@@ -67,7 +74,8 @@ def problem(
     code = status or http_status(error)
     headers = [(CODE_HEADER, failure.code.encode())]
     if failure.retriable and code in {429, 503}:
-        headers.append((RETRY_HEADER, RETRY_SECONDS))
+        wait_s = max(RETRY_SECONDS, math.ceil(retry_after_of(error) or 0))
+        headers.append((RETRY_HEADER, str(wait_s).encode()))
     if code == 401:
         headers.append((WAYS_HEADER, WAYS))
     hint = getattr(error, "leader_hint", None)

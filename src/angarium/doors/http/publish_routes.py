@@ -33,12 +33,13 @@ from angarium.doors.http.publish_requests import (
 )
 from angarium.doors.http.record_json import NewRecord, NewRecords, Partition
 from angarium.doors.http.routing import route
-from angarium.doors.intake import NOBODY, LaneKey, Placed
+from angarium.doors.intake import NOBODY, Placed
 from angarium.doors.intake.acks import first_refusal
 from angarium.doors.intake.outgoing import single_batch
 from angarium.doors.intake.packing import packed
 from angarium.errors import InvalidArgument
 from angarium.ids import Epoch
+from angarium.modes import DeliveryMode
 from angarium.wire.errors import UnsupportedOperation
 from angarium.wire.http.messages import JSON, Response
 
@@ -86,6 +87,14 @@ class PublishParameters(BatchParameters, frozen=True):
     """The record's key, for bodies that are taken as they are."""
 
 
+class _Way(msgspec.Struct, frozen=True, gc=False):
+    """Where a head says that its record goes, and when it is answered."""
+
+    topic: str
+    partition: int | None
+    mode: DeliveryMode | None
+
+
 class PublishRoutes:
     """The two requests that publish."""
 
@@ -117,17 +126,20 @@ class PublishRoutes:
         headers=(_KEY, _NUMBER),
     )
     def publish(self, request: Request, given: PublishParameters) -> Answer:
-        lane = request.head.note
-        if type(lane) is LaneKey:
-            # A head that came before, from which nothing but the lane follows.
-            self._intake.lanes.publish(
-                lane, json_record(request.body), partial(self._tell, request)
+        way = request.head.note
+        if type(way) is _Way:
+            # A head that came before, from which nothing follows but where its record goes.
+            return self._intake.send(
+                way.topic,
+                json_record(request.body),
+                partial(self._tell, request),
+                partition=way.partition,
+                mode=way.mode,
             )
-            return None
         record = read_record(request, given.key)
         mode = mode_of(given.mode)
-        if given.partition is not None and is_bare(request, given.key):
-            request.head.note = LaneKey(given.topic, given.partition, mode)
+        if is_bare(request, given.key):
+            request.head.note = _Way(given.topic, given.partition, mode)
         once = once_of(request, mode, record)
         numbered = numbered_of(request, mode)
         if numbered is not None:
@@ -156,9 +168,9 @@ class PublishRoutes:
         partition = given.partition
         if partition is None:
             shape = await self._intake.shapes.of(given.topic)
-            partition = numbered.number % shape.partitions
+            partition = shape.steady.in_turn(numbered.number)
             if record.key is not None:
-                partition = shape.partition_for(record.key)
+                partition = shape.steady.of_key(record.key)
         ack = await self._sequenced.publish_sequenced(
             SequencedPublish(
                 producer=numbered.producer,
@@ -204,6 +216,7 @@ class PublishRoutes:
     async def publish_batch(self, request: Request, given: BatchParameters) -> Response:
         topic, mode = given.topic, mode_of(given.mode)
         partitions: list[int] = []
+        layout: int | None = None
         per_partition: dict[int, tuple[Buffer, ...]]
         if request.media_type == PACKED:
             if given.partition is None:
@@ -219,7 +232,8 @@ class PublishRoutes:
             per_partition, partitions = packed(
                 records, shape, partition=given.partition, producers=once or NOBODY
             )
-        answers = await self._intake.publish_each(topic, per_partition, mode)
+            layout = shape.layout.number if given.partition is None else None
+        answers = await self._intake.publish_each(topic, per_partition, mode, layout)
         return self._published(topic, list(per_partition), answers, partitions)
 
     def _published(

@@ -14,6 +14,8 @@ from angarium.doors.http.record_json import record_out
 from angarium.errors import AngariumError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from angarium.api import Consumption, Subscription
     from angarium.doors.feeds.feed import Feed, Portion
     from angarium.doors.http.socket_messages import Consume, Subscribe
@@ -86,10 +88,12 @@ class TopicSocketFeed(SocketFeed):
         subscription: Subscription,
         websocket: WebSocket,
         said: Subscribe,
-        positions: dict[int, int],
+        starts: Mapping[int, int],
     ) -> None:
+        """Begin; `starts`, by partition, may become more while it runs."""
         super().__init__(TopicFeed(subscription), websocket, said)
-        self._positions = positions
+        self._starts = starts
+        self._positions = dict(starts)
         self._credit = Credit(said.credit)
 
     @property
@@ -103,6 +107,8 @@ class TopicSocketFeed(SocketFeed):
         """Wait for credit, which may go below zero by a portion; return how far the reader is."""
         await self._credit.some()
         self._credit.left -= len(portion.records)
+        for number in list(self._starts)[len(self._positions) :]:
+            self._positions[number] = self._starts[number]
         if not portion.live:
             self._positions[portion.partition] = portion.records[-1].offset + 1
         return self.facts

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from angarium.api import ConsumeRequest, Interest, Start, StartAt
-from angarium.doors.feeds.positions import offsets_in, partitions_of
+from angarium.doors.feeds.following import Whole
+from angarium.doors.feeds.positions import offsets_in
+from angarium.doors.feeds.whole import WholeTopics
 from angarium.doors.http.ack_json import AckWriter, mode_of
 from angarium.doors.http.events import start_of
 from angarium.doors.http.problems import told
@@ -36,10 +38,8 @@ from angarium.errors import (
     InvalidArgument,
     LimitExceeded,
     NotFound,
-    Unauthenticated,
 )
 from angarium.kinds import GroupKind
-from angarium.security.credentials import MISSING
 from angarium.wire.errors import UnsupportedOperation
 from angarium.wire.http import WebSocket
 from angarium.wire.http.socket_session import Over, SocketSession
@@ -50,14 +50,13 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import TypeAlias
 
-    from angarium.api import GroupBroker
     from angarium.closing import Closings
     from angarium.doors.http.faces import HttpFace
     from angarium.doors.http.socket_messages import Said
-    from angarium.doors.intake import Intake, Placed
+    from angarium.doors.intake import Placed
     from angarium.wire.http import Request
 
-    LogIn: TypeAlias = Callable[[str], Awaitable[HttpFace]]
+    LogIn: TypeAlias = Callable[[str | None], Awaitable[HttpFace]]
 
 LOGIN_S_MAX: Final = 10.0
 """How long a client may take to say who it is, where it has to; then the socket is closed."""
@@ -82,24 +81,38 @@ class Session(SocketSession):
     def __init__(
         self,
         request: Request,
-        intake: Intake,
-        groups: GroupBroker | None,
+        face: HttpFace,
         closings: Closings,
         *,
         log_in: LogIn | None = None,
+        is_known: bool = False,
     ) -> None:
-        """Accept the WebSocket; raises `RequestRefused` if the request is none for one.
+        """Accept the WebSocket; raises `RequestRefused` if the request is none for one, and
+        `QuotaExceeded` if its client has as many as it may.
 
-        With `log_in` the first message has to say who the client is.
+        With `log_in` the first message has to say who the client is, or may, if that `is_known` by
+        its certificate: what it says goes before.
         """
-        super().__init__(WebSocket(request, subprotocols=("angarium.v1",)), closings)
+        self._leave = face.counted.enter()
+        try:
+            is_guest = log_in is not None and not is_known
+            websocket = WebSocket(request, subprotocols=("angarium.v1",), is_guest=is_guest)
+            super().__init__(websocket, closings)
+        except BaseException:
+            self._leave()
+            raise
         self._log_in = log_in
-        self._broker = intake.broker
-        self._groups = groups
-        self._intake = intake
+        self._is_known = is_known
+        self._become(face)
         self._feeds: dict[str, SocketFeed] = {}
         self._publishes = asyncio.Semaphore(PUBLISHES_MAX)
         self._acks = AckWriter()
+
+    def _become(self, face: HttpFace) -> None:
+        """Serve whom that face is for."""
+        self._intake, self._groups = face.intake, face.groups
+        self._broker = face.intake.broker
+        self._counted = face.counted
 
     async def _close_feeds(self) -> None:
         for feed in list(self._feeds.values()):
@@ -114,10 +127,15 @@ class Session(SocketSession):
                 name = id_in(text)
                 raise
             name = said.id
-            if self._log_in is not None:
-                await self._take_proof(said, self._log_in)
-            else:
-                await self._do(said)
+            log_in = self._log_in
+            if self._is_known and not isinstance(said, Authenticate):
+                log_in = self._log_in = None
+            if log_in is not None:
+                await self._take_proof(said, log_in)
+                return
+            if self._counted.toll is not None:
+                await self._counted.toll.admit_request()
+            await self._do(said)
         except AngariumError as error:
             await self._tell_error(name, error)
 
@@ -128,23 +146,24 @@ class Session(SocketSession):
             await super().run()
         finally:
             hurry.cancel()
+            self._leave()
 
     def _check_proven(self) -> None:
-        if self._log_in is not None:
+        if self._log_in is not None and not self._is_known:
             self._websocket.close(TOO_SLOW, "nobody said who they are")
 
     async def _take_proof(self, said: Said, log_in: LogIn) -> None:
         """Find out who the client is by its first message; it has no second one."""
         try:
-            if not isinstance(said, Authenticate):
-                raise Unauthenticated(MISSING)
-            face = await log_in(said.header())
+            face = await log_in(said.header() if isinstance(said, Authenticate) else None)
+            self._leave()  # the place of whom its certificate named
+            self._leave = face.counted.enter()
+            self._websocket.admitted()
         except AngariumError as error:
             await self._tell_error(said.id, error)
             raise Over(NOT_PROVEN, "Unauthorized") from None
         self._log_in = None
-        self._intake, self._groups = face.intake, face.groups
-        self._broker = face.intake.broker
+        self._become(face)
         await self._say({"type": "authenticated", "id": said.id})
 
     async def _do(self, said: Said) -> None:
@@ -177,25 +196,19 @@ class Session(SocketSession):
         self._start(self._run_feed(said.id, feed))
 
     async def _subscribed(self, said: Subscribe) -> SocketFeed:
-        topic, start = said.topic, start_of(said)
-        partitions = await partitions_of(self._broker, topic)
-        if said.partition is not None:
-            partitions = [said.partition]
-        starts = [start] * len(partitions)
-        if said.position is not None:
-            known = offsets_in(said.position)
-            starts = [Start(StartAt.OFFSET, one) for one in known[: len(partitions)]]
-            starts += [Start(StartAt.EARLIEST)] * (len(partitions) - len(starts))
-        positions: dict[int, int] = {}
-        for number, start in zip(partitions, starts, strict=True):
-            positions[number] = await self._broker.find_offset(topic, number, start)
+        topic, start, number = said.topic, start_of(said), said.partition
+        known = None if said.position is None else offsets_in(said.position)
+        starts = [Start(StartAt.OFFSET, one) for one in known or ()]
+        if number is None:
+            wish = Whole(topic, start, None if known is None else dict(enumerate(starts)))
+            whole = WholeTopics(self._broker)
+            await whole.want([wish])
+            return TopicSocketFeed(whole, self._websocket, said, whole.following(topic).starts)
+        offset = await self._broker.find_offset(topic, number, starts[0] if starts else start)
         subscription = await self._broker.subscribe(
-            [
-                Interest(topic=topic, partition=number, start=Start(StartAt.OFFSET, offset))
-                for number, offset in positions.items()
-            ]
+            [Interest(topic=topic, partition=number, start=Start(StartAt.OFFSET, offset))]
         )
-        return TopicSocketFeed(subscription, self._websocket, said, positions)
+        return TopicSocketFeed(subscription, self._websocket, said, {number: offset})
 
     async def _consuming(self, said: Consume) -> SocketFeed:
         if self._groups is None:

@@ -10,7 +10,7 @@ from angarium.doors.intake.lanes import LaneKey, Lanes
 from angarium.doors.intake.once import Once
 from angarium.doors.intake.outgoing import NOBODY
 from angarium.doors.intake.partitions import TopicShapes
-from angarium.errors import AngariumError, NotFound
+from angarium.errors import AngariumError, LayoutChanged, NotFound
 from angarium.settling import settling
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from angarium.doors.intake.lanes import Placed
     from angarium.doors.intake.once import ProducerIdentities
     from angarium.doors.intake.outgoing import Outgoing, ProducerIdentity
+    from angarium.doors.intake.partitions import TopicShape
     from angarium.ids import Buffer
     from angarium.modes import DeliveryMode
 
@@ -60,13 +61,15 @@ class Intake:
         Without a `partition` the topic decides. If nothing is known of the topic yet, what is
         returned has to be awaited: it asks first.
         """
+        layout = None
         if partition is None:
             shape = self.shapes.known(topic)
             if shape is None:
                 return self._send_after_asking(topic, record, done, mode, producer)
-            partition = shape.partition_for(_partition_key(record, producer))
+            partition = _partition_in(shape, record, producer)
+            layout = None if record.key is None else shape.layout.number
         identity = NOBODY if producer is NOBODY else producer.at(0, 0, 1)
-        self.lanes.publish(LaneKey(topic, partition, mode), record, done, identity)
+        self.lanes.publish(LaneKey(topic, partition, mode, layout), record, done, identity)
         return None
 
     async def _send_after_asking(
@@ -79,8 +82,10 @@ class Intake:
     ) -> None:
         try:
             shape = await self.shapes.of(topic)
-            partition = shape.partition_for(_partition_key(record, producer))
-            self.send(topic, record, done, partition=partition, mode=mode, producer=producer)
+            partition = _partition_in(shape, record, producer)
+            layout = None if record.key is None else shape.layout.number
+            identity = NOBODY if producer is NOBODY else producer.at(0, 0, 1)
+            self.lanes.publish(LaneKey(topic, partition, mode, layout), record, done, identity)
         except AngariumError as error:
             done(error)
 
@@ -108,15 +113,25 @@ class Intake:
         partition: int,
         batches: tuple[Buffer, ...],
         mode: DeliveryMode | None,
+        layout: int | None = None,
     ) -> tuple[Ack, ...]:
-        """Publish batches to one partition."""
+        """Publish batches to one partition; `layout` is that by which keys have sent them there."""
         try:
-            return await self.broker.publish(
-                PublishRequest(topic=topic, partition=partition, batches=batches, mode=mode)
+            acks = await self.broker.publish(
+                PublishRequest(
+                    topic=topic, partition=partition, batches=batches, mode=mode, layout=layout
+                )
             )
-        except NotFound:
+        except (NotFound, LayoutChanged):
             self.shapes.forget(topic)
             raise
+        self._look_at(topic, acks)
+        return acks
+
+    def _look_at(self, topic: str, acks: tuple[Ack, ...]) -> None:
+        """Ask about a topic again whose layout turned out to be another one."""
+        if any(ack.code == LayoutChanged.code for ack in acks):
+            self.shapes.forget(topic)
 
     def _begin(
         self,
@@ -124,14 +139,19 @@ class Intake:
         partition: int,
         batches: tuple[Buffer, ...],
         mode: DeliveryMode | None,
+        layout: int | None,
         answer: Callable[[tuple[Ack, ...] | Exception], None],
     ) -> bool:
         def answered(outcome: tuple[Ack, ...] | AngariumError) -> None:
-            if isinstance(outcome, NotFound):
+            if isinstance(outcome, NotFound | LayoutChanged):
                 self.shapes.forget(topic)
+            elif not isinstance(outcome, AngariumError):
+                self._look_at(topic, outcome)
             answer(outcome)
 
-        request = PublishRequest(topic=topic, partition=partition, batches=batches, mode=mode)
+        request = PublishRequest(
+            topic=topic, partition=partition, batches=batches, mode=mode, layout=layout
+        )
         try:
             return cast("TasklessBroker", self.broker).begin_publish(request, answered)
         except NotFound:
@@ -143,13 +163,14 @@ class Intake:
         topic: str,
         per_partition: Mapping[int, tuple[Buffer, ...]],
         mode: DeliveryMode | None,
+        layout: int | None = None,
     ) -> list[tuple[Ack, ...] | Exception]:
         """Publish the batches of each partition; what becomes of one is told whatever becomes of
         the others."""
 
         async def told(partition: int, batches: tuple[Buffer, ...]) -> tuple[Ack, ...] | Exception:
             try:
-                return await self.publish(topic, partition, batches, mode)
+                return await self.publish(topic, partition, batches, mode, layout)
             except Exception as error:  # each becomes a part of the answer
                 return error
 
@@ -157,6 +178,9 @@ class Intake:
         return [await calls[0]] if len(calls) == 1 else await asyncio.gather(*calls)
 
 
-def _partition_key(record: Outgoing, producer: ProducerIdentities) -> bytes | None:
-    """Return what decides on a record's partition; a request that comes again finds the same."""
-    return producer.key if record.key is None and isinstance(producer, Once) else record.key
+def _partition_in(shape: TopicShape, record: Outgoing, producer: ProducerIdentities) -> int:
+    """Return a record's partition; a request that comes again finds the same."""
+    if producer is NOBODY:
+        return shape.partition_for(record.key)
+    key = producer.key if record.key is None and isinstance(producer, Once) else record.key
+    return shape.partition_for(key, may_repeat=True)

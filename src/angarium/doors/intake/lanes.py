@@ -42,9 +42,11 @@ if TYPE_CHECKING:
 
     Batches = tuple[Buffer, ...]
     Outcome = tuple[Ack, ...] | Exception
-    Publish = Callable[[str, int, Batches, DeliveryMode | None], Awaitable[tuple[Ack, ...]]]
+    Publish = Callable[
+        [str, int, Batches, DeliveryMode | None, int | None], Awaitable[tuple[Ack, ...]]
+    ]
     Begin = Callable[
-        [str, int, Batches, DeliveryMode | None, Callable[[Outcome], None]],
+        [str, int, Batches, DeliveryMode | None, int | None, Callable[[Outcome], None]],
         bool,
     ]
 
@@ -84,12 +86,14 @@ class Placed(msgspec.Struct, frozen=True, gc=False):
     """Of a publish that came as batches: one for each, in their order."""
 
 
-class LaneKey(NamedTuple):
+class LaneKey(msgspec.Struct, frozen=True, gc=False):
     """What can travel together."""
 
     topic: str
     partition: int
     mode: DeliveryMode | None
+    layout: int | None = None
+    """The layout of the topic by which keys, or a turn, have sent records there."""
 
 
 class Waiting(msgspec.Struct, frozen=True):
@@ -226,7 +230,7 @@ class Lanes:
             if not batches:
                 answered(())
             elif self._begin is None or not self._begin(
-                key.topic, key.partition, batches, mode, answered
+                key.topic, key.partition, batches, mode, key.layout, answered
             ):
                 self._start(self._asked(call, batches))
         except Exception as error:  # each is an answer for those who wait
@@ -238,7 +242,8 @@ class Lanes:
 
     async def _outcome(self, call: Call, batches: Batches) -> Outcome:
         try:
-            return await self._publish(call.key.topic, call.key.partition, batches, call.mode)
+            key = call.key
+            return await self._publish(key.topic, key.partition, batches, call.mode, key.layout)
         except Exception as error:  # each is an answer for those who wait
             # Its frames would hold the error, and the error them and the batches.
             return error.with_traceback(None)

@@ -44,11 +44,15 @@ def placed(
     producers: ProducerIdentities,
 ) -> list[int]:
     """Return each record's partition; those without a key go to one of them together."""
-    only = _only_partition(shape, partition)
+    only = _only_partition(shape, partition, producers)
     if only is not None:
         return [only] * len(records)
     together = _together(shape, producers)
-    return [together if one.key is None else shape.partition_for(one.key) for one in records]
+    may_repeat = producers is not NOBODY
+    return [
+        together if one.key is None else shape.partition_for(one.key, may_repeat=may_repeat)
+        for one in records
+    ]
 
 
 def grouped(records: Sequence[Outgoing], partitions: list[int]) -> dict[int, list[Outgoing]]:
@@ -69,7 +73,7 @@ def packed(
     """Return the batches of each partition, and the partition of each record."""
     bytes_max = min(BATCH_BYTES, shape.batch_bytes_max)
     if isinstance(records, Columns):
-        only = _only_partition(shape, partition)
+        only = _only_partition(shape, partition, producers)
         if only is None and records.keys is None:
             only = _together(shape, producers)
         if only is not None:
@@ -85,14 +89,19 @@ def packed(
     return batches, partitions
 
 
-def _only_partition(shape: TopicShape, partition: int | None) -> int | None:
-    return 0 if partition is None and shape.partitions == 1 else partition
+def _only_partition(
+    shape: TopicShape, partition: int | None, producers: ProducerIdentities
+) -> int | None:
+    if partition is not None or shape.refusal is not None:
+        return partition
+    return (shape.layout if producers is NOBODY else shape.steady).only
 
 
 def _together(shape: TopicShape, producers: ProducerIdentities) -> int:
     """Return the partition of records without a key: the same for all of them, and again for a
     request that comes again."""
-    return shape.partition_for(producers.key if isinstance(producers, Once) else None)
+    key = producers.key if isinstance(producers, Once) else None
+    return shape.partition_for(key, may_repeat=producers is not NOBODY)
 
 
 def _column_batch(

@@ -1,9 +1,12 @@
 """Where a record goes when its producer does not say.
 
-With a key: where the key's hash says, so that one key keeps one partition for as long as the number
-of partitions stays. Without: in turn. What a topic looks like is remembered for a little while, so
-that a publish costs no second request; a topic that has just been given more partitions is noticed
-after `AGE_MAX_S` at the latest.
+Its topic's layout says: by the key's hash, or in turn (`angarium.api.layout`), and of a homed topic
+in the region of the door. What a topic looks like is remembered for a little while, so that a
+publish costs no second request; a topic that has just been given more partitions is noticed after
+`AGE_MAX_S` at the latest, and a region that has lost its partitions when `Homes` says so.
+
+Whoever may send the same publish again, under a key or a number of its own, may send it to a door
+in another region. Its records are dealt over all partitions, so that they find the same one there.
 """
 
 from __future__ import annotations
@@ -13,8 +16,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from angarium.api import TopicConfig
-from angarium.batch import key_hash
-from angarium.errors import NotFound
+from angarium.api.homes import Homes, home_lost
+from angarium.api.layout import Layout, layout_of
+from angarium.errors import HomeLost, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +29,9 @@ if TYPE_CHECKING:
 AGE_MAX_S: Final = 2.0
 """How long a topic's shape is believed; then it is asked for again."""
 
+DOUBT_MAX_S: Final = 0.5
+"""The same while nobody leads anything in some region of the topic."""
+
 TOPICS_MAX: Final = 10_000
 """Topics remembered. At the bound the one remembered longest is forgotten, and asked for again."""
 
@@ -33,23 +40,37 @@ TOPICS_MAX: Final = 10_000
 class TopicShape:
     """What a door has to know about a topic."""
 
-    partitions: int
+    layout: Layout
+    """Of publishes that come once."""
+    steady: Layout
+    """Of publishes that may come again, by whichever door."""
     batch_bytes_max: int
     read_at: float
+    age_max_s: float = AGE_MAX_S
     turn: int
-    """The partition that received the last record without a key."""
+    """How often the turn has gone on among records without a key."""
+    refusal: HomeLost | None = None
+    """Why nothing that comes once may be published now."""
     id: TopicId | None = None
     """None of a topic that is not there yet."""
 
-    def __post_init__(self) -> None:
-        assert self.partitions > 0
+    @property
+    def partitions(self) -> int:
+        """How many partitions the topic has."""
+        return self.layout.total
 
-    def partition_for(self, key: bytes | None) -> int:
-        """Return the partition for a record with this key."""
+    def partition_for(self, key: bytes | None, *, may_repeat: bool = False) -> int:
+        """Return the partition for a record with this key.
+
+        `HomeLost` if the topic has publishes refused where they would go.
+        """
+        if self.refusal is not None and not may_repeat:
+            raise self.refusal
+        layout = self.steady if may_repeat else self.layout
         if key is not None:
-            return key_hash(key) % self.partitions
-        self.turn = (self.turn + 1) % self.partitions
-        return self.turn
+            return layout.of_key(key)
+        self.turn += 1
+        return layout.in_turn(self.turn)
 
 
 class TopicShapes:
@@ -57,13 +78,14 @@ class TopicShapes:
 
     def __init__(self, broker: Broker, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._broker = broker
+        self._homes: dict[str, Homes] = {}
         self._clock = clock
         self._shapes: dict[str, TopicShape] = {}
 
     def known(self, topic: str) -> TopicShape | None:
         """Return what is remembered of `topic`, unless that is too old."""
         shape = self._shapes.get(topic)
-        if shape is not None and self._clock() - shape.read_at < AGE_MAX_S:
+        if shape is not None and self._clock() - shape.read_at < shape.age_max_s:
             return shape
         return None
 
@@ -78,6 +100,7 @@ class TopicShapes:
     def forget(self, topic: str) -> None:
         """Ask again next time: the topic has turned out to be another one."""
         self._shapes.pop(topic, None)
+        self._homes.pop(topic, None)
 
     async def _read(self, topic: str) -> TopicShape:
         read_at = self._clock()
@@ -86,17 +109,31 @@ class TopicShapes:
         except NotFound:
             default = TopicConfig()
             return TopicShape(
-                partitions=1, batch_bytes_max=default.batch_bytes_max, read_at=read_at, turn=0
+                layout=Layout.over(1),
+                steady=Layout.over(1),
+                batch_bytes_max=default.batch_bytes_max,
+                read_at=read_at,
+                turn=0,
             )
         before = self._shapes.get(topic)
+        homes = self._homes.setdefault(topic, Homes())
+        now = self._clock()
+        homes.learn(info, now=now)
+        lost = homes.lost(now=now)
+        # Where the broker is; what it does not say does not matter.
+        layout = layout_of(info, getattr(self._broker, "region", ""), lost=lost)
+        is_refused = layout.region in lost and info.config.home_lost == "refuse"
         shape = TopicShape(
-            partitions=max(1, len(info.partitions)),
+            layout=layout,
+            steady=layout_of(info),
+            age_max_s=DOUBT_MAX_S if homes.are_doubtful else AGE_MAX_S,
+            refusal=home_lost(topic, layout.region) if is_refused else None,
             batch_bytes_max=info.config.batch_bytes_max,
             read_at=read_at,
             turn=before.turn if before else 0,
             id=info.id,
         )
         if before is None and len(self._shapes) >= TOPICS_MAX:
-            del self._shapes[next(iter(self._shapes))]
+            self.forget(next(iter(self._shapes)))
         self._shapes[topic] = shape
         return shape

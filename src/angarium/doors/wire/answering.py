@@ -82,6 +82,13 @@ def brings_batches(
     return _serving(begin, None, in_header)
 
 
+def brings(
+    content_type: type[H], call: Callable[[H], Awaitable[Any]], layout: Layout = in_header
+) -> RequestHandler:
+    """Serve a request whose payload, as `wire.packed` made it, is what `call` takes."""
+    return _serving(lambda request: call(request.unpack(content_type)), None, layout)
+
+
 def _serving(
     begin: Callable[[Request], Awaitable[Any]], answer: Answer | None, layout: Layout
 ) -> RequestHandler:

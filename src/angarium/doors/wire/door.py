@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from angarium.api import FetchRequest, PublishRequest
+from angarium.api import PublishRequest
 from angarium.batch import split
 from angarium.doors.wire import requests
 from angarium.doors.wire.attachments import attach
@@ -12,6 +13,7 @@ from angarium.doors.wire.consumptions import consume
 from angarium.doors.wire.logins import Logins
 from angarium.doors.wire.subscriptions import subscribe
 from angarium.errors import AngariumError
+from angarium.security.origin import ORIGIN, Origin
 from angarium.service.access.access import BROKERS_MAX
 from angarium.wire import Handlers, Role
 from angarium.wire.operations import (
@@ -51,6 +53,7 @@ class WireDoor:
         self._dispatcher = service.dispatcher
         self._of_nodes = _by_number(requests.of_nodes(service, node))
         """What a node may ask before it is a peer: to be let in, and who is who."""
+        self._of_strangers = _by_number(requests.of_strangers(node))
         self._handlers: dict[PermittedBroker, Handlers] = {}
         self._logins = None
         if authenticator is not None:
@@ -58,6 +61,7 @@ class WireDoor:
                 authenticator,
                 served=lambda principal: self._for(access.broker_for(principal)),
                 attend=access.attend,
+                enter=access.presences.enter,
             )
         for_nodes = self._for(access.for_nodes())
         self._for_peers = Handlers(
@@ -70,7 +74,7 @@ class WireDoor:
             requests={
                 **for_nodes.requests,
                 **self._of_nodes,
-                **_by_number(requests.of_peers(service, node)),
+                **_by_number(requests.of_peers(service, node, access)),
             },
             streams={
                 **for_nodes.streams,
@@ -81,10 +85,14 @@ class WireDoor:
 
     def welcome(self, connection: Connection) -> Handlers:
         """Return what the other side of a connection may do here; raises why nothing at all."""
+        if self._access.audit is not None:
+            origin = Origin("wire", connection.source)
+            ORIGIN.set(origin)
+            connection.on_entered = partial(ORIGIN.set, origin)
         hello = connection.peer.hello
         if hello.role not in {Role.PEER, Role.PEER_BULK}:
             is_node = self._node.admission.is_proven(connection)
-            return self._of_clients(connection, self._of_nodes if is_node else {})
+            return self._of_clients(connection, self._of_nodes if is_node else self._of_strangers)
         if not self._node.is_open:
             return Handlers()  # it does not know yet who it is, nor who the others are
         self._node.levels.check_peer(hello)
@@ -119,7 +127,7 @@ class WireDoor:
             int(Operation.SUBSCRIBE): lambda stream: subscribe(stream, broker),
             int(Operation.CONSUME): lambda stream: consume(stream, broker),
         }
-        return Handlers(requests=asked, streams=streams)
+        return Handlers(requests=asked, streams=streams, tolled=broker)
 
 
 # The two hot requests. A publish that this node leads is answered without a task of its own.
@@ -133,6 +141,7 @@ def _publishing(broker: PermittedBroker) -> RequestHandler:
             partition=header.partition,
             batches=tuple(split(request.payload)),
             mode=header.mode,
+            layout=header.layout,
         )
 
         def answer(outcome: tuple[Ack, ...] | AngariumError) -> None:
@@ -141,12 +150,15 @@ def _publishing(broker: PermittedBroker) -> RequestHandler:
             else:
                 request.answer(PublishAnswer(outcome, broker.partition_count(header.topic)))
 
-        if broker.begin_publish(publish, answer):
-            return None
-        return elsewhere(request, publish)
+        is_taken = broker.take_publish(publish, answer)
+        if broker.toll is not None:
+            # Who is over its quota is kept from sending more: so nothing of it waits in memory,
+            # and nothing overtakes.
+            request.connection.rest(broker.toll.rest_s())
+        return None if is_taken else elsewhere(request, publish)
 
     async def elsewhere(request: Request, publish: PublishRequest) -> None:
-        acks = await broker.publish(publish)
+        acks = await broker.publish_taken(publish)
         request.answer(PublishAnswer(acks, broker.partition_count(publish.topic)))
 
     return serve
@@ -154,19 +166,8 @@ def _publishing(broker: PermittedBroker) -> RequestHandler:
 
 def _fetching(broker: PermittedBroker) -> RequestHandler:
     async def serve(request: Request) -> None:
-        header = request.read(FetchHeader)
-        result = await broker.fetch(
-            FetchRequest(
-                topic=header.topic,
-                partition=header.partition,
-                offset=header.offset,
-                bytes_max=header.bytes_max,
-                wait_ms=header.wait_ms,
-                fresh=header.fresh,
-            )
-        )
-        answer = FetchAnswer(result.start_offset, result.end_offset, result.expired)
-        request.answer(answer, result.batches)
+        result = await broker.fetch(request.read(FetchHeader).request())
+        request.answer(FetchAnswer.of(result), result.batches)
 
     return serve
 

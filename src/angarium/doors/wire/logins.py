@@ -12,9 +12,15 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.errors import AngariumError, DeadlineExceeded, Unauthenticated
 from angarium.security.scram import Mechanism
+from angarium.security.tls import is_node_context
 from angarium.wire import Handlers
 from angarium.wire.operations import Operation
-from angarium.wire.operations.logins import BEARER, AuthenticateAnswer, AuthenticateHeader
+from angarium.wire.operations.logins import (
+    BEARER,
+    NOT_BY_CERTIFICATE,
+    AuthenticateAnswer,
+    AuthenticateHeader,
+)
 
 if TYPE_CHECKING:
     import asyncio
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
 
     from angarium.api.access import Principal
     from angarium.security.authenticating import Authenticator, ScramLogin
+    from angarium.security.tls import Certificate
     from angarium.wire import Connection, Request
     from angarium.wire.handlers import RequestHandler
 
@@ -43,11 +50,16 @@ class Logins:
         *,
         served: Callable[[Principal], Handlers],
         attend: Attend,
+        enter: Callable[[Principal], Callable[[], None]],
     ) -> None:
-        """`served` says what a principal may ask; `attend` tells when it is nobody any more."""
+        """`served` says what a principal may ask; `attend` tells when it is nobody any more.
+
+        `enter` takes a place for a connection, and raises if there is none left.
+        """
         self.authenticator = authenticator
         self._served = served
         self._attend = attend
+        self._enter = enter
 
     def welcome(self, connection: Connection, beside: Mapping[int, RequestHandler]) -> Handlers:
         """Return what a newcomer may do: everything of its own, or prove who it is first.
@@ -59,7 +71,10 @@ class Logins:
         principal = authenticator.anonymous
         if principal is None and brought:
             # A JWT that was not seen before takes work: then the way is by a request.
-            principal = authenticator.known(f"Bearer {brought.decode(errors='replace')}")
+            if brought != NOT_BY_CERTIFICATE:
+                principal = authenticator.known(f"Bearer {brought.decode(errors='replace')}")
+        elif principal is None:
+            principal = authenticator.known(None, _certificate_of(connection))
         if principal is None:
             return Login(self, connection, beside).handlers
         return self.handlers_of(principal, connection).and_requests(beside)
@@ -69,8 +84,14 @@ class Logins:
         handlers = self._served(principal)
         if principal is self.authenticator.anonymous:
             return handlers
+        go = self._enter(principal)
         leave = self._attend(principal, connection.fail)
-        return replace(handlers, on_closed=lambda *_: leave())
+
+        def closed(*_: object) -> None:
+            go()
+            leave()
+
+        return replace(handlers, on_closed=closed)
 
 
 class Login:
@@ -88,6 +109,7 @@ class Login:
             requests={**beside, int(Operation.AUTHENTICATE): self._serve},
             on_closed=lambda *_: self._timer.cancel(),
             proofs=PROOFS,
+            on_unproven=logins.authenticator.missing,
         )
 
     async def _serve(self, request: Request) -> None:
@@ -133,6 +155,13 @@ class Login:
             self._timer = connection.loop.call_later(LOGIN_S_MAX, self._late)
             return
         connection.fail(DeadlineExceeded(f"nobody proved who they are within {LOGIN_S_MAX:g} s"))
+
+
+def _certificate_of(connection: Connection) -> Certificate | None:
+    """Return what a client has shown; one that was checked by the nodes' authorities is none."""
+    context = connection.tls_context
+    is_clients = context is not None and not is_node_context(context)
+    return connection.peer_certificate if is_clients else None
 
 
 def _text(line: bytes) -> str:

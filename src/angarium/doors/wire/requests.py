@@ -8,26 +8,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+import msgspec
+
+from angarium.api.backups import KeptAccounts, KeptPositions, RestoreRequest
 from angarium.api.transactions import SequencedPublish, StageRequest
 from angarium.doors.wire.answering import (
     asks,
     asks_nothing,
     asks_whole,
+    brings,
     brings_batches,
     in_payload,
 )
+from angarium.errors import JoinRefused
 from angarium.node.timekeeping import wall_clock
 from angarium.service.transactions.participants import commands_in
 from angarium.wire import operations as op
 from angarium.wire import packed, roomy
-from angarium.wire.operations import Operation, access, members, transactions
+from angarium.wire.operations import Operation, access, backups, members, quotas, transactions
 
 if TYPE_CHECKING:
     from angarium.api import Broker, GroupBroker, TopicInfo
-    from angarium.api.access import AccessBroker
+    from angarium.api.access import AccessBroker, JoinTokenBroker
+    from angarium.api.backups import BackupBroker
+    from angarium.api.balance import BalanceBroker
+    from angarium.api.quotas import QuotaBroker
+    from angarium.api.recovery import RecoveryBroker
     from angarium.api.transactions import Aborted, Series, TransactionBroker
     from angarium.node.node import Node
-    from angarium.service.access import PermittedBroker
+    from angarium.service.access import Access, PermittedBroker
     from angarium.service.broker import Service
     from angarium.service.dispatching import Dispatcher
     from angarium.wire import Request
@@ -45,6 +54,12 @@ def of_clients(broker: PermittedBroker, dispatcher: Dispatcher) -> Rows:
         **_about_groups(broker),
         **_about_transactions(broker),
         **_about_access(broker),
+        **_about_quotas(broker),
+        **_about_join_tokens(broker),
+        **_about_backups(broker),
+        **_about_balance(broker),
+        **_about_recovery(broker),
+        Operation.DESCRIBE_UPGRADE: asks_nothing(broker.describe_upgrade, layout=in_payload),
     }
 
 
@@ -55,31 +70,67 @@ def of_nodes(service: Service, node: Node) -> Rows:
     def same_folder(request: Request) -> None:
         request.answer(node.rivals.prove(request.read(op.SameFolderHeader).nonce))
 
+    async def join(request: Request) -> None:
+        try:
+            request.answer(await service.join(request.read(op.JoinHeader)))
+        except JoinRefused as refused:
+            node.admission.note_refusal(request.connection, "a wish to join", refused)
+            raise
+
     return {
-        Operation.JOIN: asks_whole(op.JoinHeader, service.join),
+        Operation.JOIN: join,
         Operation.SAME_FOLDER: same_folder,
     }
 
 
-def of_peers(broker: Service, node: Node) -> Rows:
+def of_strangers(node: Node) -> Rows:
+    """Return the same for who has not proven to be a node, and has to: one refusal, with why."""
+
+    def join(request: Request) -> None:
+        node.admission.refuse_join(request.connection)
+
+    return {Operation.JOIN: join}
+
+
+def of_peers(broker: Service, node: Node, access: Access) -> Rows:
     """Return what only other nodes may ask."""
 
     # Those that need not wait answer inside the read, without a task.
 
     def partitions(request: Request) -> None:
-        groups = request.read(op.PartitionsHeader).groups
-        request.answer(*roomy(op.PartitionsAnswer(broker.partitions_here(groups))))
+        asked = request.read(op.PartitionsHeader)
+        seen = broker.partitions_here(asked.groups, with_sizes=asked.with_sizes)
+        request.answer(*roomy(op.PartitionsAnswer(seen)))
 
     def look(request: Request) -> None:
         seen = broker.groups.looking.seen_here(request.read(members.GroupLookHeader))
         request.answer(b"", [packed(members.GroupLookAnswer(seen))])
 
+    def survivor(request: Request) -> None:
+        seen = broker.recovering.seen_here(request.read(op.SurvivorHeader).group)
+        request.answer(b"", [packed(seen)])
+
+    def drained(request: Request) -> None:
+        seen = broker.groups.hosting.draining.seen_here(request.read(members.DrainedHeader))
+        request.answer(members.DrainedAnswer(seen))
+
     def readiness(request: Request) -> None:
-        request.answer(op.ReadinessAnswer(node.readiness.reasons(), node.durable_end))
+        facts = node.readiness.facts_of(node.id)
+        request.answer(
+            op.ReadinessAnswer(
+                node.readiness.reasons(),
+                node.durable_end,
+                **msgspec.structs.asdict(facts),
+                is_disk_full=node.host.wal.is_full,
+            )
+        )
 
     def clock(request: Request) -> None:
         # Now, and unchecked: the node that asks finds out by itself whether it is right.
         request.answer(op.ClockAnswer(wall_clock()))
+
+    def quota_use(request: Request) -> None:
+        request.answer(b"", [packed(access.sharing.used_here())])
 
     async def catalog(request: Request) -> None:
         request.answer(await node.catalog.serve(request.payload))
@@ -93,11 +144,14 @@ def of_peers(broker: Service, node: Node) -> Rows:
     return {
         Operation.PARTITIONS: partitions,
         Operation.GROUP_LOOK: look,
+        Operation.DRAINED: drained,
         Operation.GROUP_WISH: asks_whole(members.GroupWishHeader, broker.groups.wishes.grant),
         Operation.READINESS: readiness,
+        Operation.SURVIVOR: survivor,
         Operation.CLOCK: clock,
         Operation.CATALOG: catalog,
         Operation.TRANSACT: transact,
+        Operation.QUOTA_USE: quota_use,
     }
 
 
@@ -200,5 +254,67 @@ def _about_access(broker: AccessBroker) -> Rows:
         Operation.DELETE_TOKEN: asks(access.DeleteTokenHeader, broker.delete_token),
         Operation.LIST_TOKENS: asks(
             access.ListTokensHeader, broker.list_tokens, access.TokensAnswer, in_payload
+        ),
+    }
+
+
+def _about_quotas(broker: QuotaBroker) -> Rows:
+    return {
+        Operation.SET_QUOTA: asks(quotas.SetQuotaHeader, broker.set_quota, layout=in_payload),
+        Operation.DELETE_QUOTA: asks(quotas.QuotaHeader, broker.delete_quota),
+        Operation.DESCRIBE_QUOTA: asks(
+            quotas.QuotaHeader, broker.describe_quota, layout=in_payload
+        ),
+        Operation.LIST_QUOTAS: asks_nothing(broker.list_quotas, quotas.QuotasAnswer, in_payload),
+    }
+
+
+def _about_join_tokens(broker: JoinTokenBroker) -> Rows:
+    return {
+        Operation.CREATE_JOIN_TOKEN: asks(
+            access.CreateJoinTokenHeader, broker.create_join_token, layout=in_payload
+        ),
+        Operation.DELETE_JOIN_TOKEN: asks(access.DeleteJoinTokenHeader, broker.delete_join_token),
+        Operation.LIST_JOIN_TOKENS: asks_nothing(
+            broker.list_join_tokens, access.JoinTokensAnswer, in_payload
+        ),
+    }
+
+
+def _about_backups(broker: BackupBroker) -> Rows:
+    return {
+        Operation.READ_POSITIONS: asks(
+            backups.ReadPositionsHeader, broker.read_positions, layout=in_payload
+        ),
+        Operation.READ_ACCOUNTS: asks_nothing(broker.read_accounts, layout=in_payload),
+        Operation.RESTORE_TOPIC: asks(
+            backups.RestoreTopicHeader, broker.restore_topic, layout=roomy
+        ),
+        Operation.RESTORE_RECORDS: brings_batches(
+            backups.RestoreRecordsHeader, RestoreRequest, broker.restore_records
+        ),
+        Operation.RESTORE_POSITIONS: brings(KeptPositions, broker.restore_positions),
+        Operation.RESTORE_ACCOUNTS: brings(KeptAccounts, broker.restore_accounts, in_payload),
+    }
+
+
+def _about_balance(broker: BalanceBroker) -> Rows:
+    return {
+        Operation.DESCRIBE_BALANCE: asks_nothing(broker.describe_balance, layout=in_payload),
+        Operation.REBALANCE: asks(op.RebalanceHeader, broker.rebalance, layout=in_payload),
+        Operation.CANCEL_REBALANCE: asks_nothing(broker.cancel_rebalance, layout=in_payload),
+        Operation.SET_AUTO_BALANCE: asks(
+            op.SetAutoBalanceHeader, broker.set_auto_balance, layout=in_payload
+        ),
+    }
+
+
+def _about_recovery(broker: RecoveryBroker) -> Rows:
+    return {
+        Operation.DESCRIBE_RECOVERY: asks(
+            op.DescribeRecoveryHeader, broker.describe_recovery, layout=in_payload
+        ),
+        Operation.RECOVER_PARTITION: asks(
+            op.RecoverPartitionHeader, broker.recover_partition, layout=in_payload
         ),
     }

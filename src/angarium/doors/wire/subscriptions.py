@@ -6,8 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING, TypeAlias
 
 from angarium.api import Interest
-from angarium.errors import AngariumError
-from angarium.wire.operations import Delivered, Drop, Want, Wants, Wish
+from angarium.errors import AngariumError, LayoutChanged
+from angarium.wire.operations import Delivered, Drop, Ended, Want, Wants, Wish
 
 if TYPE_CHECKING:
     from angarium.api import Broker, Subscription
@@ -27,8 +27,19 @@ async def subscribe(stream: Stream, broker: Broker) -> None:
         async for delivery in subscription:
             # None: dropped while this was on its way.
             number = numbers.get((delivery.topic, delivery.partition))
-            if number is not None:
-                told = Delivered(number, delivery.from_offset, delivery.live, delivery.expired)
+            if number is not None and delivery.fenced:
+                del numbers[delivery.topic, delivery.partition]
+                await stream.send(Ended(number, LayoutChanged.code, "a fence was reached"))
+            elif number is not None:
+                told = Delivered(
+                    number,
+                    delivery.from_offset,
+                    delivery.live,
+                    delivery.expired,
+                    delivery.node,
+                    delivery.region,
+                    delivery.staleness_ms,
+                )
                 await stream.send(told, delivery.batches)
     finally:
         wishes.cancel()
@@ -52,4 +63,10 @@ async def _take_wishes(stream: Stream, subscription: Subscription, numbers: Numb
 
 def _interest(want: Want, numbers: Numbers) -> Interest:
     numbers[want.topic, want.partition] = want.number
-    return Interest(topic=want.topic, partition=want.partition, start=want.start)
+    return Interest(
+        topic=want.topic,
+        partition=want.partition,
+        start=want.start,
+        layout=want.layout,
+        max_staleness_ms=want.max_staleness_ms,
+    )

@@ -105,6 +105,12 @@ class SegmentImport:
             return None
         return cls(disk, folder, manifest, chunk_bytes=chunk_bytes)
 
+    @property
+    def here_bytes(self) -> int:
+        """How many bytes of what is listed are here, as far as that has been looked at."""
+        missing = sum(info.bytes for info in self._waiting) - (self._position or 0)
+        return sum(info.bytes for info in self.manifest.segments) - missing
+
     def missing(self) -> MissingChunk | None:
         """Return the chunk to ask for next; None when everything is here.
 

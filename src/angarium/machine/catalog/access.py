@@ -1,4 +1,4 @@
-"""Users, roles, grants and tokens. What they allow is decided elsewhere; here they are kept.
+"""Users, roles, grants, tokens, quotas. What they allow is decided elsewhere; here they are kept.
 
 Of secrets only what checks them is here: hashes and verifiers of passwords, digests of tokens.
 Every change has an index, which is the version of the whole policy.
@@ -20,6 +20,7 @@ from angarium.machine.catalog.access_values import (
     TokenRow,
     UserRow,
 )
+from angarium.machine.catalog.quotas import QuotaTable
 from angarium.machine.outcomes import Done, Refused, limited, oversized, refused
 
 if TYPE_CHECKING:
@@ -61,7 +62,16 @@ AccessOutcome: TypeAlias = GrantMade | Done | Refused
 class AccessTables:
     """Who may come in, and the grants they were given."""
 
-    __slots__ = ("grants", "next_grant", "roles", "tokens", "tokens_by_digest", "users", "version")
+    __slots__ = (
+        "grants",
+        "next_grant",
+        "quotas",
+        "roles",
+        "tokens",
+        "tokens_by_digest",
+        "users",
+        "version",
+    )
 
     def __init__(self) -> None:
         self.users: dict[str, UserRow] = {}
@@ -70,6 +80,7 @@ class AccessTables:
         self.tokens: dict[tuple[str, str], TokenRow] = {}
         """By owner and name."""
         self.tokens_by_digest: dict[bytes, tuple[str, str]] = {}
+        self.quotas = QuotaTable()
         self.next_grant = 1
         self.version = Index(0)
         """The index of the last entry that changed anything here."""
@@ -102,6 +113,10 @@ class AccessTables:
                 outcome = self._put_token(command)
             case commands.TokenDelete():
                 outcome = self._delete_token((command.owner, command.name))
+            case commands.QuotaPut():
+                outcome = self.quotas.put(command, self.users)
+            case commands.QuotaDelete():
+                outcome = self.quotas.delete(command)
             case _:
                 assert_never(command)
         return outcome
@@ -135,6 +150,7 @@ class AccessTables:
         if self.users.pop(name, None) is None:
             return refused(NotFound, f"there is no user {name!r}")
         self._forget_grants(name, is_role=False)
+        self.quotas.forget("user", name)
         for key in [one for one in self.tokens if one[0] == name]:
             self._forget_token(key)
         return Done()
@@ -162,6 +178,7 @@ class AccessTables:
         if self.roles.pop(name, None) is None:
             return refused(NotFound, f"there is no role {name!r}")
         self._forget_grants(name, is_role=True)
+        self.quotas.forget("role", name)
         return Done()
 
     def _put_grant(self, command: commands.GrantPut) -> GrantMade | Refused:

@@ -1,4 +1,4 @@
-"""Changes of users, roles, grants and tokens, as entries of group 0."""
+"""Changes of users, roles, grants, tokens and quotas, as entries of group 0."""
 
 from __future__ import annotations
 
@@ -83,6 +83,31 @@ class TokenDelete(_Command, frozen=True, kw_only=True, array_like=True):
     name: str
 
 
+class QuotaPut(_Command, frozen=True, kw_only=True, array_like=True):
+    """Set limits of a quota; what is `cleared` is said nothing about any more."""
+
+    kind: str
+    subject: str
+    limits: tuple[tuple[str, int], ...] = ()
+    cleared: tuple[str, ...] = ()
+
+
+class QuotaDelete(_Command, frozen=True, kw_only=True, array_like=True):
+    """Forget a quota."""
+
+    kind: str
+    subject: str
+
+
 AccessCommand: TypeAlias = (
-    UserPut | UserDelete | RolePut | RoleDelete | GrantPut | GrantDelete | TokenPut | TokenDelete
+    UserPut
+    | UserDelete
+    | RolePut
+    | RoleDelete
+    | GrantPut
+    | GrantDelete
+    | TokenPut
+    | TokenDelete
+    | QuotaPut
+    | QuotaDelete
 )

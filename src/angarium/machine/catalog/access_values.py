@@ -1,4 +1,4 @@
-"""What the catalog knows of users, roles, grants and tokens. No secret is among it."""
+"""What the catalog knows of users, roles, grants, tokens, quotas. No secret is among it."""
 
 from __future__ import annotations
 
@@ -75,6 +75,16 @@ class TokenRow(msgspec.Struct, frozen=True, array_like=True):
 
     def __repr__(self) -> str:
         return f"TokenRow({self.owner!r}, {self.name!r}, until={self.until}, …)"
+
+
+class QuotaRow(msgspec.Struct, frozen=True, array_like=True):
+    """One quota, in words that the contract gives a meaning to."""
+
+    kind: str
+    """What kind of subject it is about."""
+    subject: str
+    limits: tuple[tuple[str, int], ...] = ()
+    """What is limited to how much, sorted; -1: not at all."""
 
 
 class GrantMade(msgspec.Struct, frozen=True, array_like=True, tag=9):

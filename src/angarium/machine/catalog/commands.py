@@ -7,11 +7,21 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from angarium.ids import Epoch, Incarnation, Micros, NodeId, RaftGroupId, TopicId
+from angarium.ids import (
+    Epoch,
+    Incarnation,
+    Micros,
+    NodeId,
+    RaftGroupId,
+    ReplicaId,
+    TopicId,
+)
 from angarium.machine.catalog.access_commands import (
     AccessCommand,
     GrantDelete,
     GrantPut,
+    QuotaDelete,
+    QuotaPut,
     RoleDelete,
     RolePut,
     TokenDelete,
@@ -48,6 +58,16 @@ class CatalogKind(IntEnum):
     GRANT_DELETE = 85
     TOKEN_PUT = 86
     TOKEN_DELETE = 87
+    QUOTA_PUT = 96
+    QUOTA_DELETE = 97
+    JOIN_TOKEN_PUT = 100
+    JOIN_TOKEN_DELETE = 101
+    NODE_JOIN = 102
+    BALANCE_BEGIN = 110
+    BALANCE_END = 111
+    BALANCE_CHOOSE = 112
+    FENCED = 125
+    PARTITION_RECOVER = 130
 
 
 class _Command(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -120,6 +140,8 @@ class Reassign(_Command, frozen=True, kw_only=True, array_like=True):
     group: RaftGroupId
     replicas: tuple[NodeId, ...] = ()
     leaving: tuple[NodeId, ...] = ()
+    replaces: tuple[NodeId, ...] = ()
+    """Only if the partition lives on just these, and is not on its way: plans grow old."""
 
 
 class Reassigned(_Command, frozen=True, kw_only=True, array_like=True):
@@ -168,6 +190,77 @@ class LevelRaise(_Command, frozen=True, kw_only=True, array_like=True):
     level: int
 
 
+class JoinTokenPut(_Command, frozen=True, kw_only=True, array_like=True):
+    """Issue a token that lets one node in."""
+
+    digest: bytes
+    until: Micros
+
+    def __repr__(self) -> str:
+        return f"JoinTokenPut(until={self.until}, …)"
+
+
+class JoinTokenDelete(_Command, frozen=True, kw_only=True, array_like=True):
+    """Withdraw one."""
+
+    token: int
+
+
+class NodeJoin(_Command, frozen=True, kw_only=True, array_like=True):
+    """Register a node that brings such a token, and use the token up."""
+
+    digest: bytes
+    registration: NodeRegister
+
+    def __repr__(self) -> str:
+        return f"NodeJoin({self.registration!r}, …)"
+
+
+class BalanceBegin(_Command, frozen=True, kw_only=True, array_like=True):
+    """Even out what nodes hold, until that is done; while it is being done: at another pace."""
+
+    bytes_per_s: int = 0
+    """What all copies together may take; 0: as fast as replicas copy otherwise."""
+
+
+class BalanceEnd(_Command, frozen=True, kw_only=True, array_like=True):
+    """Stop that: nothing is left to move, or somebody called it off."""
+
+    begun_at: Micros = Micros(0)
+    """Which run ends; 0: whichever there is."""
+    is_called_off: bool = False
+    """Whether what is on its way goes back."""
+
+
+class BalanceChoose(_Command, frozen=True, kw_only=True, array_like=True):
+    """Say whether it begins by itself when nodes come, go or are drained."""
+
+    is_automatic: bool
+
+
+class PartitionRecover(_Command, frozen=True, kw_only=True, array_like=True):
+    """Let a partition go on with one replica: a majority of the others is lost for good."""
+
+    group: RaftGroupId
+    source: NodeId
+    """Whose replica it goes on with."""
+    void: tuple[ReplicaId, ...]
+    """Everybody who voted or listened so far, the surviving replica as what it was among them."""
+    fresh: tuple[tuple[NodeId, Incarnation], ...]
+    """As whom their nodes go on, drawn for this: no entry may throw dice."""
+    gone: tuple[NodeId, ...] = ()
+    """Nodes that cannot be reached: no replica goes there, as long as there are others."""
+    times: int = 0
+    """How often it was recovered before, as far as is known: only the first of two does it."""
+
+
+class Fenced(_Command, frozen=True, kw_only=True, array_like=True):
+    """A partition has the fence of its topic's last layout: no older one is heeded there."""
+
+    group: RaftGroupId
+    layout: int
+
+
 PlainCommand: TypeAlias = (
     Form
     | NodeRegister
@@ -183,8 +276,16 @@ PlainCommand: TypeAlias = (
     | ProducerShare
     | ProducerClose
     | LevelRaise
+    | JoinTokenPut
+    | JoinTokenDelete
+    | NodeJoin
+    | BalanceBegin
+    | BalanceEnd
+    | BalanceChoose
+    | PartitionRecover
+    | Fenced
 )
-"""All but those about users, roles, grants and tokens, which have tables of their own."""
+"""All but those about users, roles, grants, tokens and quotas, which have tables of their own."""
 
 CatalogCommand: TypeAlias = PlainCommand | AccessCommand
 
@@ -211,6 +312,16 @@ _KINDS: Final[dict[type[Any], CatalogKind]] = {
     GrantDelete: CatalogKind.GRANT_DELETE,
     TokenPut: CatalogKind.TOKEN_PUT,
     TokenDelete: CatalogKind.TOKEN_DELETE,
+    QuotaPut: CatalogKind.QUOTA_PUT,
+    QuotaDelete: CatalogKind.QUOTA_DELETE,
+    JoinTokenPut: CatalogKind.JOIN_TOKEN_PUT,
+    JoinTokenDelete: CatalogKind.JOIN_TOKEN_DELETE,
+    NodeJoin: CatalogKind.NODE_JOIN,
+    BalanceBegin: CatalogKind.BALANCE_BEGIN,
+    BalanceEnd: CatalogKind.BALANCE_END,
+    BalanceChoose: CatalogKind.BALANCE_CHOOSE,
+    PartitionRecover: CatalogKind.PARTITION_RECOVER,
+    Fenced: CatalogKind.FENCED,
 }
 _FORMS: Final[Forms[CatalogCommand]] = Forms(_KINDS)
 

@@ -16,10 +16,13 @@ from angarium.ids import Epoch, Index, Micros, NodeId, ProducerId, RaftGroupId, 
 from angarium.machine.catalog import commands
 from angarium.machine.catalog.access import AccessTables
 from angarium.machine.catalog.access_commands import AccessCommand
+from angarium.machine.catalog.balance import Balance, begun, begun_by_itself, chosen, ended
 from angarium.machine.catalog.commands import CatalogCommand, decode
+from angarium.machine.catalog.join_tokens import JoinTokens
 from angarium.machine.catalog.nodes import Nodes
+from angarium.machine.catalog.recoveries import Recoveries
 from angarium.machine.catalog.state import catalog_frames, read_catalog
-from angarium.machine.catalog.topics import Topics
+from angarium.machine.catalog.topics import KEYED_ORDER_LEVEL, Topics
 from angarium.machine.catalog.values import (
     CatalogApplied,
     CatalogOutcome,
@@ -59,7 +62,12 @@ class CatalogMachine:
         self.nodes = Nodes()
         self.topics = Topics()
         self.access = AccessTables()
+        self.join_tokens = JoinTokens()
+        self.balance = Balance()
+        self.recoveries = Recoveries()
         self.named: dict[str, NamedProducer] = {}
+        self.names_of_producers: dict[int, str] = {}
+        """By id; what `named` says, the other way round."""
         self.next_producer = 1
         self.next_named = int(NAMED_FROM)
         self.clock = Micros(0)
@@ -124,10 +132,15 @@ class CatalogMachine:
         self.clock = max(self.clock, min(command.time, TIME_MAX))
         if isinstance(outcome, Done) and not outcome.changed:
             return CatalogApplied(index=index, outcomes=(outcome,))
+        if isinstance(outcome, NodeRegistered):
+            self.recoveries.enforce(self.nodes, outcome.node)
+        touched = _nodes_touched(command, outcome)
+        if touched:
+            self.balance = begun_by_itself(self.balance, self.nodes, self.clock)
         return CatalogApplied(
             index=index,
             outcomes=(outcome,),
-            nodes=_nodes_touched(command, outcome),
+            nodes=touched,
             groups=_groups_touched(command, outcome, before),
             topics=_topics_touched(outcome, topic),
         )
@@ -139,9 +152,13 @@ class CatalogMachine:
             case commands.TopicCreate():
                 outcome = topics.create(command, nodes.placeable())
             case commands.TopicAlter():
-                outcome = topics.alter(command, nodes.placeable())
+                is_fenced = nodes.level >= KEYED_ORDER_LEVEL
+                outcome = topics.alter(command, nodes.placeable(), is_fenced=is_fenced)
+            case commands.Fenced():
+                outcome = topics.fenced(command)
             case commands.TopicDelete():
                 outcome = topics.delete(command)
+                self.recoveries.forget(topics)
             case commands.Reassign():
                 outcome = topics.reassign(command, nodes.placeable())
             case commands.Reassigned():
@@ -154,6 +171,8 @@ class CatalogMachine:
                 outcome = nodes.remove(command, topics.loads)
             case commands.LevelRaise():
                 outcome = nodes.raise_level(command)
+            case commands.PartitionRecover():
+                outcome = self.recoveries.recover(command, nodes, topics)
             case _:
                 outcome = self._own_outcome(command)
         return outcome
@@ -166,6 +185,12 @@ class CatalogMachine:
             | commands.ProducerOpen
             | commands.ProducerShare
             | commands.ProducerClose
+            | commands.JoinTokenPut
+            | commands.JoinTokenDelete
+            | commands.NodeJoin
+            | commands.BalanceBegin
+            | commands.BalanceEnd
+            | commands.BalanceChoose
         ),
     ) -> CatalogOutcome:
         outcome: CatalogOutcome
@@ -179,10 +204,33 @@ class CatalogMachine:
             case commands.ProducerShare():
                 outcome = self._share_producer(command)
             case commands.ProducerClose():
-                outcome = Done(self.named.pop(command.name, None) is not None)
+                outcome = self._close_producer(command.name)
+            case commands.JoinTokenPut():
+                outcome = self.join_tokens.put(command)
+            case commands.JoinTokenDelete():
+                outcome = self.join_tokens.delete(command)
+            case commands.NodeJoin():
+                outcome = self.join_tokens.join(command, self.nodes)
+            case commands.BalanceBegin() | commands.BalanceEnd() | commands.BalanceChoose():
+                outcome = self._balance(command)
             case _:
                 assert_never(command)
         return outcome
+
+    def _balance(
+        self, command: commands.BalanceBegin | commands.BalanceEnd | commands.BalanceChoose
+    ) -> CatalogOutcome:
+        balance: Balance | Refused
+        if isinstance(command, commands.BalanceBegin):
+            balance = begun(self.balance, command)
+        elif isinstance(command, commands.BalanceEnd):
+            balance = ended(self.balance, command, self.nodes, self.topics)
+        else:
+            balance = chosen(self.balance, command)
+        if isinstance(balance, Refused):
+            return balance
+        before, self.balance = self.balance, balance
+        return Done(before != balance)
 
     def _form(self, command: commands.Form) -> CatalogOutcome:
         if not 0 < len(command.cluster) <= NAME_CHARACTERS_MAX:
@@ -236,11 +284,21 @@ class CatalogMachine:
         else:
             producer = known.id
         self.named[name] = NamedProducer(producer, epoch, base)
+        self.names_of_producers[producer] = name
         return self.named[name]
+
+    def _close_producer(self, name: str) -> Done:
+        known = self.named.pop(name, None)
+        if known is not None:
+            del self.names_of_producers[known.id]
+        return Done(known is not None)
 
     def _topic_of(self, command: CatalogCommand) -> TopicId:
         if isinstance(command, commands.TopicAlter | commands.TopicDelete):
             return command.topic
+        if isinstance(command, commands.Fenced):
+            partition = self.topics.partitions.get(command.group)
+            return TopicId(0) if partition is None else partition.topic
         return TopicId(0)
 
 
@@ -259,7 +317,7 @@ def _groups_touched(
         return () if outcome.repeated else outcome.groups
     if isinstance(outcome, Moving):
         return (outcome.group,)
-    if isinstance(command, commands.Reassigned):
+    if isinstance(command, commands.Reassigned | commands.PartitionRecover | commands.Fenced):
         return (command.group,)
     return before
 

@@ -68,6 +68,11 @@ class Nodes:
         )
         return NodeRegistered(node_id)
 
+    def knows(self, command: NodeRegister) -> bool:
+        """Tell whether this very node, with these data, is a member already."""
+        known = self._known(command)
+        return known is not None and known.incarnation == command.incarnation
+
     def drain(self, command: NodeDrain) -> Done | Refused:
         """Mark a node, or unmark it."""
         node = self.by_id.get(command.node)

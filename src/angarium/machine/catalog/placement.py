@@ -1,19 +1,24 @@
 """Where replicas go: spread over failure domains first, then over the least loaded nodes.
 
+Those of a homed partition are in its home as far as that has hosts, and spread over its zones.
+
 A pure function of the nodes and their loads, with ties broken by rendezvous hashing of the group,
 so that every replica of the catalog places alike and equal nodes get equal shares.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
+from angarium.machine.catalog.regions import may_hold
 from angarium.machine.fingerprint import affinity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from angarium.ids import NodeId, RaftGroupId
+    from angarium.machine.catalog.regions import Wish
     from angarium.machine.catalog.values import Node, Partition
 
 
@@ -30,7 +35,7 @@ class Loads:
 
     def add(self, partition: Partition, sign: int) -> None:
         """Count `partition`, or stop counting it. A move counts where it was and where it goes."""
-        for node in dict.fromkeys((*partition.replicas, *partition.target)):
+        for node in dict.fromkeys((*partition.replicas, *partition.target, *partition.readers)):
             self.replicas[node] = self.replicas.get(node, 0) + sign
         leader = (partition.target or partition.replicas)[0]
         self.leaders[leader] = self.leaders.get(leader, 0) + sign
@@ -38,34 +43,80 @@ class Loads:
 
 def chosen_replicas(
     nodes: Sequence[Node],
-    count: int,
+    wish: Wish,
     *,
     group: RaftGroupId,
-    home: str,
     loads: Loads,
     keep: Sequence[NodeId] = (),
+    anew: bool = False,
 ) -> tuple[NodeId, ...] | None:
-    """Return `count` nodes for `group`, the preferred leader first; nothing if there are too few.
+    """Return the nodes for `group`, the preferred leader first; nothing if there are too few.
 
-    No two of them share a host. Those in `keep` stay among them. With a `home` region that has a
-    node to offer, the leader is there.
+    No two of them share a host. Those in `keep` stay among them, but for those that a homed
+    partition has away from a home that can take them; with `anew`, where they are spread as well
+    as others would be. The leader is in the first of the wished regions that has a node to offer.
     """
-    chosen = _kept(nodes, keep)[:count]
-    if home and not any(node.labels.region == home for node in chosen):
-        at_home = [node for node in nodes if node.labels.region == home]
-        if len(chosen) == count and at_home:
-            chosen.pop()
-        _choose(chosen, at_home, min(len(chosen) + 1, count), group=group, loads=loads)
+    count = wish.replication
+    if wish.is_homed:
+        if not may_hold(wish, hosts_by_region(nodes)):
+            return None
+        chosen = _at_home(nodes, wish, group=group, loads=loads, keep=keep)
+    elif anew:
+        chosen = []
+        _choose_led(chosen, nodes, wish, group=group, loads=loads, keep=frozenset(keep))
+        _choose(chosen, nodes, count, group=group, loads=loads, keep=frozenset(keep))
+    else:
+        chosen = _kept(nodes, keep)[:count]
+        _choose_led(chosen, nodes, wish, group=group, loads=loads)
     _choose(chosen, nodes, count, group=group, loads=loads)
     if len(chosen) < count:
         return None
+    ranks = {region: rank for rank, region in enumerate(wish.regions)}
 
-    def reluctance(node: Node) -> tuple[bool, int, int, int]:
-        away = bool(home) and node.labels.region != home
+    def reluctance(node: Node) -> tuple[int, int, int, int]:
+        away = ranks.get(node.labels.region, len(ranks))
         return away, loads.leaders.get(node.id, 0), affinity(group, node.id), node.id
 
     leader = min(chosen, key=reluctance)
     return (leader.id, *(node.id for node in chosen if node is not leader))
+
+
+def chosen_readers(
+    nodes: Sequence[Node],
+    regions: Iterable[str],
+    voters: Collection[NodeId],
+    *,
+    group: RaftGroupId,
+    loads: Loads,
+    keep: Collection[NodeId] = (),
+    filled: Collection[NodeId] = (),
+) -> tuple[NodeId, ...]:
+    """Return who has a copy without a vote: a node of each of `regions` that has no voter.
+
+    Those in `keep` stay. Where none does, it is one of `filled`: they have the records already.
+    """
+    served = {node.labels.region for node in nodes if node.id in voters}
+    readers = []
+    for region in regions:
+        there = [node for node in nodes if node.labels.region == region]
+        if region in served or not there:
+            continue
+
+        def cost(node: Node) -> tuple[bool, bool, int, int, int]:
+            load = loads.replicas.get(node.id, 0)
+            is_new = node.id not in filled
+            return node.id not in keep, is_new, load, affinity(group, node.id), node.id
+
+        readers.append(min(there, key=cost).id)
+    return tuple(readers)
+
+
+def hosts_by_region(nodes: Iterable[Node]) -> Counter[str]:
+    """Return how many hosts each region has; nodes of one host in several count in the first."""
+    regions: dict[str, str] = {}
+    for node in nodes:
+        regions.setdefault(host_of(node), node.labels.region)
+    return Counter(regions.values())
 
 
 def host_of(node: Node) -> str:
@@ -84,17 +135,63 @@ def _kept(nodes: Sequence[Node], keep: Sequence[NodeId]) -> list[Node]:
     return list(kept.values())
 
 
+def _at_home(
+    nodes: Sequence[Node],
+    wish: Wish,
+    *,
+    group: RaftGroupId,
+    loads: Loads,
+    keep: Sequence[NodeId],
+) -> list[Node]:
+    """Return as many nodes of the home as it can offer, and those of `keep` behind them."""
+    home = wish.regions[0]
+    kept = _kept(nodes, keep)
+    chosen = [node for node in kept if node.labels.region == home][: wish.replication]
+    there = [node for node in nodes if node.labels.region == home]
+    _choose(chosen, there, wish.replication, group=group, loads=loads)
+    hosts = set(map(host_of, chosen))
+    away = [node for node in kept if node.labels.region != home and host_of(node) not in hosts]
+    return [*chosen, *away][: wish.replication]
+
+
+def _choose_led(
+    chosen: list[Node],
+    nodes: Sequence[Node],
+    wish: Wish,
+    *,
+    group: RaftGroupId,
+    loads: Loads,
+    keep: Collection[NodeId] = (),
+) -> None:
+    """See to it that one of `chosen` is where a partition should be led, if a node is there."""
+    there = [[node for node in nodes if node.labels.region == one] for one in wish.regions]
+    best = next((some for some in there if some), [])
+    if not best or any(node in best for node in chosen):
+        return
+    if len(chosen) == wish.replication:
+        chosen.pop()
+    count = min(len(chosen) + 1, wish.replication)
+    _choose(chosen, best, count, group=group, loads=loads, keep=keep)
+
+
 def _choose(
-    chosen: list[Node], nodes: Sequence[Node], count: int, *, group: RaftGroupId, loads: Loads
+    chosen: list[Node],
+    nodes: Sequence[Node],
+    count: int,
+    *,
+    group: RaftGroupId,
+    loads: Loads,
+    keep: Collection[NodeId] = (),
 ) -> None:
     """Add the best of `nodes` to `chosen`, one by one, until there are `count` or none is left."""
 
-    def cost(node: Node) -> tuple[int, int, int, int, int]:
+    def cost(node: Node) -> tuple[int, int, bool, int, int, int]:
         region, zone = node.labels.region, node.labels.zone
         near = [one.labels for one in chosen if one.labels.region == region]
         return (
             len(near),
             sum(labels.zone == zone for labels in near),
+            node.id not in keep,
             loads.replicas.get(node.id, 0),
             affinity(group, node.id),
             node.id,

@@ -8,8 +8,17 @@ import msgspec
 
 from angarium.errors import CorruptData
 from angarium.ids import Index, Micros
-from angarium.machine.catalog.access_values import GrantRow, RoleRow, TokenRow, UserRow
+from angarium.machine.catalog.access_values import (
+    GrantRow,
+    QuotaRow,
+    RoleRow,
+    TokenRow,
+    UserRow,
+)
+from angarium.machine.catalog.balance import Balance
+from angarium.machine.catalog.join_tokens import JoinTokenRow
 from angarium.machine.catalog.placement import Loads
+from angarium.machine.catalog.recoveries import Recovery
 from angarium.machine.catalog.values import NamedProducer, Node, Partition, Topic
 from angarium.machine.snapshots import (
     FORMAT,
@@ -45,6 +54,8 @@ class _Header(msgspec.Struct, frozen=True, array_like=True):
     next_named: int
     next_grant: int = 1
     access_version: int = 0
+    next_join_token: int = 1
+    balance: Balance = Balance()
 
 
 _header: Final = msgspec.msgpack.Decoder(_Header)
@@ -54,11 +65,14 @@ _partitions: Final = msgspec.msgpack.Decoder(list[Partition])
 _users: Final = msgspec.msgpack.Decoder(list[UserRow])
 _roles: Final = msgspec.msgpack.Decoder(list[RoleRow])
 _grants: Final = msgspec.msgpack.Decoder(list[GrantRow])
+_join_tokens: Final = msgspec.msgpack.Decoder(list[JoinTokenRow])
 _tokens: Final = msgspec.msgpack.Decoder(list[TokenRow])
+_quotas: Final = msgspec.msgpack.Decoder(list[QuotaRow])
+_recoveries: Final = msgspec.msgpack.Decoder(list[Recovery])
 _named: Final = msgspec.msgpack.Decoder(list[tuple[str, NamedProducer]])
 
 
-_ACCESS_PARTS: Final = frozenset({Part.USERS, Part.ROLES, Part.GRANTS, Part.TOKENS})
+_ACCESS_PARTS: Final = frozenset({Part.USERS, Part.ROLES, Part.GRANTS, Part.TOKENS, Part.QUOTAS})
 
 
 def catalog_frames(machine: CatalogMachine) -> Iterator[bytes]:
@@ -78,6 +92,8 @@ def catalog_frames(machine: CatalogMachine) -> Iterator[bytes]:
         next_named=machine.next_named,
         next_grant=access.next_grant,
         access_version=access.version,
+        next_join_token=machine.join_tokens.next_id,
+        balance=machine.balance,
     )
     # Flat copies; the rows are immutable.
     tables = (
@@ -90,6 +106,9 @@ def catalog_frames(machine: CatalogMachine) -> Iterator[bytes]:
         (Part.ROLES, list(access.roles.values())),
         (Part.GRANTS, list(access.grants.values())),
         (Part.TOKENS, list(access.tokens.values())),
+        (Part.QUOTAS, list(access.quotas.rows.values())),
+        (Part.JOIN_TOKENS, list(machine.join_tokens.by_digest.values())),
+        (Part.RECOVERIES, list(machine.recoveries.by_group.values())),
     )
 
     def written() -> Iterator[bytes]:
@@ -121,8 +140,15 @@ def read_catalog(machine: CatalogMachine, data: Buffer) -> None:
         elif part is Part.NAMED:
             named = decoded(_named, payload)
             machine.named.update(named)
+            machine.names_of_producers.update((one.id, name) for name, one in named)
         elif part in _ACCESS_PARTS:
             _read_access(machine.access, part, payload)
+        elif part is Part.JOIN_TOKENS:
+            issued = decoded(_join_tokens, payload)
+            machine.join_tokens.by_digest.update((row.digest, row) for row in issued)
+        elif part is Part.RECOVERIES:
+            recovered = decoded(_recoveries, payload)
+            machine.recoveries.by_group.update((row.group, row) for row in recovered)
         elif part is not Part.END:
             raise CorruptData(f"{part.name} is no part of a catalog")
     topics.by_name.update((topic.name, topic.id) for topic in topics.by_id.values())
@@ -136,6 +162,9 @@ def _read_access(access: AccessTables, part: Part, payload: Buffer) -> None:
         access.roles.update((row.name, row) for row in decoded(_roles, payload))
     elif part is Part.GRANTS:
         access.grants.update((row.id, row) for row in decoded(_grants, payload))
+    elif part is Part.QUOTAS:
+        for quota in decoded(_quotas, payload):
+            access.quotas.add(quota)
     else:
         for row in decoded(_tokens, payload):
             access.add_token(row)
@@ -152,4 +181,6 @@ def _read_header(machine: CatalogMachine, header: _Header) -> None:
     machine.topics.next_group = header.next_group
     machine.access.next_grant = header.next_grant
     machine.access.version = Index(header.access_version)
+    machine.join_tokens.next_id = header.next_join_token
+    machine.balance = header.balance
     machine.next_producer, machine.next_named = header.next_producer, header.next_named

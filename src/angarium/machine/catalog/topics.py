@@ -11,9 +11,30 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from angarium.errors import AlreadyExists, InvalidArgument, NotFound, PreconditionFailed
+from angarium.errors import (
+    AlreadyExists,
+    InvalidArgument,
+    LayoutChanged,
+    NotFound,
+    PreconditionFailed,
+)
 from angarium.ids import NodeId, RaftGroupId, TopicId
-from angarium.machine.catalog.placement import Loads, chosen_replicas, host_of
+from angarium.machine.catalog.placement import (
+    Loads,
+    chosen_readers,
+    chosen_replicas,
+    host_of,
+    hosts_by_region,
+)
+from angarium.machine.catalog.regions import (
+    has_moved,
+    home_of,
+    may_hold,
+    reading_regions,
+    regions_fault,
+    shortage,
+    wish_of,
+)
 from angarium.machine.catalog.values import Moving, Partition, Topic, TopicMade, TopicSettings
 from angarium.machine.outcomes import Done, Refused, limited, oversized, refused
 
@@ -21,12 +42,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from angarium.machine.catalog.commands import (
+        Fenced,
         Reassign,
         Reassigned,
         TopicAlter,
         TopicCreate,
         TopicDelete,
     )
+    from angarium.machine.catalog.nodes import Nodes
+    from angarium.machine.catalog.regions import Wish
     from angarium.machine.catalog.values import Node
 
 TOPIC_NAME_MAX: Final = 200
@@ -40,6 +64,13 @@ TOPICS_MAX: Final = 10_000
 
 REPLICATION_MAX: Final = 7
 """Replicas of one partition. More would cost latency and protect from nothing new."""
+
+LAYOUTS_MAX: Final = 64
+"""Layouts that a topic may have: so often partitions can be added to it, less one. Readers from its
+beginning pass one fence after the other."""
+
+KEYED_ORDER_LEVEL: Final = 6
+"""From this feature level on partitions that are added begin with a layout of their own."""
 
 OWN_PREFIX: Final = "angarium."
 """Names of topics that the cluster makes for itself."""
@@ -109,12 +140,18 @@ class Topics:
                 verdict = refused(AlreadyExists, said)
         elif len(self.by_id) >= TOPICS_MAX:
             verdict = limited("TOPICS_MAX", "the cluster has no room for another topic")
-        elif not _are_enough(nodes, settings.replication):
-            verdict = _too_few(nodes, settings.replication)
+        else:
+            verdict = _unplaceable(settings, command.partitions, nodes)
         return verdict
 
-    def alter(self, command: TopicAlter, nodes: Sequence[Node]) -> TopicMade | Refused:
-        """Change settings, add partitions. Partitions never become fewer: keys would move."""
+    def alter(
+        self, command: TopicAlter, nodes: Sequence[Node], *, is_fenced: bool
+    ) -> TopicMade | Refused:
+        """Change settings, add partitions. Partitions never become fewer: keys would move.
+
+        With `is_fenced` those that are added begin with a layout of their own, which is in force
+        once every older partition has its fence.
+        """
         topic = self.by_id.get(command.topic)
         if topic is None:
             return refused(NotFound, f"there is no topic {command.topic}")
@@ -129,18 +166,44 @@ class Topics:
                 f"{topic.name} has {len(topic.groups)} partitions; they can become more, up to "
                 f"{PARTITIONS_MAX}, and not {partitions}",
             )
-        moved = settings.replication != topic.settings.replication
-        if (moved or partitions > len(topic.groups)) and not _are_enough(
-            nodes, settings.replication
-        ):
-            return _too_few(nodes, settings.replication)
-        added = self._add_partitions(topic.id, settings, len(topic.groups), partitions, nodes)
-        changed = msgspec.structs.replace(topic, settings=settings, groups=(*topic.groups, *added))
+        moved = has_moved(topic.settings, settings)
+        if moved or partitions > len(topic.groups):
+            verdict = _unplaceable(settings, partitions, nodes)
+            if verdict is not None:
+                return verdict
+        changed = msgspec.structs.replace(topic, settings=settings)
+        if partitions > len(topic.groups):
+            if is_fenced:
+                refusal = _layout_fault(topic)
+                if refusal is not None:
+                    return refusal
+                changed = laid_out_anew(changed, partitions)
+            added = self._add_partitions(topic.id, settings, len(topic.groups), partitions, nodes)
+            changed = msgspec.structs.replace(changed, groups=(*topic.groups, *added))
         self.by_id[topic.id] = changed
         if moved:
+            # Fewer or more replicas of the same kind: what is there stays. Else all is chosen anew.
+            anew = settings.homes != topic.settings.homes or (
+                settings.placement != topic.settings.placement
+            )
             for group in topic.groups:
-                self._move(self.partitions[group], nodes)
+                target = self._target(self.partitions[group], nodes, anew=anew)
+                assert target is not None, "there were enough hosts"
+                self._put(self.partitions[group], target, nodes)
         return TopicMade(topic.id, changed.groups)
+
+    def fenced(self, command: Fenced) -> Done | Refused:
+        """Note that a partition has its fence; with the last of them the layout is in force."""
+        partition = self.partitions.get(command.group)
+        if partition is None:
+            return refused(NotFound, f"there is no partition {command.group}")
+        topic = self.by_id[partition.topic]
+        # Of an older layout it says nothing about this one.
+        if command.layout != len(topic.layouts) - 1 or partition.number not in topic.unfenced:
+            return Done(changed=False)
+        left = tuple(one for one in topic.unfenced if one != partition.number)
+        self.by_id[topic.id] = msgspec.structs.replace(topic, unfenced=left)
+        return Done()
 
     def delete(self, command: TopicDelete) -> Done | Refused:
         """Remove a topic and its partitions."""
@@ -159,26 +222,52 @@ class Topics:
         partition = self.partitions.get(command.group)
         if partition is None:
             return refused(NotFound, f"there is no partition {command.group}")
-        replication = self.by_id[partition.topic].settings.replication
+        if command.replaces and (partition.target or partition.replicas != command.replaces):
+            return refused(PreconditionFailed, f"{command.group} has moved meanwhile")
+        settings = self.by_id[partition.topic].settings
         target: tuple[NodeId, ...] | None
         if command.replicas:
             target = command.replicas
-            fault = _replicas_fault(target, nodes, replication)
+            fault = _replicas_fault(target, nodes, wish_of(settings, partition.number))
             if fault is not None:
                 return refused(PreconditionFailed, fault)
         else:
             nodes = [node for node in nodes if node.id not in command.leaving]
             target = self._target(partition, nodes)
-        if target is None:
-            return _too_few(nodes, replication)
-        if target == (partition.target or partition.replicas):
+        wanted = partition.target or partition.replicas
+        # Where those who vote cannot go anywhere else, those who only listen may.
+        readers = self._readers(partition, target or wanted, nodes)
+        if target is None and readers == partition.readers:
+            return _too_few(nodes, wish_of(settings, partition.number))
+        target = target or wanted
+        if target == wanted and readers == partition.readers:
             return Done(changed=False)
-        self._put(partition, target)
+        self._put(partition, target, nodes)
         return Moving(partition.group, target)
 
     def may_move(self, partition: Partition, nodes: Sequence[Node]) -> bool:
         """Tell whether `nodes` have hosts enough for a partition, wherever it is now."""
-        return _are_enough(nodes, self.by_id[partition.topic].settings.replication)
+        wish = wish_of(self.by_id[partition.topic].settings, partition.number)
+        return may_hold(wish, hosts_by_region(nodes))
+
+    def is_astray(self, partition: Partition, nodes: Sequence[Node]) -> bool:
+        """Tell whether a homed partition could be more at home, or readers should be others.
+
+        Nodes come and go, and with them regions, homes and what they can take. How well replicas
+        are spread is for who evens things out (`node.balance`).
+        """
+        settings = self.by_id[partition.topic].settings
+        voters = partition.target or partition.replicas
+        home = home_of(settings, partition.number)
+        if not home and not settings.readers and not partition.readers:
+            return False
+        if self._readers(partition, voters, nodes) != partition.readers:
+            return True
+        if not home or not self.may_move(partition, nodes):
+            return False
+        target = self._target(partition, nodes)
+        at_home = {node.id for node in nodes if node.labels.region == home}
+        return target is not None and len(at_home & set(target)) > len(at_home & set(voters))
 
     def reassigned(self, command: Reassigned) -> Done | Refused:
         """Note that a partition lives where it should."""
@@ -195,6 +284,31 @@ class Topics:
         self.loads.add(arrived, 1)
         return Done()
 
+    def go_on_with(
+        self, group: RaftGroupId, source: NodeId, gone: Sequence[NodeId], nodes: Nodes
+    ) -> None:
+        """Let a partition live on one node alone, and be on its way to as many as it should have.
+
+        Where the others are too few for that without the lost ones, it waits for these.
+        """
+        partition = self.partitions[group]
+        settings = self.by_id[partition.topic].settings
+        former = [one for one in partition.target or partition.replicas if one in nodes.by_id]
+        self.loads.add(partition, -1)
+        alone = msgspec.structs.replace(partition, replicas=(source,), target=(), founders=())
+        usable = [one for one in nodes.placeable() if one.id not in gone or one.id == source]
+        target = chosen_replicas(
+            usable,
+            wish_of(settings, partition.number),
+            group=group,
+            loads=self.loads,
+            keep=(source,),
+        )
+        if target is None:
+            target = tuple(dict.fromkeys((source, *former)))[: settings.replication]
+        self.loads.add(alone, 1)
+        self._put(alone, target, usable)
+
     def _add_partitions(
         self,
         topic: TopicId,
@@ -207,55 +321,97 @@ class Topics:
         for number in range(first, past):
             group = RaftGroupId(self.next_group)
             self.next_group += 1
-            replicas = chosen_replicas(
-                nodes,
-                settings.replication,
-                group=group,
-                home=_home(settings, number),
-                loads=self.loads,
-            )
+            wish = wish_of(settings, number)
+            replicas = chosen_replicas(nodes, wish, group=group, loads=self.loads)
             assert replicas is not None, "there were enough hosts"
             ids = {node.id: node.replica_in(group) for node in nodes}
             founders = tuple(sorted(ids[node] for node in replicas))
-            partition = Partition(group, topic, number, replicas, founders)
+            regions = reading_regions(settings, nodes)
+            readers = chosen_readers(nodes, regions, replicas, group=group, loads=self.loads)
+            partition = Partition(group, topic, number, replicas, founders, readers=readers)
             self.partitions[group] = partition
             self.loads.add(partition, 1)
             groups.append(group)
         return tuple(groups)
 
-    def _target(self, partition: Partition, nodes: Sequence[Node]) -> tuple[NodeId, ...] | None:
+    def _target(
+        self, partition: Partition, nodes: Sequence[Node], *, anew: bool = False
+    ) -> tuple[NodeId, ...] | None:
         """Return the best nodes for `partition`, moving as little as possible."""
         settings = self.by_id[partition.topic].settings
         self.loads.add(partition, -1)
         target = chosen_replicas(
             nodes,
-            settings.replication,
+            wish_of(settings, partition.number),
             group=partition.group,
-            home=_home(settings, partition.number),
             loads=self.loads,
             keep=partition.replicas,
+            anew=anew,
         )
         self.loads.add(partition, 1)
-        if target is not None and sorted(target) == sorted(partition.replicas):
+        if target is not None and not anew and sorted(target) == sorted(partition.replicas):
             return partition.replicas
         return target
 
-    def _move(self, partition: Partition, nodes: Sequence[Node]) -> None:
-        target = self._target(partition, nodes)
-        assert target is not None, "there were enough hosts"
-        self._put(partition, target)
-
-    def _put(self, partition: Partition, target: tuple[NodeId, ...]) -> None:
+    def _readers(
+        self, partition: Partition, voters: tuple[NodeId, ...], nodes: Sequence[Node]
+    ) -> tuple[NodeId, ...]:
+        """Return who is to have a copy of `partition` without a vote once `voters` have one."""
+        settings = self.by_id[partition.topic].settings
+        regions = reading_regions(settings, nodes)
         self.loads.add(partition, -1)
+        readers = chosen_readers(
+            nodes,
+            regions,
+            voters,
+            group=partition.group,
+            loads=self.loads,
+            keep=partition.readers,
+            filled=partition.replicas,
+        )
+        self.loads.add(partition, 1)
+        return readers
+
+    def stay(self, partition: Partition, nodes: Sequence[Node]) -> None:
+        """Call a move off: the partition goes back to where it is still said to live."""
+        self._put(partition, partition.replicas, nodes)
+
+    def _put(self, partition: Partition, target: tuple[NodeId, ...], nodes: Sequence[Node]) -> None:
+        readers = self._readers(partition, target, nodes)
+        self.loads.add(partition, -1)
+        stays = target == partition.replicas
         moving = msgspec.structs.replace(
-            partition, target=() if target == partition.replicas else target, founders=()
+            partition,
+            target=() if stays else target,
+            # With other readers alone nothing moves, and whoever is to form it still may.
+            founders=partition.founders if stays and not partition.target else (),
+            readers=readers,
         )
         self.partitions[partition.group] = moving
         self.loads.add(moving, 1)
 
 
-def _home(settings: TopicSettings, number: int) -> str:
-    return settings.homes[number % len(settings.homes)] if settings.homes else ""
+def _layout_fault(topic: Topic) -> Refused | None:
+    if topic.unfenced:
+        return refused(
+            LayoutChanged,
+            f"{topic.name} is being given partitions; those of its older ones are not ready yet: "
+            f"{', '.join(map(str, topic.unfenced))}",
+        )
+    if len(topic.layouts) >= LAYOUTS_MAX:
+        said = f"{topic.name} was given partitions {LAYOUTS_MAX - 1} times"
+        return oversized("LAYOUTS_MAX", said)
+    return None
+
+
+def laid_out_anew(topic: Topic, partitions: int) -> Topic:
+    """Return a topic with one more layout, of so many partitions, which no fence stands for yet."""
+    known = len(topic.groups)
+    return msgspec.structs.replace(
+        topic,
+        layouts=(*(topic.layouts or (known,)), partitions),
+        unfenced=tuple(range(known)),
+    )
 
 
 def _settings_fault(settings: TopicSettings) -> str | None:
@@ -271,21 +427,37 @@ def _settings_fault(settings: TopicSettings) -> str | None:
     return None
 
 
-def _replicas_fault(
-    replicas: tuple[NodeId, ...], nodes: Sequence[Node], replication: int
-) -> str | None:
+def _replicas_fault(replicas: tuple[NodeId, ...], nodes: Sequence[Node], wish: Wish) -> str | None:
     by_id = {node.id: node for node in nodes}
-    if len(replicas) != replication or any(node not in by_id for node in replicas):
-        return f"{replication} nodes are needed that are there and not draining"
+    if len(replicas) != wish.replication or any(node not in by_id for node in replicas):
+        return f"{wish.replication} nodes are needed that are there and not draining"
     if len({host_of(by_id[node]) for node in replicas}) != len(replicas):
         return "two replicas would share a host"
+    at_home = sum(by_id[node].labels.region in wish.regions for node in replicas)
+    if at_home < wish.at_home_min:
+        return f"{wish.at_home_min} replicas have to be in {wish.regions[0]!r}, their home"
+    if wish.is_homed and by_id[replicas[0]].labels.region != wish.regions[0]:
+        return f"the first of the replicas, which is to lead, has to be in {wish.regions[0]!r}"
     return None
 
 
-def _are_enough(nodes: Sequence[Node], replication: int) -> bool:
-    return len({host_of(node) for node in nodes}) >= replication
+def _unplaceable(settings: TopicSettings, partitions: int, nodes: Sequence[Node]) -> Refused | None:
+    """Return why the cluster cannot hold such a topic, if it cannot."""
+    fault = regions_fault(settings, partitions)
+    if fault is not None:
+        return refused(InvalidArgument, fault)
+    hosts = hosts_by_region(nodes)
+    if hosts.total() < settings.replication:
+        return _too_few(nodes, wish_of(settings, 0))
+    lacking = shortage(settings, nodes, hosts)
+    return None if lacking is None else refused(PreconditionFailed, lacking)
 
 
-def _too_few(nodes: Sequence[Node], replication: int) -> Refused:
-    hosts = len({host_of(node) for node in nodes})
-    return refused(PreconditionFailed, f"{replication} hosts are needed, {hosts} can be used")
+def _too_few(nodes: Sequence[Node], wish: Wish) -> Refused:
+    hosts = hosts_by_region(nodes)
+    if wish.is_homed and hosts.total() >= wish.replication:
+        home = wish.regions[0]
+        said = f"{wish.at_home_min} hosts of {home!r} are needed, {hosts[home]} can be used"
+    else:
+        said = f"{wish.replication} hosts are needed, {hosts.total()} can be used"
+    return refused(PreconditionFailed, said)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from enum import IntEnum
 from typing import TypeAlias
 
@@ -84,10 +85,19 @@ class TopicSettings(msgspec.Struct, frozen=True, array_like=True):
     batch_bytes_max: int = 4 << 20
     """Larger batches are refused."""
     homes: tuple[str, ...] = ()
-    """Regions in which partitions have their leaders, in turn. None: anywhere."""
+    """Homed: regions that have partitions of their own, in turn. Spread: those in which leaders
+    should be, best first. None: anywhere."""
     limits: PartitionLimits = PartitionLimits()
     dirty_percent: int = 50
     """How large a part of a partition is new before it is compacted again."""
+    placement: str = "spread"
+    """Or "homed"."""
+    readers: tuple[str, ...] = ()
+    """Regions that get a copy of each partition that does not vote; `ALL_REGIONS`: every one."""
+    key_order: str = "region"
+    """Homed: "region" or "global". For clients; the catalog only keeps it."""
+    home_lost: str = "next"
+    """Homed: "next" or "refuse". Likewise."""
 
 
 class Partition(msgspec.Struct, frozen=True, array_like=True):
@@ -103,6 +113,9 @@ class Partition(msgspec.Struct, frozen=True, array_like=True):
     once it has moved: a founder that comes back later must not start from the beginning."""
     target: tuple[NodeId, ...] = ()
     """Where it is being moved; empty when it stays."""
+    readers: tuple[NodeId, ...] = ()
+    """Who has a copy without a vote, once it has arrived. None of them is in `target`, or without
+    one in `replicas`; but one that is may be here until the move is over."""
 
 
 class Topic(msgspec.Struct, frozen=True, array_like=True):
@@ -113,6 +126,21 @@ class Topic(msgspec.Struct, frozen=True, array_like=True):
     settings: TopicSettings
     groups: tuple[RaftGroupId, ...]
     created_at: Micros
+    layouts: tuple[int, ...] = ()
+    """How many partitions keys were dealt to, layout by layout, once some were added; the last one
+    is that of now, or of soon."""
+    unfenced: tuple[int, ...] = ()
+    """Older partitions that are not known to have the last layout's fence. While there are some,
+    keys are dealt by the layout before it."""
+
+    @property
+    def layout(self) -> int:
+        """The layout in force."""
+        return max(len(self.layouts) - 1 - bool(self.unfenced), 0)
+
+    def born(self, number: int) -> int:
+        """Return the layout that a partition came with."""
+        return bisect_right(self.layouts, number)
 
 
 class NamedProducer(msgspec.Struct, frozen=True, array_like=True):

@@ -41,6 +41,24 @@ class Behind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     BEHIND_ERROR: _ClassVar[Behind]
     BEHIND_JUMP: _ClassVar[Behind]
 
+class Placement(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    PLACEMENT_UNSPECIFIED: _ClassVar[Placement]
+    PLACEMENT_SPREAD: _ClassVar[Placement]
+    PLACEMENT_HOMED: _ClassVar[Placement]
+
+class KeyOrder(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    KEY_ORDER_UNSPECIFIED: _ClassVar[KeyOrder]
+    KEY_ORDER_REGION: _ClassVar[KeyOrder]
+    KEY_ORDER_GLOBAL: _ClassVar[KeyOrder]
+
+class HomeLost(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    HOME_LOST_UNSPECIFIED: _ClassVar[HomeLost]
+    HOME_LOST_NEXT: _ClassVar[HomeLost]
+    HOME_LOST_REFUSE: _ClassVar[HomeLost]
+
 class Verb(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     VERB_UNSPECIFIED: _ClassVar[Verb]
@@ -49,6 +67,63 @@ class Verb(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     VERB_RELEASE: _ClassVar[Verb]
     VERB_EXTEND: _ClassVar[Verb]
     VERB_REJECT: _ClassVar[Verb]
+
+class ResourceKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    RESOURCE_KIND_UNSPECIFIED: _ClassVar[ResourceKind]
+    RESOURCE_KIND_TOPIC: _ClassVar[ResourceKind]
+    RESOURCE_KIND_GROUP: _ClassVar[ResourceKind]
+    RESOURCE_KIND_TRANSACTION: _ClassVar[ResourceKind]
+    RESOURCE_KIND_PRODUCER: _ClassVar[ResourceKind]
+    RESOURCE_KIND_CLUSTER: _ClassVar[ResourceKind]
+    RESOURCE_KIND_USER: _ClassVar[ResourceKind]
+    RESOURCE_KIND_ROLE: _ClassVar[ResourceKind]
+
+class Match(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    MATCH_UNSPECIFIED: _ClassVar[Match]
+    MATCH_EXACT: _ClassVar[Match]
+    MATCH_PREFIX: _ClassVar[Match]
+
+class Effect(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    EFFECT_UNSPECIFIED: _ClassVar[Effect]
+    EFFECT_ALLOW: _ClassVar[Effect]
+    EFFECT_DENY: _ClassVar[Effect]
+
+class SubjectKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SUBJECT_KIND_UNSPECIFIED: _ClassVar[SubjectKind]
+    SUBJECT_KIND_USER: _ClassVar[SubjectKind]
+    SUBJECT_KIND_ROLE: _ClassVar[SubjectKind]
+
+class Proof(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    PROOF_UNSPECIFIED: _ClassVar[Proof]
+    PROOF_NONE: _ClassVar[Proof]
+    PROOF_PASSWORD: _ClassVar[Proof]
+    PROOF_TOKEN: _ClassVar[Proof]
+    PROOF_CERTIFICATE: _ClassVar[Proof]
+    PROOF_JWT: _ClassVar[Proof]
+    PROOF_NODE: _ClassVar[Proof]
+
+class QuotaSubject(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    QUOTA_SUBJECT_UNSPECIFIED: _ClassVar[QuotaSubject]
+    QUOTA_SUBJECT_USER: _ClassVar[QuotaSubject]
+    QUOTA_SUBJECT_ROLE: _ClassVar[QuotaSubject]
+    QUOTA_SUBJECT_DEFAULT: _ClassVar[QuotaSubject]
+    QUOTA_SUBJECT_TOPIC: _ClassVar[QuotaSubject]
+
+class QuotaKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    QUOTA_KIND_UNSPECIFIED: _ClassVar[QuotaKind]
+    QUOTA_KIND_BYTES_IN: _ClassVar[QuotaKind]
+    QUOTA_KIND_BYTES_OUT: _ClassVar[QuotaKind]
+    QUOTA_KIND_REQUESTS: _ClassVar[QuotaKind]
+    QUOTA_KIND_PUBLISHES: _ClassVar[QuotaKind]
+    QUOTA_KIND_CONNECTIONS: _ClassVar[QuotaKind]
+    QUOTA_KIND_STORED_BYTES: _ClassVar[QuotaKind]
 DELIVERY_MODE_UNSPECIFIED: DeliveryMode
 DELIVERY_MODE_CONSISTENT: DeliveryMode
 DELIVERY_MODE_EVENTUAL: DeliveryMode
@@ -68,12 +143,57 @@ POISON_STOP: Poison
 BEHIND_UNSPECIFIED: Behind
 BEHIND_ERROR: Behind
 BEHIND_JUMP: Behind
+PLACEMENT_UNSPECIFIED: Placement
+PLACEMENT_SPREAD: Placement
+PLACEMENT_HOMED: Placement
+KEY_ORDER_UNSPECIFIED: KeyOrder
+KEY_ORDER_REGION: KeyOrder
+KEY_ORDER_GLOBAL: KeyOrder
+HOME_LOST_UNSPECIFIED: HomeLost
+HOME_LOST_NEXT: HomeLost
+HOME_LOST_REFUSE: HomeLost
 VERB_UNSPECIFIED: Verb
 VERB_ACK: Verb
 VERB_NACK: Verb
 VERB_RELEASE: Verb
 VERB_EXTEND: Verb
 VERB_REJECT: Verb
+RESOURCE_KIND_UNSPECIFIED: ResourceKind
+RESOURCE_KIND_TOPIC: ResourceKind
+RESOURCE_KIND_GROUP: ResourceKind
+RESOURCE_KIND_TRANSACTION: ResourceKind
+RESOURCE_KIND_PRODUCER: ResourceKind
+RESOURCE_KIND_CLUSTER: ResourceKind
+RESOURCE_KIND_USER: ResourceKind
+RESOURCE_KIND_ROLE: ResourceKind
+MATCH_UNSPECIFIED: Match
+MATCH_EXACT: Match
+MATCH_PREFIX: Match
+EFFECT_UNSPECIFIED: Effect
+EFFECT_ALLOW: Effect
+EFFECT_DENY: Effect
+SUBJECT_KIND_UNSPECIFIED: SubjectKind
+SUBJECT_KIND_USER: SubjectKind
+SUBJECT_KIND_ROLE: SubjectKind
+PROOF_UNSPECIFIED: Proof
+PROOF_NONE: Proof
+PROOF_PASSWORD: Proof
+PROOF_TOKEN: Proof
+PROOF_CERTIFICATE: Proof
+PROOF_JWT: Proof
+PROOF_NODE: Proof
+QUOTA_SUBJECT_UNSPECIFIED: QuotaSubject
+QUOTA_SUBJECT_USER: QuotaSubject
+QUOTA_SUBJECT_ROLE: QuotaSubject
+QUOTA_SUBJECT_DEFAULT: QuotaSubject
+QUOTA_SUBJECT_TOPIC: QuotaSubject
+QUOTA_KIND_UNSPECIFIED: QuotaKind
+QUOTA_KIND_BYTES_IN: QuotaKind
+QUOTA_KIND_BYTES_OUT: QuotaKind
+QUOTA_KIND_REQUESTS: QuotaKind
+QUOTA_KIND_PUBLISHES: QuotaKind
+QUOTA_KIND_CONNECTIONS: QuotaKind
+QUOTA_KIND_STORED_BYTES: QuotaKind
 
 class Header(_message.Message):
     __slots__ = ("name", "value")
@@ -162,14 +282,16 @@ class Ack(_message.Message):
     def __init__(self, mode: _Optional[_Union[DeliveryMode, str]] = ..., topic: _Optional[str] = ..., partition: _Optional[int] = ..., offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., append_time_us: _Optional[int] = ..., term: _Optional[int] = ..., id: _Optional[str] = ..., subscribers: _Optional[int] = ..., provisional: _Optional[bool] = ..., duplicate: _Optional[bool] = ..., error: _Optional[_Union[Error, _Mapping]] = ...) -> None: ...
 
 class Error(_message.Message):
-    __slots__ = ("code", "message", "retriable")
+    __slots__ = ("code", "message", "retriable", "retry_after_ms")
     CODE_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     RETRIABLE_FIELD_NUMBER: _ClassVar[int]
+    RETRY_AFTER_MS_FIELD_NUMBER: _ClassVar[int]
     code: str
     message: str
     retriable: bool
-    def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., retriable: _Optional[bool] = ...) -> None: ...
+    retry_after_ms: int
+    def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., retriable: _Optional[bool] = ..., retry_after_ms: _Optional[int] = ...) -> None: ...
 
 class PublishRequest(_message.Message):
     __slots__ = ("topic", "partition", "record", "mode", "producer")
@@ -260,14 +382,18 @@ class Start(_message.Message):
     def __init__(self, earliest: _Optional[_Union[Start.Earliest, _Mapping]] = ..., latest: _Optional[_Union[Start.Latest, _Mapping]] = ..., offset: _Optional[int] = ..., timestamp_us: _Optional[int] = ...) -> None: ...
 
 class Interest(_message.Message):
-    __slots__ = ("topic", "partition", "start")
+    __slots__ = ("topic", "partition", "start", "layout", "max_staleness_ms")
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
+    LAYOUT_FIELD_NUMBER: _ClassVar[int]
+    MAX_STALENESS_MS_FIELD_NUMBER: _ClassVar[int]
     topic: str
     partition: int
     start: Start
-    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., start: _Optional[_Union[Start, _Mapping]] = ...) -> None: ...
+    layout: int
+    max_staleness_ms: int
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., layout: _Optional[int] = ..., max_staleness_ms: _Optional[int] = ...) -> None: ...
 
 class SubscribeRequest(_message.Message):
     __slots__ = ("open", "add", "drop", "credit", "settle")
@@ -377,7 +503,7 @@ class Settled(_message.Message):
     def __init__(self, records: _Optional[int] = ..., error: _Optional[_Union[Error, _Mapping]] = ...) -> None: ...
 
 class SubscribeResponse(_message.Message):
-    __slots__ = ("topic", "partition", "live", "records", "batches", "from_offset", "expired", "joined", "answered", "ranges", "attempt", "lease_ms", "generation")
+    __slots__ = ("topic", "partition", "live", "records", "batches", "from_offset", "expired", "joined", "answered", "ranges", "attempt", "lease_ms", "generation", "fenced", "node", "region", "staleness_ms")
     class Joined(_message.Message):
         __slots__ = ("member", "kind", "config")
         MEMBER_FIELD_NUMBER: _ClassVar[int]
@@ -407,6 +533,10 @@ class SubscribeResponse(_message.Message):
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     LEASE_MS_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
+    FENCED_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    REGION_FIELD_NUMBER: _ClassVar[int]
+    STALENESS_MS_FIELD_NUMBER: _ClassVar[int]
     topic: str
     partition: int
     live: bool
@@ -420,10 +550,14 @@ class SubscribeResponse(_message.Message):
     attempt: int
     lease_ms: int
     generation: int
-    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., live: _Optional[bool] = ..., records: _Optional[_Iterable[_Union[Record, _Mapping]]] = ..., batches: _Optional[bytes] = ..., from_offset: _Optional[int] = ..., expired: _Optional[_Iterable[int]] = ..., joined: _Optional[_Union[SubscribeResponse.Joined, _Mapping]] = ..., answered: _Optional[_Union[SubscribeResponse.Answered, _Mapping]] = ..., ranges: _Optional[_Iterable[int]] = ..., attempt: _Optional[int] = ..., lease_ms: _Optional[int] = ..., generation: _Optional[int] = ...) -> None: ...
+    fenced: bool
+    node: int
+    region: str
+    staleness_ms: int
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., live: _Optional[bool] = ..., records: _Optional[_Iterable[_Union[Record, _Mapping]]] = ..., batches: _Optional[bytes] = ..., from_offset: _Optional[int] = ..., expired: _Optional[_Iterable[int]] = ..., joined: _Optional[_Union[SubscribeResponse.Joined, _Mapping]] = ..., answered: _Optional[_Union[SubscribeResponse.Answered, _Mapping]] = ..., ranges: _Optional[_Iterable[int]] = ..., attempt: _Optional[int] = ..., lease_ms: _Optional[int] = ..., generation: _Optional[int] = ..., fenced: _Optional[bool] = ..., node: _Optional[int] = ..., region: _Optional[str] = ..., staleness_ms: _Optional[int] = ...) -> None: ...
 
 class FetchRequest(_message.Message):
-    __slots__ = ("topic", "partition", "offset", "bytes_max", "wait_ms", "fresh", "format")
+    __slots__ = ("topic", "partition", "offset", "bytes_max", "wait_ms", "fresh", "format", "layout", "at_least", "max_staleness_ms")
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
@@ -431,6 +565,9 @@ class FetchRequest(_message.Message):
     WAIT_MS_FIELD_NUMBER: _ClassVar[int]
     FRESH_FIELD_NUMBER: _ClassVar[int]
     FORMAT_FIELD_NUMBER: _ClassVar[int]
+    LAYOUT_FIELD_NUMBER: _ClassVar[int]
+    AT_LEAST_FIELD_NUMBER: _ClassVar[int]
+    MAX_STALENESS_MS_FIELD_NUMBER: _ClassVar[int]
     topic: str
     partition: int
     offset: int
@@ -438,23 +575,32 @@ class FetchRequest(_message.Message):
     wait_ms: int
     fresh: bool
     format: Format
-    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., offset: _Optional[int] = ..., bytes_max: _Optional[int] = ..., wait_ms: _Optional[int] = ..., fresh: _Optional[bool] = ..., format: _Optional[_Union[Format, str]] = ...) -> None: ...
+    layout: int
+    at_least: int
+    max_staleness_ms: int
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., offset: _Optional[int] = ..., bytes_max: _Optional[int] = ..., wait_ms: _Optional[int] = ..., fresh: _Optional[bool] = ..., format: _Optional[_Union[Format, str]] = ..., layout: _Optional[int] = ..., at_least: _Optional[int] = ..., max_staleness_ms: _Optional[int] = ...) -> None: ...
 
 class FetchResponse(_message.Message):
-    __slots__ = ("start_offset", "end_offset", "next_offset", "records", "batches", "expired")
+    __slots__ = ("start_offset", "end_offset", "next_offset", "records", "batches", "expired", "node", "region", "staleness_ms")
     START_OFFSET_FIELD_NUMBER: _ClassVar[int]
     END_OFFSET_FIELD_NUMBER: _ClassVar[int]
     NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
     RECORDS_FIELD_NUMBER: _ClassVar[int]
     BATCHES_FIELD_NUMBER: _ClassVar[int]
     EXPIRED_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    REGION_FIELD_NUMBER: _ClassVar[int]
+    STALENESS_MS_FIELD_NUMBER: _ClassVar[int]
     start_offset: int
     end_offset: int
     next_offset: int
     records: _containers.RepeatedCompositeFieldContainer[Record]
     batches: bytes
     expired: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, start_offset: _Optional[int] = ..., end_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., records: _Optional[_Iterable[_Union[Record, _Mapping]]] = ..., batches: _Optional[bytes] = ..., expired: _Optional[_Iterable[int]] = ...) -> None: ...
+    node: int
+    region: str
+    staleness_ms: int
+    def __init__(self, start_offset: _Optional[int] = ..., end_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., records: _Optional[_Iterable[_Union[Record, _Mapping]]] = ..., batches: _Optional[bytes] = ..., expired: _Optional[_Iterable[int]] = ..., node: _Optional[int] = ..., region: _Optional[str] = ..., staleness_ms: _Optional[int] = ...) -> None: ...
 
 class FindOffsetRequest(_message.Message):
     __slots__ = ("topic", "partition", "start")
@@ -699,7 +845,7 @@ class ReportCheckpointsResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class TopicConfig(_message.Message):
-    __slots__ = ("replication", "mode", "retention_ms", "retention_bytes", "batch_bytes_max", "expiry_ms", "retention_groups", "compact", "tombstone_ms", "dirty_percent")
+    __slots__ = ("replication", "mode", "retention_ms", "retention_bytes", "batch_bytes_max", "expiry_ms", "retention_groups", "compact", "tombstone_ms", "dirty_percent", "placement", "regions", "readers", "key_order", "home_lost")
     REPLICATION_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
     RETENTION_MS_FIELD_NUMBER: _ClassVar[int]
@@ -710,6 +856,11 @@ class TopicConfig(_message.Message):
     COMPACT_FIELD_NUMBER: _ClassVar[int]
     TOMBSTONE_MS_FIELD_NUMBER: _ClassVar[int]
     DIRTY_PERCENT_FIELD_NUMBER: _ClassVar[int]
+    PLACEMENT_FIELD_NUMBER: _ClassVar[int]
+    REGIONS_FIELD_NUMBER: _ClassVar[int]
+    READERS_FIELD_NUMBER: _ClassVar[int]
+    KEY_ORDER_FIELD_NUMBER: _ClassVar[int]
+    HOME_LOST_FIELD_NUMBER: _ClassVar[int]
     replication: int
     mode: DeliveryMode
     retention_ms: int
@@ -720,10 +871,15 @@ class TopicConfig(_message.Message):
     compact: bool
     tombstone_ms: int
     dirty_percent: int
-    def __init__(self, replication: _Optional[int] = ..., mode: _Optional[_Union[DeliveryMode, str]] = ..., retention_ms: _Optional[int] = ..., retention_bytes: _Optional[int] = ..., batch_bytes_max: _Optional[int] = ..., expiry_ms: _Optional[int] = ..., retention_groups: _Optional[bool] = ..., compact: _Optional[bool] = ..., tombstone_ms: _Optional[int] = ..., dirty_percent: _Optional[int] = ...) -> None: ...
+    placement: Placement
+    regions: _containers.RepeatedScalarFieldContainer[str]
+    readers: _containers.RepeatedScalarFieldContainer[str]
+    key_order: KeyOrder
+    home_lost: HomeLost
+    def __init__(self, replication: _Optional[int] = ..., mode: _Optional[_Union[DeliveryMode, str]] = ..., retention_ms: _Optional[int] = ..., retention_bytes: _Optional[int] = ..., batch_bytes_max: _Optional[int] = ..., expiry_ms: _Optional[int] = ..., retention_groups: _Optional[bool] = ..., compact: _Optional[bool] = ..., tombstone_ms: _Optional[int] = ..., dirty_percent: _Optional[int] = ..., placement: _Optional[_Union[Placement, str]] = ..., regions: _Optional[_Iterable[str]] = ..., readers: _Optional[_Iterable[str]] = ..., key_order: _Optional[_Union[KeyOrder, str]] = ..., home_lost: _Optional[_Union[HomeLost, str]] = ...) -> None: ...
 
 class PartitionInfo(_message.Message):
-    __slots__ = ("number", "replicas", "leader", "start_offset", "end_offset", "in_sync", "handed_on", "trouble")
+    __slots__ = ("number", "replicas", "leader", "start_offset", "end_offset", "in_sync", "handed_on", "trouble", "home", "readers", "fences")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     REPLICAS_FIELD_NUMBER: _ClassVar[int]
     LEADER_FIELD_NUMBER: _ClassVar[int]
@@ -732,6 +888,9 @@ class PartitionInfo(_message.Message):
     IN_SYNC_FIELD_NUMBER: _ClassVar[int]
     HANDED_ON_FIELD_NUMBER: _ClassVar[int]
     TROUBLE_FIELD_NUMBER: _ClassVar[int]
+    HOME_FIELD_NUMBER: _ClassVar[int]
+    READERS_FIELD_NUMBER: _ClassVar[int]
+    FENCES_FIELD_NUMBER: _ClassVar[int]
     number: int
     replicas: _containers.RepeatedScalarFieldContainer[int]
     leader: int
@@ -740,7 +899,10 @@ class PartitionInfo(_message.Message):
     in_sync: Nodes
     handed_on: int
     trouble: str
-    def __init__(self, number: _Optional[int] = ..., replicas: _Optional[_Iterable[int]] = ..., leader: _Optional[int] = ..., start_offset: _Optional[int] = ..., end_offset: _Optional[int] = ..., in_sync: _Optional[_Union[Nodes, _Mapping]] = ..., handed_on: _Optional[int] = ..., trouble: _Optional[str] = ...) -> None: ...
+    home: str
+    readers: _containers.RepeatedScalarFieldContainer[int]
+    fences: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, number: _Optional[int] = ..., replicas: _Optional[_Iterable[int]] = ..., leader: _Optional[int] = ..., start_offset: _Optional[int] = ..., end_offset: _Optional[int] = ..., in_sync: _Optional[_Union[Nodes, _Mapping]] = ..., handed_on: _Optional[int] = ..., trouble: _Optional[str] = ..., home: _Optional[str] = ..., readers: _Optional[_Iterable[int]] = ..., fences: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Nodes(_message.Message):
     __slots__ = ("ids",)
@@ -749,18 +911,24 @@ class Nodes(_message.Message):
     def __init__(self, ids: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class TopicInfo(_message.Message):
-    __slots__ = ("id", "name", "config", "partitions", "created_at_us")
+    __slots__ = ("id", "name", "config", "partitions", "created_at_us", "caution", "layouts", "layout")
     ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     CONFIG_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_US_FIELD_NUMBER: _ClassVar[int]
+    CAUTION_FIELD_NUMBER: _ClassVar[int]
+    LAYOUTS_FIELD_NUMBER: _ClassVar[int]
+    LAYOUT_FIELD_NUMBER: _ClassVar[int]
     id: int
     name: str
     config: TopicConfig
     partitions: _containers.RepeatedCompositeFieldContainer[PartitionInfo]
     created_at_us: int
-    def __init__(self, id: _Optional[int] = ..., name: _Optional[str] = ..., config: _Optional[_Union[TopicConfig, _Mapping]] = ..., partitions: _Optional[_Iterable[_Union[PartitionInfo, _Mapping]]] = ..., created_at_us: _Optional[int] = ...) -> None: ...
+    caution: str
+    layouts: _containers.RepeatedScalarFieldContainer[int]
+    layout: int
+    def __init__(self, id: _Optional[int] = ..., name: _Optional[str] = ..., config: _Optional[_Union[TopicConfig, _Mapping]] = ..., partitions: _Optional[_Iterable[_Union[PartitionInfo, _Mapping]]] = ..., created_at_us: _Optional[int] = ..., caution: _Optional[str] = ..., layouts: _Optional[_Iterable[int]] = ..., layout: _Optional[int] = ...) -> None: ...
 
 class CreateTopicRequest(_message.Message):
     __slots__ = ("name", "partitions", "config")
@@ -827,7 +995,7 @@ class DescribeTopicResponse(_message.Message):
     def __init__(self, topic: _Optional[_Union[TopicInfo, _Mapping]] = ...) -> None: ...
 
 class NodeInfo(_message.Message):
-    __slots__ = ("id", "addresses", "region", "zone", "host", "draining", "alive", "leads", "replicas", "level_max", "unready", "clock_ahead_ms", "clock_agrees")
+    __slots__ = ("id", "addresses", "region", "zone", "host", "draining", "alive", "leads", "replicas", "level_max", "unready", "clock_ahead_ms", "clock_agrees", "round_trip_ms")
     class AddressesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -848,6 +1016,7 @@ class NodeInfo(_message.Message):
     UNREADY_FIELD_NUMBER: _ClassVar[int]
     CLOCK_AHEAD_MS_FIELD_NUMBER: _ClassVar[int]
     CLOCK_AGREES_FIELD_NUMBER: _ClassVar[int]
+    ROUND_TRIP_MS_FIELD_NUMBER: _ClassVar[int]
     id: int
     addresses: _containers.ScalarMap[str, str]
     region: str
@@ -861,7 +1030,8 @@ class NodeInfo(_message.Message):
     unready: _containers.RepeatedScalarFieldContainer[str]
     clock_ahead_ms: int
     clock_agrees: bool
-    def __init__(self, id: _Optional[int] = ..., addresses: _Optional[_Mapping[str, str]] = ..., region: _Optional[str] = ..., zone: _Optional[str] = ..., host: _Optional[str] = ..., draining: _Optional[bool] = ..., alive: _Optional[bool] = ..., leads: _Optional[int] = ..., replicas: _Optional[int] = ..., level_max: _Optional[int] = ..., unready: _Optional[_Iterable[str]] = ..., clock_ahead_ms: _Optional[int] = ..., clock_agrees: _Optional[bool] = ...) -> None: ...
+    round_trip_ms: float
+    def __init__(self, id: _Optional[int] = ..., addresses: _Optional[_Mapping[str, str]] = ..., region: _Optional[str] = ..., zone: _Optional[str] = ..., host: _Optional[str] = ..., draining: _Optional[bool] = ..., alive: _Optional[bool] = ..., leads: _Optional[int] = ..., replicas: _Optional[int] = ..., level_max: _Optional[int] = ..., unready: _Optional[_Iterable[str]] = ..., clock_ahead_ms: _Optional[int] = ..., clock_agrees: _Optional[bool] = ..., round_trip_ms: _Optional[float] = ...) -> None: ...
 
 class GetClusterStatusRequest(_message.Message):
     __slots__ = ()
@@ -938,3 +1108,450 @@ class RaiseLevelResponse(_message.Message):
     LEVEL_FIELD_NUMBER: _ClassVar[int]
     level: int
     def __init__(self, level: _Optional[int] = ...) -> None: ...
+
+class Grant(_message.Message):
+    __slots__ = ("actions", "kind", "name", "match", "effect")
+    ACTIONS_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    MATCH_FIELD_NUMBER: _ClassVar[int]
+    EFFECT_FIELD_NUMBER: _ClassVar[int]
+    actions: _containers.RepeatedScalarFieldContainer[str]
+    kind: ResourceKind
+    name: str
+    match: Match
+    effect: Effect
+    def __init__(self, actions: _Optional[_Iterable[str]] = ..., kind: _Optional[_Union[ResourceKind, str]] = ..., name: _Optional[str] = ..., match: _Optional[_Union[Match, str]] = ..., effect: _Optional[_Union[Effect, str]] = ...) -> None: ...
+
+class Grants(_message.Message):
+    __slots__ = ("grants",)
+    GRANTS_FIELD_NUMBER: _ClassVar[int]
+    grants: _containers.RepeatedCompositeFieldContainer[Grant]
+    def __init__(self, grants: _Optional[_Iterable[_Union[Grant, _Mapping]]] = ...) -> None: ...
+
+class GrantInfo(_message.Message):
+    __slots__ = ("id", "subject_kind", "subject", "grant")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_KIND_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    GRANT_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    subject_kind: SubjectKind
+    subject: str
+    grant: Grant
+    def __init__(self, id: _Optional[int] = ..., subject_kind: _Optional[_Union[SubjectKind, str]] = ..., subject: _Optional[str] = ..., grant: _Optional[_Union[Grant, _Mapping]] = ...) -> None: ...
+
+class Roles(_message.Message):
+    __slots__ = ("names",)
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class WhoamiRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class WhoamiResponse(_message.Message):
+    __slots__ = ("principal", "roles", "authentication")
+    class Principal(_message.Message):
+        __slots__ = ("name", "roles", "proof", "until_us", "token", "since_us", "key")
+        NAME_FIELD_NUMBER: _ClassVar[int]
+        ROLES_FIELD_NUMBER: _ClassVar[int]
+        PROOF_FIELD_NUMBER: _ClassVar[int]
+        UNTIL_US_FIELD_NUMBER: _ClassVar[int]
+        TOKEN_FIELD_NUMBER: _ClassVar[int]
+        SINCE_US_FIELD_NUMBER: _ClassVar[int]
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        name: str
+        roles: _containers.RepeatedScalarFieldContainer[str]
+        proof: Proof
+        until_us: int
+        token: str
+        since_us: int
+        key: str
+        def __init__(self, name: _Optional[str] = ..., roles: _Optional[_Iterable[str]] = ..., proof: _Optional[_Union[Proof, str]] = ..., until_us: _Optional[int] = ..., token: _Optional[str] = ..., since_us: _Optional[int] = ..., key: _Optional[str] = ...) -> None: ...
+    PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
+    ROLES_FIELD_NUMBER: _ClassVar[int]
+    AUTHENTICATION_FIELD_NUMBER: _ClassVar[int]
+    principal: WhoamiResponse.Principal
+    roles: _containers.RepeatedScalarFieldContainer[str]
+    authentication: str
+    def __init__(self, principal: _Optional[_Union[WhoamiResponse.Principal, _Mapping]] = ..., roles: _Optional[_Iterable[str]] = ..., authentication: _Optional[str] = ...) -> None: ...
+
+class CanRequest(_message.Message):
+    __slots__ = ("user", "action", "kind", "name")
+    USER_FIELD_NUMBER: _ClassVar[int]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    user: str
+    action: str
+    kind: ResourceKind
+    name: str
+    def __init__(self, user: _Optional[str] = ..., action: _Optional[str] = ..., kind: _Optional[_Union[ResourceKind, str]] = ..., name: _Optional[str] = ...) -> None: ...
+
+class CanResponse(_message.Message):
+    __slots__ = ("is_allowed", "why", "grant", "role")
+    IS_ALLOWED_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    GRANT_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    is_allowed: bool
+    why: str
+    grant: Grant
+    role: str
+    def __init__(self, is_allowed: _Optional[bool] = ..., why: _Optional[str] = ..., grant: _Optional[_Union[Grant, _Mapping]] = ..., role: _Optional[str] = ...) -> None: ...
+
+class UserInfo(_message.Message):
+    __slots__ = ("name", "roles", "is_locked", "has_password", "created_at_us", "tokens")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ROLES_FIELD_NUMBER: _ClassVar[int]
+    IS_LOCKED_FIELD_NUMBER: _ClassVar[int]
+    HAS_PASSWORD_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_US_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    roles: _containers.RepeatedScalarFieldContainer[str]
+    is_locked: bool
+    has_password: bool
+    created_at_us: int
+    tokens: int
+    def __init__(self, name: _Optional[str] = ..., roles: _Optional[_Iterable[str]] = ..., is_locked: _Optional[bool] = ..., has_password: _Optional[bool] = ..., created_at_us: _Optional[int] = ..., tokens: _Optional[int] = ...) -> None: ...
+
+class CreateUserRequest(_message.Message):
+    __slots__ = ("name", "password", "roles")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PASSWORD_FIELD_NUMBER: _ClassVar[int]
+    ROLES_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    password: str
+    roles: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., password: _Optional[str] = ..., roles: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class CreateUserResponse(_message.Message):
+    __slots__ = ("user",)
+    USER_FIELD_NUMBER: _ClassVar[int]
+    user: UserInfo
+    def __init__(self, user: _Optional[_Union[UserInfo, _Mapping]] = ...) -> None: ...
+
+class AlterUserRequest(_message.Message):
+    __slots__ = ("name", "password", "roles", "is_locked")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PASSWORD_FIELD_NUMBER: _ClassVar[int]
+    ROLES_FIELD_NUMBER: _ClassVar[int]
+    IS_LOCKED_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    password: str
+    roles: Roles
+    is_locked: bool
+    def __init__(self, name: _Optional[str] = ..., password: _Optional[str] = ..., roles: _Optional[_Union[Roles, _Mapping]] = ..., is_locked: _Optional[bool] = ...) -> None: ...
+
+class AlterUserResponse(_message.Message):
+    __slots__ = ("user",)
+    USER_FIELD_NUMBER: _ClassVar[int]
+    user: UserInfo
+    def __init__(self, user: _Optional[_Union[UserInfo, _Mapping]] = ...) -> None: ...
+
+class DeleteUserRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class DeleteUserResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class DescribeUserRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class DescribeUserResponse(_message.Message):
+    __slots__ = ("user",)
+    USER_FIELD_NUMBER: _ClassVar[int]
+    user: UserInfo
+    def __init__(self, user: _Optional[_Union[UserInfo, _Mapping]] = ...) -> None: ...
+
+class ListUsersRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListUsersResponse(_message.Message):
+    __slots__ = ("users",)
+    USERS_FIELD_NUMBER: _ClassVar[int]
+    users: _containers.RepeatedCompositeFieldContainer[UserInfo]
+    def __init__(self, users: _Optional[_Iterable[_Union[UserInfo, _Mapping]]] = ...) -> None: ...
+
+class RoleInfo(_message.Message):
+    __slots__ = ("name", "about", "is_built_in", "grants")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ABOUT_FIELD_NUMBER: _ClassVar[int]
+    IS_BUILT_IN_FIELD_NUMBER: _ClassVar[int]
+    GRANTS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    about: str
+    is_built_in: bool
+    grants: _containers.RepeatedCompositeFieldContainer[GrantInfo]
+    def __init__(self, name: _Optional[str] = ..., about: _Optional[str] = ..., is_built_in: _Optional[bool] = ..., grants: _Optional[_Iterable[_Union[GrantInfo, _Mapping]]] = ...) -> None: ...
+
+class CreateRoleRequest(_message.Message):
+    __slots__ = ("name", "about")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ABOUT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    about: str
+    def __init__(self, name: _Optional[str] = ..., about: _Optional[str] = ...) -> None: ...
+
+class CreateRoleResponse(_message.Message):
+    __slots__ = ("role",)
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    role: RoleInfo
+    def __init__(self, role: _Optional[_Union[RoleInfo, _Mapping]] = ...) -> None: ...
+
+class DeleteRoleRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class DeleteRoleResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListRolesRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListRolesResponse(_message.Message):
+    __slots__ = ("roles",)
+    ROLES_FIELD_NUMBER: _ClassVar[int]
+    roles: _containers.RepeatedCompositeFieldContainer[RoleInfo]
+    def __init__(self, roles: _Optional[_Iterable[_Union[RoleInfo, _Mapping]]] = ...) -> None: ...
+
+class CreateGrantRequest(_message.Message):
+    __slots__ = ("subject_kind", "subject", "grant")
+    SUBJECT_KIND_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    GRANT_FIELD_NUMBER: _ClassVar[int]
+    subject_kind: SubjectKind
+    subject: str
+    grant: Grant
+    def __init__(self, subject_kind: _Optional[_Union[SubjectKind, str]] = ..., subject: _Optional[str] = ..., grant: _Optional[_Union[Grant, _Mapping]] = ...) -> None: ...
+
+class CreateGrantResponse(_message.Message):
+    __slots__ = ("grant",)
+    GRANT_FIELD_NUMBER: _ClassVar[int]
+    grant: GrantInfo
+    def __init__(self, grant: _Optional[_Union[GrantInfo, _Mapping]] = ...) -> None: ...
+
+class DeleteGrantRequest(_message.Message):
+    __slots__ = ("grant",)
+    GRANT_FIELD_NUMBER: _ClassVar[int]
+    grant: int
+    def __init__(self, grant: _Optional[int] = ...) -> None: ...
+
+class DeleteGrantResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListGrantsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListGrantsResponse(_message.Message):
+    __slots__ = ("grants",)
+    GRANTS_FIELD_NUMBER: _ClassVar[int]
+    grants: _containers.RepeatedCompositeFieldContainer[GrantInfo]
+    def __init__(self, grants: _Optional[_Iterable[_Union[GrantInfo, _Mapping]]] = ...) -> None: ...
+
+class TokenInfo(_message.Message):
+    __slots__ = ("owner", "name", "created_at_us", "until_us", "grants")
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_US_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_US_FIELD_NUMBER: _ClassVar[int]
+    GRANTS_FIELD_NUMBER: _ClassVar[int]
+    owner: str
+    name: str
+    created_at_us: int
+    until_us: int
+    grants: Grants
+    def __init__(self, owner: _Optional[str] = ..., name: _Optional[str] = ..., created_at_us: _Optional[int] = ..., until_us: _Optional[int] = ..., grants: _Optional[_Union[Grants, _Mapping]] = ...) -> None: ...
+
+class CreateTokenRequest(_message.Message):
+    __slots__ = ("owner", "name", "until_us", "grants")
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_US_FIELD_NUMBER: _ClassVar[int]
+    GRANTS_FIELD_NUMBER: _ClassVar[int]
+    owner: str
+    name: str
+    until_us: int
+    grants: Grants
+    def __init__(self, owner: _Optional[str] = ..., name: _Optional[str] = ..., until_us: _Optional[int] = ..., grants: _Optional[_Union[Grants, _Mapping]] = ...) -> None: ...
+
+class CreateTokenResponse(_message.Message):
+    __slots__ = ("info", "secret")
+    INFO_FIELD_NUMBER: _ClassVar[int]
+    SECRET_FIELD_NUMBER: _ClassVar[int]
+    info: TokenInfo
+    secret: str
+    def __init__(self, info: _Optional[_Union[TokenInfo, _Mapping]] = ..., secret: _Optional[str] = ...) -> None: ...
+
+class DeleteTokenRequest(_message.Message):
+    __slots__ = ("owner", "name")
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    owner: str
+    name: str
+    def __init__(self, owner: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
+
+class DeleteTokenResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListTokensRequest(_message.Message):
+    __slots__ = ("owner",)
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    owner: str
+    def __init__(self, owner: _Optional[str] = ...) -> None: ...
+
+class ListTokensResponse(_message.Message):
+    __slots__ = ("tokens",)
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    tokens: _containers.RepeatedCompositeFieldContainer[TokenInfo]
+    def __init__(self, tokens: _Optional[_Iterable[_Union[TokenInfo, _Mapping]]] = ...) -> None: ...
+
+class QuotaLimit(_message.Message):
+    __slots__ = ("kind", "limit")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    kind: QuotaKind
+    limit: int
+    def __init__(self, kind: _Optional[_Union[QuotaKind, str]] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class CountedLimit(_message.Message):
+    __slots__ = ("kind", "limit", "why", "used")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    USED_FIELD_NUMBER: _ClassVar[int]
+    kind: QuotaKind
+    limit: int
+    why: str
+    used: float
+    def __init__(self, kind: _Optional[_Union[QuotaKind, str]] = ..., limit: _Optional[int] = ..., why: _Optional[str] = ..., used: _Optional[float] = ...) -> None: ...
+
+class QuotaInfo(_message.Message):
+    __slots__ = ("subject_kind", "subject", "limits", "counts")
+    SUBJECT_KIND_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    subject_kind: QuotaSubject
+    subject: str
+    limits: _containers.RepeatedCompositeFieldContainer[QuotaLimit]
+    counts: _containers.RepeatedCompositeFieldContainer[CountedLimit]
+    def __init__(self, subject_kind: _Optional[_Union[QuotaSubject, str]] = ..., subject: _Optional[str] = ..., limits: _Optional[_Iterable[_Union[QuotaLimit, _Mapping]]] = ..., counts: _Optional[_Iterable[_Union[CountedLimit, _Mapping]]] = ...) -> None: ...
+
+class SetQuotaRequest(_message.Message):
+    __slots__ = ("subject_kind", "subject", "limits", "cleared")
+    SUBJECT_KIND_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
+    CLEARED_FIELD_NUMBER: _ClassVar[int]
+    subject_kind: QuotaSubject
+    subject: str
+    limits: _containers.RepeatedCompositeFieldContainer[QuotaLimit]
+    cleared: _containers.RepeatedScalarFieldContainer[QuotaKind]
+    def __init__(self, subject_kind: _Optional[_Union[QuotaSubject, str]] = ..., subject: _Optional[str] = ..., limits: _Optional[_Iterable[_Union[QuotaLimit, _Mapping]]] = ..., cleared: _Optional[_Iterable[_Union[QuotaKind, str]]] = ...) -> None: ...
+
+class SetQuotaResponse(_message.Message):
+    __slots__ = ("quota",)
+    QUOTA_FIELD_NUMBER: _ClassVar[int]
+    quota: QuotaInfo
+    def __init__(self, quota: _Optional[_Union[QuotaInfo, _Mapping]] = ...) -> None: ...
+
+class DeleteQuotaRequest(_message.Message):
+    __slots__ = ("subject_kind", "subject")
+    SUBJECT_KIND_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    subject_kind: QuotaSubject
+    subject: str
+    def __init__(self, subject_kind: _Optional[_Union[QuotaSubject, str]] = ..., subject: _Optional[str] = ...) -> None: ...
+
+class DeleteQuotaResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class DescribeQuotaRequest(_message.Message):
+    __slots__ = ("subject_kind", "subject")
+    SUBJECT_KIND_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    subject_kind: QuotaSubject
+    subject: str
+    def __init__(self, subject_kind: _Optional[_Union[QuotaSubject, str]] = ..., subject: _Optional[str] = ...) -> None: ...
+
+class DescribeQuotaResponse(_message.Message):
+    __slots__ = ("quota",)
+    QUOTA_FIELD_NUMBER: _ClassVar[int]
+    quota: QuotaInfo
+    def __init__(self, quota: _Optional[_Union[QuotaInfo, _Mapping]] = ...) -> None: ...
+
+class ListQuotasRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListQuotasResponse(_message.Message):
+    __slots__ = ("quotas",)
+    QUOTAS_FIELD_NUMBER: _ClassVar[int]
+    quotas: _containers.RepeatedCompositeFieldContainer[QuotaInfo]
+    def __init__(self, quotas: _Optional[_Iterable[_Union[QuotaInfo, _Mapping]]] = ...) -> None: ...
+
+class JoinTokenInfo(_message.Message):
+    __slots__ = ("id", "created_at_us", "until_us", "used_by")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_US_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_US_FIELD_NUMBER: _ClassVar[int]
+    USED_BY_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    created_at_us: int
+    until_us: int
+    used_by: int
+    def __init__(self, id: _Optional[int] = ..., created_at_us: _Optional[int] = ..., until_us: _Optional[int] = ..., used_by: _Optional[int] = ...) -> None: ...
+
+class CreateJoinTokenRequest(_message.Message):
+    __slots__ = ("until_us",)
+    UNTIL_US_FIELD_NUMBER: _ClassVar[int]
+    until_us: int
+    def __init__(self, until_us: _Optional[int] = ...) -> None: ...
+
+class CreateJoinTokenResponse(_message.Message):
+    __slots__ = ("info", "secret")
+    INFO_FIELD_NUMBER: _ClassVar[int]
+    SECRET_FIELD_NUMBER: _ClassVar[int]
+    info: JoinTokenInfo
+    secret: str
+    def __init__(self, info: _Optional[_Union[JoinTokenInfo, _Mapping]] = ..., secret: _Optional[str] = ...) -> None: ...
+
+class DeleteJoinTokenRequest(_message.Message):
+    __slots__ = ("token",)
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    token: int
+    def __init__(self, token: _Optional[int] = ...) -> None: ...
+
+class DeleteJoinTokenResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListJoinTokensRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListJoinTokensResponse(_message.Message):
+    __slots__ = ("tokens",)
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    tokens: _containers.RepeatedCompositeFieldContainer[JoinTokenInfo]
+    def __init__(self, tokens: _Optional[_Iterable[_Union[JoinTokenInfo, _Mapping]]] = ...) -> None: ...

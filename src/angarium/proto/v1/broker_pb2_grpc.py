@@ -160,6 +160,121 @@ class BrokerStub:
                 request_serializer=angarium_dot_v1_dot_broker__pb2.RaiseLevelRequest.SerializeToString,
                 response_deserializer=angarium_dot_v1_dot_broker__pb2.RaiseLevelResponse.FromString,
                 _registered_method=True)
+        self.Whoami = channel.unary_unary(
+                '/angarium.v1.Broker/Whoami',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.WhoamiRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.WhoamiResponse.FromString,
+                _registered_method=True)
+        self.Can = channel.unary_unary(
+                '/angarium.v1.Broker/Can',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.CanRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.CanResponse.FromString,
+                _registered_method=True)
+        self.CreateUser = channel.unary_unary(
+                '/angarium.v1.Broker/CreateUser',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.CreateUserRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.CreateUserResponse.FromString,
+                _registered_method=True)
+        self.AlterUser = channel.unary_unary(
+                '/angarium.v1.Broker/AlterUser',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.AlterUserRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.AlterUserResponse.FromString,
+                _registered_method=True)
+        self.DeleteUser = channel.unary_unary(
+                '/angarium.v1.Broker/DeleteUser',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.DeleteUserRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.DeleteUserResponse.FromString,
+                _registered_method=True)
+        self.DescribeUser = channel.unary_unary(
+                '/angarium.v1.Broker/DescribeUser',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.DescribeUserRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.DescribeUserResponse.FromString,
+                _registered_method=True)
+        self.ListUsers = channel.unary_unary(
+                '/angarium.v1.Broker/ListUsers',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.ListUsersRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.ListUsersResponse.FromString,
+                _registered_method=True)
+        self.CreateRole = channel.unary_unary(
+                '/angarium.v1.Broker/CreateRole',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.CreateRoleRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.CreateRoleResponse.FromString,
+                _registered_method=True)
+        self.DeleteRole = channel.unary_unary(
+                '/angarium.v1.Broker/DeleteRole',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.DeleteRoleRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.DeleteRoleResponse.FromString,
+                _registered_method=True)
+        self.ListRoles = channel.unary_unary(
+                '/angarium.v1.Broker/ListRoles',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.ListRolesRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.ListRolesResponse.FromString,
+                _registered_method=True)
+        self.CreateGrant = channel.unary_unary(
+                '/angarium.v1.Broker/CreateGrant',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.CreateGrantRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.CreateGrantResponse.FromString,
+                _registered_method=True)
+        self.DeleteGrant = channel.unary_unary(
+                '/angarium.v1.Broker/DeleteGrant',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.DeleteGrantRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.DeleteGrantResponse.FromString,
+                _registered_method=True)
+        self.ListGrants = channel.unary_unary(
+                '/angarium.v1.Broker/ListGrants',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.ListGrantsRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.ListGrantsResponse.FromString,
+                _registered_method=True)
+        self.CreateToken = channel.unary_unary(
+                '/angarium.v1.Broker/CreateToken',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.CreateTokenRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.CreateTokenResponse.FromString,
+                _registered_method=True)
+        self.DeleteToken = channel.unary_unary(
+                '/angarium.v1.Broker/DeleteToken',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.DeleteTokenRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.DeleteTokenResponse.FromString,
+                _registered_method=True)
+        self.ListTokens = channel.unary_unary(
+                '/angarium.v1.Broker/ListTokens',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.ListTokensRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.ListTokensResponse.FromString,
+                _registered_method=True)
+        self.SetQuota = channel.unary_unary(
+                '/angarium.v1.Broker/SetQuota',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.SetQuotaRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.SetQuotaResponse.FromString,
+                _registered_method=True)
+        self.DeleteQuota = channel.unary_unary(
+                '/angarium.v1.Broker/DeleteQuota',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.DeleteQuotaRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.DeleteQuotaResponse.FromString,
+                _registered_method=True)
+        self.DescribeQuota = channel.unary_unary(
+                '/angarium.v1.Broker/DescribeQuota',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.DescribeQuotaRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.DescribeQuotaResponse.FromString,
+                _registered_method=True)
+        self.ListQuotas = channel.unary_unary(
+                '/angarium.v1.Broker/ListQuotas',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.ListQuotasRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.ListQuotasResponse.FromString,
+                _registered_method=True)
+        self.CreateJoinToken = channel.unary_unary(
+                '/angarium.v1.Broker/CreateJoinToken',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.CreateJoinTokenRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.CreateJoinTokenResponse.FromString,
+                _registered_method=True)
+        self.DeleteJoinToken = channel.unary_unary(
+                '/angarium.v1.Broker/DeleteJoinToken',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.DeleteJoinTokenRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.DeleteJoinTokenResponse.FromString,
+                _registered_method=True)
+        self.ListJoinTokens = channel.unary_unary(
+                '/angarium.v1.Broker/ListJoinTokens',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.ListJoinTokensRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.ListJoinTokensResponse.FromString,
+                _registered_method=True)
 
 
 class BrokerServicer:
@@ -346,6 +461,170 @@ class BrokerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Whoami(self, request, context):
+        """Returns who asks, as the answering node sees it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Can(self, request, context):
+        """Says whether a user may do something, and which grant decides that. Everybody may ask about
+        themselves.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreateUser(self, request, context):
+        """Makes a user.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AlterUser(self, request, context):
+        """Gives a user other roles or another password, or locks it out.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteUser(self, request, context):
+        """Removes a user with its grants and tokens.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DescribeUser(self, request, context):
+        """Returns one user.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListUsers(self, request, context):
+        """Returns all users by name.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreateRole(self, request, context):
+        """Makes a role that may do nothing yet.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteRole(self, request, context):
+        """Removes a role with its grants.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListRoles(self, request, context):
+        """Returns all roles with their grants, the built-in ones first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreateGrant(self, request, context):
+        """Gives a user or a role a grant. The same one again is the one that is there.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteGrant(self, request, context):
+        """Takes a grant back.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListGrants(self, request, context):
+        """Returns every grant, but for those of built-in roles.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreateToken(self, request, context):
+        """Issues a token. Under a name that its owner has used it takes the place of the old one.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteToken(self, request, context):
+        """Revokes a token. What was opened with it ends.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListTokens(self, request, context):
+        """Returns the tokens of one user, or all.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetQuota(self, request, context):
+        """Limits what a quota names, and says nothing any more of what is cleared. What else the quota says
+        stays.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteQuota(self, request, context):
+        """Removes a quota.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DescribeQuota(self, request, context):
+        """Returns a quota, and of a user or topics what counts and what is used. Everybody may ask about
+        themselves.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListQuotas(self, request, context):
+        """Returns every quota.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreateJoinToken(self, request, context):
+        """Issues a token that lets one node in, once.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteJoinToken(self, request, context):
+        """Withdraws a join token. A node that it has let in stays.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListJoinTokens(self, request, context):
+        """Returns the join tokens that are not forgotten.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_BrokerServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -473,6 +752,121 @@ def add_BrokerServicer_to_server(servicer, server):
                     servicer.RaiseLevel,
                     request_deserializer=angarium_dot_v1_dot_broker__pb2.RaiseLevelRequest.FromString,
                     response_serializer=angarium_dot_v1_dot_broker__pb2.RaiseLevelResponse.SerializeToString,
+            ),
+            'Whoami': grpc.unary_unary_rpc_method_handler(
+                    servicer.Whoami,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.WhoamiRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.WhoamiResponse.SerializeToString,
+            ),
+            'Can': grpc.unary_unary_rpc_method_handler(
+                    servicer.Can,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.CanRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.CanResponse.SerializeToString,
+            ),
+            'CreateUser': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateUser,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.CreateUserRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.CreateUserResponse.SerializeToString,
+            ),
+            'AlterUser': grpc.unary_unary_rpc_method_handler(
+                    servicer.AlterUser,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.AlterUserRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.AlterUserResponse.SerializeToString,
+            ),
+            'DeleteUser': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteUser,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.DeleteUserRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.DeleteUserResponse.SerializeToString,
+            ),
+            'DescribeUser': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeUser,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.DescribeUserRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.DescribeUserResponse.SerializeToString,
+            ),
+            'ListUsers': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListUsers,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.ListUsersRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.ListUsersResponse.SerializeToString,
+            ),
+            'CreateRole': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateRole,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.CreateRoleRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.CreateRoleResponse.SerializeToString,
+            ),
+            'DeleteRole': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteRole,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.DeleteRoleRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.DeleteRoleResponse.SerializeToString,
+            ),
+            'ListRoles': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListRoles,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.ListRolesRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.ListRolesResponse.SerializeToString,
+            ),
+            'CreateGrant': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateGrant,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.CreateGrantRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.CreateGrantResponse.SerializeToString,
+            ),
+            'DeleteGrant': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteGrant,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.DeleteGrantRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.DeleteGrantResponse.SerializeToString,
+            ),
+            'ListGrants': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListGrants,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.ListGrantsRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.ListGrantsResponse.SerializeToString,
+            ),
+            'CreateToken': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateToken,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.CreateTokenRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.CreateTokenResponse.SerializeToString,
+            ),
+            'DeleteToken': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteToken,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.DeleteTokenRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.DeleteTokenResponse.SerializeToString,
+            ),
+            'ListTokens': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListTokens,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.ListTokensRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.ListTokensResponse.SerializeToString,
+            ),
+            'SetQuota': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetQuota,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.SetQuotaRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.SetQuotaResponse.SerializeToString,
+            ),
+            'DeleteQuota': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteQuota,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.DeleteQuotaRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.DeleteQuotaResponse.SerializeToString,
+            ),
+            'DescribeQuota': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeQuota,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.DescribeQuotaRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.DescribeQuotaResponse.SerializeToString,
+            ),
+            'ListQuotas': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListQuotas,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.ListQuotasRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.ListQuotasResponse.SerializeToString,
+            ),
+            'CreateJoinToken': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateJoinToken,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.CreateJoinTokenRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.CreateJoinTokenResponse.SerializeToString,
+            ),
+            'DeleteJoinToken': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteJoinToken,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.DeleteJoinTokenRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.DeleteJoinTokenResponse.SerializeToString,
+            ),
+            'ListJoinTokens': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListJoinTokens,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.ListJoinTokensRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.ListJoinTokensResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1151,6 +1545,627 @@ class Broker:
             '/angarium.v1.Broker/RaiseLevel',
             angarium_dot_v1_dot_broker__pb2.RaiseLevelRequest.SerializeToString,
             angarium_dot_v1_dot_broker__pb2.RaiseLevelResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Whoami(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/Whoami',
+            angarium_dot_v1_dot_broker__pb2.WhoamiRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.WhoamiResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Can(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/Can',
+            angarium_dot_v1_dot_broker__pb2.CanRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.CanResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateUser(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/CreateUser',
+            angarium_dot_v1_dot_broker__pb2.CreateUserRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.CreateUserResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AlterUser(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/AlterUser',
+            angarium_dot_v1_dot_broker__pb2.AlterUserRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.AlterUserResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteUser(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/DeleteUser',
+            angarium_dot_v1_dot_broker__pb2.DeleteUserRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.DeleteUserResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeUser(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/DescribeUser',
+            angarium_dot_v1_dot_broker__pb2.DescribeUserRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.DescribeUserResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListUsers(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/ListUsers',
+            angarium_dot_v1_dot_broker__pb2.ListUsersRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.ListUsersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateRole(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/CreateRole',
+            angarium_dot_v1_dot_broker__pb2.CreateRoleRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.CreateRoleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteRole(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/DeleteRole',
+            angarium_dot_v1_dot_broker__pb2.DeleteRoleRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.DeleteRoleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListRoles(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/ListRoles',
+            angarium_dot_v1_dot_broker__pb2.ListRolesRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.ListRolesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateGrant(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/CreateGrant',
+            angarium_dot_v1_dot_broker__pb2.CreateGrantRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.CreateGrantResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteGrant(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/DeleteGrant',
+            angarium_dot_v1_dot_broker__pb2.DeleteGrantRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.DeleteGrantResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListGrants(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/ListGrants',
+            angarium_dot_v1_dot_broker__pb2.ListGrantsRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.ListGrantsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateToken(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/CreateToken',
+            angarium_dot_v1_dot_broker__pb2.CreateTokenRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.CreateTokenResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteToken(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/DeleteToken',
+            angarium_dot_v1_dot_broker__pb2.DeleteTokenRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.DeleteTokenResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListTokens(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/ListTokens',
+            angarium_dot_v1_dot_broker__pb2.ListTokensRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.ListTokensResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetQuota(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/SetQuota',
+            angarium_dot_v1_dot_broker__pb2.SetQuotaRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.SetQuotaResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteQuota(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/DeleteQuota',
+            angarium_dot_v1_dot_broker__pb2.DeleteQuotaRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.DeleteQuotaResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeQuota(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/DescribeQuota',
+            angarium_dot_v1_dot_broker__pb2.DescribeQuotaRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.DescribeQuotaResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListQuotas(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/ListQuotas',
+            angarium_dot_v1_dot_broker__pb2.ListQuotasRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.ListQuotasResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateJoinToken(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/CreateJoinToken',
+            angarium_dot_v1_dot_broker__pb2.CreateJoinTokenRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.CreateJoinTokenResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteJoinToken(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/DeleteJoinToken',
+            angarium_dot_v1_dot_broker__pb2.DeleteJoinTokenRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.DeleteJoinTokenResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListJoinTokens(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/ListJoinTokens',
+            angarium_dot_v1_dot_broker__pb2.ListJoinTokensRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.ListJoinTokensResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -49,6 +49,7 @@ class Certificate:
     dns_names: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
     """IP addresses, as text."""
+    emails: tuple[str, ...] = ()
     common_name: str = ""
     """For people. Nothing is decided by it."""
     issuer: str = ""
@@ -65,6 +66,7 @@ class Certificate:
             uris=tuple(text for kind, text in names if kind == "URI"),
             dns_names=tuple(text for kind, text in names if kind == "DNS"),
             addresses=tuple(text for kind, text in names if kind == "IP Address"),
+            emails=tuple(text for kind, text in names if kind == "email"),
             common_name=_common_name(told.get("subject", ())),
             issuer=_common_name(told.get("issuer", ())),
             begins_at=float(ssl.cert_time_to_seconds(told["notBefore"])),
@@ -82,11 +84,18 @@ class Certificate:
             told = ssl._ssl._test_decode_cert(str(path))  # type: ignore[attr-defined]
         except OSError as error:  # an SSLError is one, too
             raise UnusableCertificate(f"{path}: {_reason(error)}") from None
+        except ValueError:  # a name in it that is no text
+            raise UnusableCertificate(f"{path}: a name in the certificate is no text") from None
         return cls.decoded(told)
 
     def days_left(self, now: float) -> float:
         """Return how many days it is still valid; below 0 if it is not any more."""
         return (self.expires_at - now) / DAY_S
+
+    @property
+    def is_of_nodes(self) -> bool:
+        """Whether it names a node, or several."""
+        return any(_NODE.fullmatch(uri) for uri in self.uris)
 
     @property
     def node_name(self) -> NodeName | None:

@@ -40,6 +40,9 @@ class TlsWatch:
         self._made = tuple(made)
         self._certificates = certificates
         self._clock = clock
+        self.on_change: Callable[[str], None] | None = None
+        """Told what became of new files: `taken` or `refused`."""
+        self._counted = (0, 0)
         self._warned: dict[str, float] = {}
         self._looking: asyncio.Task[None] | None = None
 
@@ -57,6 +60,7 @@ class TlsWatch:
         while True:
             await asyncio.sleep(LOOK_S)
             await asyncio.to_thread(self.look)
+            self._tell()
             self.warn()
 
     def look(self) -> None:
@@ -67,6 +71,14 @@ class TlsWatch:
             except Exception:
                 # A mistake of ours must not end the looking: the certificates would run out.
                 _log.exception("looking at certificates met a mistake of ours")
+
+    def _tell(self) -> None:
+        now = (sum(one.reloads for one in self._made), sum(one.refusals for one in self._made))
+        before, self._counted = self._counted, now
+        if self.on_change is not None:
+            for outcome, count, known in zip(("taken", "refused"), now, before, strict=True):
+                if count > known:
+                    self.on_change(outcome)
 
     def warn(self) -> None:
         """Log which certificates have few days left."""

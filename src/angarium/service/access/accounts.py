@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from angarium.errors import NotLeader
 from angarium.security.accounts import Account, KnownToken
 from angarium.security.scram import Mechanism, Verifier
 
 if TYPE_CHECKING:
-    from angarium.machine.catalog.access_values import VerifierRow
+    from angarium.machine.catalog.access_values import UserRow, VerifierRow
     from angarium.node.catalog_view import CatalogView
+
+
+ACCOUNTS_MAX: Final = 4_096
+"""Accounts remembered. At the bound the oldest is made anew when it is asked for again."""
 
 
 class CatalogAccounts:
@@ -18,6 +22,8 @@ class CatalogAccounts:
 
     def __init__(self, catalog: CatalogView) -> None:
         self._catalog = catalog
+        self._accounts: dict[str, tuple[UserRow, Account]] = {}
+        """What was made of a user's row lately. A change of the user is another row."""
 
     @property
     def version(self) -> int:
@@ -32,13 +38,15 @@ class CatalogAccounts:
         row = self._catalog.user(name)
         if row is None:
             return None
-        return Account(
-            name=row.name,
-            password_hash=row.scrypt,
-            verifiers=tuple(found for one in row.verifiers if (found := _verifier(one))),
-            is_locked=row.is_locked,
-            created_at=row.created_at,
-        )
+        # Asked for every call of who brings a proof; making an account takes longer than the rest.
+        known = self._accounts.get(name)
+        if known is not None and known[0] is row:
+            return known[1]
+        if known is None and len(self._accounts) >= ACCOUNTS_MAX:
+            del self._accounts[next(iter(self._accounts))]
+        account = _account(row)
+        self._accounts[name] = row, account
+        return account
 
     def find_token(self, digest: bytes) -> KnownToken | None:
         """Return the token that has this digest."""
@@ -46,6 +54,16 @@ class CatalogAccounts:
         if row is None:
             return None
         return KnownToken(row.owner, row.name, row.until, created_at=row.created_at)
+
+
+def _account(row: UserRow) -> Account:
+    return Account(
+        name=row.name,
+        password_hash=row.scrypt,
+        verifiers=tuple(found for one in row.verifiers if (found := _verifier(one))),
+        is_locked=row.is_locked,
+        created_at=row.created_at,
+    )
 
 
 def _verifier(row: VerifierRow) -> Verifier | None:

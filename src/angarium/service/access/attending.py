@@ -18,6 +18,11 @@ Question: TypeAlias = tuple[Action, ResourceKind, str]
 """An action, and what it is done to."""
 
 
+def withdrawn(principal: Principal) -> str:
+    """Say that the key is published no more that has signed somebody's proof."""
+    return f"the key that signed the proof of {principal.name!r} was taken back; get another one"
+
+
 @dataclass(eq=False, slots=True)
 class _Attendance:
     principal: Principal
@@ -32,7 +37,7 @@ class Attendances:
         self._open: dict[_Attendance, None] = {}
         self._expiring: dict[_Attendance, Micros] = {}
         self._going: dict[_Attendance, AngariumError] = {}
-        """Connections that end at the next look, and why."""
+        """Connections that end in a moment (`see_off`), and why."""
 
     def __len__(self) -> int:
         return len(self._open)
@@ -70,6 +75,12 @@ class Attendances:
                 absences[principal] = permissions.absence_of(principal)
             self._ask(one, absences[principal], permissions)
 
+    def withdraw(self, keys: frozenset[str], permissions: Permissions) -> None:
+        """End whatever was opened with a proof that one of these keys has signed."""
+        for one in list(self._open):
+            if one.principal.key in keys:
+                self._ask(one, withdrawn(one.principal), permissions)
+
     def _ask(self, one: _Attendance, absence: str, permissions: Permissions) -> None:
         if absence:
             why = Unauthenticated(absence)
@@ -87,14 +98,19 @@ class Attendances:
                 self._end(one, PermissionDenied(said))
                 return
 
-    def expire(self, now: Micros) -> set[Principal]:
-        """End whatever was opened with a proof that has expired; return whose.
+    @property
+    def is_somebody_going(self) -> bool:
+        """Whether there are connections of those who are nobody any more."""
+        return bool(self._going)
 
-        And the connections of those who are nobody any more since the last look.
-        """
+    def see_off(self) -> None:
+        """End the connections of those who are nobody any more."""
         going, self._going = self._going, {}
         for one, why in going.items():
             self._end(one, why)
+
+    def expire(self, now: Micros) -> set[Principal]:
+        """End whatever was opened with a proof that has expired; return whose."""
         expired = [one for one, until in self._expiring.items() if until <= now]
         for one in expired:
             said = f"the proof of {one.principal.name!r} has expired; come again with a new one"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from angarium.api.access import Action, ResourceKind
@@ -29,19 +30,31 @@ class PermittedLetters:
         self, wanted: LetterFilter | None = None, *, count_max: int | None = None
     ) -> AsyncIterator[DeadLetter[Any]]:
         """Yield letters that nobody has dealt with yet."""
-        self._broker.check_call(LETTER_RULES["list"], {"topic": self._letters.topic})
+        rule, given = LETTER_RULES["list"], {"topic": self._letters.topic}
+        self._broker.check_call(rule, given, method="dead_letters.list")
+        self._broker.note_call("dead_letters.list", rule, given)
         async for letter in self._letters.list(wanted, count_max=count_max):
             yield letter
 
     async def redrive(self, wanted: LetterFilter | None = None, *, dry_run: bool = False) -> Dealt:
         """Send letters back to where they came from."""
-        self._broker.check_call(LETTER_RULES["redrive"], {"topic": self._letters.topic})
-        return await self._letters.redrive(wanted, dry_run=dry_run)
+        async with self._permitted("redrive", wanted=wanted, dry_run=dry_run):
+            return await self._letters.redrive(wanted, dry_run=dry_run)
 
     async def purge(self, wanted: LetterFilter | None = None, *, dry_run: bool = False) -> Dealt:
         """Let letters be."""
-        self._broker.check_call(LETTER_RULES["purge"], {"topic": self._letters.topic})
-        return await self._letters.purge(wanted, dry_run=dry_run)
+        async with self._permitted("purge", wanted=wanted, dry_run=dry_run):
+            return await self._letters.purge(wanted, dry_run=dry_run)
+
+    @asynccontextmanager
+    async def _permitted(self, name: str, **arguments: Any) -> AsyncIterator[None]:
+        """Ask, have it recorded, and ask again: it may have waited for its record."""
+        rule, method = LETTER_RULES[name], f"dead_letters.{name}"
+        given = {"topic": self._letters.topic, **arguments}
+        self._broker.check_call(rule, given, method=method)
+        async with self._broker.recording(method, rule, given):
+            self._broker.check_call(rule, given, method=method)
+            yield
 
     def _may_return_to(self, topic: str) -> bool:
         may = self._broker.may

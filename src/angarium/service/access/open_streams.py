@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from angarium.api.access import Action, ResourceKind
+from angarium.service.access.rules import RULES
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 
     from angarium.api import (
         Consumption,
@@ -26,9 +27,34 @@ if TYPE_CHECKING:
     from angarium.service.access.permitted import PermittedBroker
 
 
+T = TypeVar("T")
+
+
 def reading(topics: Sequence[str]) -> list[Question]:
     """Return what a reader of topics has to be allowed as long as it reads."""
     return [(Action.TOPIC_READ, ResourceKind.TOPIC, topic) for topic in dict.fromkeys(topics)]
+
+
+async def while_permitted(
+    broker: PermittedBroker, waiting: Coroutine[None, None, T], topic: str
+) -> T:
+    """Return what somebody waits for who reads a topic; raises why it may not any more."""
+    task = asyncio.get_running_loop().create_task(waiting)
+    ended: list[AngariumError] = []
+
+    def end(why: AngariumError) -> None:
+        ended.append(why)
+        task.cancel()
+
+    leave = broker.attend(end, reading([topic]))
+    try:
+        return await task
+    except asyncio.CancelledError:
+        if ended:
+            raise ended[0] from None
+        raise
+    finally:
+        leave()
 
 
 class PermittedSubscription:
@@ -64,14 +90,20 @@ class PermittedSubscription:
         async for delivery in self._inner:
             if self._error is not None:
                 break
+            # Its own quota may come and go while a subscription is open.
+            if self._broker.toll is not None:
+                self._broker.toll.read(sum(map(len, delivery.batches)))
             yield delivery
+            if self._broker.toll is not None:
+                await self._broker.toll.until_paid()
         if self._error is not None:
             raise self._error
 
     async def add(self, interests: Sequence[Interest]) -> None:
         """Deliver these partitions, too."""
-        for question in reading([one.topic for one in interests]):
-            self._broker.check(*question)
+        given = {"interests": interests}
+        self._broker.check_call(RULES["subscribe"], given, method="subscribe")
+        self._broker.note_call("subscribe", RULES["subscribe"], given)
         await self._inner.add(interests)
         self._attend((one.topic, one.partition) for one in interests)
 
@@ -95,6 +127,7 @@ class PermittedConsumption:
 
     def __init__(self, inner: Consumption, broker: PermittedBroker, asked: list[Question]) -> None:
         self._inner = inner
+        self._broker = broker
         self._error: AngariumError | None = None
         self._closing: asyncio.Task[None] | None = None
         self._leave = broker.attend(self._end, asked)
@@ -122,7 +155,11 @@ class PermittedConsumption:
         async for handed in self._inner:
             if self._error is not None:
                 break
+            if self._broker.toll is not None:
+                self._broker.toll.read(sum(map(len, handed.batches)))
             yield handed
+            if self._broker.toll is not None:
+                await self._broker.toll.until_paid()
         if self._error is not None:
             raise self._error
 

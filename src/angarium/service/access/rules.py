@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from angarium.api.access import Action, ResourceKind
+from angarium.api.audit import AuditEvent
 from angarium.api.dead_letters import DEAD_LETTERS
+from angarium.api.quotas import QuotaSubject
+from angarium.service.access.group_views import (
+    balance_shown,
+    group_shown,
+    groups_shown,
+    moves_shown,
+)
 
 if TYPE_CHECKING:
     from angarium.api import GroupConfig
@@ -54,6 +62,9 @@ class Rule:
     own: bool = False
     """About oneself everybody may: who has proved itself by a password or a certificate. Not by a
     token, which would get out of its bounds so, nor by somebody else's word."""
+    topics_shown: Callable[[Any, Callable[[str], bool]], Any] | None = None
+    """Takes what a call returns, and whether a topic may be known of; leaves out what names other
+    topics."""
 
 
 def _the(argument: str) -> Names:
@@ -97,9 +108,21 @@ def _reported(given: Mapping[str, Any]) -> Iterable[str]:
     return dict.fromkeys(one.topic for one in given["checkpoints"])
 
 
-def _named(given: Mapping[str, Any]) -> tuple[str, ...]:
-    name = given.get("name")
-    return () if name is None else (name,)
+def _settled(given: Mapping[str, Any]) -> Iterable[str]:
+    return dict.fromkeys(one.topic for one in given["settlements"])
+
+
+def _decided(given: Mapping[str, Any]) -> Iterable[str]:
+    return dict.fromkeys(one.topic for one in given["stages"])
+
+
+def _forgotten(given: Mapping[str, Any]) -> Iterable[str]:
+    return dict.fromkeys(given["topics"])
+
+
+def _if_given(argument: str) -> Names:
+    """Return who takes the name from an argument that may be None."""
+    return lambda given: () if given.get(argument) is None else (given[argument],)
 
 
 def _nothing(_: Mapping[str, Any]) -> tuple[str, ...]:
@@ -117,12 +140,23 @@ def _topic(action: Action, names: Names, when: str = "") -> Asks:
     return Asks(action, ResourceKind.TOPIC, names, when)
 
 
+def _knowing(names: Names, when: str = "") -> Asks:
+    """Return the question for topics that a call names beside what it is about: otherwise its
+    answer would tell whether there are such topics."""
+    return Asks(Action.TOPIC_DESCRIBE, ResourceKind.TOPIC, names, when)
+
+
 def _group(action: Action, names: Names, when: str = "") -> Asks:
     return Asks(action, ResourceKind.GROUP, names, when)
 
 
 def _series(action: Action, names: Names) -> Asks:
     return Asks(action, ResourceKind.TRANSACTION, names)
+
+
+def _deciding() -> Rule:
+    named = _series(Action.TRANSACTION_WRITE, lambda given: (given["transaction"].name,))
+    return Rule((named, _knowing(_decided, "that it has stages in")))
 
 
 def _producer(action: Action, names: Names, when: str = "") -> Asks:
@@ -179,7 +213,7 @@ RECORD_RULES: Final[dict[str, Rule]] = {
     "find_offset": Rule((_topic(Action.TOPIC_READ, _the("topic")),)),
     "subscribe": Rule((_topic(Action.TOPIC_READ, _wanted),)),
     "subscribe_passing": Rule((_topic(Action.TOPIC_READ, _the("topic")),)),
-    "open_producer": Rule((_producer(Action.PRODUCER_WRITE, _named, "with a name"),)),
+    "open_producer": Rule((_producer(Action.PRODUCER_WRITE, _if_given("name"), "with a name"),)),
 }
 
 TOPIC_RULES: Final[dict[str, Rule]] = {
@@ -199,8 +233,53 @@ CLUSTER_RULES: Final[dict[str, Rule]] = {
     ),
     "drain_node": _cluster(Action.CLUSTER_OPERATE),
     "remove_node": _cluster(Action.CLUSTER_OPERATE),
-    "transfer_leader": _cluster(Action.CLUSTER_OPERATE),
+    "transfer_leader": Rule(
+        (Asks(Action.CLUSTER_OPERATE, ResourceKind.CLUSTER, _whole), _knowing(_the("topic")))
+    ),
     "raise_level": _cluster(Action.CLUSTER_OPERATE),
+}
+
+BALANCE_RULES: Final[dict[str, Rule]] = {
+    "describe_balance": Rule(
+        (Asks(Action.CLUSTER_DESCRIBE, ResourceKind.CLUSTER, _whole),), topics_shown=balance_shown
+    ),
+    **dict.fromkeys(
+        ("rebalance", "cancel_rebalance", "set_auto_balance"),
+        Rule(
+            (Asks(Action.CLUSTER_OPERATE, ResourceKind.CLUSTER, _whole),),
+            topics_shown=balance_shown,
+        ),
+    ),
+}
+
+UPGRADE_RULES: Final[dict[str, Rule]] = {
+    "describe_upgrade": _cluster(Action.CLUSTER_OPERATE),
+}
+
+RECOVERY_RULES: Final[dict[str, Rule]] = {
+    **dict.fromkeys(
+        ("describe_recovery", "recover_partition"),
+        Rule((Asks(Action.CLUSTER_RECOVER, ResourceKind.CLUSTER, _whole), _knowing(_the("topic")))),
+    ),
+}
+
+JOIN_TOKEN_RULES: Final[dict[str, Rule]] = {
+    "create_join_token": _cluster(Action.CLUSTER_INVITE),
+    "delete_join_token": _cluster(Action.CLUSTER_INVITE),
+    "list_join_tokens": _cluster(Action.CLUSTER_INVITE),
+}
+
+_BACKUP: Final = Asks(Action.CLUSTER_BACKUP, ResourceKind.CLUSTER, _whole)
+_RESTORE: Final = Asks(Action.CLUSTER_RESTORE, ResourceKind.CLUSTER, _whole)
+
+BACKUP_RULES: Final[dict[str, Rule]] = {
+    "read_positions": Rule((_BACKUP, _knowing(_the("topic")))),
+    "read_accounts": Rule((_BACKUP,)),
+    # Topics are asked for, too: whom a ban keeps from one must not write there by a restore.
+    "restore_topic": Rule((_RESTORE, _topic(Action.TOPIC_CREATE, _the("name")))),
+    "restore_records": Rule((_RESTORE, _knowing(_its("topic")))),
+    "restore_positions": Rule((_RESTORE, _knowing(lambda given: (given["kept"].topic,)))),
+    "restore_accounts": Rule((_RESTORE,)),
 }
 
 GROUP_RULES: Final[dict[str, Rule]] = {
@@ -215,14 +294,17 @@ GROUP_RULES: Final[dict[str, Rule]] = {
             ),
         )
     ),
-    "settle": Rule((_group(Action.GROUP_CONSUME, _the("group")),)),
+    "settle": Rule((_group(Action.GROUP_CONSUME, _the("group")), _knowing(_settled))),
     "report_checkpoints": Rule(
         (_group(Action.GROUP_CONSUME, _the("group")), _topic(Action.TOPIC_READ, _reported))
     ),
     "list_groups": Rule(
-        shows=Shows(Action.GROUP_DESCRIBE, ResourceKind.GROUP, lambda info: str(info.name))
+        shows=Shows(Action.GROUP_DESCRIBE, ResourceKind.GROUP, lambda info: str(info.name)),
+        topics_shown=groups_shown,
     ),
-    "describe_group": Rule((_group(Action.GROUP_DESCRIBE, _the("group")),)),
+    "describe_group": Rule(
+        (_group(Action.GROUP_DESCRIBE, _the("group")),), topics_shown=group_shown
+    ),
     "alter_group": Rule(
         (
             _group(Action.GROUP_ALTER, _the("group")),
@@ -231,11 +313,20 @@ GROUP_RULES: Final[dict[str, Rule]] = {
                 lambda given: _letters_to(given["config"]),
                 "to a dead-letter topic of its own choice",
             ),
+        ),
+        topics_shown=group_shown,
+    ),
+    "seek_group": Rule(
+        (_group(Action.GROUP_SEEK, _the("group")), _knowing(_if_given("topic"), "if one is named")),
+        topics_shown=moves_shown,
+    ),
+    "pause_group": Rule((_group(Action.GROUP_ALTER, _the("group")),)),
+    "delete_group": Rule(
+        (
+            _group(Action.GROUP_DELETE, _the("group")),
+            _knowing(_if_given("topic"), "if one is named"),
         )
     ),
-    "seek_group": Rule((_group(Action.GROUP_SEEK, _the("group")),)),
-    "pause_group": Rule((_group(Action.GROUP_ALTER, _the("group")),)),
-    "delete_group": Rule((_group(Action.GROUP_DELETE, _the("group")),)),
 }
 
 TRANSACTION_RULES: Final[dict[str, Rule]] = {
@@ -248,13 +339,18 @@ TRANSACTION_RULES: Final[dict[str, Rule]] = {
             _topic(Action.TOPIC_READ, _acked_in, "with acknowledgements"),
         )
     ),
-    "commit": Rule(
-        (_series(Action.TRANSACTION_WRITE, lambda given: (given["transaction"].name,)),)
+    "commit": _deciding(),
+    "abort": _deciding(),
+    "forget_series": Rule(
+        (_series(Action.TRANSACTION_FORGET, _the("name")), _knowing(_forgotten, "that are named"))
     ),
-    "abort": Rule((_series(Action.TRANSACTION_WRITE, lambda given: (given["transaction"].name,)),)),
-    "forget_series": Rule((_series(Action.TRANSACTION_FORGET, _the("name")),)),
     "open_sequenced": Rule((_producer(Action.PRODUCER_WRITE, _the("producer")),)),
-    "forget_sequenced": Rule((_producer(Action.PRODUCER_FORGET, _the("producer")),)),
+    "forget_sequenced": Rule(
+        (
+            _producer(Action.PRODUCER_FORGET, _the("producer")),
+            _knowing(_forgotten, "that are named"),
+        )
+    ),
     "publish_sequenced": Rule(
         (
             _producer(Action.PRODUCER_WRITE, _its("producer")),
@@ -320,6 +416,28 @@ ACCESS_RULES: Final[dict[str, Rule]] = {
     ),
 }
 
+
+def _of_user(given: Mapping[str, Any]) -> tuple[str, ...]:
+    return (given["subject"],) if given["subject_kind"] is QuotaSubject.USER else ()
+
+
+def _of_others(given: Mapping[str, Any]) -> tuple[str, ...]:
+    return () if given["subject_kind"] is QuotaSubject.USER else ("",)
+
+
+QUOTA_RULES: Final[dict[str, Rule]] = {
+    "set_quota": _cluster(Action.QUOTA_ALTER),
+    "delete_quota": _cluster(Action.QUOTA_ALTER),
+    "describe_quota": Rule(
+        (
+            Asks(Action.USER_DESCRIBE, ResourceKind.USER, _of_user, "of a user"),
+            Asks(Action.QUOTA_DESCRIBE, ResourceKind.CLUSTER, _of_others, "of others"),
+        ),
+        own=True,
+    ),
+    "list_quotas": _cluster(Action.QUOTA_DESCRIBE),
+}
+
 RULES: Final[dict[str, Rule]] = {
     **RECORD_RULES,
     **TOPIC_RULES,
@@ -327,5 +445,46 @@ RULES: Final[dict[str, Rule]] = {
     **GROUP_RULES,
     **TRANSACTION_RULES,
     **ACCESS_RULES,
+    **QUOTA_RULES,
+    **JOIN_TOKEN_RULES,
+    **BACKUP_RULES,
+    **BALANCE_RULES,
+    **RECOVERY_RULES,
+    **UPGRADE_RULES,
 }
 """By method, for everything that `PermittedBroker` has."""
+
+SEEING: Final = ("list_", "describe_")
+"""How methods begin that change nothing and show no record."""
+
+ALSO_SEEING: Final = frozenset({"whoami", "can", "cluster_status", "settled_by"})
+
+TOUCHING_RECORDS: Final = frozenset(
+    {
+        *RECORD_RULES,
+        *(TRANSACTION_RULES.keys() - {"forget_series", "forget_sequenced", *ALSO_SEEING}),
+        "consume",
+        "settle",
+        "report_checkpoints",
+        "restore_records",
+        "dead_letters.list",
+    }
+)
+"""Methods that read, publish or settle: recorded where `[audit] record` is `data`."""
+
+ALWAYS_NOTED: Final = frozenset({"restore_records"})
+"""Of those, what only who may do nearly everything can do: noted whatever is set. It is not an
+action that waits for its record, for a restore makes a call for each mebibyte."""
+
+
+def recorded(method: str) -> AuditEvent | None:
+    """Return as what a call that was let through is recorded; None: not at all.
+
+    What is neither known to be about records nor to change nothing is an administrative action, so
+    that a new method cannot be forgotten.
+    """
+    if method in TOUCHING_RECORDS:
+        return AuditEvent.ACCESS
+    if method in ALSO_SEEING or method.startswith(SEEING):
+        return None
+    return AuditEvent.ACTION

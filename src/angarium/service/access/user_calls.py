@@ -25,6 +25,7 @@ from angarium.api.access import (
     UserInfo,
 )
 from angarium.errors import InvalidArgument, LimitExceeded, NotFound, PreconditionFailed
+from angarium.ids import GrantId
 from angarium.machine.catalog import (
     GrantDelete,
     Granted,
@@ -93,7 +94,7 @@ class UserCalls:
         self, name: str, *, password: str | None = None, roles: Sequence[str] = ()
     ) -> UserInfo:
         """Make a user."""
-        self._check_level()
+        self.check_level()
         if name in RESERVED:
             raise InvalidArgument(f"{name!r} is what the cluster itself calls somebody")
         self._check_roles(roles)
@@ -110,7 +111,7 @@ class UserCalls:
         is_locked: bool | None = None,
     ) -> UserInfo:
         """Give a user other roles or another password, or lock it out."""
-        self._check_level()
+        self.check_level()
         await self.describe_user(name)  # before the work of a hash
         if roles is not None:
             self._check_roles(roles)
@@ -198,7 +199,9 @@ class UserCalls:
             GrantPut(is_role=is_role, subject=subject, granted=granted_of(grant))
         )
         assert isinstance(made, GrantMade)
-        return GrantInfo(id=made.grant, subject_kind=subject_kind, subject=subject, grant=grant)
+        return GrantInfo(
+            id=GrantId(made.grant), subject_kind=subject_kind, subject=subject, grant=grant
+        )
 
     async def delete_grant(self, grant: int) -> None:
         """Take a grant back."""
@@ -236,6 +239,8 @@ class UserCalls:
 
     async def delete_token(self, owner: str, name: str) -> None:
         """Revoke a token."""
+        self.check_level()
+        await self.describe_user(owner)
         await self._submit(TokenDelete(owner=owner, name=name))
 
     async def list_tokens(self, owner: str | None = None) -> tuple[TokenInfo, ...]:
@@ -246,12 +251,13 @@ class UserCalls:
     # --- inside ---------------------------------------------------------------------------------
 
     async def _submit(self, command: CatalogCommand) -> CatalogOutcome:
-        self._check_level()
+        self.check_level()
         outcome = await self._node.catalog.submit(command)
         self._changed()
         return outcome
 
-    def _check_level(self) -> None:
+    def check_level(self) -> None:
+        """Raise `PreconditionFailed` where the cluster works at a level without users."""
         level = self._node.catalog.level
         if level < ACCESS_LEVEL:
             raise PreconditionFailed(
@@ -346,7 +352,7 @@ def _check_not_built_in(role: str) -> None:
 
 
 def _built_in_grant(role: str, grant: Grant) -> GrantInfo:
-    return GrantInfo(id=0, subject_kind=SubjectKind.ROLE, subject=role, grant=grant)
+    return GrantInfo(id=GrantId(0), subject_kind=SubjectKind.ROLE, subject=role, grant=grant)
 
 
 def _grant_info(row: GrantRow) -> GrantInfo | None:
@@ -354,7 +360,7 @@ def _grant_info(row: GrantRow) -> GrantInfo | None:
     if grant is None:
         return None
     kind = SubjectKind.ROLE if row.is_role else SubjectKind.USER
-    return GrantInfo(id=row.id, subject_kind=kind, subject=row.subject, grant=grant)
+    return GrantInfo(id=GrantId(row.id), subject_kind=kind, subject=row.subject, grant=grant)
 
 
 def _token_info(row: TokenRow) -> TokenInfo:

@@ -11,9 +11,10 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from angarium.delivery import assignment
+from angarium.machine.catalog.regions import HOMED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from angarium.machine.catalog import Topic
 
@@ -24,8 +25,8 @@ thread does it."""
 REMEMBERED: Final = 256
 """Assignments that are remembered; then the one that was not asked for the longest goes."""
 
-Key: TypeAlias = tuple[tuple[str, ...], tuple[tuple[str, int], ...]]
-"""Members; topics and how many partitions each has."""
+Key: TypeAlias = tuple[tuple[tuple[str, str], ...], tuple[tuple[str, int, tuple[str, ...]], ...]]
+"""Members and their regions; topics, how many partitions each has, and where those live in turn."""
 
 
 class Assigning:
@@ -43,22 +44,27 @@ class Assigning:
         topic: str,
         number: int,
         find: Callable[[str], Topic | None],
+        regions: Mapping[str, str] | None = None,
     ) -> str:
         """Return who of the members, with the topics each consumes, should have a partition.
 
         `find` knows topics by name. Where all consume the same topics these are shared out
-        together; else each by itself. Empty: nobody, or it is not known yet.
+        together; else each by itself. `regions` says where members are: they get partitions that
+        live there, as far as that is fair. Empty: nobody, or it is not known yet.
         """
         if not members:
             return ""
         scopes = set(members.values())
         names = scopes.pop() if len(scopes) == 1 else (topic,)
         sizes = tuple(
-            (name, len(known.groups))
+            (name, len(known.groups), _homes(known))
             for name in sorted({*names, topic})
             if (known := find(name)) is not None
         )
-        return self._assigned((tuple(sorted(members)), sizes)).get((topic, number), "")
+        # Where nothing has a home it does not matter where anybody is.
+        where = (regions or {}) if any(homes for _, _, homes in sizes) else {}
+        named = tuple((member, where.get(member, "")) for member in sorted(members))
+        return self._assigned((named, sizes)).get((topic, number), "")
 
     def _assigned(self, key: Key) -> dict[tuple[str, int], str]:
         found = self._known.get(key)
@@ -66,7 +72,7 @@ class Assigning:
             self._known.move_to_end(key)
             return found
         members, sizes = key
-        if len(members) * sum(size for _, size in sizes) <= PAIRS_MAX:
+        if len(members) * sum(size for _, size, _ in sizes) <= PAIRS_MAX:
             found = _compute(key)
             self._remember(key, found)
             return found
@@ -89,5 +95,18 @@ class Assigning:
 
 def _compute(key: Key) -> dict[tuple[str, int], str]:
     members, sizes = key
-    partitions = [(topic, number) for topic, size in sizes for number in range(size)]
-    return assignment(members, partitions)
+    partitions = [(topic, number) for topic, size, _ in sizes for number in range(size)]
+    homes = {
+        (topic, number): lives[number % len(lives)]
+        for topic, size, lives in sizes
+        if lives
+        for number in range(size)
+    }
+    regions = dict(members)
+    return assignment(regions, partitions, regions=regions, homes=homes)
+
+
+def _homes(topic: Topic) -> tuple[str, ...]:
+    """Return where the partitions of a topic live, in turn; nothing of one that is spread."""
+    settings = topic.settings
+    return tuple(settings.homes) if settings.placement == HOMED else ()

@@ -13,7 +13,7 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from angarium.api import Handed, Settled
+from angarium.api import Handed, Settled, Start, StartAt
 from angarium.errors import (
     AngariumError,
     GroupFenced,
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from angarium.lending.ports import Lending, Membership, Opening
     from angarium.service.groups.settling import Told
     from angarium.service.own_node import OwnNode
+    from angarium.service.pacing import Paced
 
 LOOK_S: Final = 0.05
 """How often the agent looks after its partitions: who is not attached, and whose credit is idle."""
@@ -82,6 +83,8 @@ class LocalConsumption:
         self._on_end = on_end
         self.on_closed: Callable[[], None] = _unheard
         """Called when it is over, for who keeps an eye on it."""
+        self.paced: Paced | None = None
+        """Whoever consumes, if it may be allowed only so much."""
         self._opening = opening
         self._attachments: dict[tuple[str, int], Attachment] = {}
         self._ready: deque[Attachment] = deque()
@@ -268,12 +271,17 @@ class LocalConsumption:
     async def __anext__(self) -> Handed:
         """Return the next delivery, waiting for one if need be."""
         while True:
+            if self.paced is not None and self.paced.toll is not None:
+                # What waits here goes back to the leader in time (`return_stale`).
+                await self.paced.toll.until_paid()
             if self._error is not None:
                 raise self._error
             if self._is_over:
                 raise StopAsyncIteration
             handed = self._next()
             if handed is not None:
+                if self.paced is not None and self.paced.toll is not None:
+                    self.paced.toll.read(sum(map(len, handed.batches)))
                 return handed
             self._something.clear()
             await self._something.wait()
@@ -390,6 +398,9 @@ class LocalConsumption:
                 new = self._add_partitions(name)
             except NotFound:
                 continue  # deleted: its leaders say so, one by one
+            if new:
+                # They were added since it began, so none of what they hold may be missed.
+                self._opening = self._opening._replace(start=Start(StartAt.EARLIEST))
             for attachment in new:
                 self._attach(attachment)
 

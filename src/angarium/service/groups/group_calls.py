@@ -62,8 +62,8 @@ class GroupCalls:
     """Implements `api.GroupBroker` on a node."""
 
     def __init__(self, node: OwnNode, topics: Topics, publishing: Publisher) -> None:
-        self._hosting = Hosting(node, topics, publishing)
-        self.host = self._hosting.host
+        self.hosting = Hosting(node, topics, publishing)
+        self.host = self.hosting.host
         self.looking = Looking(node, self.host)
         self.wishes = Wishes(self.host)
         self._node = node
@@ -73,7 +73,7 @@ class GroupCalls:
     async def run(self) -> None:
         """Serve groups until cancelled; then consumers are told to go elsewhere."""
         try:
-            await self._hosting.run()
+            await self.hosting.run()
         finally:
             for consumption in list(self._consumptions.values()):
                 consumption.break_off(Unreachable("the node is stopping"))

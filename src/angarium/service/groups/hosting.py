@@ -11,10 +11,12 @@ from angarium.delivery import GroupDelivery
 from angarium.lending.host import GroupHost
 from angarium.service.groups.assigning import Assigning
 from angarium.service.groups.dead_letters import DeadLetters
+from angarium.service.groups.draining import Draining
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from angarium.delivery.source import RecordSource
     from angarium.ids import Micros, NodeId, RaftGroupId
     from angarium.lending.led_partition import LedPartition
     from angarium.lending.letters import Burial
@@ -35,6 +37,8 @@ class Hosting:
         self.host = GroupHost(self)
         self.now = node.now
         self.carry_on = node.wake
+        self.draining = Draining(node)
+        self.ask_drained = self.draining.ask
         self._node = node
         self._dead_letters = DeadLetters(node, topics, publishing)
         self._assigning = Assigning(self.host.assign_anew)
@@ -85,6 +89,10 @@ class Hosting:
         known = catalog.partition_in(raft_group)
         return None if known is None else (catalog.topic_of(known).name, known.number)
 
+    def layouts(self, topic: str) -> tuple[int, ...]:
+        known = self._node.catalog.find(topic)
+        return () if known is None else known.layouts
+
     def lifetime(self, topic: str) -> int | None:
         known = self._node.catalog.find(topic)
         return None if known is None else known.settings.expiry_micros
@@ -92,13 +100,33 @@ class Hosting:
     # --- its groups -----------------------------------------------------------------------------
 
     def delivery(
-        self, led: LedPartition, group: Group, *, now: Micros, expected: Sequence[str]
+        self,
+        led: LedPartition,
+        group: Group,
+        source: RecordSource,
+        *,
+        now: Micros,
+        expected: Sequence[str],
     ) -> GroupDelivery:
+        del led
         seed = self._chance.getrandbits(64)
-        return GroupDelivery(group, led.records, seed=seed, now=now, expected=expected)
+        return GroupDelivery(group, source, seed=seed, now=now, expected=expected)
 
-    def preferred(self, members: dict[str, tuple[str, ...]], topic: str, number: int) -> str:
-        return self._assigning.preferred(members, topic, number, self._node.catalog.find)
+    def preferred(
+        self,
+        members: dict[str, tuple[str, ...]],
+        topic: str,
+        number: int,
+        nodes: Mapping[str, NodeId],
+    ) -> str:
+        catalog = self._node.catalog
+        # Clients connect to nodes of their own region first.
+        regions = {
+            member: known.labels.region
+            for member, node in nodes.items()
+            if (known := catalog.member(node)) is not None
+        }
+        return self._assigning.preferred(members, topic, number, catalog.find, regions)
 
     def carry_out(self, burial: Burial) -> None:
         self._dead_letters.carry_out(burial)

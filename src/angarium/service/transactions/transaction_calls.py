@@ -24,9 +24,10 @@ from angarium.api.transactions import (
     Series,
     Staged,
 )
-from angarium.errors import AngariumError, InvalidArgument, TooLarge
+from angarium.errors import AngariumError, InvalidArgument, LayoutChanged, TooLarge
 from angarium.machine import outcomes
 from angarium.machine.catalog import ProducerOpen, ProducerOpened
+from angarium.machine.catalog.topics import KEYED_ORDER_LEVEL
 from angarium.machine.commands import SeriesDelete, Stage
 from angarium.machine.outcomes import Decided, Refused
 from angarium.modes import DeliveryMode
@@ -108,6 +109,10 @@ class TransactionCalls:
         named = _named(request.transaction)
         await self._topics.find_or_make(request.topic)
         partition = self._partition(request.topic, request.partition)
+        known = self._node.catalog.find(request.topic)
+        if known is not None and request.partition in known.unfenced and not request.part:
+            # A fence waits until nothing is staged; with always more of it, it would for ever.
+            raise LayoutChanged(f"{request.topic} is being given partitions; try again")
         command = Stage(
             **named,
             home=await self.homes.of(named["name"]),
@@ -117,6 +122,7 @@ class TransactionCalls:
             acks=await self._positions.staged_acks(
                 request.acks, topic=request.topic, partition=request.partition
             ),
+            layout=request.layout if self._node.levels.current >= KEYED_ORDER_LEVEL else None,
         )
         answer = await self._follow(procedure.stage(partition.group, command))
         outcome = answer.outcome

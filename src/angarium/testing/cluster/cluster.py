@@ -7,24 +7,30 @@ import string
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Final, Self
 
+from angarium.client.login import Login, LoginOptions
 from angarium.errors import AngariumError
+from angarium.security import Secret
 from angarium.security.tls import TlsOptions, client_tls
-from angarium.testing.cluster.contact import Contact
+from angarium.testing.cluster.contact import ANSWER_SECONDS_MAX, Contact
 from angarium.testing.cluster.network import Network
 from angarium.testing.cluster.processes import ANGARIUM, NodeProcess
 from angarium.testing.cluster.waiting import eventually
+from angarium.testing.cluster.wan import WanNetwork
 from angarium.testing.reserved_port import HOST
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from angarium.api import ClusterStatus, PartitionInfo, TopicConfig, TopicInfo
     from angarium.ids import NodeId
     from angarium.security.tls import ClientTls
 
-READY_SECONDS_MAX: Final = 60.0
+READY_SECONDS_MAX: Final = 180.0
 """How long a node may take from its start to its first answer, on a busy machine."""
+
+ADMIN: Final = LoginOptions(user="admin", password=Secret("a password of the tests"))
+"""Who may do everything, where a cluster has users."""
 
 CATALOG_VOTERS: Final = 3
 """How many nodes vote on the catalog, where there are as many."""
@@ -47,15 +53,25 @@ class ProcessCluster:
         parted: bool = False,
         data: Mapping[str, Path] | None = None,
         tls: Path | None = None,
+        doors: bool = False,
+        users: bool = False,
+        sections: Mapping[str, Mapping[str, int | str]] | None = None,
+        regions: Sequence[str] = (),
+        discovery: Callable[[NodeProcess], dict[str, int | str]] | None = None,
+        network: WanNetwork | None = None,
     ) -> None:
         """Prepare `nodes` nodes; `parted` puts a network between them that can be cut.
 
         `data` may name, by a node's name, another folder for its data, `programs` another program.
-        `tls` is a folder with ca.crt, node.crt and node.key, which all of them show.
+        `tls` is a folder with ca.crt, node.crt and node.key, which all of them show. `doors` opens
+        those for gRPC and HTTP. With `users` everybody has to prove who they are: the administrator
+        is `ADMIN`. `sections` are further settings, by their section; `discovery` returns the
+        section `[discovery]` of each node. `regions` says where the nodes are, in their order; a
+        `network` of regions puts delays between them.
         """
         self.nodes: dict[NodeId, NodeProcess] = {}
         """Every member that was started here, by its id."""
-        self.network = Network() if parted else None
+        self.network: Network | None = network or (Network() if parted else None)
         self._folder = folder
         self._count = nodes
         self._program = tuple(program)
@@ -63,6 +79,15 @@ class ProcessCluster:
         self._settings = dict(settings or {})
         self._data = dict(data or {})
         self._tls = tls
+        self._doors = doors
+        self._users = users
+        self._sections = {name: dict(one) for name, one in (sections or {}).items()}
+        self.client_certificate: tuple[Path, Path] | None = None
+        """What clients show, where nodes ask for it: a certificate and its key."""
+        self.login = ADMIN.login() if users else Login()
+        """Who may do everything."""
+        self._discovery = discovery
+        self._regions = tuple(regions) or (() if network is None else network.regions)
         self._made: list[NodeProcess] = []
         self._contacts: dict[str, Contact] = {}
         self._running = AsyncExitStack()
@@ -70,12 +95,14 @@ class ProcessCluster:
     async def __aenter__(self) -> Self:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
+            self._prepare_users()
             first = await self._make()
             first.start(form=True)
             await self._know(first)
             await eventually(self._formed, within_s=READY_SECONDS_MAX, what="the cluster is formed")
             others = [await self._make() for _ in range(self._count - 1)]
             for node in others:
+                await self.invite(node)
                 node.start(join=[first.address])
             for node in others:
                 await self._know(node)
@@ -100,8 +127,10 @@ class ProcessCluster:
     @property
     def client_tls(self) -> ClientTls | None:
         """How clients dial its nodes."""
-        options = TlsOptions(ca="" if self._tls is None else str(self._tls / "ca.crt"))
-        return client_tls(options)
+        if self._tls is None:
+            return None
+        cert, key = map(str, self.client_certificate or ("", ""))
+        return client_tls(TlsOptions(ca=str(self._tls / "ca.crt"), cert=cert, key=key))
 
     # --- its nodes --------------------------------------------------------------------------
 
@@ -122,8 +151,24 @@ class ProcessCluster:
     async def add(self, *, data: Path | None = None) -> NodeId:
         """Start one more node and wait until it is a member."""
         node = await self._make(data)
+        await self.invite(node)
         node.start(join=self._addresses())
         return await self._know(node)
+
+    async def invite(self, node: NodeProcess) -> None:
+        """Give a node without data what it needs to be let in."""
+        if self._users:
+            node.join_token = await (await self.someone()).join_token()
+
+    def _prepare_users(self) -> None:
+        if not self._users:
+            return
+        password = self._folder / "password"
+        password.write_text(ADMIN.password.reveal(), encoding="utf-8")
+        security = self._sections.setdefault("security", {})
+        security |= {"authentication": "required", "admin_password_file": str(password)}
+        if self._tls is None:
+            security["trust_peers"] = True
 
     def prepare(self) -> NodeProcess:
         """Return a node that has not been started and is no member."""
@@ -136,14 +181,29 @@ class ProcessCluster:
 
     async def move_all(self) -> None:
         """Stop every node and start all again, each at another port."""
+        await self.stop_all()
+        nodes = list(self.nodes.values())
+        for node in nodes:
+            self._move(node)
+        for node in nodes:
+            node.start(join=[one.address for one in nodes if one is not node])
+
+    async def stop_all(self) -> None:
+        """Stop every node in good order."""
         nodes = list(self.nodes.values())
         for node in nodes:
             node.terminate()
         for node in nodes:
             await asyncio.to_thread(node.wait)
-            self._move(node)
-        for node in nodes:
-            node.start(join=[one.address for one in nodes if one is not node])
+
+    def rotate_ports(self) -> None:
+        """Give every node the port that another one had; none of them runs."""
+        nodes = list(self.nodes.values())
+        ports = [node.port for node in nodes]
+        for node, port in zip(nodes, [*ports[1:], ports[0]], strict=True):
+            assert not node.is_running, f"{node.name} runs"
+            self._contacts.pop(node.name).cut()
+            node.port = port
 
     def move(self, node: NodeId) -> None:
         """Give a node that does not run another port."""
@@ -158,7 +218,7 @@ class ProcessCluster:
         said = []
         for node in self.ids:
             try:
-                status = await self.contact(node).status()
+                status = await self.contact(node).status(timeout_s=ANSWER_SECONDS_MAX)
             except AngariumError as error:
                 said.append(f"node {node}: {error}")
                 continue
@@ -175,7 +235,9 @@ class ProcessCluster:
 
         async def answers() -> bool:
             self._check_alive(self.nodes[node])
-            return (await self.contact(node).status()).catalog_leader is not None
+            return (
+                await self.contact(node).status(timeout_s=ANSWER_SECONDS_MAX)
+            ).catalog_leader is not None
 
         await eventually(answers, within_s=within_s, what=f"node {node} is back")
 
@@ -184,7 +246,7 @@ class ProcessCluster:
 
         async def says_so() -> bool:
             self._check_alive(self.nodes[node])
-            status = await self.contact(node).status()
+            status = await self.contact(node).status(timeout_s=ANSWER_SECONDS_MAX)
             return any(one.id == node and not one.unready for one in status.nodes)
 
         await eventually(says_so, within_s=within_s, what=f"node {node} is ready")
@@ -205,7 +267,7 @@ class ProcessCluster:
         async def answering() -> Contact | None:
             for node in self.running:
                 try:
-                    await self.contact(node).status()
+                    await self.contact(node).status(timeout_s=ANSWER_SECONDS_MAX)
                 except AngariumError:
                     continue
                 return self.contact(node)
@@ -240,7 +302,7 @@ class ProcessCluster:
         async def led() -> NodeId | None:
             for node in self.running:
                 try:
-                    status = await self.contact(node).status()
+                    status = await self.contact(node).status(timeout_s=ANSWER_SECONDS_MAX)
                 except AngariumError:
                     continue
                 if status.catalog_leader == node:
@@ -250,6 +312,16 @@ class ProcessCluster:
         leader = await eventually(led, what="the catalog has a leader")
         assert leader is not None
         return leader
+
+    async def heard(self) -> None:
+        """Wait until every running node knows of what the catalog was told before."""
+        known = max([(await self.contact(one).status()).catalog_index for one in self.running])
+
+        async def all_know() -> bool:
+            statuses = [await self.contact(one).status() for one in self.running]
+            return all(status.catalog_index >= known for status in statuses)
+
+        await eventually(all_know, within_s=READY_SECONDS_MAX, what="all nodes have heard of it")
 
     async def settled(
         self, *, topics: Sequence[str] | None = None, within_s: float = READY_SECONDS_MAX
@@ -279,8 +351,8 @@ class ProcessCluster:
         lines = []
         for node in self.running:
             try:
-                status = await self.contact(node).status()
-                topics = await self.contact(node).topics()
+                status = await self.contact(node).status(timeout_s=ANSWER_SECONDS_MAX)
+                topics = await self.contact(node).topics(timeout_s=ANSWER_SECONDS_MAX)
             except AngariumError as error:
                 lines.append(f"node {node} does not answer: {error}")
                 continue
@@ -309,9 +381,10 @@ class ProcessCluster:
         """Return a partition as its leader sees it; None while nobody leads it."""
         for node in self.running:
             try:
-                info = (await self.contact(node).describe(topic)).partitions[partition]
+                seen = await self.contact(node).describe(topic, timeout_s=ANSWER_SECONDS_MAX)
             except AngariumError:
                 continue
+            info = seen.partitions[partition]
             if info.leader == node and info.in_sync is not None:
                 return info
         return None
@@ -319,11 +392,13 @@ class ProcessCluster:
     async def _formed(self) -> bool:
         """Tell whether the first node counts itself: before that it lets nobody in."""
         (first,) = self.running
-        status = await self.contact(first).status()
+        status = await self.contact(first).status(timeout_s=ANSWER_SECONDS_MAX)
         return status.catalog_leader == first and bool(status.nodes)
 
     async def _all_see_all(self) -> bool:
-        statuses = await asyncio.gather(*(self.contact(one).status() for one in self.running))
+        statuses = await asyncio.gather(
+            *(self.contact(one).status(timeout_s=ANSWER_SECONDS_MAX) for one in self.running)
+        )
         return all(self._sees_all(status) for status in statuses)
 
     def _sees_all(self, status: ClusterStatus) -> bool:
@@ -332,7 +407,7 @@ class ProcessCluster:
 
     async def _catalog_in_sync(self) -> bool:
         leader = await self.catalog_leader()
-        status = await self.contact(leader).status()
+        status = await self.contact(leader).status(timeout_s=ANSWER_SECONDS_MAX)
         voters = min(CATALOG_VOTERS, len(status.nodes))
         voters -= 1 - voters % 2
         return len(status.catalog_in_sync or ()) >= voters
@@ -357,14 +432,20 @@ class ProcessCluster:
             settings=self._settings,
             advertised_port=advertised_port,
             tls=self._tls,
+            doors=self._doors,
+            sections=self._sections,
         )
+        if self._discovery is not None:
+            node.discovery = self._discovery(node)
+        if self._regions:
+            node.region = self._regions[len(self._made) % len(self._regions)]
         self._made.append(node)
         return node
 
     async def _know(self, node: NodeProcess) -> NodeId:
         async def answers() -> NodeId:
             self._check_alive(node)
-            return (await self._contact_to(node).status()).node
+            return (await self._contact_to(node).status(timeout_s=ANSWER_SECONDS_MAX)).node
 
         node.id = await eventually(
             answers, within_s=READY_SECONDS_MAX, what=f"{node.name} is a member"
@@ -372,6 +453,8 @@ class ProcessCluster:
         self.nodes[node.id] = node
         if self.network is not None and node.advertised_port is not None:
             self.network.name_gate(node.advertised_port, node.id)
+            if isinstance(self.network, WanNetwork):
+                self.network.locate(node.id, node.region)
         return node.id
 
     def _contact_to(self, node: NodeProcess) -> Contact:
@@ -379,7 +462,7 @@ class ProcessCluster:
         contact = self._contacts.get(node.name)
         if contact is None:
             contact = self._contacts[node.name] = Contact(
-                HOST, node.port.number, tls=self.client_tls
+                HOST, node.port.number, tls=self.client_tls, login=self.login
             )
         return contact
 

@@ -10,8 +10,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from angarium.api import ClusterStatus, FetchResult, Producer, TopicConfig, TopicInfo
-from angarium.batch import split
-from angarium.errors import AngariumError
+from angarium.api.access import IssuedJoinToken
+from angarium.batch import encode, split
+from angarium.client.login import Login
+from angarium.errors import AngariumError, OutcomeUnknown
 from angarium.wire import Hello, Role, Unreachable, dial
 from angarium.wire.operations import (
     CreateTopicHeader,
@@ -29,6 +31,7 @@ from angarium.wire.operations import (
     TopicsAnswer,
     TransferLeaderHeader,
 )
+from angarium.wire.operations.access import CreateJoinTokenHeader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,19 +43,26 @@ if TYPE_CHECKING:
     from angarium.wire import Connection, Frame, Header
 
 ANSWER_SECONDS_MAX: Final = 2.0
-"""How long an answer from memory may take: a node that is paused gives none, and who only wants to
-look asks another."""
+"""How long who only wants to look waits for an answer from memory: a node that is paused gives
+none, and then another one is asked."""
 
 WORK_SECONDS_MAX: Final = 30.0
 """How long an answer may take that waits for other nodes and disks, on a busy machine."""
 
 
+AGAIN_AFTER_S: Final = 0.05
+"""How long to wait before something is sent again that was not taken."""
+
+
 class Contact:
     """A connection to one address, dialled anew when it is needed and broken."""
 
-    def __init__(self, host: str, port: int, *, tls: Dialling | None = None) -> None:
+    def __init__(
+        self, host: str, port: int, *, tls: Dialling | None = None, login: Login | None = None
+    ) -> None:
         self._host, self._port = host, port
         self._tls = tls
+        self._login = login or Login()
         self._connection: Connection | None = None
         self._dialling = asyncio.Lock()
 
@@ -67,6 +77,11 @@ class Contact:
                     timeout_s=timeout_s,
                     tls=self._tls,
                 )
+                try:
+                    await self._login.prove(self._connection, timeout_s=WORK_SECONDS_MAX)
+                except AngariumError:
+                    self.cut()
+                    raise
             return self._connection
 
     async def ask(
@@ -96,17 +111,28 @@ class Contact:
 
     # --- the contract -----------------------------------------------------------------------
 
-    async def status(self) -> ClusterStatus:
+    async def status(self, *, timeout_s: float = WORK_SECONDS_MAX) -> ClusterStatus:
         """Return the cluster as the node sees it."""
-        return (await self.ask(Operation.CLUSTER_STATUS)).read(ClusterStatus)
+        frame = await self.ask(Operation.CLUSTER_STATUS, timeout_s=timeout_s)
+        return frame.read(ClusterStatus)
 
-    async def topics(self) -> tuple[TopicInfo, ...]:
+    async def join_token(self) -> str:
+        """Return a token that lets one node in."""
+        frame = await self.ask(
+            Operation.CREATE_JOIN_TOKEN, CreateJoinTokenHeader(), timeout_s=WORK_SECONDS_MAX
+        )
+        return frame.unpack(IssuedJoinToken).secret
+
+    async def topics(self, *, timeout_s: float = WORK_SECONDS_MAX) -> tuple[TopicInfo, ...]:
         """Return the topics that the node knows."""
-        return (await self.ask(Operation.LIST_TOPICS)).read_large(TopicsAnswer).topics
+        frame = await self.ask(Operation.LIST_TOPICS, timeout_s=timeout_s)
+        return frame.read_large(TopicsAnswer).topics
 
-    async def describe(self, topic: str) -> TopicInfo:
+    async def describe(self, topic: str, *, timeout_s: float = WORK_SECONDS_MAX) -> TopicInfo:
         """Return a topic as the node sees it."""
-        return (await self.ask(Operation.DESCRIBE_TOPIC, TopicHeader(topic))).read_large(TopicInfo)
+        header = TopicHeader(topic)
+        frame = await self.ask(Operation.DESCRIBE_TOPIC, header, timeout_s=timeout_s)
+        return frame.read_large(TopicInfo)
 
     async def create_topic(
         self, name: str, *, partitions: int = 1, config: TopicConfig | None = None
@@ -141,6 +167,26 @@ class Contact:
         frame = await self.ask(Operation.PUBLISH, header, batches, timeout_s=timeout_s)
         return frame.read(PublishAnswer).acks
 
+    async def store(self, topic: str, partition: int, values: Sequence[bytes]) -> Ack:
+        """Publish records through the node, again while it says that nothing was taken yet.
+
+        On a busy machine a leader may lose its place, or a disk be slow: nodes ask for another try
+        then. Where nobody knows whether something was taken the error is raised: it is not sent
+        twice.
+        """
+        deadline = asyncio.get_running_loop().time() + WORK_SECONDS_MAX
+        while True:
+            try:
+                (ack,) = await self.publish(topic, partition, [bytes(encode(values))])
+            except OutcomeUnknown:
+                raise
+            except AngariumError as error:
+                if not error.retriable or asyncio.get_running_loop().time() > deadline:
+                    raise
+                await asyncio.sleep(AGAIN_AFTER_S)
+            else:
+                return ack
+
     async def fetch(
         self,
         topic: str,
@@ -153,12 +199,7 @@ class Contact:
         """Read through the node: from its own replica, unless `fresh` or it has none."""
         header = FetchHeader(topic, partition, offset, bytes_max, 0, fresh)
         frame = await self.ask(Operation.FETCH, header, timeout_s=WORK_SECONDS_MAX)
-        answer = frame.read(FetchAnswer)
-        return FetchResult(
-            start_offset=answer.start_offset,
-            end_offset=answer.end_offset,
-            batches=tuple(split(frame.payload)),
-        )
+        return frame.read(FetchAnswer).result(tuple(split(frame.payload)))
 
     async def drain(self, node: NodeId, *, draining: bool = True) -> None:
         """Have everything moved away from a node."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from angarium.batch import Batch
 from angarium.errors import AngariumError
 from angarium.ids import Offset
-from angarium.testing.cluster.waiting import now_micros
+from angarium.testing.cluster.waiting import eventually, now_micros
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -229,8 +229,17 @@ async def own_values(
     """Return what a node's own replica holds; raises if it has none that may be read.
 
     A node passes a read on where its own replica lacks something. So all others are paused
-    meanwhile: there is nobody to pass it on to.
+    meanwhile: there is nobody to pass it on to. Before that it has heard of what the others have.
     """
+
+    async def has_heard() -> bool:
+        seen = [await cluster.contact(one).describe(topic) for one in cluster.running]
+        ends = {one.partitions[partition].end_offset or 0 for one in seen}
+        # Not by describing: a node tells what others have while its own replica may not be read.
+        own = await cluster.contact(node).fetch(topic, partition, Offset(0))
+        return own.node == node and own.end_offset >= max(ends)
+
+    await eventually(has_heard, what=f"node {node} has heard of all of {topic}")
     others = [cluster.nodes[one] for one in cluster.running if one != node]
     for one in others:
         one.pause()

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from angarium.ids import NodeId
     from angarium.testing.checkers import Violation
     from angarium.testing.cluster.cluster import ProcessCluster
+    from angarium.testing.cluster.contact import Contact
     from angarium.testing.history import Publish
 
 WINDOW_MICROS: Final = 100_000
@@ -188,7 +189,7 @@ class Load:
             )
         await self._stop(self._reading)
         for partition in self.groups:
-            await self._read_final_logs(partition)
+            await self._read_final_logs(partition, ends[partition])
         self._note_ended_tenures(terms)
         return self._verdict()
 
@@ -220,9 +221,18 @@ class Load:
         info = await (await self._cluster.someone()).describe(self.topic)
         return info.partitions[partition].replicas
 
-    async def _read_final_logs(self, partition: int) -> None:
+    async def _read_final_logs(self, partition: int, agreed_end: int) -> None:
         for node in await self._replicas(partition):
             contact = self._cluster.contact(node)
+
+            # A node that has just started describes what others have, until its own replica may be
+            # read; and that hears a moment later that the last records are committed.
+            async def has_all(node: NodeId = node, contact: Contact = contact) -> bool:
+                read = await contact.fetch(self.topic, partition, Offset(0))
+                return read.node == node and read.end_offset >= agreed_end
+
+            what = f"node {node} itself has {self.topic} partition {partition} up to {agreed_end}"
+            await eventually(has_all, within_s=SETTLE_SECONDS_MAX, what=what)
             records: list[LogRecord] = []
             result = await contact.fetch(self.topic, partition, Offset(0))
             start, end, offset = result.start_offset, result.end_offset, result.start_offset

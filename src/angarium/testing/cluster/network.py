@@ -72,8 +72,8 @@ class Gate:
             writer.transport.abort()
 
     async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        first = await _first_frame(reader)
-        caller = _caller(first)
+        first = await first_frame(reader)
+        caller = caller_of(first)
         await self._passable(caller, inward=True)
         onward_reader, onward = await asyncio.open_connection(HOST, self._target)
         try:
@@ -122,7 +122,9 @@ class Network:
 
     async def open_gate(self) -> Gate:
         """Return a new way to a node."""
-        gate = Gate(self)
+        return await self._opened(Gate(self))
+
+    async def _opened(self, gate: Gate) -> Gate:
         await gate.open()
         self._gates[gate.port] = gate
         return gate
@@ -164,14 +166,15 @@ class Network:
         self._changed = asyncio.Event()
 
 
-async def _first_frame(reader: asyncio.StreamReader) -> bytes:
+async def first_frame(reader: asyncio.StreamReader) -> bytes:
+    """Return the first frame of a connection, or as much of it as a greeting has at most."""
     prefix = await reader.readexactly(PREFIX_BYTES)
     length: int = PREFIX.unpack(prefix)[0]
     rest = min(max(length - PREFIX_BYTES, 0), FRAME_BYTES_LEAST)
     return prefix + await reader.readexactly(rest)
 
 
-def _caller(first: bytes) -> int:
+def caller_of(first: bytes) -> int:
     """Return the node that sent a greeting; a client, or whoever sent something else, is none."""
     decoder = FrameDecoder(frame_bytes_max=FRAME_BYTES_LEAST, header_bytes_max=FRAME_BYTES_LEAST)
     frames = decoder.feed(first)

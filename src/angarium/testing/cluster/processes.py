@@ -7,6 +7,7 @@ starts of a node go to one file, whose end is shown where a test fails.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -14,7 +15,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 from angarium.app.processes import is_new
 from angarium.testing.reserved_port import HOST, ReservedPort
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from angarium.ids import NodeId
+    from angarium.testing.cluster.fork_server import Forked, ForkServer
 
 ANGARIUM: Final = (sys.executable, "-m", "angarium", "serve")
 """The program of a node, as users start it."""
@@ -35,9 +37,14 @@ STOP_SECONDS_MAX: Final = 60.0
 
 LOG_BYTES_SHOWN: Final = 6_000
 
+_Value: TypeAlias = "int | str | list[str]"
+
 
 class NodeProcess:
     """One node, through all its starts."""
+
+    fork_server: ClassVar[ForkServer | None] = None
+    """What nodes are forked by, where that is wanted; else each is started as users start it."""
 
     def __init__(
         self,
@@ -49,20 +56,33 @@ class NodeProcess:
         settings: Mapping[str, int | str] | None = None,
         advertised_port: int | None = None,
         tls: Path | None = None,
+        doors: bool = False,
+        sections: Mapping[str, Mapping[str, int | str]] | None = None,
     ) -> None:
-        """`tls` is a folder with ca.crt, node.crt and node.key."""
+        """`tls` is a folder with ca.crt, node.crt and node.key; `doors` opens those for gRPC and
+        HTTP, too. `sections` are further settings, by their section."""
         self.name = name
         self.id: NodeId | None = None
         """The id that the cluster has given it; known once it is a member."""
         self.port = ReservedPort()
+        """Where it listens from the next start on."""
         self.advertised_port = advertised_port
         self.data = data or folder / name
         self._folder = folder
         self.program = tuple(program)
         """What the next start runs."""
         self._settings = dict(settings or {})
+        self.discovery: dict[str, int | str] = {}
+        """The section `[discovery]` of the next start."""
+        self.region = ""
+        """Where it says that it is, from the next start on."""
         self._tls = tls
-        self._process: subprocess.Popen[bytes] | None = None
+        self._sections = {name: dict(one) for name, one in (sections or {}).items()}
+        self.grpc_port = ReservedPort() if doors else None
+        self.http_port = ReservedPort() if doors else None
+        self.join_token = ""
+        """What it brings to be let in, if it has no data."""
+        self._process: subprocess.Popen[bytes] | Forked | None = None
 
     @property
     def address(self) -> str:
@@ -80,9 +100,17 @@ class NodeProcess:
         """Start it, or start it again. `join` and `form` matter while it has no data."""
         assert not self.is_running, f"{self.name} runs already"
         settings = self._write_settings(join=join, form=form)
+        words = [*self.program, "--config", str(settings), "--parent", str(os.getpid())]
+        if self.fork_server is not None and self.fork_server.may_run(words):
+            self._process = self.fork_server.start(
+                words=words,
+                environment=_environment(),
+                files=(os.devnull, str(self.log), str(self.log)),
+            )
+            return
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*self.program, "--config", str(settings), "--parent", str(os.getpid())],
+                words,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -147,7 +175,9 @@ class NodeProcess:
         """Make sure that nothing of it is left running."""
         if self.is_running:
             self.kill()
-        self.port.release()
+        for port in (self.port, self.grpc_port, self.http_port):
+            if port is not None:
+                port.release()
 
     # --- looking at it ----------------------------------------------------------------------
 
@@ -199,32 +229,49 @@ class NodeProcess:
 
     def _write_settings(self, *, join: Sequence[str], form: bool) -> Path:
         self.data.mkdir(parents=True, exist_ok=True)
-        is_empty = is_new(self.data)
-        lines = ["[node]", f'data = "{self.data}"']
+        node: dict[str, _Value] = {"data": str(self.data)}
         if form:
-            lines.append("form = true")
+            node["form"] = True
         elif join:
-            lines.append("join = [" + ", ".join(f'"{one}"' for one in join) + "]")
-            if is_empty and self.id is not None:
-                lines.append(f"id = {self.id}")
-        lines += ["[listen]", f'host = "{HOST}"', f"wire_port = {self.port.number}"]
-        lines += ['grpc_port = "off"', 'http_port = "off"']
+            node["join"] = list(join)
+            if self.id is not None and is_new(self.data):
+                node["id"] = int(self.id)
+        if self.region:
+            node["region"] = self.region
+        if self.join_token:
+            token = self._folder / f"{self.name}.join-token"
+            token.write_text(self.join_token, encoding="ascii")
+            node["join_token_file"] = str(token)
+        listen: dict[str, _Value] = {"host": HOST, "wire_port": self.port.number}
+        for door, port in (("grpc_port", self.grpc_port), ("http_port", self.http_port)):
+            listen[door] = "off" if port is None else port.number
+        sections: dict[str, dict[str, _Value]] = {
+            "node": node,
+            "listen": listen,
+            "log": {"format": "json", "level": "INFO"},
+            "cluster": dict(self._settings),
+        }
         if self.advertised_port is not None:
-            lines += ["[advertise]", f"wire_port = {self.advertised_port}"]
+            sections["advertise"] = {"wire_port": self.advertised_port}
         if self._tls is not None:
             names = {"certificate": "node.crt", "private_key": "node.key", "authorities": "ca.crt"}
-            lines += ["[tls]", *(f'{one} = "{self._tls / file}"' for one, file in names.items())]
-        lines += ["[log]", 'format = "json"', 'level = "INFO"', "[cluster]"]
-        lines += [f"{name} = {_toml(value)}" for name, value in self._settings.items()]
+            sections["tls"] = {one: str(self._tls / file) for one, file in names.items()}
+        if self.discovery:
+            sections["discovery"] = dict(self.discovery)
+        for name, more in self._sections.items():
+            sections[name] = {**sections.get(name, {}), **more}
         path = self._folder / f"{self.name}.toml"
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        path.write_text(_written(sections), encoding="utf-8")
         return path
 
 
-def _toml(value: int | str) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, int) else f'"{value}"'
+def _written(sections: Mapping[str, Mapping[str, _Value]]) -> str:
+    lines: list[str] = []
+    for section, content in sections.items():
+        lines.append(f"[{section}]")
+        # JSON's texts, numbers, truths and lists of texts are TOML's as well.
+        lines += [f"{name} = {json.dumps(value)}" for name, value in content.items()]
+    return "\n".join(lines) + "\n"
 
 
 def _environment() -> dict[str, str]:

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 from angarium.testing.sim.campaign import RANDOM, run_many
 from angarium.testing.sim.scenarios import SCENARIOS
-from angarium.testing.sim.settings import drawn_settings
+from angarium.testing.sim.settings import REGIONS_FROM, drawn_settings
 from angarium.testing.sim.world import World
 
 if TYPE_CHECKING:
+    from typing import TextIO
+
     from angarium.testing.sim.campaign import Summary
     from angarium.testing.sim.world import Report
 
@@ -23,14 +25,24 @@ if TYPE_CHECKING:
 def main(arguments: list[str] | None = None) -> int:
     """Parse the command line and run; 1 if any promise was broken."""
     options = _parser().parse_args(arguments)
+    if options.regions:
+        options.first = max(options.first, REGIONS_FROM)  # there are none before
     if options.replay is not None:
         return _replay(options.schedule, options.replay, lines=options.lines)
-    chosen = (one for one in count(options.first) if not options.groups or _has_groups(one))
+    chosen = (one for one in count(options.first) if _is_wanted(one, options))
     seeds = list(islice(chosen, options.seeds))
     quiet = options.format == "json" or not sys.stderr.isatty()
-    summary = run_many(
-        options.schedule, seeds, jobs=options.jobs, progress=None if quiet else _progress
-    )
+    told: set[int] = set()
+
+    def progress(summary: Summary) -> None:
+        # At once, for a long run is not waited for: its seed can be looked at meanwhile.
+        for report in summary.failing[len(told) :]:
+            told.add(report.seed)
+            _explain(options.schedule, report, to=sys.stderr)
+        if not quiet:
+            _progress(summary)
+
+    summary = run_many(options.schedule, seeds, jobs=options.jobs, progress=progress)
     if not quiet:
         sys.stderr.write("\n")
     if options.format == "json":
@@ -38,7 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
     else:
         print("\n".join(summary.lines()))
         for report in summary.failing:
-            _explain(options.schedule, report)
+            _explain(options.schedule, report, to=sys.stdout)
     return 1 if summary.failing else 0
 
 
@@ -55,6 +67,11 @@ def _parser() -> argparse.ArgumentParser:
         help="only seeds whose random runs have consumer groups, a quarter of all",
     )
     parser.add_argument(
+        "--regions",
+        action="store_true",
+        help=f"only seeds whose random runs have several regions, of those from {REGIONS_FROM} on",
+    )
+    parser.add_argument(
         "--schedule",
         choices=[RANDOM, *SCENARIOS],
         default=RANDOM,
@@ -69,8 +86,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _has_groups(seed: int) -> bool:
-    return drawn_settings(seed).members > 0
+def _is_wanted(seed: int, options: argparse.Namespace) -> bool:
+    settings = drawn_settings(seed)
+    if options.groups and not settings.members:
+        return False
+    return not options.regions or settings.wan is not None
 
 
 def _replay(schedule: str, seed: int, *, lines: int) -> int:
@@ -90,12 +110,12 @@ def _replay(schedule: str, seed: int, *, lines: int) -> int:
     return 1 if report.violations else 0
 
 
-def _explain(schedule: str, report: Report) -> None:
-    print(f"\nseed {report.seed} breaks {len(report.violations)} promise(s):")
-    for violation in report.violations[:5]:
-        print(f"  {violation}")
+def _explain(schedule: str, report: Report, *, to: TextIO) -> None:
+    lines = [f"\nseed {report.seed} breaks {len(report.violations)} promise(s):"]
+    lines += [f"  {violation}" for violation in report.violations[:5]]
     chosen = "" if schedule == RANDOM else f"--schedule {schedule} "
-    print(f"  replay: python -m angarium.testing.sim {chosen}--replay {report.seed}")
+    lines.append(f"  replay: python -m angarium.testing.sim {chosen}--replay {report.seed}")
+    print("\n".join(lines), file=to, flush=True)
 
 
 def _progress(summary: Summary) -> None:

@@ -94,7 +94,7 @@ class Burials:
         leader = world.operator.leader(target)
         to = node.id if leader is None else node_of(leader.id)
         world.network.send_once(node.name, f"node-{to}", request)
-        node.later(PATIENCE, self._lost, self._number)
+        node.later(PATIENCE + self._world.settings.slack, self._lost, self._number)
 
     def _lost(self, number: int) -> None:
         burial, _ = self._under_way.pop(number, (None, None))

@@ -82,7 +82,9 @@ class Caller:
         target = self._leaders.get(call.group) or self._rng.choice(self._world.node_ids)
         request = SubmitRequest(self._name, self._number, call.group, call.command)
         self._world.network.send_once(self._name, f"node-{target}", request)
-        self._world.scheduler.after(PATIENCE, self._expire, self._number)
+        self._world.scheduler.after(
+            PATIENCE + self._world.settings.slack, self._expire, self._number
+        )
 
     def _expire(self, number: int) -> None:
         if self._call is not None and number == self._number:

@@ -148,7 +148,7 @@ class Producer:
         )
         request = PublishRequest(self.name, number, self.group, bytes(batch), operation.mode)
         self.world.network.send_once(self.name, f"node-{target}", request)
-        self.world.scheduler.after(PATIENCE, self._expire, number)
+        self.world.scheduler.after(PATIENCE + self.world.settings.slack, self._expire, number)
 
     def _expire(self, number: int) -> None:
         operation = self._pending.pop(number, None)
@@ -263,6 +263,11 @@ class Reader:
         """Ask one node for records, as a script says."""
         self._request += 1
         self._send(node, FetchRequest(self.name, self._request, group, offset, 2_000))
+
+    def go_back(self, group: RaftGroupId, end: int) -> None:
+        """Read on from `end` at the latest, and take no answer to what was asked before."""
+        self._next[group] = min(end, self._next.get(group, 0))
+        self._pending.clear()
 
     def _send(self, node: NodeId, request: FetchRequest | HighWaterRequest) -> None:
         self._pending[self._request] = (request, self.world.scheduler.now)

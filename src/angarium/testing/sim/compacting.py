@@ -69,7 +69,7 @@ class Compacting:
             and self.world.is_agreed(group)
             and all(
                 replica is not None and not replica.partition.files.is_to_be_compacted
-                for node in self.world.operator.wanted[group]
+                for node in self.world.operator.holders(group)
                 for replica in (self.world.replica_at(node, group),)
             )
             for group in self.world.groups

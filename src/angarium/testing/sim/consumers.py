@@ -40,8 +40,25 @@ class Consumers:
             for row, (partition, name, kind) in enumerate(self.groups)
             for number in range(members)
         ]
+        if world.settings.growing and members:
+            self._join_growing(rng)
         known = [(partition, name) for partition, name, _ in self.groups]
-        self.overseers = [Overseer(world, known, rng.getrandbits(64))] if members else []
+        # Who moves a group back wants records again, and not in their order.
+        is_overseen = members and not world.settings.growing
+        self.overseers = [Overseer(world, known, rng.getrandbits(64))] if is_overseen else []
+
+    def _join_growing(self, rng: random.Random) -> None:
+        """Let one group of each kind consume all partitions of the topic that grows."""
+        world = self._world
+        self.groups = [
+            (partition, f"growing-{kind.name.lower()}", kind)
+            for kind in LENT_KINDS
+            for partition in world.groups
+        ]
+        self.members = [
+            SimMember(world, number + 1, partition, name, kind, rng.getrandbits(64))
+            for number, (partition, name, kind) in enumerate(self.groups)
+        ]
 
     @property
     def clients(self) -> list[SimMember | Overseer]:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 from angarium.log.memory_disk import ROOMY
 from angarium.testing.sim.clock import MILLISECOND, SECOND
 from angarium.testing.sim.network import Weather
-from angarium.testing.sim.timekeeping import SAMPLE_AGE_MAX
+from angarium.testing.sim.timekeeping import sample_age_max
+from angarium.testing.sim.wan import may_take_over
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,6 +48,10 @@ USUAL: Final = {
 
 WITH_CLOCKS: Final = {**USUAL, "clock_jump": 7, "clock_drift": 4}
 """The same where machines have clocks of their own."""
+
+
+OF_REGIONS: Final = {"region_loss": 4, "region_cut": 4, "region_one_way": 4}
+"""What else happens where nodes are in several regions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +176,46 @@ class Faults:
         self.world.scheduler.after(self._while(), self.world.network.heal)
         return f"{node.name} is {'deaf' if deaf else 'mute'}"
 
+    # --- regions ----------------------------------------------------------------------------
+
+    def region_loss(self) -> str | None:
+        """All machines of a region are gone at one moment, and are back one after the other."""
+        region, nodes = self._some_region()
+        is_dark = self.rng.random() < 0.5
+        for node in nodes:
+            if node.is_up:
+                if is_dark:
+                    node.lose_power()
+                else:
+                    node.crash()
+                self._boot_later(node)
+        return f"{region} {'goes dark' if is_dark else 'crashes'}"
+
+    def region_cut(self) -> str | None:
+        """Nothing goes into a region, or out of it; whoever is inside sees all others inside."""
+        region, _ = self._some_region()
+        inside = self.world.ends_in(region)
+        self.world.network.cut_between(inside, self.world.ends() - inside)
+        self.world.scheduler.after(self._while(), self.world.network.heal)
+        return f"{region} is cut off"
+
+    def region_one_way(self) -> str | None:
+        """A region hears all others and is heard by none, or the other way round."""
+        region, _ = self._some_region()
+        inside, is_deaf = self.world.ends_in(region), self.rng.random() < 0.5
+        for one in sorted(inside):
+            for other in sorted(self.world.ends() - inside):
+                self.world.network.cut(*((other, one) if is_deaf else (one, other)))
+        self.world.scheduler.after(self._while(), self.world.network.heal)
+        return f"{region} is {'deaf' if is_deaf else 'mute'}"
+
+    def _some_region(self) -> tuple[str, list[SimNode]]:
+        wan = self.world.settings.wan
+        assert wan is not None, "faults of regions are for runs that have some"
+        region = self.rng.choice(wan.regions)
+        inside = self.world.ends_in(region)
+        return region, [node for node in self.world.nodes.values() if node.name in inside]
+
     def bad_weather(self) -> str | None:
         """Lose, repeat and delay messages everywhere."""
         self.world.network.weather = Weather(
@@ -253,7 +298,7 @@ class Faults:
     def _set_right(self, node: NodeId) -> None:
         self.world.wall_clocks[node].set_right()
         # Whoever cannot ask it again believes for so long what it said before.
-        self.world.scheduler.after(SAMPLE_AGE_MAX, self._wrong.discard, node)
+        self.world.scheduler.after(sample_age_max(self.world.settings), self._wrong.discard, node)
 
     def is_anything_destroyed(self) -> bool:
         """Tell whether a disk was damaged or replaced and the cluster has not got over it yet."""
@@ -278,10 +323,14 @@ class Faults:
         """Let a spare node take over one replica of a group."""
         group = self.rng.choice(self.world.groups)
         wanted = self.world.operator.wanted[group]
-        spare = sorted(set(self.world.nodes) - wanted)
-        if not spare or not self._all_is_well():
+        spare = sorted(set(self.world.nodes) - wanted - self.world.operator.readers[group])
+        if not spare or self.world.rebalancings or not self._all_is_well():
             return None
         leaving = self.rng.choice(sorted(wanted))
+        if (wan := self.world.settings.wan) is not None:
+            spare = [one for one in spare if may_take_over(wan, leaving, one, wanted - {leaving})]
+            if not spare:
+                return None
         arriving = self.rng.choice(spare)
         wanted.remove(leaving)
         wanted.add(arriving)

@@ -28,7 +28,7 @@ def read_final_logs(world: World) -> None:
     for compactor in world.compactors:
         compactor.expect_the_end()
     for group in world.groups:
-        for node in sorted(world.operator.wanted[group]):
+        for node in sorted(world.operator.holders(group)):
             replica = world.replica_at(node, group)
             if replica is not None:
                 world.history.eventual_lost += replica.partition.acks.eventual_lost

@@ -101,3 +101,20 @@ class Heard(NamedTuple):
 
 GroupRequest: TypeAlias = Attach | Detach | Say | Took
 GroupReply: TypeAlias = Attached | Message | Heard
+
+
+class DrainedRequest(NamedTuple):
+    """From one node to another: has a group settled what lies before a fence?"""
+
+    client: str
+    number: int
+    group: str
+    layout: int
+    partitions: tuple[int, ...]
+
+
+class DrainedReply(NamedTuple):
+    """In these it has."""
+
+    number: int
+    partitions: tuple[int, ...]

@@ -10,9 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, assert_never
 
 from angarium.api import Settlement, Start, StartAt, Verb
+from angarium.batch import Batch
 from angarium.delivery import assignment
-from angarium.errors import AngariumError, CorruptData, NotLeader
+from angarium.errors import AngariumError, CorruptData, NotFound, NotLeader
 from angarium.ids import NodeId, RaftGroupId
+from angarium.lending.gates import is_drained
 from angarium.lending.host import GroupHost
 from angarium.lending.ports import Membership, Opening, Wanted
 from angarium.modes import DeliveryMode
@@ -23,6 +25,8 @@ from angarium.testing.sim.group_requests import (
     Attach,
     Attached,
     Detach,
+    DrainedReply,
+    DrainedRequest,
     Heard,
     Message,
     Parting,
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from angarium.api import GroupConfig, Settled
+    from angarium.delivery.source import RecordSource
     from angarium.ids import Micros
     from angarium.kinds import GroupKind
     from angarium.lending.led_partition import LedPartition
@@ -51,6 +56,8 @@ if TYPE_CHECKING:
     from angarium.testing.sim.node import SimNode
 
 TIDY = 5 * SECOND
+ASKED_MAX = 100
+"""Questions to other nodes whose answers are waited for."""
 TOPIC = "simulated"
 """All partitions are of one topic, numbered as their Raft groups are."""
 
@@ -65,6 +72,8 @@ class SimLending:
         self._world = node.world
         self._alarm = 0
         """Counts the times it was set: only the last one rings."""
+        self._asked = 0
+        self._asking: dict[int, Callable[[Sequence[int]], None]] = {}
         self._seats: dict[tuple[str, int], LedSeat] = {}
         """By member and number of its attachment."""
         node.later(TIDY, self._tidy)
@@ -127,8 +136,18 @@ class SimLending:
                 attempts = group.attempts.get(request.ranges[0])
                 request.settle.attempt = 1 if attempts is None else attempts.count + 1
 
-    def say(self, client: str, said: GroupReply) -> None:
-        """Tell a member something."""
+    def check_keys(self, attach: Attach, lending: Lending) -> None:
+        """Check that all is settled that comes before what is lent, in a topic that grows."""
+        for growing in self._world.growing:
+            pairs = list(zip(lending.ranges[::2], lending.ranges[1::2], strict=True))
+            for buffer in lending.batches:
+                for record in Batch.parse(buffer, compacted=True):
+                    is_lent = any(start <= record.offset < end for start, end in pairs)
+                    if is_lent and record.value is not None:
+                        growing.lent(attach.partition, attach.name, record.value)
+
+    def say(self, client: str, said: GroupReply | DrainedRequest | DrainedReply) -> None:
+        """Tell a member, or another node, something."""
         self._world.network.send_once(self._node.name, client, said)
 
     def forget(self, client: str, number: int) -> None:
@@ -192,21 +211,91 @@ class SimLending:
 
     def raft_group_of(self, topic: str, number: int) -> RaftGroupId:
         del topic
+        for growing in self._world.growing:
+            # A node that has not heard of a partition leads no group of it: it does not know with
+            # which layout it came.
+            if number not in growing.views[self._node.id].groups:
+                raise NotFound(f"there is no partition {number} yet")
         return RaftGroupId(number)
 
     def partition_of(self, raft_group: RaftGroupId) -> tuple[str, int] | None:
+        for growing in self._world.growing:
+            if raft_group not in growing.views[self._node.id].groups:
+                return None
         return TOPIC, raft_group
+
+    def layouts(self, topic: str) -> tuple[int, ...]:
+        del topic
+        # Partitions are numbered from 1 here; none has the number 0.
+        for growing in self._world.growing:
+            return tuple(one + 1 for one in growing.views[self._node.id].layouts)
+        return ()
+
+    def ask_drained(
+        self,
+        topic: str,
+        partitions: Sequence[int],
+        group: str,
+        layout: int,
+        told: Callable[[Sequence[int]], None],
+    ) -> None:
+        del topic
+        told([0, *self.drained(group, layout, partitions)])
+        others = tuple(one for one in partitions if one and self._is_lacking(one))
+        if others:
+            self._asked += 1
+            self._asking[self._asked] = told
+            self._asking.pop(self._asked - ASKED_MAX, None)
+            target = self._node.rng.choice(self._world.node_ids)
+            asked = DrainedRequest(self._node.name, self._asked, group, layout, others)
+            self.say(f"node-{target}", asked)
+
+    def _is_lacking(self, partition: int) -> bool:
+        replica = self.replicas.get(RaftGroupId(partition))
+        return replica is None or bool(replica.shortfall())
+
+    def drained(self, group: str, layout: int, partitions: Sequence[int]) -> list[int]:
+        """Return those that are drained, as this node's replicas say."""
+        found = []
+        for one in partitions:
+            replica = self.replicas.get(RaftGroupId(one))
+            if replica is not None and is_drained(replica, group, layout):
+                found.append(one)
+                for growing in self._world.growing:
+                    growing.note_floors(replica.group, replica.partition.machine)
+        return found
+
+    def take_drained(self, said: DrainedRequest | DrainedReply) -> None:
+        """Answer another node about this one's replicas, or hear its answer."""
+        if isinstance(said, DrainedRequest):
+            found = tuple(self.drained(said.group, said.layout, said.partitions))
+            self.say(said.client, DrainedReply(said.number, found))
+        elif said.number in self._asking:
+            self._asking.pop(said.number)(said.partitions)
 
     def lifetime(self, topic: str) -> int | None:
         del topic
         return None
 
     def delivery(
-        self, led: LedPartition, group: Group, *, now: Micros, expected: Sequence[str]
+        self,
+        led: LedPartition,
+        group: Group,
+        source: RecordSource,
+        *,
+        now: Micros,
+        expected: Sequence[str],
     ) -> WatchedDelivery:
-        return WatchedDelivery(self._node, led, group, now=now, expected=expected)
+        return WatchedDelivery(self._node, led, group, source, now=now, expected=expected)
 
-    def preferred(self, members: dict[str, tuple[str, ...]], topic: str, number: int) -> str:
+    def preferred(
+        self,
+        members: dict[str, tuple[str, ...]],
+        topic: str,
+        number: int,
+        nodes: Mapping[str, NodeId],
+    ) -> str:
+        del nodes
         return assignment(members, [(topic, number)]).get((topic, number), "")
 
     def carry_out(self, burial: Burial) -> None:
@@ -236,6 +325,7 @@ class _Sink:
         self._say(Attached(self._attach.number, self._lending.node, True))
 
     def lent(self, lending: Lending) -> None:
+        self._lending.check_keys(self._attach, lending)
         self._send(lending.ranges, lending.attempt, lending.bytes)
 
     def withdrawn(self, ranges: tuple[int, ...]) -> None:

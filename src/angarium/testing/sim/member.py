@@ -70,6 +70,7 @@ class SimMember:
         self._leader: NodeId | None = None
         self._held: dict[int, int] = {}
         self._is_away = False
+        self._silence = SILENCE + world.settings.slack
 
     def start(self) -> None:
         """Begin to take part."""
@@ -95,7 +96,9 @@ class SimMember:
             tuple(Held(one, one + 1, attempt) for one, attempt in sorted(self._held.items())),
         )
         self._say(target, request)
-        self.world.scheduler.after(PATIENCE, self._give_up, self._number)
+        self.world.scheduler.after(
+            PATIENCE + self.world.settings.slack, self._give_up, self._number
+        )
 
     def _give_up(self, number: int) -> None:
         if number == self._number and not self._attached:
@@ -130,15 +133,15 @@ class SimMember:
         if self._held:
             # What it may not keep of this, it hears next.
             self._work_on(tuple(sorted(self._held)))
-        self.world.scheduler.after(SILENCE, self._listen, reply.number)
+        self.world.scheduler.after(self._silence, self._listen, reply.number)
 
     def _listen(self, number: int) -> None:
         if number != self._attached:
             return
-        if self.world.scheduler.now - self._heard >= SILENCE:
+        if self.world.scheduler.now - self._heard >= self._silence:
             self._attach()
         else:
-            self.world.scheduler.after(SILENCE, self._listen, number)
+            self.world.scheduler.after(self._silence, self._listen, number)
 
     def _told(self, message: Message) -> None:
         if message.sequence != self._sequence + 1:
@@ -213,7 +216,9 @@ class SimMember:
             for offset in offsets:
                 self._held.pop(offset, None)
         if not is_lie:
-            self.world.scheduler.after(PATIENCE, self._unanswered, settle, self._attached)
+            self.world.scheduler.after(
+                PATIENCE + self.world.settings.slack, self._unanswered, settle, self._attached
+            )
 
     def _settled(self, heard: Heard) -> None:
         settle = heard.settle

@@ -1,4 +1,7 @@
-"""A network that delays, loses, repeats and reorders, and can be cut one way or both."""
+"""A network that delays, loses, repeats and reorders, and can be cut one way or both.
+
+In a run with several regions (`wan`) what crosses from one to another takes longer and may be lost.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from angarium.testing.sim.clock import Scheduler
+    from angarium.testing.sim.wan import Wan
 
 
 @dataclass(slots=True)
@@ -28,15 +32,35 @@ class Weather:
 class Network:
     """Carries payloads between named ends. Knows nothing of what they mean."""
 
-    __slots__ = ("_cuts", "_deliver", "_random", "_scheduler", "lost", "repeated", "weather")
+    __slots__ = (
+        "_cuts",
+        "_deliver",
+        "_due",
+        "_random",
+        "_scheduler",
+        "_ways",
+        "lost",
+        "regions",
+        "repeated",
+        "weather",
+    )
 
     def __init__(
-        self, scheduler: Scheduler, rng: random.Random, deliver: Callable[[str, Any], None]
+        self,
+        scheduler: Scheduler,
+        rng: random.Random,
+        deliver: Callable[[str, Any], None],
+        wan: Wan | None = None,
     ) -> None:
         self._scheduler = scheduler
         self._random = rng.random
         self._deliver = deliver
         self._cuts: set[tuple[str, str]] = set()
+        self._ways = {} if wan is None else wan.ways
+        self._due: dict[tuple[str, str], int] = {}
+        """When the last message between two ends in different regions arrives."""
+        self.regions: dict[str, str] = {}
+        """Where each end is, in a run with several regions."""
         self.weather = Weather()
         self.lost = 0
         self.repeated = 0
@@ -61,9 +85,20 @@ class Network:
             self.lost += 1
             return
         span = weather.delay_max - weather.delay_min
-        self._scheduler.after(
-            weather.delay_min + int(span * chance()), self._arrive, source, target, payload
-        )
+        delay = weather.delay_min + int(span * chance())
+        if self._ways:
+            way = self._ways.get((self.regions.get(source, ""), self.regions.get(target, "")))
+            if way is not None:
+                if way.loss and chance() < way.loss:
+                    self.lost += 1
+                    return
+                delay += way.delay + int(way.jitter * chance())
+                # As over one connection: late perhaps, but in order. Without this every leader
+                # would have to probe followers that are far away, which real ones need not.
+                due = max(self._scheduler.now + delay, self._due.get((source, target), 0))
+                self._due[source, target] = due
+                delay = due - self._scheduler.now
+        self._scheduler.after(delay, self._arrive, source, target, payload)
 
     def cut(self, source: str, target: str) -> None:
         """Let nothing more through from `source` to `target`; the way back stays open."""

@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from angarium.errors import CorruptData, DiskFull, StorageError, SyncFailed
 from angarium.ids import Incarnation, NodeId, ReplicaId, node_of, replica_id
+from angarium.log.folder_lock import FolderInUse
 from angarium.node.recollections import Recollections
+from angarium.node.recovering import due
 from angarium.raft.messages import Message
 from angarium.replica.damage import Fate
 from angarium.replica.host import Host
 from angarium.replica.listener import HostListener
 from angarium.testing.disk import SimulatedDisk
 from angarium.testing.sim.clock import MILLISECOND
+from angarium.testing.sim.round_trips import SimRoundTrips
 from angarium.testing.sim.service import SimService
 from angarium.testing.sim.timekeeping import SimTimekeeping
 
@@ -34,7 +37,6 @@ if TYPE_CHECKING:
     from angarium.replica.work import Work
     from angarium.testing.sim.world import World
 
-TICK = 20 * MILLISECOND
 MAINTENANCE = 150 * MILLISECOND
 NEWS = 500 * MILLISECOND
 """How often a node hears how far the others' logs are durable."""
@@ -116,6 +118,7 @@ class SimNode:
         """What it does for clients."""
         self.time = SimTimekeeping(self) if world.settings.retention else None
         """What it does about time, in a run in which clocks may be wrong."""
+        self._round_trips = SimRoundTrips(self) if world.settings.wan is not None else None
 
     @property
     def replica(self) -> ReplicaId:
@@ -144,17 +147,27 @@ class SimNode:
         self.life += 1
         self.service.begin()
         try:
+            self.disk.lock()
+        except FolderInUse as refused:
+            self.world.note(self.name, "is not served twice:", refused)
+            return
+        try:
             self.host = self._open()
         except StorageError as trouble:
             self.world.note(self.name, "cannot start:", trouble)
             self.disk.crash()
             self.world.scheduler.after(200 * MILLISECOND, self._boot_again, self.life)
             return
-        self.later(self.rng.randrange(TICK), self._tick)
+        self.later(self.rng.randrange(self.world.settings.tick), self._tick)
         self.later(self.rng.randrange(MAINTENANCE), self._maintain)
         self.later(NEWS, self._hear_news)
         if self.time is not None:
             self.time.begin()
+        if self.world.operator.recoveries:
+            self.host.await_catalog()
+            self.later(GREETING, self.hear_catalog)
+        if self._round_trips is not None:
+            self._round_trips.begin()
         with self._surviving:
             self._renew_lost()
             if self.world.is_formed:
@@ -230,6 +243,32 @@ class SimNode:
         if self.world.is_formed:
             self._join_missing()
 
+    def hear_catalog(self) -> None:
+        """Do what the catalog says of groups that went on with one replica; again until it can."""
+        host, operator = self.host, self.world.operator
+        if host is None:
+            return
+        sources = [self.world.nodes[one.source].name for one in operator.recoveries.values()]
+        if not all(
+            self.name == one or self.world.network.is_open(self.name, one) for one in sources
+        ):
+            self.later(self.world.settings.tick, self.hear_catalog)
+            return
+        for one in list(
+            due(operator.recoveries.values(), node=self.id, own_in=host.own_ids.in_group)
+        ):
+            if one.has_source:
+                host.go_on_alone(one.group, one.fresh)
+            else:
+                host.give_up_void(one.group, one.fresh)
+            if host.own_ids.renewed.get(one.group) != one.fresh:
+                self.later(self.world.settings.tick, self.hear_catalog)
+                return
+            self.renewed[one.group] = one.fresh
+            self.world.note(self.name, "is somebody else in group", one.group)
+            operator.let_in(self)
+        host.serve()
+
     def _join_missing(self) -> None:
         """Take part in every group there is, as an outsider where it is not a member yet."""
         assert self.host is not None
@@ -287,6 +326,13 @@ class SimNode:
         assert self.host is not None
         self.host.link_changed(node)
 
+    def believe_gone(self, node: NodeId) -> None:
+        """Believe a rumour that another machine is gone."""
+        assert self.host is not None
+        begun = self.host.hasten_elections(node)
+        if begun:
+            self.world.note(self.name, "believes gone: node", node, "of groups", begun)
+
     def _boot_again(self, life: int) -> None:
         if life == self.life and self.host is None:
             self.boot()
@@ -331,6 +377,8 @@ class SimNode:
                 assert not isinstance(payload.said, Message)
                 host.deliver_from_peer(payload.said, via=payload.via)
             case _ if self.time is not None and self.time.handle(payload):
+                pass
+            case _ if self._round_trips is not None and self._round_trips.handle(payload):
                 pass
             case _:
                 assert self.service.handle(host, payload), "only nodes and clients speak here"
@@ -383,7 +431,7 @@ class SimNode:
 
     def _tick(self) -> None:
         assert self.host is not None
-        self.later(TICK, self._tick)
+        self.later(self.world.settings.tick, self._tick)
         self.host.tick()
 
     def _hear_news(self) -> None:

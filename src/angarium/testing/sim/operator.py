@@ -7,6 +7,7 @@ counts as full, and whether a node may come back without its data now.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from angarium.errors import AngariumError
@@ -17,6 +18,7 @@ from angarium.testing.sim.clock import MILLISECOND
 
 if TYPE_CHECKING:
     from angarium.ids import Incarnation, RaftGroupId, ReplicaId
+    from angarium.machine.catalog import Recovery
     from angarium.replica.partition_replica import PartitionReplica
     from angarium.testing.sim.node import SimNode
     from angarium.testing.sim.world import World
@@ -33,9 +35,13 @@ class Operator:
         self.world = world
         self.changes = 0
         self.wanted: dict[RaftGroupId, set[NodeId]] = {}
+        self.readers: dict[RaftGroupId, set[NodeId]] = defaultdict(set)
+        """Who should listen in each group, besides those who vote."""
         self.registered: dict[NodeId, tuple[Incarnation, dict[RaftGroupId, Incarnation]]] = {}
         """Who each node is, as the catalog would say: by the disk with which it was let in, and in
         groups whose replica it lost to damage as whom it came back."""
+        self.recoveries: dict[RaftGroupId, Recovery] = {}
+        """Groups that went on with one replica."""
 
     def start(self) -> None:
         """Begin to look after the groups."""
@@ -57,16 +63,33 @@ class Operator:
         return best
 
     def is_settled(self, group: RaftGroupId) -> bool:
-        """Tell whether exactly those vote who should, and nobody merely listens."""
+        """Tell whether exactly those vote who should, and exactly the readers listen."""
         leader = self.leader(group)
         if leader is None or not all(self._is_let_in(node) for node in self.wanted[group]):
             return False
         state = leader.raft.conf_state
         return (
             not state.voters_outgoing
-            and not state.learners
+            and set(state.learners) == self._reader_ids(group)
             and (set(state.voters) == self._ids(group))
         )
+
+    def is_settled_as(self, group: RaftGroupId, nodes: set[NodeId]) -> bool:
+        """Tell whether exactly the replicas on `nodes` vote, as their leader says."""
+        leader = self.leader(group)
+        if leader is None:
+            return False
+        state = leader.raft.conf_state
+        voters = {self._id(node, group) for node in nodes}
+        return not state.voters_outgoing and set(state.voters) == voters
+
+    def holders(self, group: RaftGroupId) -> set[NodeId]:
+        """Return the nodes that should hold what `group` holds, voting or not."""
+        return self.wanted[group] | self.readers[group]
+
+    def full_replicas(self, group: RaftGroupId, leader: PartitionReplica) -> tuple[NodeId, ...]:
+        """Return whose replicas a leader vouches for."""
+        return self._in_sync(group, leader)
 
     def transfer(self, group: RaftGroupId, to: NodeId) -> None:
         """Ask the leader of `group` to hand over to the replica on `to`."""
@@ -112,7 +135,12 @@ class Operator:
         return self.registered[node][0] == self.world.nodes[node].incarnation
 
     def _register(self, node: SimNode) -> None:
-        self.registered[node.id] = node.incarnation, dict(node.renewed)
+        renewed = dict(node.renewed)
+        for group, recovery in self.recoveries.items():
+            fresh = recovery.fresh_on(node.id)
+            if fresh is not None and node.replica_in(group) in recovery.void:
+                renewed[group] = fresh
+        self.registered[node.id] = node.incarnation, renewed
 
     def may_renew(self, group: RaftGroupId, node: SimNode) -> bool:
         """Tell whether a machine may throw away what damage has left of its replica of a group.
@@ -152,6 +180,9 @@ class Operator:
     def _ids(self, group: RaftGroupId) -> set[ReplicaId]:
         return {self._id(node, group) for node in self.wanted[group]}
 
+    def _reader_ids(self, group: RaftGroupId) -> set[ReplicaId]:
+        return {self._id(node, group) for node in self.readers[group]}
+
     def _id(self, node: NodeId, group: RaftGroupId) -> ReplicaId:
         incarnation, renewed = self.registered[node]
         return replica_id(node, renewed.get(group, incarnation))
@@ -161,12 +192,15 @@ class Operator:
         if leader is None:
             return
         state, voters = leader.raft.conf_state, self._ids(group)
-        if not needs_steering(state, voters=voters, is_resting=leader.is_resting):
+        learners = self._reader_ids(group)
+        if not needs_steering(
+            state, voters=voters, learners=learners, is_resting=leader.is_resting
+        ):
             return
         change = next_change(
             state,
             voters=voters,
-            learners=(),
+            learners=learners,
             settled_index=leader.settled_index,
             match=leader.raft.match,
         )

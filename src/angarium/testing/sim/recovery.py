@@ -15,16 +15,26 @@ from angarium.testing.history import Result
 from angarium.testing.sim.clients import Producer
 from angarium.testing.sim.clock import SECOND
 from angarium.testing.sim.network import Weather
+from angarium.testing.sim.rebalancing import DONE_WITHIN
 
 if TYPE_CHECKING:
+    from angarium.ids import RaftGroupId
     from angarium.testing.history import Publish
+    from angarium.testing.sim.growing import Growing
     from angarium.testing.sim.world import World
+
+ACK_WITHIN = 5 * SECOND
+"""How long after healing a group may take to acknowledge something, where nobody is far away."""
+
+ACK_SLACKS = 3
+"""How many times a client's patience for far answers is added to it: a round of asking who leads,
+an election of up to two rounds, and the publish."""
 
 
 def recover(world: World) -> None:
     """Heal everything and wait for what must come; the first thing that does not is the last."""
     heal(world)
-    for expect in (_acknowledgements, _groups_to_finish, _convergence):
+    for expect in (_acknowledgements, _growth, _groups_to_finish, _evenness, _convergence):
         if not world.is_broken:
             expect(world)
 
@@ -68,14 +78,63 @@ def _acknowledgements(world: World) -> None:
     def answered() -> bool:
         return all(probe.result is Result.OK for probe in probes)
 
-    world.wait(5 * SECOND, answered)
+    within = ACK_WITHIN + ACK_SLACKS * world.settings.slack
+    world.wait(within, answered)
     if world.is_broken:
         return
     for probe in probes:
         if probe.result is not Result.OK:
             world.history.incidents.append(
-                f"C10: group {probe.group} gave no CONSISTENT ack within 5 s of healing"
+                f"C10: group {probe.group} gave no CONSISTENT ack within {within / SECOND:g} s "
+                "of healing"
             )
+
+
+def _growth(world: World) -> None:
+    """A topic that grows gets all its partitions, and readers read all of them, keys in order."""
+    for growing in world.growing:
+        world.wait(60 * SECOND, lambda one=growing: one.is_done)  # type: ignore[misc]
+        world.wait(20 * SECOND, lambda: not world.operations_in_flight())
+        stored = [
+            (one.publish.group, value)
+            for value, one in growing.records.items()
+            if one.publish.base_offset >= 0
+        ]
+
+        def have_read(stored: list[tuple[RaftGroupId, bytes]] = stored) -> bool:
+            return all(one in reader.seen for reader in world.keyed_readers for one in stored)
+
+        def read_so_far() -> int:
+            return sum(len(reader.seen) for reader in world.keyed_readers)
+
+        # However long it takes, with readers that ask any node for any partition: what must not
+        # happen is that they stand still.
+        before = -1
+        while not have_read() and not world.is_broken and read_so_far() > before:
+            before = read_so_far()
+            world.wait(60 * SECOND, have_read)
+        if world.is_broken:
+            return
+        if not growing.is_done and not _is_held_up(world, growing):
+            lacking = f"{growing.topic.layouts}, without fences: {growing.topic.unfenced}"
+            world.history.incidents.append(f"K3: the topic does not come to grow: {lacking}")
+        if not have_read():
+            world.history.incidents.append("K4: readers wait at a gate that does not open")
+        for reader in world.keyed_readers:
+            growing.read(reader.name, reader.seen)
+
+
+def _is_held_up(world: World, growing: Growing) -> bool:
+    """Tell whether a fence waits for a transaction that nobody ends before it has had its time."""
+    replicas = (
+        world.replica_at(node, growing.topic.groups[number])
+        for number in growing.topic.unfenced
+        for node in world.node_ids
+    )
+    return any(
+        one is not None and one.partition.machine.numbering.transactions.staged_bytes > 0
+        for one in replicas
+    )
 
 
 def _groups_to_finish(world: World) -> None:
@@ -87,10 +146,21 @@ def _groups_to_finish(world: World) -> None:
     if not world.settings.members:
         return
     consumers, before = world.consumers, None
+    if world.settings.wan is not None:
+        # What is still on its way from far away would be lent after the groups were judged.
+        world.wait(20 * SECOND, lambda: not world.operations_in_flight())
     while not (world.is_broken or consumers.are_done()) and consumers.floors() != before:
         before = consumers.floors()
         world.wait(40 * SECOND, consumers.are_done)
     consumers.read_final()
+
+
+def _evenness(world: World) -> None:
+    """What is evened out comes to an end, and is even then."""
+    for rebalancing in world.rebalancings:
+        world.wait(DONE_WITHIN, lambda one=rebalancing: one.is_done)  # type: ignore[misc]
+        if not world.is_broken:
+            rebalancing.judge()
 
 
 def _convergence(world: World) -> None:

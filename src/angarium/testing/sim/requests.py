@@ -23,6 +23,8 @@ class PublishRequest(NamedTuple):
     mode: DeliveryMode
     more: tuple[bytes, ...] = ()
     """Further batches of the same publish."""
+    layout: int | None = None
+    """By which layout of the topic its key has sent it there."""
 
 
 class SubmitRequest(NamedTuple):
@@ -52,6 +54,12 @@ class FetchRequest(NamedTuple):
     group: RaftGroupId
     offset: Offset
     bytes_max: int
+    at_least: int = 0
+    """Up to where everything has to be shown."""
+    staleness_max: int | None = None
+    """How stale (µs) the answer may be at most; None: it does not matter."""
+    layout: int | None = None
+    """Up to which layout whoever asks has read what comes before it; None: fences do not matter."""
 
 
 class FetchReply(NamedTuple):
@@ -64,6 +72,12 @@ class FetchReply(NamedTuple):
     """Where the log begins, if what was asked for lies before that."""
     end: int = 0
     """Where it ends, as far as the node knows."""
+    staleness: int | None = None
+    """How stale (µs) this may be at most, as far as the node knows."""
+    answered: int = 0
+    """When it was said, by the clock of the world: for checkers only."""
+    is_stopped: bool = False
+    """Whether a fence is in the way."""
 
 
 class HighWaterRequest(NamedTuple):

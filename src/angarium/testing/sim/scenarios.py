@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from angarium.testing.history import Result
-from angarium.testing.sim import damages, elections, memberships, replacements
+from angarium.testing.sim import (
+    damages,
+    elections,
+    majorities,
+    memberships,
+    regional,
+    replacements,
+    twins,
+)
 from angarium.testing.sim.script import isolate, let_pass, schedule, shuffled, strike
 
 if TYPE_CHECKING:
@@ -86,6 +94,11 @@ SCENARIOS: Final[dict[str, Schedule]] = {
     "replaced-when-allowed": replacements.replaced_when_allowed,
     "rolled-back": replacements.rolled_back,
     "contradicted": replacements.contradicted,
+    "served-twice": twins.served_twice,
+    "lost-majority": majorities.lost_majority,
+    "lost-region": regional.lost_region,
+    "lost-home": regional.lost_home,
+    "mute-region": regional.mute_region,
 }
 
 

@@ -10,10 +10,20 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from angarium.errors import AngariumError, NotLeader, OffsetOutOfRange, StorageError
+from angarium.ids import Offset
 from angarium.machine.commands import Cursors, Transacting
 from angarium.replica.acks import Publishing
-from angarium.testing.sim.group_requests import Attach, Detach, Say, Took
+from angarium.service.fetching import before
+from angarium.testing.sim.group_requests import (
+    Attach,
+    Detach,
+    DrainedReply,
+    DrainedRequest,
+    Say,
+    Took,
+)
 from angarium.testing.sim.lending import SimLending
+from angarium.testing.sim.nearby import Nearby
 from angarium.testing.sim.requests import (
     FetchReply,
     FetchRequest,
@@ -43,11 +53,14 @@ class SimService:
         self._sharing: dict[RaftGroupId, list[Publishing]] = {}
         """Publishes that will go into one entry."""
         self._settling = Settling()
+        self.nearby = Nearby(node)
+        """What serves those who read at the nearest replica."""
         self.lending: SimLending | None = None
         """What serves consumer groups, in a run that has some."""
 
     def begin(self) -> None:
         """Serve groups, as a process does that has just started."""
+        self.nearby = Nearby(self._node)
         if self._world.settings.members:
             self.lending = SimLending(self._node)
 
@@ -70,6 +83,11 @@ class SimService:
                 self._high_water(host, request)
             case Attach() | Detach() | Say() | Took() if self.lending is not None:
                 self.lending.take(request)
+            case HighWaterReply():
+                self.nearby.heard(request)
+            case DrainedRequest() | DrainedReply():
+                if self.lending is not None:
+                    self.lending.take_drained(request)
             case PublishReply() if self.lending is not None:
                 self.lending.burials.answered(request)
             case _:
@@ -91,7 +109,10 @@ class SimService:
             return
         # The leader stamps in place, and what the network holds may arrive twice.
         batches = [bytearray(one) for one in (request.batch, *request.more)]
-        publishing = Publishing(batches, request.mode, reply)
+        dealt = None
+        for growing in self._world.growing:
+            dealt = growing.dealt(self._node.id, request.group, request.layout)
+        publishing = Publishing(batches, request.mode, reply, dealt)
         wait = self._world.settings.sharing_micros
         if not wait:
             self._admit(replica, [publishing])
@@ -135,6 +156,13 @@ class SimService:
         replica = host.replicas.get(request.group)
         if replica is None or replica.shortfall():
             return  # whoever asks has to ask another
+        if self.nearby.may_answer(request, replica):
+            self.answer_fetch(request, replica)
+        else:
+            self.nearby.wait(request, replica)
+
+    def answer_fetch(self, request: FetchRequest, replica: PartitionReplica) -> None:
+        """Answer with what this replica has from an offset on."""
         node = self._node
         try:
             batches = replica.fetch(request.offset, bytes_max=request.bytes_max)
@@ -146,9 +174,32 @@ class SimService:
         except StorageError as damaged:
             self._world.note(node.name, "cannot serve:", damaged)
             return
-        found = tuple(bytes(batch) for batch in batches)
         end = replica.end_offset
-        self._send(request.client, FetchReply(request.number, node.id, found, end=end))
+        is_stopped = False
+        for growing in self._world.growing if request.layout is not None else ():
+            assert request.layout is not None
+            if request.group not in growing.views[node.id].groups:
+                return  # it has not heard of that partition
+            view, number = growing.views[node.id], growing.topics.partitions[request.group].number
+            fence = replica.partition.machine.fence(request.layout + 1)
+            if view.born(number) > request.layout:
+                fence = Offset(0)
+            if fence is not None:
+                batches = before(batches, fence)
+                is_stopped = not batches
+        found = tuple(bytes(batch) for batch in batches)
+        self._send(
+            request.client,
+            FetchReply(
+                request.number,
+                node.id,
+                found,
+                end=end,
+                staleness=self.nearby.staleness(replica),
+                answered=self._world.scheduler.now,
+                is_stopped=is_stopped,
+            ),
+        )
 
     def _high_water(self, host: Host, request: HighWaterRequest) -> None:
         replica = host.replicas.get(request.group)

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, replace
 from angarium.log.segments import SegmentConfig
 from angarium.log.wal import WalConfig
 from angarium.replica.config import HostConfig, ReplicaConfig
-from angarium.testing.sim.clock import SECOND
-from angarium.testing.sim.faults import WITH_CLOCKS, FaultProfile
+from angarium.testing.sim import wan
+from angarium.testing.sim.clock import MILLISECOND, SECOND
+from angarium.testing.sim.faults import OF_REGIONS, WITH_CLOCKS, FaultProfile
+from angarium.testing.sim.wan import Living, Wan, drawn_wan
 
 OPERATIONS_MIN = 200
 """Client operations every run completes."""
@@ -28,6 +30,9 @@ MISTIMED_BESIDE_ALL_FROM = 60_000
 
 RETENTION = 4 * SECOND
 
+RETENTION_AFAR = 15 * SECOND
+"""The same where clocks are compared from region to region, which is less exact."""
+
 SHARE_REPLACED = 0.25
 """Runs in which disks are replaced and rolled back besides all else."""
 
@@ -45,6 +50,41 @@ STAGING_FROM = 100
 
 SHARE_WITH_STRANGERS = 0.3
 """Runs in which somebody forges frames."""
+
+SHARE_WITH_RUMOURS = 0.3
+RUMOURS_FROM = 130_000
+"""Runs in which nodes hear, rightly or not, that others are gone, and from which seed on."""
+
+
+SHARE_REBALANCED = 0.5
+REBALANCED_FROM = 150_000
+REBALANCED_GROUPS = 4
+"""Runs in which replicas are evened out all the time, from which seed on, and of how many groups:
+with one or two there would be little to even out."""
+
+SHARE_OF_REGIONS = 0.4
+REGIONS_FROM = 170_000
+"""Runs whose nodes are in several regions, and from which seed on."""
+
+SHARE_HOMED = 0.4
+"""Those of them whose partitions have a home, where all their voters are."""
+
+REGIONAL_TIME_MAX = 400 * SECOND
+"""How long such a run may take: whatever needs a majority takes a round trip between regions."""
+
+TICK = 20 * MILLISECOND
+"""Less than on a real node, as the whole run is quicker than life."""
+
+SHARE_PLACED = 0.4
+PLACED_FROM = 180_000
+PLACED_NODES = 6
+"""Runs whose nodes are in regions and whose topic changes how it lives there, of which seeds, and
+how many nodes they have: those of three regions, or of two."""
+SHARE_GROWING = 0.5
+GROWING_FROM = 200_000
+GROWING_GROUPS = 4
+"""Runs in which a topic is given partitions while keys are published to it, from which seed on, and
+how many it comes to have."""
 
 
 def small_host() -> HostConfig:
@@ -76,6 +116,8 @@ class Settings:
     groups: int = 1
     producers: int = 4
     readers: int = 2
+    near_readers: int = 0
+    """Consumers that read at the nearest replica, whoever leads."""
     stewards: int = 0
     """One trims and reserves, or none does."""
     transactors: int = 0
@@ -87,8 +129,16 @@ class Settings:
     """One has logs compacted, or none does. Not together with transactions or groups."""
     strangers: int = 0
     """One forges frames all the time, or none does."""
+    rumours: int = 0
+    """One says all the time that nodes are gone, or nobody does."""
     retention: int | None = None
     """How long records are kept (µs). With it clocks are compared, and faults may set them."""
+    rebalancing: bool = False
+    """Whether nodes are drained and come back, and replicas are evened out all the time."""
+    placing: bool = False
+    """With `rebalancing`: whether nodes are in regions, with homes and readers, which change."""
+    growing: bool = False
+    """Whether a topic is given partitions, with publishers and readers that mind its keys."""
     replacing: bool = False
     """Whether disks are replaced, or put back as they were, whenever the cluster lets them go."""
     staging: bool = False
@@ -98,9 +148,22 @@ class Settings:
     """How long a leader waits for more publishes to go into the same entry."""
     faults_min: int = 10
     """Faults that strike while operations are in flight, at least, before the run ends."""
+    wan: Wan | None = None
+    """The regions that nodes and clients are in, and how far they are apart; None: all are in one
+    place."""
     time_max: int = 120 * SECOND
     host: HostConfig = field(default_factory=small_host)
     faults: FaultProfile = field(default_factory=FaultProfile)
+
+    @property
+    def tick(self) -> int:
+        """How long a tick is (µs)."""
+        return TICK if self.wan is None else wan.TICK
+
+    @property
+    def slack(self) -> int:
+        """How much longer clients wait because answers come from far away (µs)."""
+        return 0 if self.wan is None else self.wan.slack
 
 
 def drawn_settings(seed: int) -> Settings:
@@ -112,13 +175,87 @@ def drawn_settings(seed: int) -> Settings:
         settings,
         compactors=int(is_compacted and may_be_compacted(settings)),
         strangers=int(random.Random(seed ^ 0x57A6).random() < SHARE_WITH_STRANGERS),
+        rumours=int(
+            seed >= RUMOURS_FROM and random.Random(seed ^ 0x8055).random() < SHARE_WITH_RUMOURS
+        ),
         replacing=seed >= REPLACING_FROM and random.Random(seed ^ 0xD15C).random() < SHARE_REPLACED,
     )
     if seed >= STAGING_FROM and random.Random(seed ^ 0x57A9E).random() < SHARE_STAGING:
         settings = with_staging(settings)
-    if random.Random(seed ^ 0xC10C).random() >= _share_mistimed(seed, settings):
-        return settings
-    return replace(settings, retention=RETENTION, faults=FaultProfile(weights=WITH_CLOCKS))
+    if seed >= REBALANCED_FROM and random.Random(seed ^ 0xBA1A).random() < SHARE_REBALANCED:
+        settings = replace(settings, rebalancing=True, groups=REBALANCED_GROUPS)
+    if seed >= PLACED_FROM and random.Random(seed ^ 0x91AC).random() < SHARE_PLACED:
+        settings = with_regions(settings)
+    if seed >= GROWING_FROM and random.Random(seed ^ 0x6120).random() < SHARE_GROWING:
+        # In one region, and without retention: readers have to meet every record.
+        return with_growing(settings)
+    if random.Random(seed ^ 0xC10C).random() < _share_mistimed(seed, settings):
+        settings = replace(settings, retention=RETENTION, faults=FaultProfile(weights=WITH_CLOCKS))
+    # Last, for it changes how long everything takes.
+    if seed >= REGIONS_FROM and random.Random(seed ^ 0x4E61).random() < SHARE_OF_REGIONS:
+        return in_regions(settings, seed)
+    return settings
+
+
+def in_regions(settings: Settings, seed: int, *, living: Living | None = None) -> Settings:
+    """Return the same run with nodes in three or five regions; the seed draws how far apart."""
+    rng = random.Random(seed ^ 0x3A7C)
+    if settings.placing:
+        living = Living.SPREAD  # to begin with: its topic changes how it lives all the time
+    elif living is None:
+        living = Living.HOMED if rng.random() < SHARE_HOMED else Living.SPREAD
+    if living is Living.HOMED:
+        regions, nodes, replicas = 3, 9, 3
+    else:
+        sizes = ((3, 6, 3), (3, 6, 3), (5, 5, 3), (5, 5, 5))
+        regions, nodes, replicas = sizes[0] if settings.placing else rng.choice(sizes)
+    return replace(
+        settings,
+        wan=drawn_wan(rng, regions=regions, living=living),
+        near_readers=3,
+        nodes=nodes,
+        replicas=replicas,
+        retention=RETENTION_AFAR if settings.retention else None,
+        # Its planner knows nothing yet of homes.
+        rebalancing=settings.rebalancing and living is Living.SPREAD and nodes > replicas,
+        host=_far_reaching(settings.host),
+        time_max=REGIONAL_TIME_MAX,
+        faults=FaultProfile(
+            weights={**settings.faults.weights, **OF_REGIONS},
+            gaps_ms=(800, 1_500, 2_500),
+            lasting_ms=(100, 5_000),
+        ),
+    )
+
+
+def _far_reaching(host: HostConfig) -> HostConfig:
+    """Return settings that fill a long way as real ones do: more may be under way at a time."""
+    far = replace(
+        host.replica,
+        message_bytes_max=16_384,
+        inflight_messages_max=64,
+        transfer_chunk_bytes=16_384,
+    )
+    return replace(host, replica=far)
+
+
+def with_growing(settings: Settings) -> Settings:
+    """Return the same run with a topic that grows, in which nothing is trimmed or compacted."""
+    return replace(
+        settings, growing=True, groups=GROWING_GROUPS, stewards=0, compactors=0, rebalancing=False
+    )
+
+
+def with_regions(settings: Settings) -> Settings:
+    """Return the same run in a cluster with regions, whose topic is given another placement."""
+    return replace(
+        settings,
+        rebalancing=True,
+        placing=True,
+        groups=REBALANCED_GROUPS,
+        nodes=PLACED_NODES,
+        replicas=3,
+    )
 
 
 def with_staging(settings: Settings) -> Settings:

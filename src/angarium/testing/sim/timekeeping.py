@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from angarium.replica.host import Host
     from angarium.replica.partition_replica import PartitionReplica
     from angarium.testing.sim.node import SimNode
+    from angarium.testing.sim.settings import Settings
     from angarium.testing.sim.world import World
 
 SKEW_MAX: Final = 500 * MILLISECOND
@@ -37,12 +38,31 @@ ROUND: Final = 150 * MILLISECOND
 SAMPLE_AGE_MAX: Final = 1_000 * MILLISECOND
 """Less than usual, as the whole run is quicker than life."""
 
+SKEW_MAX_AFAR: Final = 2_000 * MILLISECOND
+SAMPLE_AGE_MAX_AFAR: Final = 5_000 * MILLISECOND
+"""The same where nodes are in several regions: as on a real node, and long enough to outlast that a
+region is cut off for a while."""
+
 NEAR_ENTRIES: Final = 20
 """Whoever lacks no more than so many entries may be handed a leadership."""
 
-ERROR_MAX: Final = 700 * MILLISECOND
-"""How far the time that a node goes by may be from the real one: right clocks are up to 50 ms off,
-half of `SKEW_MAX` is allowed, and an answer that counts was up to as long on its way."""
+OFF_MAX: Final = 50 * MILLISECOND
+"""How far right clocks are off."""
+
+
+def sample_age_max(settings: Settings) -> int:
+    """Return for how long (µs) an answer counts."""
+    return SAMPLE_AGE_MAX if settings.wan is None else SAMPLE_AGE_MAX_AFAR
+
+
+def error_max(settings: Settings) -> int:
+    """Return how far (µs) the time that a node goes by may be from the real one.
+
+    Right clocks are a little off, half of the skew is allowed, and an answer that counts was up to
+    as long on its way.
+    """
+    skew = SKEW_MAX if settings.wan is None else SKEW_MAX_AFAR
+    return skew + 4 * OFF_MAX
 
 
 class Question(NamedTuple):
@@ -86,16 +106,21 @@ class SimTimekeeping:
     def __init__(self, node: SimNode) -> None:
         self._node = node
         self._world = node.world
-        self._clocks = Clocks(skew_max=SKEW_MAX, sample_age_max=SAMPLE_AGE_MAX)
+        self._clocks = self._fresh()
         self._arrivals: dict[RaftGroupId, Arrivals] = {}
         self._leaps = 0
 
     def begin(self) -> None:
         """Begin anew, with a process that knows nothing."""
-        self._clocks = Clocks(skew_max=SKEW_MAX, sample_age_max=SAMPLE_AGE_MAX)
+        self._clocks = self._fresh()
         self._arrivals = {}
         self._leaps = 0
         self._node.later(self._world.seed % MILLISECOND, self._round)
+
+    def _fresh(self) -> Clocks:
+        settings = self._world.settings
+        skew = SKEW_MAX if settings.wan is None else SKEW_MAX_AFAR
+        return Clocks(skew_max=skew, sample_age_max=sample_age_max(settings))
 
     def now(self) -> Micros:
         """Return the time that the node goes by."""
@@ -185,7 +210,7 @@ class SimTimekeeping:
         start = retained_from(partition.log, settings, now=trimming_now, young=young)
         if start <= partition.log.start_offset or not world.faults.active or host.wal.is_full:
             return
-        age_min = age - 2 * ERROR_MAX
+        age_min = age - 2 * error_max(world.settings)
         wish = history.Trim(replica.group, start, world.scheduler.now, age_min=age_min)
         world.history.trims.append(wish)
 
@@ -201,7 +226,7 @@ class SimTimekeeping:
 def check_append_time(world: World, replica: PartitionReplica) -> None:
     """Note it if a partition's time is ahead of the real one by more than a node may believe."""
     ahead = replica.partition.machine.clock - world.scheduler.now
-    if ahead > ERROR_MAX and not world.is_broken:
+    if ahead > error_max(world.settings) and not world.is_broken:
         world.history.incidents.append(
             f"C11: the time of group {replica.group} is {ahead / 1e6:.3f} s ahead of the real one"
         )

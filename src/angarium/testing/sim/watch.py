@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from angarium.replica.scrutiny import TERM_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from angarium.ids import Index, RaftGroupId, ReplicaId, Term
     from angarium.raft.messages import Entry
@@ -24,6 +24,8 @@ class Watch:
         self.on_applied: Callable[[PartitionReplica], None] | None = None
         """Told of every entry that a replica has applied."""
         self._applied: dict[tuple[RaftGroupId, Index], tuple[Term, int, str]] = {}
+        self._void: set[ReplicaId] = set()
+        """Who is not compared with anybody any more: its group went on without it."""
 
     def follow(self, name: str, replica: PartitionReplica) -> None:
         """Look at everything that `replica`, on the node called `name`, applies from now on."""
@@ -32,6 +34,8 @@ class Watch:
 
         def watched(entry: Entry) -> None:
             apply(entry)
+            if replica.id in self._void:
+                return
             fact = (entry.term, partition.machine.running_hash, name)
             before = applied.setdefault((group, entry.index), fact)
             if before[:2] != fact[:2]:
@@ -47,12 +51,20 @@ class Watch:
         self._history.ends[replica.group].add(replica.end_offset)
         if raft.term > TERM_MAX:
             self._incident(f"group {replica.group}: {raft.id} is in term {raft.term}, for ever")
-        if raft.is_leader:
+        if raft.is_leader and raft.id not in self._void:
             leader = self._leaders.setdefault((replica.group, raft.term), raft.id)
             if leader != raft.id:
                 self._incident(
                     f"group {replica.group} term {raft.term}: {leader} and {raft.id} both lead"
                 )
+
+    def forgive(self, group: RaftGroupId, last: Index, void: Iterable[ReplicaId]) -> None:
+        """Forget what a lost majority did: its group goes on behind the entry at `last`."""
+        self._void.update(void)
+        for key in [one for one in self._applied if one[0] == group and one[1] > last]:
+            del self._applied[key]
+        for tenure in [one for one in self._leaders if one[0] == group]:
+            del self._leaders[tenure]
 
     def _incident(self, sentence: str) -> None:
         if sentence not in self._history.incidents:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from angarium.delivery import Effects, Held
+    from angarium.delivery.source import RecordSource
     from angarium.ids import Micros
     from angarium.lending.led_partition import LedPartition
     from angarium.machine.cursors import Group
@@ -40,12 +41,13 @@ class WatchedDelivery(GroupDelivery):
         node: SimNode,
         led: LedPartition,
         group: Group,
+        source: RecordSource,
         *,
         now: Micros,
         expected: Iterable[str],
     ) -> None:
         term = led.replica.raft.term
-        super().__init__(group, led.records, seed=term, now=now, expected=expected)
+        super().__init__(group, source, seed=term, now=now, expected=expected)
         self._node = node
         self._raft_group = led.raft_group
         self._term = term

@@ -21,18 +21,25 @@ from angarium.testing.sim.compacting import Compacting
 from angarium.testing.sim.consumers import Consumers
 from angarium.testing.sim.faults import Faults
 from angarium.testing.sim.final_logs import read_final_logs
+from angarium.testing.sim.growing import Growing
+from angarium.testing.sim.keyed_clients import KeyedPublisher, KeyedReader
+from angarium.testing.sim.near_reader import NearReader
 from angarium.testing.sim.network import Network
 from angarium.testing.sim.node import SimNode
 from angarium.testing.sim.operator import Operator
+from angarium.testing.sim.placing import Placing
+from angarium.testing.sim.rebalancing import Rebalancing
 from angarium.testing.sim.recovery import recover
 from angarium.testing.sim.redriver import Redriver
 from angarium.testing.sim.replacing import Replacing
+from angarium.testing.sim.rumours import Rumours
 from angarium.testing.sim.settings import OPERATIONS_MIN, Settings, drawn_settings
 from angarium.testing.sim.steward import Steward
 from angarium.testing.sim.strangers import Strangers
 from angarium.testing.sim.timekeeping import WallClock, check_append_time
 from angarium.testing.sim.trace import Trace
 from angarium.testing.sim.transactor import Transactor
+from angarium.testing.sim.wan import placed
 from angarium.testing.sim.watch import Watch
 
 if TYPE_CHECKING:
@@ -73,7 +80,9 @@ class World:
         self.trace = Trace()
         self.history = History()
         self.watch = Watch(self.history)
-        self.network = Network(self.scheduler, random.Random(rng.random()), self._deliver)
+        self.network = Network(
+            self.scheduler, random.Random(rng.random()), self._deliver, self.settings.wan
+        )
         self.groups = [RaftGroupId(number + 1) for number in range(self.settings.groups)]
         self.node_ids = [NodeId(number + 1) for number in range(self.settings.nodes)]
         self.nodes = {node: SimNode(self, node, rng.getrandbits(64)) for node in self.node_ids}
@@ -93,6 +102,12 @@ class World:
         self.readers = [
             Reader(self, number + 1, rng.getrandbits(64)) for number in range(self.settings.readers)
         ]
+        # Not from the run's own dice, as with members below.
+        near = random.Random(seed ^ 0x4EA5)
+        self.near_readers = [
+            NearReader(self, number + 1, near.getrandbits(64))
+            for number in range(self.settings.near_readers)
+        ]
         self.stewards = [Steward(self, rng.getrandbits(64)) for _ in range(self.settings.stewards)]
         self.transactors = [
             Transactor(self, number + 1, rng.getrandbits(64))
@@ -104,18 +119,45 @@ class World:
         ]
         self.compactors = [Compacting(self, seed ^ 0xC0DE) for _ in range(self.settings.compactors)]
         self.strangers = [Strangers(self, seed ^ 0x57A6) for _ in range(self.settings.strangers)]
+        self.rumours = [Rumours(self, seed ^ 0x8055) for _ in range(self.settings.rumours)]
+        planner = Placing if self.settings.placing else Rebalancing
+        self.rebalancings = [
+            planner(self, seed ^ 0xBA1A) for _ in range(int(self.settings.rebalancing))
+        ]
+        self.growing = [Growing(self, seed ^ 0x6120) for _ in range(int(self.settings.growing))]
+        self.keyed_publishers = [
+            KeyedPublisher(self, number + 1, seed ^ 0x6E1 ^ number)
+            for number in range(3 * len(self.growing))
+        ]
+        self.keyed_readers = [
+            KeyedReader(self, number + 1, seed ^ 0x6E2 ^ number)
+            for number in range(2 * len(self.growing))
+        ]
         # Not from the run's own dice: runs without members are what they always were.
         self.consumers = Consumers(self, self.settings.members, seed ^ 0xC0FFEE)
         self.clients: list[
-            Producer | Reader | Steward | Transactor | Redriver | Compacting | SimMember | Overseer
+            Producer
+            | Reader
+            | NearReader
+            | Steward
+            | Transactor
+            | Redriver
+            | Compacting
+            | SimMember
+            | Overseer
+            | KeyedPublisher
+            | KeyedReader
         ] = [
             *self.producers,
             *self.readers,
+            *self.near_readers,
             *self.stewards,
             *self.transactors,
             *self.redrivers,
             *self.compactors,
             *self.consumers.clients,
+            *self.keyed_publishers,
+            *self.keyed_readers,
         ]
         self._receivers: dict[str, Callable[[Any], None]] = {
             **{node.name: node.receive for node in self.nodes.values()},
@@ -127,6 +169,11 @@ class World:
         """Clocks of different machines disagree."""
         if self.settings.retention:
             self.watch.on_applied = partial(check_append_time, self)
+        if (wan := self.settings.wan) is not None:
+            for number, node in enumerate(self.nodes.values()):
+                self.network.regions[node.name] = wan.region_of(number)
+            for number, client in enumerate(self.clients):
+                self.network.regions[client.name] = wan.region_of(number)
         self._catalog = CatalogMachine()
         self.enter(Form(cluster="simulated"))
         self._seen: dict[RaftGroupId, int] = {}
@@ -158,9 +205,18 @@ class World:
         """Return the names of all clients."""
         return [client.name for client in self.clients]
 
+    def ends(self) -> set[str]:
+        """Return the names of all nodes and clients."""
+        return {*(node.name for node in self.nodes.values()), *self.client_names()}
+
+    def ends_in(self, region: str) -> set[str]:
+        """Return the names of the nodes and clients in a region."""
+        return {name for name in self.ends() if self.network.regions.get(name) == region}
+
     def operations_in_flight(self) -> int:
         """Return how many publishes, transactions and trims wait for their fate."""
         waiting = sum(producer.in_flight for producer in self.producers)
+        waiting += sum(publisher.in_flight for publisher in self.keyed_publishers)
         waiting += sum(steward.in_flight for steward in self.stewards)
         waiting += sum(transactor.in_flight for transactor in self.transactors)
         return waiting + sum(redriver.in_flight for redriver in self.redrivers)
@@ -172,6 +228,12 @@ class World:
     def seen_end(self, group: RaftGroupId) -> int:
         """Return up to where readers know of committed records."""
         return self._seen.get(group, 0)
+
+    def forget_seen(self, group: RaftGroupId, end: int) -> None:
+        """Let readers know of nothing behind `end` any more: it was lost, and they were told."""
+        self._seen[group] = min(end, self.seen_end(group))
+        for reader in self.readers:
+            reader.go_back(group, end)
 
     def operation_done(self, operation: Publish) -> None:
         """Note that a publish has ended, one way or the other."""
@@ -208,7 +270,7 @@ class World:
         leader = self.operator.leader(group)
         if leader is None:
             return False
-        for node in self.operator.wanted[group]:
+        for node in self.operator.holders(group):
             host = self.nodes[node].host
             if host is None or group not in host.replicas or group in host.repairs:
                 return False
@@ -229,8 +291,19 @@ class World:
         return self._catalog.apply(index, Term(1), encode(command)).outcomes[0]
 
     def let_in(self, client: Producer) -> None:
-        """Let the network deliver to one more client."""
+        """Let the network deliver to one more client, in the first region if there are some."""
+        if self.settings.wan is not None:
+            self.network.regions[client.name] = self.settings.wan.region_of(0)
         self._receivers[client.name] = client.receive
+
+    def let_both_hear(self, node: SimNode, twin: SimNode) -> None:
+        """Let the network deliver to two processes what is meant for one node."""
+
+        def receive(payload: Any) -> None:
+            node.receive(payload)
+            twin.receive(payload)
+
+        self._receivers[node.name] = receive
 
     # --- the run ----------------------------------------------------------------------------
 
@@ -239,9 +312,8 @@ class World:
         rng = random.Random(self.seed ^ 0x5EED)
         for node in self.nodes.values():
             node.boot()
-        for group in self.groups:
-            members = rng.sample(self.node_ids, self.settings.replicas)
-            self.operator.wanted[group] = set(members)
+        for at, group in enumerate(self.groups):
+            members = self._placed(at, group, rng)
             voters = [self.nodes[member].replica_in(group) for member in members]
             for node in self.nodes.values():
                 assert node.host is not None
@@ -255,8 +327,23 @@ class World:
             node.host.wal.sync()
         self.is_formed = True
         self.operator.start()
+        for rebalancing in self.rebalancings:
+            rebalancing.start()
+        for growing in self.growing:
+            growing.start()
         for client in self.clients:
             client.start()
+
+    def _placed(self, at: int, group: RaftGroupId, rng: random.Random) -> list[NodeId]:
+        """Decide who holds a group; return who votes."""
+        wan, replicas = self.settings.wan, self.settings.replicas
+        if wan is None:
+            members = rng.sample(self.node_ids, replicas)
+        else:
+            voters, readers = placed(wan, self.node_ids, replicas=replicas, at=at, rng=rng)
+            members, self.operator.readers[group] = sorted(voters), readers
+        self.operator.wanted[group] = set(members)
+        return members
 
     def run(self, script: Callable[[World], None] | None = None) -> Report:
         """Let everything happen, heal, and judge. A part that breaks down is a violation, too.
@@ -284,6 +371,8 @@ class World:
             Replacing(self, self.seed ^ 0xD15C).start()
         for stranger in self.strangers:
             stranger.start()
+        for rumours in self.rumours:
+            rumours.start()
         self.scheduler.run_until(START + self.settings.time_max, stop=self._has_enough)
         if not self._has_enough():
             self.history.incidents.append(

@@ -3,7 +3,7 @@
 Knows nothing of brokers or protobuf: messages are bytes. A handler gets a `Call` and answers on it.
 """
 
-from angarium.wire.grpc.call import Call, CallEnded
+from angarium.wire.grpc.call import Call, CallEnded, ReadyAnswer
 from angarium.wire.grpc.call_limits import CallLimits
 from angarium.wire.grpc.codes import GrpcCode
 from angarium.wire.grpc.messages import CallRefused
@@ -19,6 +19,7 @@ __all__ = [
     "GrpcCode",
     "GrpcServer",
     "Method",
+    "ReadyAnswer",
     "Requests",
     "streaming",
     "unary",

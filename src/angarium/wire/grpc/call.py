@@ -21,7 +21,6 @@ from angarium.wire.grpc.messages import (
     is_one_plain,
 )
 from angarium.wire.grpc.metadata import (
-    GZIP_HEAD,
     HEAD,
     OK_TRAILERS,
     block_of,
@@ -29,10 +28,12 @@ from angarium.wire.grpc.metadata import (
     trailers_of,
 )
 from angarium.wire.grpc.requests import Requests
+from angarium.wire.http2.sender import WholeAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
 
+    from angarium.security.tls import Certificate
     from angarium.wire.grpc.metadata import Pairs
     from angarium.wire.grpc.methods import Method
     from angarium.wire.grpc.server import GrpcServer
@@ -42,6 +43,18 @@ if TYPE_CHECKING:
 
 class CallEnded(Exception):
     """The call is over: there is nobody to read or write for."""
+
+
+class ReadyAnswer(WholeAnswer):
+    """An answer of one message that many calls get, made ready once."""
+
+    __slots__ = ("message",)
+
+    def __init__(self, message: bytes, *, first: Pairs = (), last: Pairs = ()) -> None:
+        """Prepare; `first` and `last` are the metadata before and behind the message."""
+        trailers = trailers_of(GrpcCode.OK, "", last)
+        super().__init__(HEAD + block_of(first), framed(message), trailers)
+        self.message = message
 
 
 class Call:
@@ -65,7 +78,6 @@ class Call:
         "_socket",
         "_stream",
         "_task",
-        "_timer",
         "_trailing",
         "_unary",
         "is_over",
@@ -94,7 +106,6 @@ class Call:
         self._held_bytes = self._queued_bytes = 0
         """Bytes that are kept of what came, and those of them that wait in `_requests`."""
         self._task: asyncio.Task[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
         self._deadline: float | None = None
         self._has_begun = False
         self._has_failed = False
@@ -104,8 +115,8 @@ class Call:
         self.is_over = False
         self._began = server.loop.time()
         if timeout_s is not None:
-            self._deadline = server.loop.time() + timeout_s
-            self._timer = server.loop.call_later(timeout_s, self._expire)
+            self._deadline = self._began + timeout_s
+            server.deadlines.add(self, self._deadline)
         if method.streaming is not None:
             server.meters.streams += 1
             self._requests = Requests(self._credit)
@@ -128,6 +139,11 @@ class Call:
         """The client's host; what a login that fails is counted for."""
         return self._socket.host
 
+    @property
+    def peer_certificate(self) -> Certificate | None:
+        """The certificate that the client has shown, and that was believed."""
+        return self._socket.peer_certificate
+
     def time_remaining(self) -> float | None:
         """Return the seconds until the call is too late; None if it has no deadline."""
         return None if self._deadline is None else self._deadline - self._server.loop.time()
@@ -140,7 +156,7 @@ class Call:
         """Do the same without waiting."""
         if not self.is_over and not self._has_begun:
             self._has_begun = True
-            head = GZIP_HEAD if self._is_gzip else HEAD
+            head = self._server.gzip_head if self._is_gzip else self._server.head
             self._socket.connection.sender.send_headers(self._stream, head + block_of(pairs))
             self._socket.flush_soon()
 
@@ -187,15 +203,24 @@ class Call:
         connection, stream = self._socket.connection, self._stream
         self._close(GrpcCode.OK)
         if not self._has_begun and message is not None:
-            head = GZIP_HEAD if self._is_gzip else HEAD
+            head = self._server.gzip_head if self._is_gzip else self._server.head
             connection.sender.answer(stream, head, framed(message), trailers)
         else:
             if not self._has_begun:
-                connection.sender.send_headers(stream, HEAD)
+                connection.sender.send_headers(stream, self._server.head)
             if message is not None:
                 connection.sender.send_data(stream, framed(message))
             connection.sender.send_trailers(stream, trailers)
         self._socket.flush_soon(0 if message is None else len(message))
+
+    def finish_with(self, answer: ReadyAnswer) -> None:
+        """End the call well, with a message that was made ready before."""
+        if self._has_begun or self._trailing or self._is_gzip:
+            self.finish(answer.message)
+        elif not self.is_over:
+            self._close(GrpcCode.OK)
+            self._socket.connection.sender.answer_with(self._stream, answer)
+            self._socket.flush_soon(answer.size)
 
     def refuse(self, code: GrpcCode, message: str, pairs: Pairs = ()) -> None:
         """End the call with an error. What was written before still goes out."""
@@ -207,7 +232,7 @@ class Call:
         if self._has_begun:
             connection.sender.send_trailers(stream, trailers)
         else:
-            connection.sender.send_headers(stream, HEAD + trailers, ends=True)
+            connection.sender.send_headers(stream, self._server.head + trailers, ends=True)
         self._socket.flush_soon()
 
     def fail(self, error: Exception) -> None:
@@ -226,15 +251,25 @@ class Call:
 
     # --- what the connection tells ----------------------------------------------------------------
 
-    def received(self, data: bytes) -> None:
-        """Take a piece of the request's body."""
+    def received(self, data: bytes, *, ends: bool) -> None:
+        """Take a piece of the request's body, and perhaps its end."""
         if self.is_over or self._has_failed:
             return
+        if ends and self._requests is None and self._reader is None and self._unary is None:
+            server = self._server
+            if (
+                is_one_plain(data, server.limits.message_bytes_max)
+                and server.received_bytes <= server.limits.received_bytes_max
+            ):
+                self._begin_unary(data[PREFIX_BYTES:])
+                return
         self._hold(len(data))
         try:
             self._take(data)
         except Exception as error:  # each becomes an answer
             self.fail(error)
+        if ends:
+            self.ended()
 
     def ended(self) -> None:
         """Hear that the request's body is whole."""
@@ -258,6 +293,13 @@ class Call:
             self._requests.end(CallEnded())
         if self._task is not None:
             self._task.cancel()
+
+    def expire(self) -> None:
+        """Hear that the deadline has passed."""
+        task = self._task
+        self.refuse(GrpcCode.DEADLINE_EXCEEDED, "the call's deadline has passed")
+        if task is not None:
+            task.cancel()
 
     def drained(self) -> None:
         """Hear that there is room again."""
@@ -295,7 +337,8 @@ class Call:
 
     def _begin_unary(self, message: bytes) -> None:
         self._unary = None
-        self._hold(-self._held_bytes)
+        if self._held_bytes:
+            self._hold(-self._held_bytes)
         assert self._method.unary is not None
         try:
             work = self._method.unary(message, self)
@@ -350,12 +393,6 @@ class Call:
             refusal = await self._server.refusal_of(error)
             self.refuse(refusal.code, refusal.message, refusal.pairs)
 
-    def _expire(self) -> None:
-        task = self._task
-        self.refuse(GrpcCode.DEADLINE_EXCEEDED, "the call's deadline has passed")
-        if task is not None:
-            task.cancel()
-
     def _credit(self, travelled_bytes: int, kept_bytes: int) -> None:
         if not self.is_over:
             self._hold(-kept_bytes)
@@ -375,11 +412,11 @@ class Call:
         else:
             server.meters.stream_ended(code)
         self._stream.owner = None
-        self._hold(-self._held_bytes)
-        self._server.calls -= 1
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        if self._held_bytes:
+            self._hold(-self._held_bytes)
+        server.calls -= 1
+        if self._deadline is not None:
+            server.deadlines.discard(self)
         if self._drain is not None:
             self._drain.set_result(None)
             self._drain = None

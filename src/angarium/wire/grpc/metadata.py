@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import quote
 
@@ -22,7 +22,7 @@ Pairs: TypeAlias = "Sequence[tuple[str, str | bytes]]"
 BINARY: Final = b"-bin"
 ACCEPTED_ENCODINGS: Final = b"identity,gzip"
 
-_TIMEOUT: Final = re.compile(rb"([0-9]{1,8})([HMSmun])").fullmatch
+TIMEOUT_DIGITS_MAX: Final = 8
 _SECONDS: Final = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
 
 _RESERVED: Final = frozenset((b"te", b"content-type", b"user-agent", b"content-length"))
@@ -38,8 +38,10 @@ GZIP_HEAD: Final = HEAD + literal(b"grpc-encoding", b"gzip")
 
 def timeout_of(text: bytes) -> float | None:
     """Return the seconds that a call has; None if that is no timeout."""
-    found = _TIMEOUT(text)
-    return None if found is None else int(found[1]) * _SECONDS[found[2]]
+    digits, unit = text[:-1], _SECONDS.get(text[-1:])
+    if unit is None or not digits.isdigit() or len(digits) > TIMEOUT_DIGITS_MAX:
+        return None
+    return int(digits) * unit
 
 
 def pairs_of(fields: Iterable[Field]) -> tuple[tuple[str, str | bytes], ...]:
@@ -72,11 +74,17 @@ def block_of(pairs: Pairs) -> bytes:
 def trailers_of(code: GrpcCode, message: str, pairs: Pairs = ()) -> bytes:
     """Return the header block that ends a call."""
     if code is GrpcCode.OK and not message:
-        return OK_TRAILERS + block_of(pairs) if pairs else OK_TRAILERS
+        return _ok_trailers(tuple(pairs)) if pairs else OK_TRAILERS
     status = literal(b"grpc-status", str(int(code)).encode())
     # Everything but printable ASCII, and the sign itself, is escaped as in addresses.
     said = quote(message, safe=" !\"#$&'()*+,/:;<=>?@[\\]^`{|}", errors="replace").encode()
     return status + literal(b"grpc-message", said) + block_of(pairs)
+
+
+@lru_cache(maxsize=64)
+def _ok_trailers(pairs: tuple[tuple[str, str | bytes], ...]) -> bytes:
+    """Return the same of a call that ended well: what is told then, many calls are told."""
+    return OK_TRAILERS + block_of(pairs)
 
 
 def _value(name: str, value: str | bytes) -> bytes:

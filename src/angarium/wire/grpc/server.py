@@ -13,8 +13,17 @@ from angarium.closing import CLOSE_S_MAX, Closings
 from angarium.wire.grpc.call import Call
 from angarium.wire.grpc.call_meters import CallMeters
 from angarium.wire.grpc.codes import GrpcCode
+from angarium.wire.grpc.deadlines import Deadlines
 from angarium.wire.grpc.messages import CallRefused
-from angarium.wire.grpc.metadata import ACCEPTED_ENCODINGS, HEAD, timeout_of, trailers_of
+from angarium.wire.grpc.metadata import (
+    ACCEPTED_ENCODINGS,
+    GZIP_HEAD,
+    HEAD,
+    Pairs,
+    block_of,
+    timeout_of,
+    trailers_of,
+)
 from angarium.wire.http2.header_blocks import literal
 from angarium.wire.http2.server import Http2Server
 
@@ -94,6 +103,11 @@ class GrpcServer:
         self.tasks: set[asyncio.Task[None]] = set()
         """What runs for calls. A call that has ended may still be closing what it had opened."""
         self.loop: asyncio.AbstractEventLoop
+        self.deadlines: Deadlines
+        self.head = HEAD
+        """What every answer begins with."""
+        self.gzip_head = GZIP_HEAD
+        """The same of one whose messages may be compressed."""
         self._methods: dict[bytes, Method] = {}
         self.serve(methods)
         self._server = Http2Server(self._calls_of, limits.http2, varying=_TIMEOUT)
@@ -104,9 +118,15 @@ class GrpcServer:
         """Add methods, by their paths."""
         self._methods |= {path.encode(): method for path, method in methods.items()}
 
+    def begin_with(self, pairs: Pairs) -> None:
+        """Have every answer begin with `pairs` as its metadata, from now on."""
+        block = block_of(pairs)
+        self.head, self.gzip_head = HEAD + block, GZIP_HEAD + block
+
     async def start(self, *, host: str, port: int, tls: Context | None = None) -> int:
         """Listen; return the port. `OSError` if the address cannot be had."""
         self.loop = asyncio.get_running_loop()
+        self.deadlines = Deadlines(self.loop)
         try:
             return await self._server.start(host=host, port=port, tls=tls)
         except OSError as error:
@@ -213,9 +233,9 @@ class _Calls:
             gzip=route.gzip,
         )
 
-    def received(self, stream: Stream, data: bytes) -> None:
+    def received(self, stream: Stream, data: bytes, ends: bool) -> None:
         if stream.owner is not None:
-            stream.owner.received(data)
+            stream.owner.received(data, ends=ends)
 
     def ended(self, stream: Stream) -> None:
         if stream.owner is not None:
@@ -249,9 +269,9 @@ class _Refusal:
         if route.body:
             connection.sender.send_data(self._stream, route.body, ends=True)
 
-    def received(self, data: bytes) -> None:
+    def received(self, data: bytes, *, ends: bool) -> None:
         self._heard_bytes += len(data)
-        if self._heard_bytes > HEARD_BYTES_MAX:
+        if ends or self._heard_bytes > HEARD_BYTES_MAX:
             self.ended()
 
     def given_up(self) -> None:

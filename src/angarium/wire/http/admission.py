@@ -29,7 +29,8 @@ class Admission:
         Raises `RequestRefused` for another host, and for a page that may not.
         """
         named = request.named
-        if b"origin" not in named and named.get(b"host") in self._hosts.remembered:
+        is_from_a_page = b"origin" in named or b"sec-fetch-site" in named
+        if not is_from_a_page and named.get(b"host") in self._hosts.remembered:
             return None  # as nearly all are
         self._hosts.admit(request)
         return self._origins.admit(request, readable=readable)

@@ -15,7 +15,7 @@ from collections import deque
 from enum import Enum
 from typing import TYPE_CHECKING, Final, cast
 
-from angarium.errors import AngariumError, LimitExceeded
+from angarium.errors import AngariumError, LimitExceeded, TooLarge
 from angarium.wire.errors import DeadlineExceeded
 from angarium.wire.http.messages import Response, head_bytes, response_bytes
 from angarium.wire.http.request_reader import RequestReader, RequestRefused
@@ -34,6 +34,9 @@ Closing at once would reset the connection, and the client might never see why."
 
 GOING_AWAY: Final = 1001
 """The close code that tells a WebSocket's client to come back elsewhere."""
+
+TRY_AGAIN_LATER: Final = 1013
+"""The close code that tells a WebSocket's client that there is no room at the moment."""
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -68,6 +71,8 @@ class Connection(asyncio.Protocol):
         self.limits = server.limits
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
+        self.peer_certificate: Certificate | None = None
+        """What the client has shown, verified; None without one, or without TLS."""
         self._reader = RequestReader(self, server.limits, server.heads)
         self._ahead: deque[Request] = deque()
         self._request: Request | None = None
@@ -75,12 +80,14 @@ class Connection(asyncio.Protocol):
         self._websocket: WebSocket | None = None
         self._is_last = False
         self._thrown_away = 0
+        self._unproven_bytes = 0
 
     # --- what the loop calls --------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
         self._transport = cast("asyncio.Transport", transport)
+        self.peer_certificate = certificate_shown(transport)
         self._transport.set_write_buffer_limits(high=self.limits.write_bytes_high)
         self.deadline = self._loop.time() + self.limits.idle_seconds_max
         if not self._server.admit(self):
@@ -93,11 +100,6 @@ class Connection(asyncio.Protocol):
         where = self._transport.get_extra_info("peername") if self._transport else None
         return str(where[0]) if where else ""
 
-    @property
-    def peer_certificate(self) -> Certificate | None:
-        """What the client has shown, verified; None without one, or without TLS."""
-        return certificate_shown(self._transport)
-
     def data_received(self, data: bytes) -> None:
         """Take bytes."""
         if self._websocket is not None:
@@ -108,7 +110,7 @@ class Connection(asyncio.Protocol):
             return
         try:
             self._reader.feed(data, is_idle=self.state is State.IDLE)
-        except LimitExceeded as error:
+        except TooLarge as error:
             self._refuse(error, status=413)
         except AngariumError as error:
             self._refuse(error)
@@ -123,7 +125,9 @@ class Connection(asyncio.Protocol):
         """End: whatever was being done for this client is given up."""
         self._transport = None
         self.state = State.CLOSING
+        self._reader.end()
         self._ahead.clear()
+        self._forget_unproven()
         self.is_writable.set()
         if self._websocket is not None:
             self._websocket.lost()
@@ -141,6 +145,27 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Go on writing."""
         self.is_writable.set()
+
+    def check_proof(self, authorization: bytes | None) -> bool:
+        """Tell whether a request that has a body comes from somebody known.
+
+        Raises `Unauthenticated` if it does not and brings nothing that could be looked at.
+        """
+        is_known = self._server.is_known
+        if is_known is None:
+            return True
+        text = None if authorization is None else authorization.decode("latin-1")
+        return is_known(text, self)
+
+    def take_unproven(self, size: int) -> None:
+        """Keep a part of a body whose sender is not known; raises `LimitExceeded`."""
+        self._server.take_unproven(size)
+        self._unproven_bytes += size
+
+    def _forget_unproven(self) -> None:
+        if self._unproven_bytes:
+            self._server.unproven_bytes -= self._unproven_bytes
+            self._unproven_bytes = 0
 
     # --- what the reader tells ------------------------------------------------------------------
 
@@ -221,6 +246,7 @@ class Connection(asyncio.Protocol):
         if request is not self._request or self.state is not State.BUSY:
             return
         self._request = None
+        self._forget_unproven()
         server, now = self._server, self._loop.time()
         server.end_request()
         if server.on_answered is not None:
@@ -277,16 +303,31 @@ class Connection(asyncio.Protocol):
         self._write(head_bytes(status, headers, date=self._server.date))
         return Stream(self, is_chunked=is_chunked)
 
-    def begin_websocket(self, request: Request, websocket: WebSocket, answer: bytes) -> None:
-        """Let `websocket` have everything that comes from now on."""
+    def begin_websocket(
+        self, request: Request, websocket: WebSocket, answer: bytes, *, is_guest: bool = False
+    ) -> None:
+        """Let `websocket` have everything that comes from now on; of a guest it is not known yet
+        who it is."""
         assert request is self._request
-        self._server.begin_stream(self)
+        if is_guest:
+            self._server.begin_guest(self)
+        else:
+            self._server.begin_stream(self)
         request.is_answered = True
         self._server.end_request()
         self._request = None
         self.state = State.GIVEN
         self._websocket = websocket
         self._write(answer)
+
+    def admit_guest(self) -> None:
+        """Hear that a WebSocket's client has said who it is; raises `LimitExceeded`."""
+        self._server.admit_guest(self)
+
+    def send_away(self) -> None:
+        """Close a WebSocket: others wait, and this one has said nothing for the longest."""
+        if self._websocket is not None:
+            self._websocket.close(TRY_AGAIN_LATER, "others wait; say who you are sooner")
 
     @property
     def is_open(self) -> bool:
@@ -365,7 +406,7 @@ class Connection(asyncio.Protocol):
             if self._transport is not None:
                 self._transport.pause_reading()
             return
-        response = self._server.problem(error, status=status or getattr(error, "status", 400))
+        response = self._server.problem(error, status=status or getattr(error, "status", None))
         self._write(response_bytes(response, self._server.date, keep_alive=False))
         self.state = State.CLOSING
         self.deadline = self._loop.time() + DRAIN_SECONDS

@@ -21,6 +21,16 @@ class HttpLimits(Bounds):
     streams_max: int = 2_048
     """SSE streams and WebSockets at a time. One more is answered 429."""
 
+    guests_max: int = 256
+    """WebSockets whose client has still to say who it is, where it has to; they are no streams yet.
+    For one more, the one that has waited the longest is closed with 1013: whoever opens sockets and
+    says nothing shuts nobody out."""
+
+    unproven_bytes_max: int = 64 << 20
+    """Bytes of bodies, over all connections, of requests whose proof takes work and was not looked
+    at yet. One more is answered 429, and the connection closed. A body without any proof is
+    answered 401 before it is read, where one is needed."""
+
     head_bytes_max: int = 16 << 10
     """A request's line and headers. A longer head is answered 431, and the connection closed."""
 

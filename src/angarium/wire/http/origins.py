@@ -48,6 +48,7 @@ class Origins:
         """
         origin = request.header(b"origin")
         if origin is None:
+            self._admit_silent(request)
             return None
         text = origin.decode("latin-1")
         if text not in self._allowed and EVERYBODY not in self._allowed:
@@ -73,3 +74,21 @@ class Origins:
         if wanted:
             headers.append((b"Access-Control-Allow-Headers", wanted))
         return Response(204, headers=tuple(headers))
+
+    def _admit_silent(self, request: Request) -> None:
+        """Refuse what a page from elsewhere makes a browser fetch, which names no origin then.
+
+        A browser would bring its user's certificate or password along, and reading for a group
+        takes its records. Following a link to a page of ours stays allowed.
+        """
+        if request.header(b"sec-fetch-site") not in _ELSEWHERE or EVERYBODY in self._allowed:
+            return
+        is_link = request.header(b"sec-fetch-dest") == b"document"
+        if not is_link or b"group=" in request.target:
+            raise RequestRefused(
+                "a web page from elsewhere asks for this; it may not use this broker", status=403
+            )
+
+
+_ELSEWHERE: Final = frozenset({b"cross-site", b"same-site"})
+"""What browsers call pages that are not ours."""

@@ -57,6 +57,8 @@ class RequestReader:
         """Whether the head that is being read had begun before this piece."""
         self._body_bytes = 0
         self._framing_bytes = 0
+        self._is_proven = True
+        """Whether who sends the present body is known."""
         self.in_head = False
         """Whether the head of a request has begun and not ended."""
         self.in_body = False
@@ -96,6 +98,14 @@ class RequestReader:
             # Sizes, extensions and trailers of chunks have no end of their own.
             raise self._body_too_long()
 
+    def end(self) -> None:
+        """Let go of the connection and of the parser, both of which know this reader.
+
+        A ring is freed only when the garbage collector comes by. Of clients that connect for each
+        request thousands would be kept until then, and the next ones would find no warm memory.
+        """
+        del self._connection, self._parser
+
     # --- what the parser calls ------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
@@ -130,14 +140,20 @@ class RequestReader:
             raise self._head_too_long()
         named = self._named = dict(reversed(headers))
         is_twice = len(named) != len(headers)
-        if is_twice and sum([name == b"host" for name, _ in headers]) > 1:
-            raise RequestRefused("a request has one Host header", status=400)
+        if is_twice:
+            # Whoever is in front may have looked at the other one.
+            for once in (b"host", b"authorization"):
+                if sum([name == once for name, _ in headers]) > 1:
+                    said = f"a request has one {once.decode().capitalize()} header"
+                    raise RequestRefused(said, status=400)
         if b"host" not in named and self._is_http_1_1:
             raise RequestRefused("a request has one Host header", status=400)
         # llhttp refuses a second length.
         self._said_bytes = int(named.get(b"content-length", 0))
         if self._said_bytes > limits.body_bytes_max:
             raise self._body_too_long()
+        has_body = self._said_bytes > 0 or b"transfer-encoding" in named
+        self._is_proven = not has_body or self._connection.check_proof(named.get(b"authorization"))
         if b"content-encoding" in named:
             self._check_encodings()
         if named.get(b"expect", b"").lower() == b"100-continue":
@@ -156,6 +172,8 @@ class RequestReader:
         self._framing_bytes -= len(body)
         if self._body_bytes > self._limits.body_bytes_max:
             raise self._body_too_long()
+        if not self._is_proven:
+            self._connection.take_unproven(len(body))
         self._body.append(body)
 
     def on_message_complete(self) -> None:

@@ -13,7 +13,7 @@ from angarium.wire.http.known_heads import KnownHeads
 from angarium.wire.listening_server import ListeningServer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from angarium.wire.http.http_limits import HttpLimits
     from angarium.wire.http.messages import Answer, Request, Response
@@ -38,23 +38,35 @@ class HttpServer(ListeningServer):
         *,
         on_answered: Callable[[int, float], None] | None = None,
         closings: Closings | None = None,
+        is_known: Callable[[str | None, Connection], bool] | None = None,
+        served_by: Callable[[], Iterable[tuple[str, str]]] = tuple,
     ) -> None:
         """Prepare; `on_answered` is told the status of each answer and how many seconds it took.
 
-        `closings` is what handlers close with; the server stops when it is all closed.
+        `closings` is what handlers close with; the server stops when it is all closed. `is_known`
+        tells at once whether a request with this `Authorization`, or on this connection, comes from
+        somebody known, and raises `Unauthenticated` for who brings nothing; it is asked before a
+        body is read. Without it everybody is. `served_by` returns headers that every
+        answer has; it is asked every second.
         """
+        self._served_by = served_by
         super().__init__()
         self.on_answered = on_answered
         self.handler = handler
         self.problem = problem
         self.limits = limits
         self.date = b""
-        """The Date header, as of this second."""
+        """The Date header, as of this second, and what every answer says beside it."""
         self.requests = 0
         """Under way."""
         self.requests_total = 0
         self.connections: set[Connection] = set()
         self.streams: set[Connection] = set()
+        self.guests: dict[Connection, None] = {}
+        """WebSockets of who has not said yet who it is, in the order in which they came."""
+        self.is_known = is_known
+        self.unproven_bytes = 0
+        """Of bodies that are kept for requests whose proof was not looked at yet."""
         self.heads = KnownHeads()
         self.closings = closings or Closings()
 
@@ -92,6 +104,7 @@ class HttpServer(ListeningServer):
         """Count a connection no longer, nor what it was doing."""
         self.connections.discard(connection)
         self.streams.discard(connection)
+        self.guests.pop(connection, None)
 
     def begin_request(self) -> bool:
         """Count a request; False if it is one too many. `end_request` follows in either case."""
@@ -109,6 +122,27 @@ class HttpServer(ListeningServer):
             raise LimitExceeded("streams_max", "too many streams; try another node")
         self.streams.add(connection)
 
+    def begin_guest(self, connection: Connection) -> None:
+        """Count a WebSocket whose client has still to say who it is; the oldest makes room."""
+        while len(self.guests) >= self.limits.guests_max:
+            oldest = next(iter(self.guests))
+            del self.guests[oldest]
+            oldest.send_away()
+        self.guests[connection] = None
+
+    def admit_guest(self, connection: Connection) -> None:
+        """Count it as a stream from now on; raises `LimitExceeded`."""
+        self.begin_stream(connection)
+        self.guests.pop(connection, None)
+
+    def take_unproven(self, size: int) -> None:
+        """Count bytes of a body whose sender is not known; raises `LimitExceeded`."""
+        if self.unproven_bytes + size > self.limits.unproven_bytes_max:
+            raise LimitExceeded(
+                "unproven_bytes_max", "too much waits here of who is not known yet", retry_after=1.0
+            )
+        self.unproven_bytes += size
+
     # --- the clock ------------------------------------------------------------------------------
 
     def _look(self, now: float) -> None:
@@ -118,4 +152,5 @@ class HttpServer(ListeningServer):
                 connection.overdue()
 
     def _note_date(self) -> None:
-        self.date = f"Date: {formatdate(time.time(), usegmt=True)}\r\n".encode()
+        headers = (("Date", formatdate(time.time(), usegmt=True)), *self._served_by())
+        self.date = "".join(f"{name}: {value}\r\n" for name, value in headers).encode("latin-1")

@@ -49,10 +49,13 @@ _KEY_BYTES: Final = 16
 class WebSocket:
     """One WebSocket, on a connection that was given over to it."""
 
-    def __init__(self, request: Request, *, subprotocols: Sequence[str] = ()) -> None:
+    def __init__(
+        self, request: Request, *, subprotocols: Sequence[str] = (), is_guest: bool = False
+    ) -> None:
         """Accept; raises `RequestRefused` if the request is none for a WebSocket.
 
         Of `subprotocols`, in our order of preference, the first that the client offers is chosen.
+        A guest has still to say who it is, and may be sent away until `admitted` is called.
         """
         self._connection = request.connection
         self._limits = request.connection.limits
@@ -68,12 +71,20 @@ class WebSocket:
         offered = (request.text_header(b"sec-websocket-protocol") or "").split(",")
         names = {one.strip() for one in offered}
         self.subprotocol = next((one for one in subprotocols if one in names), None)
-        self._connection.begin_websocket(request, self, _accepted(request, self.subprotocol))
+        self._connection.begin_websocket(
+            request, self, _accepted(request, self.subprotocol), is_guest=is_guest
+        )
         self._ticking = asyncio.get_running_loop().call_later(
             self._limits.heartbeat_seconds, self._beat
         )
 
     # --- what handlers call ---------------------------------------------------------------------
+
+    def admitted(self) -> None:
+        """Let a guest stay: it has said who it is. Raises `LimitExceeded`, or `StreamCut`."""
+        if self._is_over or not self._connection.is_open:
+            raise StreamCut
+        self._connection.admit_guest()
 
     async def receive(self) -> str | None:
         """Return the next message; None once the WebSocket is closed."""

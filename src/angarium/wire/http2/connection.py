@@ -27,7 +27,6 @@ from angarium.wire.http2.request_heads import (
     MalformedRequest,
     RequestHead,
     check_trailers,
-    without,
 )
 from angarium.wire.http2.sender import Sender
 from angarium.wire.http2.stream_ids import StreamIds
@@ -44,7 +43,17 @@ HEADS_MAX: Final = 64
 HEAD_BYTES_MAX: Final = 4 << 10
 """Larger heads are not remembered: thousands of connections may be open."""
 
+IN_VAIN_MAX: Final = 2
+"""A client that has put a field into the header table so often that is another one for every
+request, such as a deadline, is asked to use no table. Whatever else its blocks refer to has another
+number each time then, so that no two of them are alike, and each has to be decoded. Without a table
+they are some hundred bytes longer, and alike but for that field."""
+
+_NO_TABLE: Final = h2.settings_frame({Setting.HEADER_TABLE_SIZE: 0})
+_SETTINGS_SENT: Final = 2
+"""With the greeting's, so many frames of settings; each is acknowledged."""
 _ACKNOWLEDGED: Final = h2.frame(h2.SETTINGS, h2.ACK, 0)
+_PONG: Final = h2.frame_head(h2.PING, h2.ACK, 0, 8)
 
 
 class Connection:
@@ -71,9 +80,13 @@ class Connection:
         self.nuisances = Nuisances(limits)
         self._listener = listener
         self._limits = limits
-        self._varying = varying
         self._rest = b""
-        self._decoder = HeaderDecoder(block_bytes_max=limits.header_block_bytes_max)
+        self._has_asked_for_no_table = False
+        self._acknowledged = 0
+        """How many of our settings the client has heard."""
+        self._decoder = HeaderDecoder(
+            block_bytes_max=limits.header_block_bytes_max, varying=varying
+        )
         self._heads: dict[tuple[Field, ...], RequestHead] = {}
         self._block: _Block | None = None
         self._ids = StreamIds()
@@ -128,9 +141,9 @@ class Connection:
         if not self.is_greeted:
             return 0
         size, frame_bytes_max = len(data), self._limits.frame_bytes_max
-        handlers, head_bytes = self._handlers, h2.HEAD_BYTES
+        read_head, handler_of, head_bytes = h2.read_head, self._handlers.get, h2.HEAD_BYTES
         while size - position >= head_bytes and not self.is_over:
-            length, flags, stream_id = h2.read_head(data, position)
+            length, flags, stream_id = read_head(data, position)
             kind = length & 0xFF
             length >>= 8
             if length > frame_bytes_max:
@@ -142,7 +155,7 @@ class Connection:
             position = end
             if self._block is not None and kind != h2.CONTINUATION:
                 raise protocol_error("a header block is sent in one go")
-            handler = handlers.get(kind)
+            handler = handler_of(kind)
             try:
                 if handler is not None:
                     handler(flags, stream_id & h2.STREAM_ID_MAX, data[begin:end])
@@ -182,14 +195,15 @@ class Connection:
             payload = payload[5:]
         if not stream_id & 1:
             raise protocol_error("clients open streams with odd numbers")
-        stream = self.streams.get(stream_id)
-        if stream is None and stream_id <= self._ids.last:
+        if stream_id <= self._ids.last and stream_id not in self.streams:
             self._on_late_headers(stream_id)
         ends = flags & h2.END_STREAM != 0
-        if flags & h2.END_HEADERS:
-            self._on_block(stream_id, payload, ends=ends, is_own_parent=is_own_parent)
-        else:
+        if not flags & h2.END_HEADERS:
             self._block = _Block(stream_id, payload, ends=ends, is_own_parent=is_own_parent)
+        elif stream_id <= self._ids.last:
+            self._on_trailer_block(stream_id, payload, ends=ends)
+        else:
+            self._on_request_block(stream_id, payload, ends=ends, is_own_parent=is_own_parent)
 
     def _on_late_headers(self, stream_id: int) -> None:
         """Tell headers for a stream that is over from those for one that never was.
@@ -217,25 +231,26 @@ class Connection:
             raise too_much("a header block without an end")
         if flags & h2.END_HEADERS:
             self._block = None
-            self._on_block(
-                stream_id, block.data, ends=block.ends, is_own_parent=block.is_own_parent
-            )
+            if stream_id <= self._ids.last:
+                self._on_trailer_block(stream_id, block.data, ends=block.ends)
+            else:
+                self._on_request_block(
+                    stream_id, block.data, ends=block.ends, is_own_parent=block.is_own_parent
+                )
 
-    def _on_block(self, stream_id: int, block: bytes, *, ends: bool, is_own_parent: bool) -> None:
-        fields = self._decoder.decoded(block)
-        stream = self.streams.get(stream_id)
-        if stream is not None:
-            self._on_trailers(stream, fields, ends=ends)
-            return
-        if stream_id <= self._ids.last:
-            return  # for a stream that we gave up
+    def _on_request_block(
+        self, stream_id: int, block: bytes, *, ends: bool, is_own_parent: bool
+    ) -> None:
+        fields, varying = self._decoder.parted(block)
+        if self._decoder.kept_in_vain >= IN_VAIN_MAX and not self._has_asked_for_no_table:
+            self._has_asked_for_no_table = True
+            self.out.append(_NO_TABLE)
         self._ids.open(stream_id)
         if self.is_leaving:
             # Beyond what the GOAWAY promised: the client knows that nobody looked at it (6.8).
             return
         if is_own_parent:
             raise StreamFailed(stream_id, ErrorCode.PROTOCOL_ERROR)
-        fields, varying = without(self._varying, fields)
         head = self._heads.get(fields) or self._head_of(stream_id, fields)
         if len(self.streams) >= self._limits.streams_max:
             raise StreamFailed(stream_id, ErrorCode.REFUSED_STREAM)
@@ -250,6 +265,12 @@ class Connection:
         self._listener.begun(stream, head)
         if ends and not stream.is_closed:
             self._end(stream)
+
+    def _on_trailer_block(self, stream_id: int, block: bytes, *, ends: bool) -> None:
+        fields = self._decoder.decoded(block)
+        stream = self.streams.get(stream_id)
+        if stream is not None:  # else it is for one that we gave up
+            self._on_trailers(stream, fields, ends=ends)
 
     def _head_of(self, stream_id: int, fields: tuple[Field, ...]) -> RequestHead:
         try:
@@ -296,13 +317,18 @@ class Connection:
         stream.receive_window -= size
         if stream.receive_window < 0:
             raise StreamFailed(stream_id, ErrorCode.FLOW_CONTROL_ERROR)
-        if payload:
-            stream.body_bytes += len(payload)
-            self._listener.received(stream, payload)
-        elif not flags & h2.END_STREAM:
-            self.nuisances.count_control()
-        if flags & h2.END_STREAM and not stream.is_closed:
-            self._end(stream)
+        if not payload:
+            if flags & h2.END_STREAM:
+                self._end(stream)
+            else:
+                self.nuisances.count_control()
+            return
+        stream.body_bytes += len(payload)
+        if flags & h2.END_STREAM:
+            self._check_whole(stream)
+            self._listener.received(stream, payload, True)
+        else:
+            self._listener.received(stream, payload, False)
 
     def _on_late_data(self, stream_id: int) -> None:
         if stream_id == 0 or stream_id > self._ids.last:
@@ -311,10 +337,14 @@ class Connection:
             raise ConnectionFailed(ErrorCode.STREAM_CLOSED, "data for a stream that is over")
 
     def _end(self, stream: Stream) -> None:
+        self._check_whole(stream)
+        self._listener.ended(stream)
+
+    def _check_whole(self, stream: Stream) -> None:
+        """Note that a request has said everything; it has to be what it said that it would be."""
         if stream.content_length >= 0 and stream.content_length != stream.body_bytes:
             raise StreamFailed(stream.id, ErrorCode.PROTOCOL_ERROR)
         stream.is_ended = True
-        self._listener.ended(stream)
 
     def _on_reset(self, _: int, stream_id: int, payload: bytes) -> None:
         if len(payload) != 4:
@@ -338,6 +368,9 @@ class Connection:
             if payload:
                 raise ConnectionFailed(ErrorCode.FRAME_SIZE_ERROR, "an acknowledgement is empty")
             self.nuisances.count_control()
+            self._acknowledged += 1
+            if self._has_asked_for_no_table and self._acknowledged == _SETTINGS_SENT:
+                self._decoder.table_bytes_max = 0
             return
         if len(payload) % 6:
             raise ConnectionFailed(ErrorCode.FRAME_SIZE_ERROR, "a setting has six bytes")
@@ -359,7 +392,7 @@ class Connection:
         if flags & h2.ACK:
             self.has_been_pinged_back = True
         else:
-            self.out.append(h2.frame(h2.PING, h2.ACK, 0, payload))
+            self.out.append(_PONG + payload)
             self.pongs += 1
 
     def _on_goaway(self, _: int, stream_id: int, payload: bytes) -> None:
@@ -463,7 +496,8 @@ class Connection:
     def _forget(self, stream: Stream) -> None:
         stream.is_closed = True
         self.streams.pop(stream.id, None)
-        self.sender.forget(stream)
+        if stream.waiting:
+            self.sender.forget(stream)
 
 
 class _Block:

@@ -98,6 +98,8 @@ read_head: Final = _HEAD.unpack_from
 read_long: Final = Struct(">I").unpack_from
 long_bytes: Final = Struct(">I").pack
 _write_head: Final = _HEAD.pack
+head_before_stream: Final = Struct(">IB").pack
+"""The first five bytes of a frame: length and kind in one number, and flags."""
 _setting: Final = Struct(">HI")
 read_settings: Final = _setting.iter_unpack
 

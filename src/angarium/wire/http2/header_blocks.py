@@ -1,7 +1,9 @@
 """Header blocks (HPACK, RFC 7541): read here, written without a table.
 
 Clients of gRPC send the same block again and again. As long as the table that its numbers refer to
-is the same, so is its meaning: such a block is recognised, not decoded.
+is the same, so is its meaning: such a block is recognised, not decoded. Blocks that differ in one
+value alone, as those of calls with a deadline do, are recognised by what stands around it, if the
+client does without the table (`Connection` asks it to).
 
 What we write refers to the static table alone and never changes the other side's table. So the
 blocks of answers are constants.
@@ -9,13 +11,17 @@ blocks of answers are constants.
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from angarium.wire.http2.frames import ConnectionFailed, ErrorCode
 from angarium.wire.http2.huffman import InvalidHuffman, huffman_decoded
+from angarium.wire.http2.request_heads import is_short_word, without
 
 Field: TypeAlias = tuple[bytes, bytes]
 """A header's name and value."""
+
+_Found: TypeAlias = tuple[tuple[Field, ...], tuple[tuple[Field, ...], bytes | None]]
+"""The fields of a block; the same without the varying one, and the value of that."""
 
 TABLE_BYTES_MAX: Final = 4_096
 """The table that a client may have us keep: the protocol's default, so nobody has to be told."""
@@ -29,6 +35,9 @@ now (RFC 7541, section 4.2)."""
 
 RECOGNISED_MAX: Final = 64
 """Blocks remembered for one connection. With more, remembering begins anew."""
+
+PATTERNS_MAX: Final = 8
+"""The same of blocks with one value that varies."""
 
 RECOGNISED_BYTES_MAX: Final = 1_536
 """Larger blocks are not remembered: a token fits in, and thousands of connections may be open."""
@@ -58,39 +67,92 @@ _INTEGER_BITS_MAX: Final = 28
 """No number in a header block needs more; a longer one is meant to cost us something."""
 
 
+class _Pattern(NamedTuple):
+    """Blocks that differ in one value alone: what they have before and behind it, and their other
+    fields."""
+
+    before: bytes
+    behind: bytes
+    fields: tuple[Field, ...]
+
+    def value_in(self, block: bytes) -> bytes | None:
+        """Return the value; None if it is no short word, or the block no such block after all."""
+        begin = len(self.before)
+        try:
+            value, end = _string(block, begin)
+        except (IndexError, InvalidHuffman, ConnectionFailed):
+            return None
+        return value if block[end:] == self.behind and is_short_word(value) else None
+
+
 class HeaderDecoder:
     """Reads the header blocks of one connection, in their order."""
 
-    def __init__(self, *, block_bytes_max: int) -> None:
+    def __init__(self, *, block_bytes_max: int, varying: bytes = b"") -> None:
+        """Prepare; `varying` is the name of the header that is another one for every request."""
         self._bytes_max = block_bytes_max
+        self._varying = varying
         self._dynamic: list[Field] = []
         """The newest last."""
         self._dynamic_bytes = 0
+        self.table_bytes_max = TABLE_BYTES_MAX
+        """What the client may have us keep, as far as it has heard."""
+        self.kept_in_vain = 0
+        """How often the table was given the varying field, which is another one the next time."""
         self._capacity = TABLE_BYTES_MAX
-        self._recognised: dict[bytes, tuple[Field, ...]] = {}
+        self._recognised: dict[bytes, _Found] = {}
+        self._patterns: list[_Pattern] = []
+        self._varying_at: tuple[int, int] | None = None
+        """Where the value of the varying field begins and ends in the block that was read last."""
 
     def decoded(self, block: bytes) -> tuple[Field, ...]:
         """Return the fields of a block; the same object if the same block has come before.
 
         Raises `ConnectionFailed`: what follows a block that was not understood means nothing.
         """
-        fields = self._recognised.get(block)
-        if fields is not None:
-            return fields
+        return self._found(block)[0]
+
+    def parted(self, block: bytes) -> tuple[tuple[Field, ...], bytes | None]:
+        """Return the fields of a block without the varying one, and the value of that, if any.
+
+        The fields are mostly the same object for blocks that differ in nothing else. Raises as
+        `decoded` does.
+        """
+        for pattern in self._patterns:
+            if block.startswith(pattern.before):
+                value = pattern.value_in(block)
+                if value is not None:
+                    return pattern.fields, value
+        return self._found(block)[1]
+
+    def _found(self, block: bytes) -> _Found:
+        found = self._recognised.get(block)
+        if found is not None:
+            return found
         try:
             fields = self._read(block)
         except (IndexError, InvalidHuffman):
             raise _damaged("a header block that nobody can decode") from None
+        rest, value = without(self._varying, fields)
+        found = fields, (rest, value)
         # Reading this block may have changed the table, and have everything forgotten. What stands
         # in it then means something else the next time.
-        if not self._has_changed and len(block) <= RECOGNISED_BYTES_MAX:
+        if self._has_changed or len(block) > RECOGNISED_BYTES_MAX:
+            return found
+        if value is None or self._varying_at is None:
             if len(self._recognised) >= RECOGNISED_MAX:
                 self._recognised.clear()
-            self._recognised[block] = fields
-        return fields
+            self._recognised[block] = found
+        else:
+            begin, end = self._varying_at
+            if len(self._patterns) >= PATTERNS_MAX:
+                self._patterns.clear()
+            self._patterns.append(_Pattern(block[:begin], block[end:], rest))
+        return found
 
     def _read(self, block: bytes) -> tuple[Field, ...]:
         self._has_changed = False
+        self._varying_at = None
         fields: list[Field] = []
         position, end, room = 0, len(block), self._bytes_max
         resizes = 0
@@ -128,8 +190,10 @@ class HeaderDecoder:
             name = self._entry(index)[0]
         else:
             name, position = _string(block, position)
-        value, position = _string(block, position)
-        return (name, value), position
+        value, past = _string(block, position)
+        if name == self._varying and self._varying_at is None:
+            self._varying_at = position, past
+        return (name, value), past
 
     # --- the table --------------------------------------------------------------------------------
 
@@ -142,13 +206,17 @@ class HeaderDecoder:
         return self._dynamic[-behind]
 
     def _add(self, field: Field) -> None:
+        size = len(field[0]) + len(field[1]) + FIELD_OVERHEAD_BYTES
+        if size > self._capacity and not self._dynamic:
+            return  # a client without a table may ask all the same
         self._changes()
+        self.kept_in_vain += field[0] == self._varying
         self._dynamic.append(field)
-        self._dynamic_bytes += len(field[0]) + len(field[1]) + FIELD_OVERHEAD_BYTES
+        self._dynamic_bytes += size
         self._evict()
 
     def _resize(self, size: int) -> None:
-        if size > TABLE_BYTES_MAX:
+        if size > self.table_bytes_max:
             raise _damaged("a table larger than allowed")
         self._changes()
         self._capacity = size
@@ -165,6 +233,7 @@ class HeaderDecoder:
     def _changes(self) -> None:
         self._has_changed = True
         self._recognised.clear()
+        self._patterns.clear()
 
 
 def _damaged(reason: str) -> ConnectionFailed:

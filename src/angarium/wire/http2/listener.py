@@ -15,8 +15,9 @@ class Listener(Protocol):
     def begun(self, stream: Stream, head: RequestHead) -> None:
         """Hear of a new request. If it has no body, `ended` follows."""
 
-    def received(self, stream: Stream, data: bytes) -> None:
-        """Hear a piece of a request's body. `Connection.consumed` lets the client send more."""
+    def received(self, stream: Stream, data: bytes, ends: bool) -> None:
+        """Hear a piece of a request's body, and whether that makes it whole: if so, `ended` does
+        not follow. `Connection.consumed` lets the client send more."""
 
     def ended(self, stream: Stream) -> None:
         """Hear that a request's body is whole."""

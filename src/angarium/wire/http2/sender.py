@@ -20,6 +20,31 @@ if TYPE_CHECKING:
 _HEADERS_END: Final = h2.END_HEADERS | h2.END_STREAM
 
 
+class WholeAnswer:
+    """An answer that is known before it is asked for: its frames are ready but for the number of
+    their stream. `head` and `trailers` are header blocks."""
+
+    __slots__ = ("body", "head", "parts", "size", "trailers")
+
+    def __init__(self, head: bytes, body: bytes, trailers: bytes) -> None:
+        self.head = head
+        self.body = body
+        self.trailers = trailers
+        self.parts = _parts(head, body, trailers)
+        self.size = len(head) + len(body) + len(trailers)
+
+
+def _parts(head: bytes, body: bytes, trailers: bytes) -> tuple[bytes, ...]:
+    """Return the three frames of an answer, cut where each has the number of its stream."""
+    write = h2.head_before_stream
+    return (
+        write(len(head) << 8 | h2.HEADERS, h2.END_HEADERS),
+        head + write(len(body) << 8 | h2.DATA, 0),
+        body + write(len(trailers) << 8 | h2.HEADERS, _HEADERS_END),
+        trailers,
+    )
+
+
 class Sender:
     """Sends the answers of one connection."""
 
@@ -50,29 +75,34 @@ class Sender:
 
     def answer(self, stream: Stream, head: bytes, body: bytes, trailers: bytes) -> None:
         """Send a whole answer. `head` and `trailers` are header blocks."""
-        size = len(body)
-        if (
-            size <= stream.send_window
-            and size <= self.window
-            # Together: two comparisons less, and hardly an answer that is any slower for it.
-            and size + len(head) + len(trailers) <= self.frame_bytes_max
-            and not self._before_block
-        ):
-            self.window -= size
-            number, write = stream.id, h2.frame_head
-            self.out += (
-                write(h2.HEADERS, h2.END_HEADERS, number, len(head)),
-                head,
-                write(h2.DATA, 0, number, size),
-                body,
-                write(h2.HEADERS, _HEADERS_END, number, len(trailers)),
-                trailers,
-            )
+        if self._has_room_for(stream, len(body), len(head) + len(body) + len(trailers)):
+            self.window -= len(body)
+            self.out.append(h2.long_bytes(stream.id).join(_parts(head, body, trailers)))
             self._on_finished(stream)
             return
         self.send_headers(stream, head)
         self.send_data(stream, body)
         self.send_trailers(stream, trailers)
+
+    def answer_with(self, stream: Stream, answer: WholeAnswer) -> None:
+        """Send an answer that was made ready before."""
+        size = len(answer.body)
+        if self._has_room_for(stream, size, answer.size):
+            self.window -= size
+            self.out.append(h2.long_bytes(stream.id).join(answer.parts))
+            self._on_finished(stream)
+        else:
+            self.answer(stream, answer.head, answer.body, answer.trailers)
+
+    def _has_room_for(self, stream: Stream, body_bytes: int, answer_bytes: int) -> bool:
+        """Tell whether a whole answer can be sent as three frames, now."""
+        return (
+            body_bytes <= stream.send_window
+            and body_bytes <= self.window
+            # Together: two comparisons less, and hardly an answer that is any slower for it.
+            and answer_bytes <= self.frame_bytes_max
+            and not self._before_block
+        )
 
     def send_headers(self, stream: Stream, block: bytes, *, ends: bool = False) -> None:
         """Send the header block that an answer begins with, and may be all of."""

@@ -49,6 +49,8 @@ class Http2Socket(asyncio.Protocol):
         self._server = server
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
+        self.peer_certificate: Certificate | None = None
+        """What the client has shown, verified; None without one, or without TLS."""
         self._will_flush = False
         self._is_reading = False
         self.is_writable = True
@@ -64,6 +66,7 @@ class Http2Socket(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin. Our greeting waits for the client's: whoever speaks HTTP/1 could not read it."""
         self._transport = cast("asyncio.Transport", transport)
+        self.peer_certificate = certificate_shown(transport)
         self._transport.set_write_buffer_limits(high=self._server.limits.write_bytes_high)
         if not self._server.admit(self):
             self.connection.fail(
@@ -186,11 +189,6 @@ class Http2Socket(asyncio.Protocol):
         """The host that this talks to."""
         where = self._transport.get_extra_info("peername") if self._transport else None
         return str(where[0]) if where else ""
-
-    @property
-    def peer_certificate(self) -> Certificate | None:
-        """What the client has shown, verified; None without one, or without TLS."""
-        return certificate_shown(self._transport)
 
     @property
     def peer(self) -> str:

@@ -7,6 +7,7 @@ import msgspec
 from angarium.api.access import (
     Grant,
     GrantInfo,
+    JoinTokenInfo,
     ResourceKind,
     RoleInfo,
     SubjectKind,
@@ -119,3 +120,21 @@ class TokensAnswer(msgspec.Struct, frozen=True, array_like=True):
     """The tokens that may be seen."""
 
     tokens: tuple[TokenInfo, ...]
+
+
+class CreateJoinTokenHeader(msgspec.Struct, frozen=True, array_like=True):
+    """Answered with `api.access.IssuedJoinToken`."""
+
+    until: Micros | None = None
+
+
+class DeleteJoinTokenHeader(msgspec.Struct, frozen=True, array_like=True):
+    """Answered with nothing."""
+
+    token: int
+
+
+class JoinTokensAnswer(msgspec.Struct, frozen=True, array_like=True):
+    """Those that are not forgotten."""
+
+    tokens: tuple[JoinTokenInfo, ...]

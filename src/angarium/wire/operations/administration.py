@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from angarium.api import TopicConfig, TopicInfo
-from angarium.ids import Incarnation, NodeId, Offset, RaftGroupId
+from angarium.ids import Incarnation, Micros, NodeId, Offset, RaftGroupId
 
 
 class CreateTopicHeader(msgspec.Struct, frozen=True, array_like=True):
@@ -50,6 +50,8 @@ class PartitionsHeader(msgspec.Struct, frozen=True, array_like=True):
     `PartitionsAnswer`, in which groups without a replica there are missing."""
 
     groups: tuple[RaftGroupId, ...]
+    with_sizes: bool = False
+    """Whether it is asked how much they hold, too."""
 
 
 class PartitionSeen(msgspec.Struct, frozen=True, array_like=True):
@@ -61,6 +63,9 @@ class PartitionSeen(msgspec.Struct, frozen=True, array_like=True):
     end_offset: Offset
     in_sync: tuple[NodeId, ...] | None
     handed_on: int = 0
+    stored_bytes: int | None = None
+    """What it holds, where that was asked for."""
+    fences: tuple[Offset, ...] = ()
 
 
 class PartitionsAnswer(msgspec.Struct, frozen=True, array_like=True):
@@ -103,6 +108,42 @@ class LevelAnswer(msgspec.Struct, frozen=True, array_like=True):
     level: int
 
 
+class RebalanceHeader(msgspec.Struct, frozen=True, array_like=True):
+    """Answered with `api.balance.BalanceInfo`, in the payload, as are the next one and those
+    questions about it that have no header."""
+
+    bytes_per_s: int | None = None
+    """What all copies together may take; 0: as fast as replicas copy otherwise; None: as before."""
+
+
+class SetAutoBalanceHeader(msgspec.Struct, frozen=True, array_like=True):
+    """Whether it begins by itself."""
+
+    automatic: bool
+
+
+class DescribeRecoveryHeader(msgspec.Struct, frozen=True, array_like=True):
+    """Answered with `api.recovery.RecoveryInfo`, in the payload, as is the next one."""
+
+    topic: str
+    partition: int
+
+
+class RecoverPartitionHeader(msgspec.Struct, frozen=True, array_like=True):
+    """Go on with what is left of a partition."""
+
+    topic: str
+    partition: int
+    code: str
+
+
+class SurvivorHeader(msgspec.Struct, frozen=True, array_like=True):
+    """From one node to another: what is your replica of this? Answered with
+    `node.survivors.SurvivorAnswer`, in the payload."""
+
+    group: RaftGroupId
+
+
 class ReadinessAnswer(msgspec.Struct, frozen=True, array_like=True):
     """How a node is."""
 
@@ -110,6 +151,13 @@ class ReadinessAnswer(msgspec.Struct, frozen=True, array_like=True):
     """Why it should not be relied on; nothing if it may."""
     durable_end: int = 0
     """Up to where its log is durable, for the others to remember; 0: it does not say."""
+    version: str = ""
+    started_at: Micros = Micros(0)
+    certificate_days: float | None = None
+    disk_free_bytes: int | None = None
+    """As in `api.upgrades.NodeState`."""
+    is_disk_full: bool = False
+    """Whether it takes no records, and so should lead nothing."""
 
 
 class SameFolderHeader(msgspec.Struct, frozen=True, array_like=True):
@@ -141,6 +189,11 @@ class JoinHeader(msgspec.Struct, frozen=True, array_like=True):
     level_min: int = 1
     level_max: int = 1
     """The feature levels it can work at."""
+    token: str = ""
+    """A join token, for those who ask for one."""
+
+    def __repr__(self) -> str:
+        return f"JoinHeader({self.node}, {self.incarnation}, {self.addresses}, …)"
 
 
 class JoinAnswer(msgspec.Struct, frozen=True, array_like=True):

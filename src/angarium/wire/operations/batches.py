@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import msgspec
+from msgspec import structs
 
-from angarium.api import Ack, Start
-from angarium.ids import Offset
+from angarium.api import Ack, FetchRequest, FetchResult, Start
+from angarium.ids import Buffer, NodeId, Offset
 from angarium.modes import DeliveryMode
 
 
@@ -17,6 +18,7 @@ class PublishHeader(msgspec.Struct, frozen=True, array_like=True):
     topic: str
     partition: int
     mode: DeliveryMode | None = None
+    layout: int | None = None
 
 
 class PublishAnswer(msgspec.Struct, frozen=True, array_like=True):
@@ -36,6 +38,30 @@ class FetchHeader(msgspec.Struct, frozen=True, array_like=True):
     bytes_max: int
     wait_ms: int = 0
     fresh: bool = False
+    layout: int | None = None
+    at_least: Offset | None = None
+    max_staleness_ms: int | None = None
+    forwarded: bool = False
+
+    @classmethod
+    def of(cls, request: FetchRequest, *, forwarded: bool = False) -> FetchHeader:
+        """Return the header of a request."""
+        return cls(
+            request.topic,
+            request.partition,
+            request.offset,
+            request.bytes_max,
+            request.wait_ms,
+            request.fresh,
+            request.layout,
+            request.at_least,
+            request.max_staleness_ms,
+            forwarded,
+        )
+
+    def request(self) -> FetchRequest:
+        """Return what is asked for."""
+        return FetchRequest(**structs.asdict(self))
 
 
 class FetchAnswer(msgspec.Struct, frozen=True, array_like=True):
@@ -44,6 +70,25 @@ class FetchAnswer(msgspec.Struct, frozen=True, array_like=True):
     start_offset: Offset
     end_offset: Offset
     expired: tuple[int, ...] = ()
+    node: NodeId = NodeId(0)
+    region: str = ""
+    staleness_ms: int = 0
+
+    @classmethod
+    def of(cls, result: FetchResult) -> FetchAnswer:
+        """Return the header of a result; its batches are the payload."""
+        return cls(
+            result.start_offset,
+            result.end_offset,
+            result.expired,
+            result.node,
+            result.region,
+            result.staleness_ms,
+        )
+
+    def result(self, batches: tuple[Buffer, ...]) -> FetchResult:
+        """Return what was found."""
+        return FetchResult(**structs.asdict(self), batches=batches)
 
 
 class FindOffsetHeader(msgspec.Struct, frozen=True, array_like=True):
@@ -94,6 +139,8 @@ class Want(msgspec.Struct, frozen=True, array_like=True, tag=1):
     topic: str
     partition: int
     start: Start = Start()
+    layout: int | None = None
+    max_staleness_ms: int | None = None
 
 
 class Drop(msgspec.Struct, frozen=True, array_like=True, tag=2):
@@ -119,6 +166,9 @@ class Delivered(msgspec.Struct, frozen=True, array_like=True, tag=1):
     live: bool = False
     expired: tuple[int, ...] = ()
     """See `api.Delivery`."""
+    node: NodeId = NodeId(0)
+    region: str = ""
+    staleness_ms: int = 0
 
 
 class Ended(msgspec.Struct, frozen=True, array_like=True, tag=2):

@@ -12,6 +12,11 @@ BEARER: Final = "BEARER"
 """The way of tokens and JWTs, beside SASL's names of SCRAM."""
 
 
+NOT_BY_CERTIFICATE: Final = b"-"
+"""Instead of a token in a greeting: whatever certificate was shown, it does not say who this is. A
+proof follows, or none."""
+
+
 class AuthenticateHeader(msgspec.Struct, frozen=True, array_like=True):
     """One line of a login. By SCRAM it takes two of them, by a token one."""
 

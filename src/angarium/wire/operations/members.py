@@ -240,3 +240,17 @@ class GroupLookAnswer(msgspec.Struct, frozen=True, array_like=True):
     """All that the node's replicas know; in the payload, for it may be large."""
 
     seen: tuple[GroupSeen, ...]
+
+
+class DrainedHeader(msgspec.Struct, frozen=True, array_like=True):
+    """From one node to another: what do your replicas say? Answered with `DrainedAnswer`."""
+
+    group: str
+    layout: int
+    raft_groups: tuple[RaftGroupId, ...]
+
+
+class DrainedAnswer(msgspec.Struct, frozen=True, array_like=True):
+    """Those in which the group has settled everything before the layout's fence."""
+
+    raft_groups: tuple[RaftGroupId, ...]

@@ -69,6 +69,8 @@ class Operation(IntEnum):
     SAME_FOLDER = 70
     """Asked by a node of a process that is said to be the same node: whether it lives on a copy of
     its data folder."""
+    DRAINED = 71
+    """Between nodes: in which partitions a group has settled all before the fence of a layout."""
     WHOAMI = 80
     CAN = 81
     CREATE_USER = 82
@@ -85,3 +87,27 @@ class Operation(IntEnum):
     CREATE_TOKEN = 93
     DELETE_TOKEN = 94
     LIST_TOKENS = 95
+    SET_QUOTA = 110
+    DELETE_QUOTA = 111
+    DESCRIBE_QUOTA = 112
+    LIST_QUOTAS = 113
+    QUOTA_USE = 114
+    """Between nodes: what principals have used of their quotas at a node."""
+    CREATE_JOIN_TOKEN = 120
+    DELETE_JOIN_TOKEN = 121
+    LIST_JOIN_TOKENS = 122
+    DESCRIBE_BALANCE = 130
+    REBALANCE = 131
+    CANCEL_REBALANCE = 132
+    SET_AUTO_BALANCE = 133
+    READ_POSITIONS = 140
+    READ_ACCOUNTS = 141
+    RESTORE_TOPIC = 142
+    RESTORE_RECORDS = 143
+    RESTORE_POSITIONS = 144
+    RESTORE_ACCOUNTS = 145
+    DESCRIBE_RECOVERY = 150
+    RECOVER_PARTITION = 151
+    SURVIVOR = 152
+    """Between nodes: what a node's replica of a partition is, when others are lost."""
+    DESCRIBE_UPGRADE = 153

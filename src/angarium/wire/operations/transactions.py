@@ -28,6 +28,7 @@ class StageHeader(msgspec.Struct, frozen=True, array_like=True):
     topic: str
     partition: int
     acks: tuple[GroupAck, ...] = ()
+    layout: int | None = None
 
 
 class DecideHeader(msgspec.Struct, frozen=True, array_like=True):

@@ -77,6 +77,7 @@ class Refused:
     metadata: dict[str, str]
     hint: str | None
     details: list[Any]
+    retry_after_s: float | None = None
 
 
 async def refusal(call: Awaitable[object]) -> Refused:
@@ -99,7 +100,12 @@ def refused(error: grpc.aio.AioRpcError) -> Refused:
     assert info.reason == trailing["x-angarium-code"]
     assert status.code == error.code().value[0]
     others = []
+    retry_after_s = None
     for packed in status.details[1:]:
+        wait = error_details_pb2.RetryInfo()
+        if packed.Unpack(wait):
+            retry_after_s = wait.retry_delay.ToMilliseconds() / 1_000
+            continue
         response = pb.PublishBatchResponse()
         assert packed.Unpack(response)
         others.append(response)
@@ -110,4 +116,5 @@ def refused(error: grpc.aio.AioRpcError) -> Refused:
         metadata=dict(info.metadata),
         hint=str(trailing["x-leader-hint"]) if "x-leader-hint" in trailing else None,
         details=others,
+        retry_after_s=retry_after_s,
     )

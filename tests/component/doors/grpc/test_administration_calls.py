@@ -41,6 +41,11 @@ def test_a_topic_is_made_as_it_was_asked_for() -> None:
                 compact=True,
                 tombstone_ms=5_000,
                 dirty_percent=20,
+                placement=pb.PLACEMENT_HOMED,
+                regions=["eu", "us"],
+                readers=["*"],
+                key_order=pb.KEY_ORDER_GLOBAL,
+                home_lost=pb.HOME_LOST_REFUSE,
             )
             answer = await it.stub.CreateTopic(
                 pb.CreateTopicRequest(name="orders", partitions=4, config=config)
@@ -56,6 +61,11 @@ def test_a_topic_is_made_as_it_was_asked_for() -> None:
                 cleanup="compact",
                 tombstone_ms=5_000,
                 dirty_percent=20,
+                placement="homed",
+                regions=("eu", "us"),
+                readers=("*",),
+                key_order="global",
+                home_lost="refuse",
             )
             assert it.broker.calls == [("create_topic", "orders", 4, asked)]
             assert (answer.topic.id, answer.topic.name) == (1, "orders")

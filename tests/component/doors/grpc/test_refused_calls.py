@@ -14,7 +14,14 @@ from tests.on_a_loop import run
 from tests.unit.doors.test_status_table import NAMED
 
 from angarium.doors.status import STATUSES
-from angarium.errors import AngariumError, Fault, InvalidArgument, LimitExceeded, NotLeader
+from angarium.errors import (
+    AngariumError,
+    Fault,
+    InvalidArgument,
+    LimitExceeded,
+    NotLeader,
+    QuotaExceeded,
+)
 from angarium.proto.v1 import broker_pb2 as pb
 from angarium.wire.error_codec import Failure, error_of
 from angarium.wire.errors import RemoteError
@@ -55,6 +62,29 @@ def test_every_code_arrives_with_the_status_of_the_table_and_its_details() -> No
                 assert refused.metadata["fault"] == error.fault.value
                 if error_class is not AngariumError:
                     assert refused.message == "what happened"
+
+    run(check())
+
+
+def test_who_has_used_up_a_quota_is_told_when_to_come_again() -> None:
+    async def check() -> None:
+        async with opened() as it:
+            error = QuotaExceeded("bytes_in", "used up", retry_after=1.2345)
+            refused = await refused_with(it, error)
+            assert refused.status is grpc.StatusCode.RESOURCE_EXHAUSTED
+            assert (refused.code, refused.metadata["limit"]) == ("QUOTA_EXCEEDED", "bytes_in")
+            assert refused.retry_after_s == 1.235
+            # Inside an answer, too, where other partitions were not refused.
+            it.broker.trouble, it.broker.trouble_in[0] = None, error
+            batch = pb.PublishBatchRequest(
+                topic="orders", partition=0, records=[pb.NewRecord(value=b"1")]
+            )
+            told = await refusal(it.stub.PublishBatch(batch))
+            assert told.retry_after_s == 1.235
+            assert told.details[0].acks[0].error.retry_after_ms == 1_235
+            # What nobody can say anything about says nothing.
+            other = await refused_with(it, LimitExceeded("calls_max", "too many"))
+            assert other.retry_after_s is None
 
     run(check())
 

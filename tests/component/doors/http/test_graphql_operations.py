@@ -13,7 +13,7 @@ from tests.component.doors.http.opened_http import Opened, opened
 from tests.on_a_loop import run
 
 from angarium.batch import Batch
-from angarium.errors import NotLeader
+from angarium.errors import NotLeader, QuotaExceeded
 from angarium.modes import DeliveryMode
 
 
@@ -207,6 +207,15 @@ def test_an_error_has_the_one_tables_code_and_ours() -> None:
             door.broker.trouble = NotLeader("an election")
             answer = await ask(door, "{ topics { name } }")
             assert answer["errors"][0]["extensions"]["code"] == "UNAVAILABLE"
+            door.broker.trouble = QuotaExceeded("requests", "used up", retry_after=2.5)
+            answer = await ask(door, "{ topics { name } }")
+            assert answer["errors"][0]["extensions"] == {
+                "code": "RESOURCE_EXHAUSTED",
+                "angariumCode": "QUOTA_EXCEEDED",
+                "retriable": True,
+                "fault": "caller",
+                "retryAfter": 2.5,
+            }
             door.broker.trouble = ZeroDivisionError("secret")
             answer = await ask(door, "{ topics { name } }")
             assert answer["errors"][0]["extensions"]["angariumCode"] == "INTERNAL"

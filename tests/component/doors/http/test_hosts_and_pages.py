@@ -280,3 +280,35 @@ def test_nobody_else_is_told_anything_about_pages() -> None:
             ).status == 405
 
     run(story())
+
+
+def test_a_request_brings_one_proof() -> None:
+    """Whoever stands in front may have looked at the other one."""
+
+    async def story() -> None:
+        async with opened() as door:
+            proofs = ("Authorization: Bearer a", "authorization: Bearer b")
+            status, detail = await told(door, asked("GET", "/v1/topics", "localhost", *proofs))
+            assert (status, "one Authorization header" in detail) == (400, True)
+
+    run(story())
+
+
+def test_what_a_page_from_elsewhere_has_fetched_without_a_word_is_refused() -> None:
+    """A browser names no origin when a page only shows or links to something."""
+
+    async def story() -> None:
+        async with opened() as door:
+            for site, dest, target, status in (
+                ("cross-site", "image", "/v1/topics", 403),
+                ("same-site", "iframe", "/v1/topics/orders/stream?group=g", 403),
+                ("cross-site", "document", "/v1/topics/orders/stream?group=g", 403),
+                ("cross-site", "document", "/v1/topics", 200),
+                ("same-origin", "empty", "/v1/topics", 200),
+                ("none", "document", "/v1/topics", 200),
+            ):
+                said = (f"Sec-Fetch-Site: {site}", f"Sec-Fetch-Dest: {dest}")
+                answer = await told(door, asked("GET", target, "localhost", *said))
+                assert answer[0] == status, (site, dest, target)
+
+    run(story())

@@ -10,7 +10,7 @@ from angarium.api import FetchRequest, TopicConfig
 from angarium.batch import Batch, split
 from angarium.doors.http.problems import http_status
 from angarium.doors.status import STATUSES
-from angarium.errors import LimitExceeded, NotLeader
+from angarium.errors import LimitExceeded, NotLeader, QuotaExceeded, StoredQuotaExceeded
 from angarium.ids import Offset
 from angarium.modes import DeliveryMode
 from angarium.wire.error_codec import Failure, error_of
@@ -188,6 +188,14 @@ def test_a_problem_says_everything_a_client_needs() -> None:
             door.broker.trouble = LimitExceeded("batch_bytes_max", "too large")
             answer = await door.ask("POST", "/v1/topics/orders/records", {"value": "x"})
             assert (answer.status, answer.json["limit"]) == (413, "batch_bytes_max")
+            door.broker.trouble = QuotaExceeded("requests", "used up", retry_after=2.5)
+            answer = await door.ask("GET", RECORDS)
+            assert (answer.status, answer.json["code"]) == (429, "QUOTA_EXCEEDED")
+            assert (answer.headers["retry-after"], answer.json["retry_after"]) == ("3", 2.5)
+            door.broker.trouble = StoredQuotaExceeded("stored_bytes", "full")
+            answer = await door.ask("POST", "/v1/topics/orders/records", {"value": "x"})
+            assert (answer.status, answer.json["retriable"]) == (429, False)
+            assert "retry-after" not in answer.headers
             door.broker.trouble = ZeroDivisionError("secret")
             answer = await door.ask("GET", RECORDS)
             assert (answer.status, answer.json["code"]) == (500, "INTERNAL")

@@ -13,7 +13,7 @@ from tests.component.wire.grpc.serving import ByHand, Serving, serving
 from tests.on_a_loop import eventually
 from tests.unit.wire.http2.client_bytes import data, reset
 
-from angarium.wire.grpc import CallEnded, Method, streaming, unary
+from angarium.wire.grpc import CallEnded, Method, ReadyAnswer, streaming, unary
 from angarium.wire.grpc.messages import framed
 from angarium.wire.http2 import ErrorCode
 from angarium.wire.http2 import frames as h2
@@ -100,6 +100,53 @@ def test_a_call_whose_handler_is_cancelled_by_somebody_else_ends(run: Runner, pa
             client = await it.dialled()
             await begun(it, client, path)
             assert (await client.trailers(1))[b"grpc-status"] == b"1"
+            assert it.server.calls == 0
+
+    run(story())
+
+
+def test_each_of_many_calls_ends_at_its_own_deadline(run: Runner, patient: Patient) -> None:
+    async def story() -> None:
+        async with serving(kinds(patient)) as it:
+            client = await it.dialled()
+            numbers = range(1, 41, 2)
+            for number in numbers:
+                timeout = b"60S" if number % 4 == 1 else b"%dm" % (10 + 5 * number)
+                client.call(number, (b"grpc-timeout", timeout), path="/unary")
+                client.say(data(number, framed(b"x"), ends=True))
+            for number in numbers:
+                if number % 4 == 3:
+                    assert (await client.trailers(number))[b"grpc-status"] == b"4"
+            assert it.server.calls == len(numbers) // 2
+
+    run(story())
+
+
+def test_an_answer_made_ready_is_one_whatever_was_said_before(run: Runner) -> None:
+    ready = ReadyAnswer(b"ready")
+
+    def plain(_: bytes, call: Call) -> None:
+        call.finish_with(ready)
+        call.finish_with(ready)
+
+    def begun(_: bytes, call: Call) -> None:
+        call.begin((("x-first", "1"),))
+        plain(b"", call)
+
+    def trailing(_: bytes, call: Call) -> None:
+        call.set_trailing_metadata((("x-last", "2"),))
+        plain(b"", call)
+
+    async def story() -> None:
+        methods = {"/plain": unary(plain), "/begun": unary(begun), "/trailing": unary(trailing)}
+        async with serving(methods) as it:
+            for path in methods:
+                call = it.unary(path)(b"")
+                assert await call == b"ready"
+                assert ("x-first", "1") in tuple(await call.initial_metadata()) or path != "/begun"
+                assert ("x-last", "2") in tuple(await call.trailing_metadata()) or (
+                    path != "/trailing"
+                )
             assert it.server.calls == 0
 
     run(story())

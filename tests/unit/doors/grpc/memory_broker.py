@@ -14,6 +14,7 @@ from tests.memory_log import (
     check_producer,
     check_topic,
 )
+from tests.unit.doors.grpc.memory_access import MemoryAccess
 from tests.unit.doors.grpc.memory_groups import MemoryGroups
 
 from angarium.api import (
@@ -152,10 +153,11 @@ class MemorySubscription:
         return None
 
 
-class MemoryBroker(MemoryGroups):
+class MemoryBroker(MemoryGroups, MemoryAccess):
     """Implements `angarium.api.Broker`; `trouble` makes the next calls fail."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.topics: dict[str, MemoryTopic] = {}
         self.requests: list[PublishRequest] = []
         self.subscriptions: list[MemorySubscription] = []

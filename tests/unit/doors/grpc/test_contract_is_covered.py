@@ -10,17 +10,22 @@ import pytest
 from tests.unit.doors.grpc.memory_broker import MemoryBroker
 
 from angarium import api
+from angarium.api import access, quotas
 from angarium.doors.grpc import GrpcDoor
+from angarium.doors.grpc.grant_messages import word_number
 from angarium.kinds import Behind, GroupKind, Poison
 from angarium.modes import DeliveryMode
 from angarium.proto.v1 import broker_pb2 as pb
 
 if TYPE_CHECKING:
-    from enum import IntEnum
+    from enum import IntEnum, StrEnum
 
 METHODS = {
     name
-    for contract in (api.Broker, api.GroupBroker)
+    for contract in (
+        *(api.Broker, api.GroupBroker),
+        *(access.AccessBroker, access.JoinTokenBroker, quotas.QuotaBroker),
+    )
     for name in vars(contract)
     if not name.startswith("_")
 }
@@ -36,7 +41,8 @@ ONLY_HERE = {"publish_batch", "publish_stream"}
 
 PAIRS = [
     (api.Ack, pb.Ack, {"base_offset": "offset", "code": "error", "message": "error"}),
-    (api.FetchRequest, pb.FetchRequest, {}),
+    # Forwarded is what another node asks.
+    (api.FetchRequest, pb.FetchRequest, {"forwarded": "fresh"}),
     (api.FetchResult, pb.FetchResponse, {}),
     (api.Interest, pb.Interest, {}),
     (api.Delivery, pb.SubscribeResponse, {}),
@@ -56,6 +62,19 @@ PAIRS = [
     (api.GroupPosition, pb.GroupPosition, {}),
     (api.Moved, pb.SeekGroupResponse.Moved, {}),
     (api.Checkpoint, pb.ReportCheckpointsRequest.Checkpoint, {}),
+    (access.Principal, pb.WhoamiResponse.Principal, {}),
+    (access.Caller, pb.WhoamiResponse, {}),
+    (access.Grant, pb.Grant, {}),
+    (access.GrantInfo, pb.GrantInfo, {}),
+    (access.Decision, pb.CanResponse, {}),
+    (access.UserInfo, pb.UserInfo, {}),
+    (access.RoleInfo, pb.RoleInfo, {}),
+    (access.TokenInfo, pb.TokenInfo, {}),
+    (access.IssuedToken, pb.CreateTokenResponse, {}),
+    (access.JoinTokenInfo, pb.JoinTokenInfo, {}),
+    (access.IssuedJoinToken, pb.CreateJoinTokenResponse, {}),
+    (quotas.QuotaInfo, pb.QuotaInfo, {}),
+    (quotas.CountedLimit, pb.CountedLimit, {}),
 ]
 
 
@@ -94,4 +113,23 @@ def test_choices_are_the_contracts_one_higher(
     ours: type[IntEnum], theirs: Any, prefix: str
 ) -> None:
     named = {f"{prefix}_{one.name}": one + 1 for one in ours}
+    assert dict(theirs.items()) == named | {f"{prefix}_UNSPECIFIED": 0}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "prefix"),
+    [
+        (access.ResourceKind, pb.ResourceKind, "RESOURCE_KIND"),
+        (access.Match, pb.Match, "MATCH"),
+        (access.Effect, pb.Effect, "EFFECT"),
+        (access.SubjectKind, pb.SubjectKind, "SUBJECT_KIND"),
+        (access.Proof, pb.Proof, "PROOF"),
+        (quotas.QuotaSubject, pb.QuotaSubject, "QUOTA_SUBJECT"),
+        (quotas.QuotaKind, pb.QuotaKind, "QUOTA_KIND"),
+    ],
+)
+def test_words_of_the_contract_are_numbered_in_their_order(
+    ours: type[StrEnum], theirs: Any, prefix: str
+) -> None:
+    named = {f"{prefix}_{one.name}": word_number(one) for one in ours}
     assert dict(theirs.items()) == named | {f"{prefix}_UNSPECIFIED": 0}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from angarium.batch import NEVER, TIME_MAX, Batch, BatchBuilder, Record
-from angarium.doors.grpc.record_messages import add_records, outgoing, varint
-from angarium.doors.intake import ProducerIdentity
+from angarium.doors.grpc.record_messages import add_records, outgoing
+from angarium.doors.grpc.wire_format import varint
+from angarium.doors.intake import Outgoing, ProducerIdentity
 from angarium.doors.intake.outgoing import added, single_batch
 from angarium.doors.intake.packing import cut
 from angarium.ids import Epoch, ProducerId, Sequence
@@ -53,6 +55,19 @@ def test_a_single_record_survives_the_way_in(sent: pb.NewRecord) -> None:
     (stored,) = batch
     assert same(stored, sent)
     assert (batch.producer_id, batch.epoch, batch.first_sequence) == (5, 6, 7)
+
+
+@pytest.mark.parametrize("size", [0, 1, 126, 127, 128, 129, 16_383, 16_384, 16_385, 1 << 21])
+def test_a_value_of_any_size_is_all_there_is_unless_more_is_said(size: int) -> None:
+    value = bytes(size)
+    assert outgoing(pb.NewRecord(value=value)) == Outgoing(value)
+    assert outgoing(pb.NewRecord(value=value, key=b"")) == Outgoing(value, b"")
+    assert outgoing(pb.NewRecord(value=value, timestamp_us=1)) == Outgoing(value, timestamp=1)
+    soon = pb.NewRecord(value=value, deliver_at_us=5)
+    assert outgoing(soon) == Outgoing(value, deliver_at=5)
+    # What a newer client says and this release does not know.
+    unknown = pb.NewRecord.FromString(soon.SerializeToString() + varint(99 << 3) + b"\x01")
+    assert outgoing(unknown) == Outgoing(value, deliver_at=5)
 
 
 @settings(max_examples=80)

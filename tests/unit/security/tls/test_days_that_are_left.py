@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from angarium.security.tls import Certificate, TlsWatch
@@ -60,3 +61,17 @@ def test_the_metric_has_the_days_for_each_use() -> None:
         (("outcome", "taken"),),
         (("outcome", "refused"),),
     }
+
+
+def test_new_files_are_told_of_once_each() -> None:
+    counts = SimpleNamespace(reloads=0, refusals=0)
+    watching = TlsWatch([counts], lambda: iter(()))  # type: ignore[list-item]
+    told: list[str] = []
+    watching.on_change = told.append
+    watching._tell()
+    counts.reloads = 2
+    watching._tell()
+    watching._tell()
+    counts.refusals = 1
+    watching._tell()
+    assert told == ["taken", "refused"]

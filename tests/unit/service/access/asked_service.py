@@ -5,27 +5,39 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
+from angarium.api import GroupConfig, GroupInfo
+from angarium.api.balance import BalanceInfo
 from angarium.errors import NotFound
 from angarium.ids import Index, Micros, RaftGroupId, Term
+from angarium.kinds import GroupKind
 from angarium.machine.catalog import CatalogMachine, Form, encode
 from angarium.machine.outcomes import Refused
 from angarium.node.catalog_view import CatalogView
+from angarium.node.release import LEVEL_MAX
 from angarium.service.access import Access
 from angarium.wire.error_codec import Failure, error_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from angarium.api.access import Principal
     from angarium.machine.catalog import CatalogCommand, CatalogOutcome
     from angarium.service.access import PermittedBroker
     from angarium.service.metering import MeteredService
 
 
+GROUP = GroupInfo(name="g", kind=GroupKind.QUEUE, config=GroupConfig())
+
+BALANCED = ("describe_balance", "rebalance", "cancel_rebalance", "set_auto_balance")
+
+
 class MemoryCatalog(CatalogView):
     """The catalog of one node, without Raft."""
 
-    def __init__(self, *, level: int = 3) -> None:
+    def __init__(self, *, level: int = LEVEL_MAX) -> None:
         self.machine = CatalogMachine()
         self._index = 0
+        self.watchers: list[Callable[[], None]] = []
         self._apply(Form(cluster="one", level=level))
 
     @property
@@ -46,6 +58,9 @@ class MemoryCatalog(CatalogView):
     async def catch_up(self) -> None:
         pass
 
+    def watch_policy(self, watcher: Callable[[], None]) -> None:
+        self.watchers.append(watcher)
+
     async def submit(self, command: CatalogCommand) -> CatalogOutcome:
         outcome = self._apply(command)
         if isinstance(outcome, Refused):
@@ -62,13 +77,20 @@ class AskedService:
 
     def __init__(self, catalog: MemoryCatalog) -> None:
         self.calls: list[str] = []
-        self.returns: dict[str, Any] = {}
+        self.returns: dict[str, Any] = {
+            "describe_group": GROUP,
+            "alter_group": GROUP,
+            "list_groups": (GROUP,),
+            "seek_group": (),
+            **dict.fromkeys(BALANCED, BalanceInfo(is_running=False)),
+        }
         self.topics_there: set[str] = {"orders"}
         self.clock = Micros(1_000)
         self.node = SimpleNamespace(catalog=catalog, now=lambda: self.clock, background=[])
-        self.transactions = self
+        self.transactions = self.backups = self.balancing = self.recovering = self
+        self.upgrading = self
         self.groups = self
-        self.topics = SimpleNamespace(find=self._find)
+        self.topics = SimpleNamespace(find=self._find, partitions=None)
 
     def partition_count(self, topic: str) -> int:
         return int(topic in self.topics_there)

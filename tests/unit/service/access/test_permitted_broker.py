@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec.structs import replace
-from tests.unit.service.access.asked_service import AskedService, secured
+from tests.unit.service.access.asked_service import GROUP, AskedService, secured
 
 from angarium.api import (
     Checkpoint,
@@ -17,9 +17,15 @@ from angarium.api import (
     ConsumeRequest,
     FetchRequest,
     GroupConfig,
+    GroupMember,
+    GroupPosition,
     Interest,
+    Moved,
     NodeInfo,
     PublishRequest,
+    Settlement,
+    TopicConfig,
+    Verb,
 )
 from angarium.api.access import (
     ANONYMOUS,
@@ -32,9 +38,12 @@ from angarium.api.access import (
     ResourceKind,
     SubjectKind,
 )
+from angarium.api.backups import KeptAccounts, KeptPositions, RestoreRequest
+from angarium.api.quotas import QuotaKind, QuotaSubject
 from angarium.api.transactions import (
     GroupAck,
     SequencedPublish,
+    StagedIn,
     StageRequest,
     TransactionId,
 )
@@ -55,7 +64,14 @@ from angarium.security.tokens import new_token, token_digest
 from angarium.service.access import Access, PermittedBroker
 from angarium.service.access import access as access_module
 from angarium.service.access.accounts import CatalogAccounts
-from angarium.service.access.rules import ACCESS_RULES, RULES, Asks, Rule
+from angarium.service.access.rules import (
+    ACCESS_RULES,
+    JOIN_TOKEN_RULES,
+    QUOTA_RULES,
+    RULES,
+    Asks,
+    Rule,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -81,6 +97,13 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "remove_node": ((1,), {}),
     "transfer_leader": (("orders", 0, 1), {}),
     "raise_level": ((), {}),
+    "describe_balance": ((), {}),
+    "rebalance": ((), {}),
+    "cancel_rebalance": ((), {}),
+    "set_auto_balance": ((), {"automatic": True}),
+    "describe_recovery": (("orders", 0), {}),
+    "describe_upgrade": ((), {}),
+    "recover_partition": (("orders", 0, "00000000"), {}),
     "consume": (
         (
             ConsumeRequest(
@@ -89,17 +112,17 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
         ),
         {},
     ),
-    "settle": (("g", "m", ()), {}),
+    "settle": (("g", "m", (Settlement("orders", 0, Verb.ACK, (0, 1)),)), {}),
     "report_checkpoints": (("g", (Checkpoint(topic="orders", partition=0, offset=Offset(1)),)), {}),
     "list_groups": ((), {}),
     "describe_group": (("g",), {}),
     "alter_group": (("g", GroupConfig(dead_letter_topic="letters")), {}),
     "seek_group": (
         ("g",),
-        {"topic": None, "partition": None, "start": None, "dry_run": True},
+        {"topic": "orders", "partition": None, "start": None, "dry_run": True},
     ),
     "pause_group": (("g",), {"paused": True}),
-    "delete_group": (("g",), {"topic": None}),
+    "delete_group": (("g",), {"topic": "orders"}),
     "open_series": (("series",), {}),
     "stage": (
         (
@@ -115,9 +138,9 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
         ),
         {},
     ),
-    "commit": ((T, ()), {"content": ""}),
-    "abort": ((T, ()), {}),
-    "forget_series": (("series", ()), {}),
+    "commit": ((T, (StagedIn("orders", 0, ("s",)),)), {"content": ""}),
+    "abort": ((T, (StagedIn("orders", 0, ("s",)),)), {}),
+    "forget_series": (("series", ("orders",)), {}),
     "open_sequenced": (("maker",), {}),
     "forget_sequenced": (("maker", ("orders",)), {}),
     "publish_sequenced": (
@@ -154,8 +177,25 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "list_tokens": ((), {}),
     "can": (("bob", "topic.read"), {"kind": ResourceKind.TOPIC, "name": "orders"}),
     "whoami": ((), {}),
+    "set_quota": ((QuotaSubject.USER, "alice", {QuotaKind.REQUESTS: 5}), {}),
+    "delete_quota": ((QuotaSubject.USER, "alice"), {}),
+    "describe_quota": ((QuotaSubject.USER, "bob"), {}),
+    "list_quotas": ((), {}),
+    "create_join_token": ((), {}),
+    "delete_join_token": ((1,), {}),
+    "list_join_tokens": ((), {}),
+    "read_positions": (("orders", 0), {}),
+    "read_accounts": ((), {}),
+    "restore_topic": (("orders",), {"partitions": 1, "config": TopicConfig()}),
+    "restore_records": (
+        (RestoreRequest(topic="orders", partition=0, next_offset=Offset(0)),),
+        {},
+    ),
+    "restore_positions": ((KeptPositions(topic="orders", partition=0),), {}),
+    "restore_accounts": ((KeptAccounts(),), {}),
 }
 
+IN_THE_CATALOG = {**ACCESS_RULES, **QUOTA_RULES, **JOIN_TOKEN_RULES}
 LISTING = sorted(name for name, rule in RULES.items() if rule.shows is not None)
 ASKING = sorted(name for name, rule in RULES.items() if rule.asks and not rule.instead)
 
@@ -219,7 +259,7 @@ def test_all_that_is_asked_is_needed_and_enough(name: str) -> None:
         assert service.calls == []
     broker, service, access = alice()
     allowed(access, *rule.asks, given=given)
-    if name in ACCESS_RULES:
+    if name in IN_THE_CATALOG:
         try:
             call(broker, name)
         except (PermissionDenied, PreconditionFailed):
@@ -234,10 +274,13 @@ def test_all_that_is_asked_is_needed_and_enough(name: str) -> None:
 @pytest.mark.parametrize("name", LISTING)
 def test_lists_show_what_may_be_known(name: str) -> None:
     broker, service, access = alice()
-    rows = [SimpleNamespace(name=one, owner=one) for one in ("orders", "secret", "alice")]
+    names = ("orders", "secret", "alice")
+    rows: list[Any] = [SimpleNamespace(name=one, owner=one) for one in names]
+    if name == "list_groups":
+        rows = [replace(GROUP, name=one) for one in names]
     service.returns[name] = rows
-    if name in ACCESS_RULES:
-        access.calls = service  # type: ignore[assignment]
+    if name in IN_THE_CATALOG:
+        access.calls = access.quota_calls = service  # type: ignore[assignment]
     shows, is_own = RULES[name].shows, RULES[name].own
     assert shows is not None
     own = [rows[2]] if is_own else []
@@ -252,12 +295,13 @@ def test_lists_show_what_may_be_known(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(RULES))
 def test_without_authentication_everything_is_passed_on(name: str) -> None:
     broker, service, access = secured(ANONYMOUS, is_required=False)
-    service.returns[name] = []
+    service.returns.setdefault(name, [])
     if name in {"whoami", "can"}:
         call(broker, name)
         return
-    if name in ACCESS_RULES:
-        access.calls = service  # type: ignore[assignment]
+    if name in IN_THE_CATALOG:
+        access.calls = access.quota_calls = service  # type: ignore[assignment]
+        access.join_tokens = service  # type: ignore[assignment]
     call(broker, name)
     assert service.calls[-1] == name
 
@@ -299,10 +343,19 @@ def test_what_may_not_be_described_is_not_there_in_just_these_words() -> None:
         call(broker, "fetch")
 
 
-@pytest.mark.parametrize("name", ["last_sequence", "report_checkpoints", "settled_by", "stage"])
+NAMING = (
+    *("last_sequence", "report_checkpoints", "settled_by", "stage", "settle", "seek_group"),
+    *("delete_group", "commit", "abort", "forget_series", "forget_sequenced", "transfer_leader"),
+)
+"""Calls that are about something else, and name topics beside it."""
+
+
+@pytest.mark.parametrize("name", NAMING)
 def test_no_call_touches_a_topic_that_nothing_was_granted_on(name: str) -> None:
     broker, service, access = alice()
-    for kind in (ResourceKind.GROUP, ResourceKind.PRODUCER, ResourceKind.TRANSACTION):
+    for kind in ResourceKind:
+        if kind is ResourceKind.TOPIC:
+            continue
         everything = GrantPut(is_role=False, subject="alice", granted=Granted(("*",), kind))
         asyncio.run(access.service.node.catalog.submit(everything))
     access.refresh()
@@ -312,6 +365,41 @@ def test_no_call_touches_a_topic_that_nothing_was_granted_on(name: str) -> None:
     with pytest.raises(NotFound, match=r"^there is no topic 'orders'$"):
         asyncio.run(getattr(broker, name)(*arguments, **named))
     assert service.calls == []
+
+
+def test_a_group_names_only_topics_that_may_be_known() -> None:
+    def position(topic: str) -> GroupPosition:
+        return GroupPosition(
+            topic=topic,
+            partition=0,
+            floor=Offset(0),
+            start_offset=Offset(0),
+            end_offset=Offset(4),
+            lag=4,
+        )
+
+    def moved(topic: str) -> Moved:
+        return Moved(topic=topic, partition=0, old_floor=Offset(0), new_floor=Offset(1))
+
+    broker, service, access = alice()
+    for kind, name in ((ResourceKind.GROUP, "g"), (ResourceKind.TOPIC, "orders")):
+        granted = Granted((f"{kind}.describe", "group.alter", "group.seek"), kind, name)
+        wish = GrantPut(is_role=False, subject="alice", granted=granted)
+        asyncio.run(access.service.node.catalog.submit(wish))
+    member = GroupMember(name="m", node=NodeId(1), partitions=(("orders", 0), ("secret", 1)))
+    known = replace(GROUP, members=(member,), positions=(position("orders"), position("secret")))
+    for method in ("describe_group", "alter_group"):
+        service.returns[method] = known
+    service.returns["list_groups"] = (replace(known, positions=(), listed_lag=8),)
+    service.returns["seek_group"] = (moved("orders"), moved("secret"))
+    altering = broker.alter_group("g", GroupConfig())
+    for info in (call(broker, "describe_group"), asyncio.run(altering)):
+        assert info.positions == (position("orders"),)
+        assert info.members == (replace(member, partitions=(("orders", 0),)),)
+        assert info.lag == 8, "how much is to do is no secret of a topic's"
+    (listed,) = call(broker, "list_groups")
+    assert (listed.members, listed.lag) == (info.members, 8)
+    assert call(broker, "seek_group") == (moved("orders"),)
 
 
 def test_publishing_makes_a_topic_only_for_who_may_make_one() -> None:
@@ -397,6 +485,25 @@ def test_proofs_expire_while_there_is_no_catalog(monkeypatch: pytest.MonkeyPatch
     assert "expired" in str(asyncio.run(scene()))
 
 
+def test_what_a_key_has_signed_ends_when_that_is_taken_back() -> None:
+    _, _, access = alice()
+    keys = {"old", "other"}
+    access._published = lambda: frozenset(keys)
+    access.see_keys()
+    jwt = Principal(name="jwt:bob", roles=("admin",), proof=Proof.JWT, key="old")
+    ended: list[AngariumError] = []
+    access.attend(jwt, ended.append, [(Action.TOPIC_READ, ResourceKind.TOPIC, "orders")])
+    access.attend(replace(jwt, key="other"), ended.append)
+    broker = access.broker_for(jwt)
+    call(broker, "fetch")
+    keys.remove("old")
+    access.see_keys()
+    (why,) = ended
+    assert isinstance(why, Unauthenticated)
+    with pytest.raises(Unauthenticated, match="taken back"):
+        call(broker, "fetch")
+
+
 def test_who_is_nobody_any_more_is_told_so() -> None:
     broker, _, access = alice(roles=("admin",))
     asyncio.run(access.calls.delete_user("alice"))
@@ -425,7 +532,7 @@ def test_what_is_open_ends_when_it_is_not_allowed_any_more() -> None:
     access.attend(ALICE, ended.append, [(Action.TOPIC_PUBLISH, ResourceKind.TOPIC, "orders")])
     asyncio.run(access.calls.alter_user("alice", is_locked=True))
     assert len(ended) == 1, "the stream first, so that it is told, then the connection below it"
-    access._open.expire(Micros(2_000))
+    access._open.see_off()
     assert ["locked" in str(one) for one in ended] == [True, True]
     assert service.calls == []
 
@@ -459,14 +566,47 @@ def test_a_token_with_another_secret_and_a_user_made_anew_are_somebody_else() ->
         broker.begin_publish(request, lambda _: None)
     assert access.broker_for(new).begin_publish(request, lambda _: None)
 
-    user = door.let_in("alice")
+    user = door.let_in("alice", door.edition("alice"))
     access.attend(user, ended.append, [(Action.TOPIC_PUBLISH, ResourceKind.TOPIC, "orders")])
     made = UserPut(name="alice", is_new=True, roles=("publisher",), time=Micros(3))
     for command in (UserDelete(name="alice"), made):
         asyncio.run(catalog.submit(command))
     access.refresh()
     assert "another one now" in str(ended.pop())
-    assert door.let_in("alice") != user
+    assert door.let_in("alice", door.edition("alice")) != user
+
+
+def test_another_password_ends_what_was_opened_with_the_old_one() -> None:
+    _, _, access = alice(roles=("publisher",))
+    catalog = access.service.node.catalog
+    door = Authenticator(CatalogAccounts(catalog), anonymous=None)
+    request = PublishRequest(topic="orders", partition=0, batches=())
+    ended: list[AngariumError] = []
+
+    def set_to(password_hash: str) -> Principal:
+        asyncio.run(catalog.submit(UserPut(name="alice", scrypt=password_hash)))
+        access.refresh()
+        return door.let_in("alice", door.edition("alice"))
+
+    old = set_to("one")
+    broker = access.broker_for(old)
+    assert broker.begin_publish(request, lambda _: None)
+    access.attend(old, ended.append, [(Action.TOPIC_PUBLISH, ResourceKind.TOPIC, "orders")])
+    issued = new_token().reveal()
+    asyncio.run(catalog.submit(TokenPut(owner="alice", name="ci", digest=token_digest(issued))))
+    by_token = door.known(f"Bearer {issued}")
+    assert by_token is not None
+    asyncio.run(catalog.submit(UserPut(name="alice", roles=("publisher", "monitor"))))
+    access.refresh()
+    assert ended == [], "other roles are no other password"
+    new = set_to("two")
+    assert "another password" in str(ended.pop())
+    with pytest.raises(Unauthenticated, match="another password"):
+        broker.begin_publish(request, lambda _: None)
+    for principal in (new, by_token):
+        assert access.broker_for(principal).begin_publish(request, lambda _: None)
+    told = asyncio.run(access.broker_for(new).whoami())
+    assert type(told.principal) is Principal, "which password it was is told to nobody"
 
 
 def test_what_was_forbidden_while_it_was_being_opened_ends_at_once() -> None:
@@ -579,6 +719,22 @@ def test_nobody_is_called_like_who_is_no_user() -> None:
             asyncio.run(admin.create_user(name))
 
 
+def test_nobody_is_told_that_they_are_not_there_themselves() -> None:
+    broker, _, _ = alice()
+    with pytest.raises(PermissionDenied, match=r"'alice' may not user\.delete on user 'alice'"):
+        asyncio.run(broker.delete_user("alice"))
+    with pytest.raises(NotFound, match="there is no user 'bob'"):
+        asyncio.run(broker.delete_user("bob"))
+
+
+def test_a_token_of_nobody_is_told_like_any_other_that_nobody_has() -> None:
+    admin, _, _ = alice(roles=("admin",))
+    with pytest.raises(NotFound, match=r"^there is no user 'bob'$"):
+        asyncio.run(admin.delete_token("bob", "ci"))
+    with pytest.raises(NotFound, match=r"^'alice' has no token 'ci'$"):
+        asyncio.run(admin.delete_token("alice", "ci"))
+
+
 def test_an_action_that_there_is_not_is_told() -> None:
     broker, _, _ = alice()
     with pytest.raises(InvalidArgument, match="no action"):
@@ -587,3 +743,13 @@ def test_an_action_that_there_is_not_is_told() -> None:
     admin, _, _ = alice(roles=("admin",))
     with pytest.raises(InvalidArgument, match="names something"):
         asyncio.run(admin.create_grant(SubjectKind.USER, "alice", grant))
+
+
+def test_nobody_is_told_that_somebody_is_gone_who_never_was() -> None:
+    admin, _, access = alice(roles=("admin",))
+    decision = asyncio.run(admin.can("nobody", "topic.read", kind=ResourceKind.TOPIC))
+    assert (decision.is_allowed, decision.why) == (False, "there is no user 'nobody'")
+    # Who came in and is deleted is told that, too.
+    asyncio.run(access.service.node.catalog.submit(UserDelete(name="alice")))
+    with pytest.raises(Unauthenticated, match="there is no user 'alice' any more"):
+        asyncio.run(admin.whoami())

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 
 def topics_of(**sizes: int) -> Callable[[str], Topic | None]:
-    known = {name: SimpleNamespace(groups=tuple(range(size))) for name, size in sizes.items()}
+    settings = SimpleNamespace(placement="spread", homes=())
+    known = {
+        name: SimpleNamespace(groups=tuple(range(size)), settings=settings)
+        for name, size in sizes.items()
+    }
     return cast("Callable[[str], Topic | None]", known.get)
 
 
@@ -51,3 +55,14 @@ async def test_a_large_assignment_is_computed_aside_and_told_when_it_is_there() 
     async with asyncio.timeout(SOON_S):
         await news.wait()
     assert assigning.preferred(members, "a", 0, topics) in members
+
+
+def test_members_are_preferred_where_a_partition_lives() -> None:
+    settings = SimpleNamespace(placement="homed", homes=("eu", "us"))
+    known = {"a": SimpleNamespace(groups=tuple(range(4)), settings=settings)}
+    find = cast("Callable[[str], Topic | None]", known.get)
+    members: dict[str, tuple[str, ...]] = {"x": ("a",), "y": ("a",)}
+    regions = {"x": "us", "y": "eu"}
+    assigning = Assigning(lambda: None)
+    chosen = [assigning.preferred(members, "a", n, find, regions) for n in range(4)]
+    assert chosen == ["y", "x", "y", "x"]

@@ -42,8 +42,10 @@ class Heard:
         self.streams[stream.id] = stream
         self.calls.append(("begun", stream.id, head.path))
 
-    def received(self, stream: Stream, data: bytes) -> None:
+    def received(self, stream: Stream, data: bytes, ends: bool) -> None:
         self.calls.append(("received", stream.id, data))
+        if ends:
+            self.ended(stream)
 
     def ended(self, stream: Stream) -> None:
         self.calls.append(("ended", stream.id))

@@ -83,10 +83,10 @@ class Answering(Heard):
         if stream.id % 5 == 0:  # not all wait for the end
             self.connection.sender.send_headers(stream, STATUS_200, ends=True)
 
-    def received(self, stream: Stream, data: bytes) -> None:
-        super().received(stream, data)
+    def received(self, stream: Stream, data: bytes, ends: bool) -> None:
         if not stream.is_closed:
             self.connection.consumed(stream, len(data))
+        super().received(stream, data, ends)
 
     def ended(self, stream: Stream) -> None:
         super().ended(stream)

@@ -37,7 +37,7 @@ class Deaf:
     def begun(self, stream: Stream, _: RequestHead) -> None:
         self.streams.append(stream)
 
-    def received(self, stream: Stream, data: bytes) -> None: ...
+    def received(self, stream: Stream, data: bytes, ends: bool) -> None: ...
     def ended(self, stream: Stream) -> None: ...
     def given_up(self, stream: Stream) -> None: ...
     def drained(self, stream: Stream) -> None: ...
@@ -188,6 +188,9 @@ class Pausing:
 
     def reads(self) -> bool:
         return not self._is_paused
+
+    def get_extra_info(self, _: str) -> None:
+        """Nobody has shown a certificate."""
 
     def pause_reading(self) -> None:
         self._is_paused = True

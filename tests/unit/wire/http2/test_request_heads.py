@@ -146,3 +146,10 @@ def test_a_field_is_told_beside_the_others() -> None:
 )
 def test_one_that_may_be_wrong_stays_with_them(fields: tuple[Field, ...]) -> None:
     assert without(b"until", fields) == (fields, None)
+
+
+def test_who_asks_is_said_once() -> None:
+    proof = (b"authorization", b"Bearer a")
+    assert RequestHead((*PLAIN, proof)).values[b"authorization"] == b"Bearer a"
+    with pytest.raises(MalformedRequest):
+        RequestHead((*PLAIN, proof, (b"authorization", b"Bearer b")))

@@ -56,8 +56,10 @@ class Reading(Heard):
         self.heads[stream.id] = head.fields
         self.bodies[stream.id] = b""
 
-    def received(self, stream: Stream, data: bytes) -> None:
+    def received(self, stream: Stream, data: bytes, ends: bool) -> None:
         self.bodies[stream.id] += data
+        if ends:
+            self.ended(stream)
 
     def ended(self, stream: Stream) -> None:
         self.is_ended.add(stream.id)

@@ -7,7 +7,8 @@ from tests.unit.wire.http2.client_bytes import Frame, frames_in
 
 from angarium.wire.http2 import Stream
 from angarium.wire.http2 import frames as h2
-from angarium.wire.http2.sender import Sender
+from angarium.wire.http2.frames import Setting
+from angarium.wire.http2.sender import Sender, WholeAnswer
 
 HEAD, TRAILERS = b"\x88", b"\x89"
 
@@ -52,6 +53,30 @@ def test_a_whole_answer_is_its_head_body_and_trailers(window: int) -> None:
     assert told[0] == (1, h2.HEADERS, HEAD)
     assert b"".join(payload for _, kind, payload in told if kind == h2.DATA) == b"body!"
     assert told[-1] == (1, h2.HEADERS, TRAILERS)
+
+
+@pytest.mark.parametrize("window", [0, 4, 5, 100])
+@pytest.mark.parametrize("has_table", [True, False])
+@pytest.mark.parametrize("frame_bytes_max", [6, 16_384])
+def test_an_answer_that_was_made_ready_is_the_same_as_any_other(
+    window: int, has_table: bool, frame_bytes_max: int
+) -> None:
+    said: list[list[Frame]] = []
+    for is_ready in (True, False):
+        it = Sending(window=window, frame_bytes_max=frame_bytes_max)
+        stream = stream_of(7, window=200)
+        if not has_table:
+            it.sender.set(Setting.HEADER_TABLE_SIZE, 0)
+        if is_ready:
+            it.sender.answer_with(stream, WholeAnswer(HEAD, b"body!", TRAILERS))
+        else:
+            it.sender.answer(stream, HEAD, b"body!", TRAILERS)
+        it.sender.window += 100
+        it.sender.send_stalled()
+        assert it.finished == [7]
+        assert it.sender.window == window + 95
+        said.append(it.frames())
+    assert said[0] == said[1]
 
 
 def test_only_the_last_frame_ends_the_stream() -> None:

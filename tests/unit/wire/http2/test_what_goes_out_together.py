@@ -28,6 +28,9 @@ class Pieces:
     def set_write_buffer_limits(self, **_: int) -> None:
         pass
 
+    def get_extra_info(self, _: str) -> None:
+        """Nobody has shown a certificate."""
+
 
 class Opened:
     """A greeted socket of a server."""

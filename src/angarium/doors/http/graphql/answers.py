@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from graphql import GraphQLError
 
 from angarium.doors.status import status_of
-from angarium.errors import InvalidArgument
+from angarium.errors import InvalidArgument, retry_after_of
 from angarium.wire.error_codec import failure_of
 
 if TYPE_CHECKING:
@@ -57,4 +57,7 @@ def told(error: GraphQLError) -> dict[str, Any]:
         "retriable": failure.retriable,
         "fault": failure.fault,
     }
+    wait_s = retry_after_of(known)
+    if wait_s is not None:
+        shown["extensions"]["retryAfter"] = wait_s
     return shown

@@ -34,10 +34,18 @@ RECORDS_DEFAULT: Final = 100
 LIST_FIELDS: Final = {
     "topics": 20,
     "groups": 20,
+    "users": 20,
+    "roles": 20,
+    "grants": 20,
+    "tokens": 20,
+    "quotas": 20,
+    "joinTokens": 20,
     "partitions": 20,
     "positions": 20,
     "nodes": 5,
     "members": 5,
+    "limits": 5,
+    "counts": 5,
     "headers": 2,
 }
 """How many of each a list is taken to have, where the document does not say."""

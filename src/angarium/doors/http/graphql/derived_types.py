@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from enum import IntEnum
+from enum import Enum, IntEnum
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, get_type_hints
 
 from angarium.api.settings import settings_of
 from angarium.doors.http.forms import form_of
-from angarium.ids import Index, Micros, Offset, TopicId
+from angarium.ids import GrantId, Index, JoinTokenId, Micros, Offset, TopicId
 from angarium.wire.http.openapi import sentences_of
 
 if TYPE_CHECKING:
@@ -24,12 +24,15 @@ _KINDS: Final[dict[Any, str]] = {
     Offset: "Long",
     Micros: "Long",
     Index: "Long",
+    GrantId: "Long",
+    JoinTokenId: "Long",
     int: "Int",
+    float: "Float",
     bool: "Boolean",
     str: "String",
 }
 
-_LONG: Final = ("lag", "_ms", "handed_on", "acked_above")
+_LONG: Final = ("lag", "_ms", "handed_on", "acked_above", "limit")
 """How the names of numbers end that may be too large for an Int, though their type is int."""
 
 DOORS: Final = ("wire", "grpc", "http")
@@ -49,8 +52,8 @@ def value_sdl(source: type[msgspec.Struct]) -> str:
         if shown.endswith(_LONG) and kind is not None:
             kind = kind.replace("Int", "Long")
         if kind is not None:
-            if shown in sentences:
-                lines.append(f"  {json.dumps(sentences[shown], ensure_ascii=False)}")
+            if field in sentences:
+                lines.append(f"  {json.dumps(sentences[field], ensure_ascii=False)}")
             lines.append(f"  {camel(shown)}: {kind}")
         elif shown == "addresses":
             lines += [f"  {door}: String" for door in DOORS]
@@ -66,7 +69,7 @@ def _value_kind(hint: Any) -> str | None:
     if get_origin(hint) is tuple and inside[-1] is ...:
         kind = _value_kind(inside[0])
         return None if kind is None else f"[{kind}]!"
-    if isinstance(hint, type) and issubclass(hint, IntEnum):
+    if isinstance(hint, type) and issubclass(hint, Enum):
         return f"{hint.__name__}!"
     known = _KINDS.get(hint) or _KINDS.get(getattr(hint, "__supertype__", None))
     if known is None and form_of(hint) is not hint:
@@ -77,6 +80,13 @@ def _value_kind(hint: Any) -> str | None:
 def _name(source: Any) -> str:
     name: str = form_of(source).__name__
     return name.removesuffix("Out").replace("Settings", "Config")
+
+
+def choice_sdl(choice: type[Enum]) -> str:
+    """Return a choice of the contract; its words are called as in Python."""
+    lines = [f"enum {choice.__name__} {{", *(f"  {one.name}" for one in choice), "}\n"]
+    said = " ".join((choice.__doc__ or "").split())
+    return "\n".join((json.dumps(said, ensure_ascii=False), *lines))
 
 
 def settings_sdl(name: str, config: type[msgspec.Struct], *, known: str) -> str:
@@ -114,10 +124,12 @@ def _field(one: Setting) -> str:
 
 def _kind(one: Setting) -> str:
     if one.words:
-        return one.kind.__name__ if issubclass(one.kind, IntEnum) else one.name.capitalize()
+        is_enum = issubclass(one.kind, IntEnum)
+        return one.kind.__name__ if is_enum else "".join(map(str.capitalize, one.name.split("_")))
     if one.bounds is not None:
         return "Long" if one.unit == "ms" or one.bounds[1] >= _INT_END else "Int"
-    return "Boolean" if one.kind is bool else "String"
+    kind = "Boolean" if one.kind is bool else "String"
+    return f"[{kind}!]" if one.is_list else kind
 
 
 def _members(one: Setting) -> tuple[str, ...]:

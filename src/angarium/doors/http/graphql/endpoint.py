@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from graphql import OperationType
 
+from angarium.doors.callers import UNCOUNTED
 from angarium.doors.http.graphql.answers import InvalidDocument, refusal
 from angarium.doors.http.graphql.costs import Measure, check
 from angarium.doors.http.graphql.execution import Executor, Operation, operation_kind
@@ -17,7 +17,8 @@ from angarium.doors.http.graphql.resolving import Resolvers
 from angarium.doors.http.graphql.schema import SDL
 from angarium.doors.http.graphql.sessions import PROTOCOLS, GraphqlSession
 from angarium.doors.http.graphql.subscribing import Subscribing
-from angarium.errors import AngariumError, InvalidArgument, TooLarge
+from angarium.doors.http.socket_logins import log_in_of
+from angarium.errors import AngariumError, InvalidArgument, QuotaExceeded, TooLarge
 from angarium.wire.http import Response, WebSocket
 from angarium.wire.http.messages import JSON
 from angarium.wire.http.request_reader import RequestRefused
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
 
     from angarium import api
     from angarium.api import GroupBroker
+    from angarium.api.administration import AdministrationBroker
     from angarium.closing import Closings
+    from angarium.doors.callers import Counted
     from angarium.doors.http.graphql import QueryParameters
     from angarium.doors.http.graphql.costs import GraphqlLimits
     from angarium.doors.http.graphql.execution import Prepared
@@ -61,16 +64,23 @@ class GraphqlEndpoint:
         limits: GraphqlLimits | None = None,
         unnamed_protocol: str | None = None,
         hints: Callable[[str], Headers] | None = None,
+        access: AdministrationBroker | None = None,
         log_in: Callable[..., Awaitable[GraphqlEndpoint]] | None = None,
+        counted: Counted = UNCOUNTED,
+        is_known: bool = False,
     ) -> None:
         """Prepare; `name` is the last part of the path, where the page finds everything.
 
         `unnamed_protocol` is what clients speak that name none: without it they are sent away.
-        `hints` are headers for the answer to a publish, by its topic. With `log_in` a WebSocket
-        has to say in its `connection_init` who the client is.
+        `hints` are headers for the answer to a publish, by its topic. Without `access` users and
+        grants are not served. With `log_in` a WebSocket has to say in its `connection_init` who
+        the client is, or may, if that `is_known` already. `counted` counts sockets, and what is
+        asked over them.
         """
-        self.executor = Executor(Resolvers(intake, groups), limits)
+        self.executor = Executor(Resolvers(intake, groups, access), limits)
         self._log_in = log_in
+        self.counted = counted
+        self._is_known = is_known
         self.subscribing = subscribing or Subscribing(intake.broker, groups)
         self._closings = closings
         self._unnamed_protocol = unnamed_protocol
@@ -149,15 +159,21 @@ class GraphqlEndpoint:
         return Response(200, SDL.strip().encode(), b"text/plain; charset=utf-8")
 
     async def _socket(self, request: Request) -> None:
-        websocket = WebSocket(request, subprotocols=PROTOCOLS)
-        await GraphqlSession(
-            websocket,
-            self.executor,
-            self.subscribing,
-            self._closings,
-            unnamed_protocol=self._unnamed_protocol,
-            log_in=None if self._log_in is None else partial(self._log_in, source=request.source),
-        ).run()
+        log_in = log_in_of(request, self._log_in)
+        is_guest = log_in is not None and not self._is_known
+        leave = self.counted.enter()
+        try:
+            await GraphqlSession(
+                WebSocket(request, subprotocols=PROTOCOLS, is_guest=is_guest),
+                self,
+                self._closings,
+                unnamed_protocol=self._unnamed_protocol,
+                log_in=log_in,
+                is_known=self._is_known,
+                leave=leave,
+            ).run()
+        finally:
+            leave()
 
     async def _several(self, request: Request) -> Response:
         limits = self.executor.limits
@@ -174,10 +190,15 @@ class GraphqlEndpoint:
         except AngariumError as error:
             return _refused(request, error)
         # One after the other: mutations of a batch may build on each other.
-        answers = [
-            await self.executor.executed(one, ready)
-            for one, ready in zip(asked, prepared, strict=True)
-        ]
+        answers: list[object] = []
+        for one, ready in zip(asked, prepared, strict=True):
+            try:
+                if answers and self.counted.toll is not None:
+                    # The request itself was the first one. Ten in one cost as much as ten.
+                    await self.counted.toll.admit_request()
+                answers.append(await self.executor.executed(one, ready))
+            except QuotaExceeded as error:
+                answers.append(refusal(error))
         return _answered(request, answers)
 
     def _checked(self, asked: Operation, *, is_get: bool) -> Prepared:

@@ -1,4 +1,7 @@
-"""Executing operations. A document is parsed, measured and checked once, and then remembered."""
+"""Executing operations. A document is parsed, measured and checked once, and then remembered.
+
+One that has a password written into it is not.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,13 @@ from graphql import (
     subscribe,
     validate,
 )
-from graphql.language import OperationDefinitionNode
+from graphql.language import (
+    ArgumentNode,
+    OperationDefinitionNode,
+    StringValueNode,
+    Visitor,
+    visit,
+)
 
 from angarium.doors.http.graphql.answers import InvalidDocument, answer_of, refusal
 from angarium.doors.http.graphql.costs import GraphqlLimits, Measure, measure
@@ -66,9 +75,10 @@ class Executor:
         known = self._known.get(text)
         if known is None:
             known = self._prepare(text)
-            if len(self._known) >= self.limits.remembered_max:
-                self._known.clear()
-            self._known[text] = known
+            if not _has_password(text, known.document):
+                if len(self._known) >= self.limits.remembered_max:
+                    self._known.clear()
+                self._known[text] = known
         return known
 
     def _prepare(self, text: str) -> Prepared:
@@ -136,6 +146,25 @@ class Executor:
             yield {"data": None, **refusal(error.original_error or error)}
         finally:
             await results.aclose()
+
+
+class _Passwords(Visitor):
+    """Finds passwords that are written into a document instead of coming as variables."""
+
+    has_found = False
+
+    def enter_argument(self, node: ArgumentNode, *_: object) -> None:
+        is_written = isinstance(node.value, StringValueNode)
+        self.has_found = self.has_found or (is_written and node.name.value == "password")
+
+
+def _has_password(text: str, document: DocumentNode) -> bool:
+    """Tell whether a document has a password in it, so that it must not be remembered."""
+    if "password" not in text:
+        return False
+    found = _Passwords()
+    visit(document, found)
+    return found.has_found
 
 
 def operation_kind(asked: Operation, prepared: Prepared) -> OperationType:

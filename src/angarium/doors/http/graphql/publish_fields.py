@@ -91,7 +91,8 @@ class GraphqlPublishing:
         shape = await self._intake.shapes.of(topic)
         per_partition, _ = packed(records, shape, partition=partition)
         acks: list[api.Ack] = []
-        for answer in await self._intake.publish_each(topic, per_partition, _mode(mode)):
+        layout = None if keys is None or partition is not None else shape.layout.number
+        for answer in await self._intake.publish_each(topic, per_partition, _mode(mode), layout):
             if isinstance(answer, Exception):
                 raise answer
             acks += answer

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import base64
-from enum import IntEnum
+from enum import Enum
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
 from angarium.api import FETCH_WAIT_MS_MAX, FetchRequest, GroupConfig, Start, StartAt, TopicConfig
 from angarium.api.stored_records import fetched_records
+from angarium.doors.http.graphql.access_fields import AccessFields
 from angarium.doors.http.graphql.costs import RECORDS_MAX
 from angarium.doors.http.graphql.derived_types import DOORS
 from angarium.doors.http.graphql.publish_fields import GraphqlPublishing
+from angarium.doors.http.graphql.quota_fields import QuotaFields
 from angarium.errors import InvalidArgument, NotFound
 from angarium.ids import Offset
 from angarium.wire.errors import UnsupportedOperation
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from graphql import GraphQLResolveInfo
 
     from angarium.api import GroupBroker
+    from angarium.api.administration import AdministrationBroker
     from angarium.batch import Record
     from angarium.doors.intake import Intake
 
@@ -69,12 +72,18 @@ class Page(NamedTuple):
     next_offset: int
     start_offset: int
     end_offset: int
+    node: int
+    region: str
+    staleness_ms: int
 
 
-class Resolvers:
+class Resolvers(AccessFields, QuotaFields):
     """The fields of Query and Mutation: each is the method of its name."""
 
-    def __init__(self, intake: Intake, groups: GroupBroker | None) -> None:
+    def __init__(
+        self, intake: Intake, groups: GroupBroker | None, access: AdministrationBroker | None = None
+    ) -> None:
+        super().__init__(access)
         self._broker = intake.broker
         self._groups = groups
         self._shapes = intake.shapes
@@ -109,7 +118,15 @@ class Resolvers:
             return None
 
     async def records(
-        self, topic: str, partition: int, offset: int, limit: int, wait_ms: int, fresh: bool
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        limit: int,
+        wait_ms: int,
+        fresh: bool,
+        at_least: int | None = None,
+        max_staleness_ms: int | None = None,
     ) -> Page:
         if not 1 <= limit <= RECORDS_MAX or not 0 <= wait_ms <= FETCH_WAIT_MS_MAX or offset < 0:
             raise InvalidArgument(
@@ -117,12 +134,26 @@ class Resolvers:
                 " offset from 0 on"
             )
         wanted = FetchRequest(
-            topic=topic, partition=partition, offset=Offset(offset), wait_ms=wait_ms, fresh=fresh
+            topic=topic,
+            partition=partition,
+            offset=Offset(offset),
+            wait_ms=wait_ms,
+            fresh=fresh,
+            at_least=None if at_least is None else Offset(at_least),
+            max_staleness_ms=max_staleness_ms,
         )
         result = await self._broker.fetch(wanted)
         records, after = fetched_records(result, wanted, limit=limit)
         views = [RecordView(one, partition) for one in records]
-        return Page(views, after, result.start_offset, result.end_offset)
+        return Page(
+            views,
+            after,
+            result.start_offset,
+            result.end_offset,
+            result.node,
+            result.region,
+            result.staleness_ms,
+        )
 
     async def status(self) -> object:
         return await self._broker.cluster_status()
@@ -200,16 +231,18 @@ def shown(source: object, name: str) -> object:
         addresses: dict[str, str] = source.addresses  # type: ignore[attr-defined]
         return addresses.get(name)
     value = getattr(source, snake(name))
-    if isinstance(value, IntEnum):
-        return value.name
-    return value
+    return value.name if isinstance(value, Enum) else value
 
 
 @cache  # of as many names as the schema has: valid documents ask for no others
 def snake(name: str) -> str:
     """Return a name of the schema as Python has it."""
     letters = "".join(f"_{one.lower()}" if one.isupper() else one for one in name)
-    return {"created_at_us": "created_at"}.get(letters, letters)
+    return _TIMES.get(letters, letters)
+
+
+_TIMES: Final = {"created_at_us": "created_at", "until_us": "until", "since_us": "since"}
+"""Times of the contract, which have their unit in their names in the schema."""
 
 
 def _chosen(kind: type[C], given: dict[str, Any]) -> C:

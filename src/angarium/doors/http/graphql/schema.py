@@ -9,8 +9,8 @@ from graphql import GraphQLError, GraphQLScalarType, GraphQLSchema, build_schema
 from graphql.language import IntValueNode
 
 from angarium import api
-from angarium.api import GroupConfig, TopicConfig
-from angarium.doors.http.graphql.derived_types import settings_sdl, value_sdl
+from angarium.api import GroupConfig, TopicConfig, access, quotas
+from angarium.doors.http.graphql.derived_types import choice_sdl, settings_sdl, value_sdl
 from angarium.kinds import GroupKind
 
 _WRITTEN: Final = '''
@@ -37,12 +37,27 @@ type Query {
   "Committed records of a partition, from an offset on."
   records(
     topic: String!, partition: Int! = 0, offset: Long! = 0, limit: Int! = 100, waitMs: Int! = 0,
-    fresh: Boolean! = false
+    fresh: Boolean! = false, atLeast: Long, maxStalenessMs: Long
   ): RecordPage!
   groups: [Group!]!
   group(name: String!): Group
   "The cluster, as the answering node sees it."
   status: Cluster!
+  "Who asks."
+  whoami: Caller!
+  "Whether a user may do something, and why; about oneself everybody may ask."
+  can(user: String!, action: String!, kind: ResourceKind!, name: String! = ""): Decision!
+  users: [User!]!
+  user(name: String!): User
+  roles: [Role!]!
+  grants: [GivenGrant!]!
+  "Those of one user, or all."
+  tokens(owner: String): [Token!]!
+  quotas: [Quota!]!
+  "Of a user or topics also what counts, and what is used; about oneself everybody may ask."
+  quota(subjectKind: QuotaSubject!, subject: String! = ""): Quota
+  "Those that are not forgotten, the oldest first."
+  joinTokens: [JoinToken!]!
 }
 
 type Mutation {
@@ -66,6 +81,27 @@ type Mutation {
   ): [Move!]!
   pauseGroup(name: String!, paused: Boolean! = true): Boolean!
   deleteGroup(name: String!, topic: String): Boolean!
+  "Without a password it comes in by tokens or certificates alone."
+  createUser(name: String!, password: String, roles: [String!]! = []): User!
+  "What is left out stays as it is."
+  alterUser(name: String!, password: String, roles: [String!], isLocked: Boolean): User!
+  deleteUser(name: String!): Boolean!
+  createRole(name: String!, about: String! = ""): Role!
+  deleteRole(name: String!): Boolean!
+  createGrant(subjectKind: SubjectKind!, subject: String!, grant: GrantInput!): GivenGrant!
+  deleteGrant(id: Long!): Boolean!
+  "Its secret is told this once."
+  createToken(owner: String!, name: String!, untilUs: Long, grants: [GrantInput!]): IssuedToken!
+  deleteToken(owner: String!, name: String!): Boolean!
+  "What the quota says of anything else stays; of what is cleared it says nothing any more."
+  setQuota(
+    subjectKind: QuotaSubject!, subject: String! = "", limits: [QuotaLimitInput!]! = [],
+    cleared: [QuotaKind!]! = []
+  ): Quota!
+  deleteQuota(subjectKind: QuotaSubject!, subject: String! = ""): Boolean!
+  "It lets one node in, once; without a time it is good for an hour. Its secret is told this once."
+  createJoinToken(untilUs: Long): IssuedJoinToken!
+  deleteJoinToken(id: Long!): Boolean!
 }
 
 type Subscription {
@@ -117,6 +153,10 @@ type RecordPage {
   nextOffset: Long!
   startOffset: Long!
   endOffset: Long!
+  "Whose replica was read, where that node is, and how old this may be: 0 from the leader."
+  node: Int!
+  region: String!
+  stalenessMs: Long!
 }
 
 type Record {
@@ -135,18 +175,49 @@ type Record {
 type Header { name: String! value: String valueBase64: String }
 input HeaderInput { name: String! value: String valueBase64: String }
 
+"Actions are words such as topic.publish, or * alone for all that the kind of resource has."
+input GrantInput {
+  actions: [String!]!
+  kind: ResourceKind!
+  name: String! = ""
+  match: Match! = PREFIX
+  effect: Effect! = ALLOW
+}
+
+"The default has no subject."
+type Quota {
+  subjectKind: QuotaSubject!
+  subject: String!
+  limits: [QuotaLimit!]!
+  "What counts in the end, and how much of it is used; of a list nothing."
+  counts: [CountedLimit!]!
+}
+
+"-1: there is none, whatever the roles or the default say."
+type QuotaLimit { kind: QuotaKind! limit: Long! }
+input QuotaLimitInput { kind: QuotaKind! limit: Long! }
+
 '''
 
 _ANSWERED: Final[tuple[type[Any], ...]] = (
     *(api.TopicInfo, api.PartitionInfo, api.GroupInfo, api.GroupMember, api.GroupPosition),
     *(api.Moved, api.ClusterStatus, api.NodeInfo),
+    *(access.Principal, access.Caller, access.Grant, access.Decision, access.UserInfo),
+    *(access.GrantInfo, access.RoleInfo, access.TokenInfo, access.IssuedToken),
+    *(access.JoinTokenInfo, access.IssuedJoinToken, quotas.CountedLimit),
 )
 """What calls of the contract answer, and the schema shows as it is."""
+
+_CHOICES: Final = (
+    *(access.ResourceKind, access.Match, access.Effect),
+    *(access.SubjectKind, access.Proof, quotas.QuotaSubject, quotas.QuotaKind),
+)
 
 SDL: Final = "\n".join(
     (
         _WRITTEN,
         *map(value_sdl, _ANSWERED),
+        *map(choice_sdl, _CHOICES),
         f"enum GroupKind {{ {' '.join(one.name for one in GroupKind)} }}",
         settings_sdl("TopicConfig", TopicConfig, known=_WRITTEN),
         settings_sdl("GroupConfig", GroupConfig, known=_WRITTEN),

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
     from angarium.closing import Closings
     from angarium.doors.http.graphql.endpoint import GraphqlEndpoint
-    from angarium.doors.http.graphql.execution import Executor, Prepared
-    from angarium.doors.http.graphql.subscribing import Events, Subscribing
+    from angarium.doors.http.graphql.execution import Prepared
+    from angarium.doors.http.graphql.subscribing import Events
     from angarium.wire.http import WebSocket
 
-    LogIn: TypeAlias = Callable[[str], Awaitable[GraphqlEndpoint]]
+    LogIn: TypeAlias = Callable[[str | None], Awaitable[GraphqlEndpoint]]
 
 REASON_CHARACTERS_MAX: Final = 100
 """Of why a socket is closed; the frame has room for 123 bytes."""
@@ -109,18 +109,21 @@ class GraphqlSession(SocketSession):
     def __init__(
         self,
         websocket: WebSocket,
-        executor: Executor,
-        subscribing: Subscribing,
+        endpoint: GraphqlEndpoint,
         closings: Closings,
         *,
         unnamed_protocol: str | None = None,
         log_in: LogIn | None = None,
+        is_known: bool = False,
+        leave: Callable[[], None],
     ) -> None:
-        """With `log_in` the client has to say who it is when it introduces itself."""
+        """With `log_in` the client has to say who it is when it introduces itself, or may, if that
+        `is_known` by its certificate. `leave` gives back the place that was taken for it."""
         super().__init__(websocket, closings)
         self._log_in = log_in
-        self._executor = executor
-        self._subscribing = subscribing
+        self._is_known = is_known
+        self._become(endpoint)
+        self._leave = leave
         self._is_introduced = False
         self._operations: dict[str, asyncio.Task[None]] = {}
         self._protocol = websocket.subprotocol or unnamed_protocol
@@ -137,6 +140,12 @@ class GraphqlSession(SocketSession):
             await super().run()
         finally:
             hurry.cancel()
+            self._leave()
+
+    def _become(self, endpoint: GraphqlEndpoint) -> None:
+        """Serve whom that endpoint is for."""
+        self._executor, self._subscribing = endpoint.executor, endpoint.subscribing
+        self._counted = endpoint.counted
 
     def _check_introduced(self) -> None:
         if not self._is_introduced:
@@ -177,13 +186,19 @@ class GraphqlSession(SocketSession):
             return
         try:
             brought = decoded(bytes(raw) or b"{}", _brought)
-            endpoint = await log_in(brought.header())
+            is_nothing = brought == Brought()
+            if self._is_known and is_nothing:
+                return
+            endpoint = await log_in(None if is_nothing else brought.header())
+            self._leave()  # the place of whom its certificate named
+            self._leave = endpoint.counted.enter()
+            self._websocket.admitted()
         except AngariumError as error:
             if self._is_old:
                 payload = refusal(error)["errors"][0]
                 await self._say({"type": "connection_error", "payload": payload})
             raise Over(FORBIDDEN, f"Forbidden: {error}"[:REASON_CHARACTERS_MAX]) from None
-        self._executor, self._subscribing = endpoint.executor, endpoint.subscribing
+        self._become(endpoint)
 
     def _begin(self, message: Message) -> None:
         if not self._is_introduced:
@@ -205,6 +220,8 @@ class GraphqlSession(SocketSession):
             try:
                 if len(self._operations) > self._executor.limits.operations_max:
                     raise LimitExceeded("operations_max", "too many operations on this socket")
+                if self._counted.toll is not None:
+                    await self._counted.toll.admit_request()
                 asked = decoded(bytes(raw) or b"null", _operation)
                 prepared = self._executor.prepared(asked.query)
                 kind = operation_kind(asked, prepared)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from angarium.api import ConsumeRequest, Start, StartAt
 from angarium.doors.feeds.feed import GroupFeed, TopicFeed
 from angarium.doors.feeds.passing import passing_id, time_us
-from angarium.doors.feeds.positions import interests, partitions_of
+from angarium.doors.feeds.whole import whole_topic
 from angarium.doors.http.graphql.resolving import RecordView, base64_of, text_of
 from angarium.wire.errors import UnsupportedOperation
 
@@ -77,8 +77,7 @@ class Subscribing:
     async def subscribed(self, topic: str, *, from_start: bool) -> Subscription:
         """Subscribe to a topic; raises `NotFound`."""
         start = Start(StartAt.EARLIEST if from_start else StartAt.LATEST)
-        partitions = await partitions_of(self._broker, topic)
-        return await self._broker.subscribe(interests(topic, partitions, start))
+        return await whole_topic(self._broker, topic, start)
 
     async def joined(self, topic: str, group: str) -> Consumption:
         """Take part in a group; raises `NotFound`."""

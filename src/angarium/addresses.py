@@ -45,6 +45,20 @@ class Address(NamedTuple):
             return False
 
 
+def dialled(text: str) -> Address | None:
+    """Return where to dial; None for a text that names no address, or port 0 of one.
+
+    For what another process says: it may say anything, and earlier releases wrote IPv6 hosts
+    without brackets.
+    """
+    host, _, port = text.rpartition(":")
+    try:
+        found = Address.parse(f"[{host}]:{port}" if ":" in host and host[0] != "[" else text)
+    except ValueError:
+        return None
+    return found if found.port else None
+
+
 def names_hosts(text: str) -> bool:
     """Whether a text names hosts, without a port: one, all below one (`*.example.org`), or `*`."""
     try:
