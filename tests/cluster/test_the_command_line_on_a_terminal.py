@@ -100,8 +100,14 @@ def test_a_long_reason_does_not_spoil_the_table_of_dead_letters(
             for record in records:
                 record.reject("line one\n" + "x" * 500)
                 break
-    listed = angarium(tmp_path, "dlq", "list", "--group", "eaters", "--servers", servers).stdout
-    (row,) = [line for line in listed.splitlines() if "the value" in line]
+
+    def rows() -> list[str]:
+        words = ("dlq", "list", "--group", "eaters", "--servers", servers)
+        listed = angarium(tmp_path, *words).stdout.splitlines()
+        return [line for line in listed if "the value" in line]
+
+    eventually(rows)  # the reject is committed first, and then its letter is written
+    (row,) = rows()
     assert "line one" in row
     assert len(row) < 250
 

@@ -77,3 +77,42 @@ def test_arguments_reach_pytest_and_picking_nothing_at_all_is_no_success(
     picked: str, status: int
 ) -> None:
     assert stages.main(["--jobs", "1", "unit", "--", "-k", picked]) == status
+
+
+UNSTEADY = """
+from pathlib import Path
+
+def test_passes(): pass
+
+def test_fails_among_others():
+    marker = Path(__file__).with_name("seen")
+    seen = marker.exists()
+    marker.touch()
+    assert seen
+"""
+
+
+def test_what_fails_among_others_and_passes_alone_is_named_and_no_failure(
+    small_project: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    (small_project / "tests" / "unit").rename(small_project / "tests" / "cluster")
+    (small_project / "tests" / "cluster" / "test_fates.py").write_text(UNSTEADY, encoding="utf-8")
+    assert stages.main(["--jobs", "1", "cluster"]) == 0
+    said = capfdbinary.readouterr().out.decode()
+    assert "unsteady" in said
+    assert "::test_fails_among_others" in said
+    assert said.splitlines()[-1].startswith("2 passed in ")
+    log = (small_project / "logs" / "cluster.log").read_text(encoding="utf-8")
+    assert "assert seen" in log, "the first failure is kept"
+
+
+@pytest.mark.parametrize("stage", ["cluster", "unit"])
+def test_what_fails_again_and_what_has_no_real_time_fails(
+    small_project: Path, capfdbinary: pytest.CaptureFixture[bytes], stage: str
+) -> None:
+    if stage == "cluster":
+        (small_project / "tests" / "unit").rename(small_project / "tests" / "cluster")
+    else:
+        (small_project / "tests/unit/test_fates.py").write_text(UNSTEADY, encoding="utf-8")
+    assert stages.main(["--jobs", "1", stage]) == 1
+    assert capfdbinary.readouterr().out.decode().splitlines()[-1].startswith("1 failed, 1 passed")
