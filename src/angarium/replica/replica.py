@@ -89,7 +89,8 @@ class Replica:
         self.is_resting = False
         """True while nobody ticks it; see `sleeping`."""
         self.is_closed = False
-        self._quiet_index = Index(0)
+        self._quiet_at = (Index(0), Index(0))
+        """The last index and the commit index since which nothing has happened."""
         self._quiet_ticks = 0
         self._fullness = Fullness(parts.raft, conf_heard_ticks=parts.config.conf_heard_ticks)
         self.halted = ""
@@ -181,10 +182,13 @@ class Replica:
         self.raft.tick()
         self._conf_ticks += 1
         self._fullness.tick(self.raft)
-        if self.raft.last_index == self._quiet_index:
+        # A commit breaks the quiet, too: far away it comes long after its entry, and whoever has not
+        # heard of it when the leader rests stays awake, misses the heartbeats and campaigns.
+        seen = self.raft.last_index, self.raft.commit
+        if seen == self._quiet_at:
             self._quiet_ticks += 1
         else:
-            self._quiet_index, self._quiet_ticks = self.raft.last_index, 0
+            self._quiet_at, self._quiet_ticks = seen, 0
             # Whoever was heard before the log grew may lack what came since.
             self._fullness.heard.clear()
 

@@ -6,6 +6,7 @@ import pytest
 from tests.unit.replica.several_hosts import SeveralHosts
 
 from angarium.ids import NodeId, RaftGroupId
+from angarium.raft.messages import Message, MessageKind
 from angarium.replica.config import ReplicaConfig
 
 GROUP = RaftGroupId(1)
@@ -78,3 +79,30 @@ def test_a_leader_whose_handover_was_not_heard_does_not_rest_before_it_is_called
         if three.hosts[leader].resting:
             break
     assert replica.raft.transferee == 0, "it would refuse every proposal for as long as it rests"
+
+
+@pytest.mark.parametrize("ticks_without_answers", [20, 21, 22, 23])
+def test_a_leader_rests_only_when_the_others_have_had_time_to_hear_of_the_last_commit(
+    ticks_without_answers: int,
+) -> None:
+    """Seed 211041: far away, answers came as late as the rest; who had not heard campaigned."""
+    three, leader = three_at_rest()
+    replica = three.replica(leader, GROUP)
+    replica.propose(b"")
+    replica.process()
+    last = replica.raft.last_index
+    three.is_lost = lambda message: message.kind is MessageKind.APPEND_RESPONSE
+    for _ in range(ticks_without_answers):
+        three.tick()
+
+    def is_news(message: Message) -> bool:
+        is_empty = message.kind is MessageKind.APPEND and not message.entries
+        return is_empty and message.commit == last
+
+    three.is_lost = is_news
+    for _ in range(TICKS_MAX):
+        three.tick()
+        if three.hosts[leader].resting:
+            break
+    assert three.replica(leader, GROUP).raft.commit == last
+    assert all(host.resting for host in three.hosts.values())
