@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-ON_THE_WIRE: Final = "so far it is offered to our own client and the command alone"
 BACKUPS: Final = "backups are made and brought back by the command and our own client"
 INSIDE: Final = "the doors of a node ask it of the service; nobody can from outside"
 OWN_CLIENT: Final = "only our own client speaks transactions and numbers of its own"
@@ -27,10 +26,6 @@ _BACKUPS: Final = (
     *("read_positions", "read_accounts", "restore_topic", "restore_records"),
     *("restore_positions", "restore_accounts"),
 )
-_BALANCE: Final = (
-    *("describe_balance", "rebalance", "cancel_rebalance", "set_auto_balance"),
-    *("describe_recovery", "recover_partition", "describe_upgrade"),
-)
 _STREAMS: Final = ("subscribe", "consume")
 
 
@@ -47,7 +42,6 @@ EXEMPT: Final[Mapping[str, Mapping[str, str]]] = {
     "gRPC": {
         **_because(INSIDE, "subscribe_passing"),
         **_because(BACKUPS, *_BACKUPS),
-        **_because(ON_THE_WIRE, *_BALANCE),
         **_because(OWN_CLIENT, *_TRANSACTIONS),
         **_because(NO_LETTERS, *_LETTERS),
         **_because(HTTP_ONLY, "metrics"),
@@ -55,14 +49,12 @@ EXEMPT: Final[Mapping[str, Mapping[str, str]]] = {
     "REST": {
         **_because(INSIDE, "subscribe_passing"),
         **_because(BACKUPS, *_BACKUPS),
-        **_because(ON_THE_WIRE, *_BALANCE),
         **_because(OWN_CLIENT, *(one for one in _TRANSACTIONS if one != "publish_sequenced")),
         **_because(STREAMED, *_STREAMS),
     },
     "gateway": {
         **_because(INSIDE, "subscribe_passing"),
         **_because(BACKUPS, *_BACKUPS),
-        **_because(ON_THE_WIRE, *_BALANCE),
         **_because(OWN_CLIENT, *(one for one in _TRANSACTIONS if one != "publish_sequenced")),
         **_because(STREAMED, *_STREAMS),
         **_because(LETTERS, *_LETTERS),
@@ -70,7 +62,6 @@ EXEMPT: Final[Mapping[str, Mapping[str, str]]] = {
     "GraphQL": {
         **_because(INSIDE, "subscribe_passing"),
         **_because(BACKUPS, *_BACKUPS),
-        **_because(ON_THE_WIRE, *_BALANCE),
         **_because(OWN_CLIENT, *_TRANSACTIONS),
         **_because(NO_LETTERS, *_LETTERS),
         **_because(HTTP_ONLY, "metrics"),

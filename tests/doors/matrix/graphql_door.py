@@ -113,6 +113,17 @@ FIELDS: Final[dict[str, tuple[str, Callable[[Mapping[str, Any]], str], str]]] = 
     "joinTokens": ("list_join_tokens", _words(), "{ id }"),
     "createJoinToken": ("create_join_token", _words(), "{ secret }"),
     "deleteJoinToken": ("delete_join_token", _words(token="id"), ""),
+    "balance": ("describe_balance", _words(), "{ isRunning }"),
+    "rebalance": ("rebalance", _words(bytes_per_s="bytesPerS"), "{ isRunning }"),
+    "cancelRebalance": ("cancel_rebalance", _words(), "{ isRunning }"),
+    "setAutoBalance": ("set_auto_balance", _words("automatic"), "{ isAutomatic }"),
+    "upgrade": ("describe_upgrade", _words(), "{ level }"),
+    "recovery": ("describe_recovery", _words("topic", "partition"), "{ objection }"),
+    "recoverPartition": (
+        "recover_partition",
+        _words("topic", "partition", "code"),
+        "{ isDone }",
+    ),
 }
 """By field: the method behind it, its arguments, and what is wanted of its answer."""
 
@@ -121,6 +132,7 @@ OPEN: Final = {"health"}
 
 QUERIES: Final = {"topics", "topic", "records", "groups", "group", "status", "whoami", "can"} | {
     *("users", "user", "roles", "grants", "tokens", "quotas", "quota", "joinTokens"),
+    *("balance", "upgrade", "recovery"),
 }
 
 METHODS: Final[dict[str, list[str]]] = {}

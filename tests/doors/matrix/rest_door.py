@@ -78,6 +78,13 @@ METHODS: Final[dict[str, list[Call]]] = {
     "remove_node": [Call("DELETE /v1/cluster/nodes/{node}")],
     "transfer_leader": [Call(f"POST {RECORDS}/leader", _picked("to"))],
     "raise_level": [Call("POST /v1/cluster/level", lambda _: {})],
+    "describe_balance": [Call("GET /v1/cluster/balance")],
+    "rebalance": [Call("POST /v1/cluster/balance", _picked("bytes_per_s"))],
+    "cancel_rebalance": [Call("DELETE /v1/cluster/balance")],
+    "set_auto_balance": [Call("PATCH /v1/cluster/balance", _picked("automatic"))],
+    "describe_upgrade": [Call("GET /v1/cluster/upgrade")],
+    "describe_recovery": [Call(f"GET {RECORDS}/recovery")],
+    "recover_partition": [Call(f"POST {RECORDS}/recovery", _picked("code"))],
     "settle": [
         Call(
             "POST /v1/groups/{group}/settle",

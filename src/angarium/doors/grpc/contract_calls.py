@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from angarium.api import Broker, GroupConfig, TopicConfig
 from angarium.api.access import AccessBroker, JoinTokenBroker
 from angarium.api.administration import AdministrationBroker
+from angarium.api.balance import BalanceBroker
 from angarium.api.quotas import QuotaBroker
+from angarium.api.recovery import RecoveryBroker
+from angarium.api.upgrades import UpgradeBroker
 from angarium.doors.grpc.calls import answered
 from angarium.doors.grpc.from_messages import readers
 from angarium.doors.grpc.to_messages import responder
@@ -38,6 +41,13 @@ METHODS: Final[Mapping[str, Callable[..., Awaitable[Any]]]] = {
     "RemoveNode": Broker.remove_node,
     "TransferLeader": Broker.transfer_leader,
     "RaiseLevel": Broker.raise_level,
+    "DescribeBalance": BalanceBroker.describe_balance,
+    "Rebalance": BalanceBroker.rebalance,
+    "CancelRebalance": BalanceBroker.cancel_rebalance,
+    "SetAutoBalance": BalanceBroker.set_auto_balance,
+    "DescribeUpgrade": UpgradeBroker.describe_upgrade,
+    "DescribeRecovery": RecoveryBroker.describe_recovery,
+    "RecoverPartition": RecoveryBroker.recover_partition,
     "Whoami": AccessBroker.whoami,
     "Can": AccessBroker.can,
     "CreateUser": AccessBroker.create_user,

@@ -62,11 +62,11 @@ class HttpDoor:
         """Prepare a door to `broker`, or to what lies behind it for each of the callers.
 
         What is behind `groups`, `sequenced` (numbers of a client's own), `letters` (the dead
-        letters in a topic) and `access` (users, grants, quotas, join tokens) is not served where it
-        is not given. `facts` is what the node knows of itself. `admission` says which hosts are
-        ours, and which web pages may use the door. `leader_hint` returns the HTTP address of the
-        node that leads a partition, None if that is this node or nobody knows. `port` 0 takes a
-        free one. `served_by` is what each answer says of the node.
+        letters in a topic) and `access` (users, grants, quotas, and what operators do) is not
+        served where it is not given. `facts` is what the node knows of itself. `admission` says
+        which hosts are ours, and which web pages may use the door. `leader_hint` returns the HTTP
+        address of the node that leads a partition, None if that is this node or nobody knows.
+        `port` 0 takes a free one. `served_by` is what each answer says of the node.
         """
         if not isinstance(broker, Callers):
             broker = Callers.everybody(Behind(broker, groups, sequenced, letters, access=access))

@@ -16,6 +16,7 @@ from angarium.doors.http.front_page import FrontPage
 from angarium.doors.http.graphql import QueryParameters
 from angarium.doors.http.group_routes import GroupRoutes
 from angarium.doors.http.observing import Observing
+from angarium.doors.http.operating_routes import OperatingRoutes
 from angarium.doors.http.publish_routes import PublishRoutes
 from angarium.doors.http.quota_routes import JoinTokenRoutes, QuotaRoutes
 from angarium.doors.http.routing import route, routes_of
@@ -114,6 +115,7 @@ class HttpFace:
         if behind.access is not None:
             parts.append(AccessRoutes(behind.access))
             parts += QuotaRoutes(behind.access), JoinTokenRoutes(behind.access)
+            parts.append(OperatingRoutes(behind.access))
         found = [one for part in (*parts, self) for one in routes_of(part)]
         front = FrontPage(found)
         return [*found, Route(method="GET", path="/", handler=front.show, summary="Links.")]

@@ -25,7 +25,7 @@ import msgspec
 from msgspec import Meta
 
 from angarium import api
-from angarium.api import GroupConfig, TopicConfig, access, quotas
+from angarium.api import GroupConfig, TopicConfig, access, balance, quotas, recovery, upgrades
 from angarium.api.settings import Setting, settings_of, word_of
 
 Form = type[msgspec.Struct]
@@ -164,3 +164,11 @@ answer_form("JoinTokenOut", access.JoinTokenInfo, created_at="created_at_us", un
 answer_form("IssuedJoinTokenOut", access.IssuedJoinToken)
 answer_form("CountedLimit", quotas.CountedLimit)
 answer_form("QuotaOut", quotas.QuotaInfo)
+answer_form("PartitionMove", balance.MoveInfo)
+answer_form("Balance", balance.BalanceInfo, begun_at="begun_at_us")
+answer_form("NodeState", upgrades.NodeState, started_at="started_at_us")
+answer_form("Upgrade", upgrades.UpgradeInfo)
+answer_form("LostReplica", recovery.LostReplica)
+answer_form("LeftReplica", recovery.LeftReplica)
+answer_form("GroupLeft", recovery.GroupLeft)
+answer_form("Recovery", recovery.RecoveryInfo)

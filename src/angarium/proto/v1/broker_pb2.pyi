@@ -1109,6 +1109,224 @@ class RaiseLevelResponse(_message.Message):
     level: int
     def __init__(self, level: _Optional[int] = ...) -> None: ...
 
+class MoveInfo(_message.Message):
+    __slots__ = ("topic", "partition", "replicas", "target", "is_under_way", "stored_bytes", "copied_bytes")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    IS_UNDER_WAY_FIELD_NUMBER: _ClassVar[int]
+    STORED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    COPIED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    partition: int
+    replicas: _containers.RepeatedScalarFieldContainer[int]
+    target: _containers.RepeatedScalarFieldContainer[int]
+    is_under_way: bool
+    stored_bytes: int
+    copied_bytes: int
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., replicas: _Optional[_Iterable[int]] = ..., target: _Optional[_Iterable[int]] = ..., is_under_way: _Optional[bool] = ..., stored_bytes: _Optional[int] = ..., copied_bytes: _Optional[int] = ...) -> None: ...
+
+class BalanceInfo(_message.Message):
+    __slots__ = ("is_running", "begun_at_us", "bytes_per_s", "is_automatic", "moves", "moves_left", "bytes_left", "time_left_ms", "waits_for")
+    IS_RUNNING_FIELD_NUMBER: _ClassVar[int]
+    BEGUN_AT_US_FIELD_NUMBER: _ClassVar[int]
+    BYTES_PER_S_FIELD_NUMBER: _ClassVar[int]
+    IS_AUTOMATIC_FIELD_NUMBER: _ClassVar[int]
+    MOVES_FIELD_NUMBER: _ClassVar[int]
+    MOVES_LEFT_FIELD_NUMBER: _ClassVar[int]
+    BYTES_LEFT_FIELD_NUMBER: _ClassVar[int]
+    TIME_LEFT_MS_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FOR_FIELD_NUMBER: _ClassVar[int]
+    is_running: bool
+    begun_at_us: int
+    bytes_per_s: int
+    is_automatic: bool
+    moves: _containers.RepeatedCompositeFieldContainer[MoveInfo]
+    moves_left: int
+    bytes_left: int
+    time_left_ms: int
+    waits_for: str
+    def __init__(self, is_running: _Optional[bool] = ..., begun_at_us: _Optional[int] = ..., bytes_per_s: _Optional[int] = ..., is_automatic: _Optional[bool] = ..., moves: _Optional[_Iterable[_Union[MoveInfo, _Mapping]]] = ..., moves_left: _Optional[int] = ..., bytes_left: _Optional[int] = ..., time_left_ms: _Optional[int] = ..., waits_for: _Optional[str] = ...) -> None: ...
+
+class DescribeBalanceRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class DescribeBalanceResponse(_message.Message):
+    __slots__ = ("balance",)
+    BALANCE_FIELD_NUMBER: _ClassVar[int]
+    balance: BalanceInfo
+    def __init__(self, balance: _Optional[_Union[BalanceInfo, _Mapping]] = ...) -> None: ...
+
+class RebalanceRequest(_message.Message):
+    __slots__ = ("bytes_per_s",)
+    BYTES_PER_S_FIELD_NUMBER: _ClassVar[int]
+    bytes_per_s: int
+    def __init__(self, bytes_per_s: _Optional[int] = ...) -> None: ...
+
+class RebalanceResponse(_message.Message):
+    __slots__ = ("balance",)
+    BALANCE_FIELD_NUMBER: _ClassVar[int]
+    balance: BalanceInfo
+    def __init__(self, balance: _Optional[_Union[BalanceInfo, _Mapping]] = ...) -> None: ...
+
+class CancelRebalanceRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class CancelRebalanceResponse(_message.Message):
+    __slots__ = ("balance",)
+    BALANCE_FIELD_NUMBER: _ClassVar[int]
+    balance: BalanceInfo
+    def __init__(self, balance: _Optional[_Union[BalanceInfo, _Mapping]] = ...) -> None: ...
+
+class SetAutoBalanceRequest(_message.Message):
+    __slots__ = ("automatic",)
+    AUTOMATIC_FIELD_NUMBER: _ClassVar[int]
+    automatic: bool
+    def __init__(self, automatic: _Optional[bool] = ...) -> None: ...
+
+class SetAutoBalanceResponse(_message.Message):
+    __slots__ = ("balance",)
+    BALANCE_FIELD_NUMBER: _ClassVar[int]
+    balance: BalanceInfo
+    def __init__(self, balance: _Optional[_Union[BalanceInfo, _Mapping]] = ...) -> None: ...
+
+class NodeState(_message.Message):
+    __slots__ = ("node", "alive", "version", "level_max", "started_at_us", "certificate_days", "disk_free_bytes", "leads_catalog")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    ALIVE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_MAX_FIELD_NUMBER: _ClassVar[int]
+    STARTED_AT_US_FIELD_NUMBER: _ClassVar[int]
+    CERTIFICATE_DAYS_FIELD_NUMBER: _ClassVar[int]
+    DISK_FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    LEADS_CATALOG_FIELD_NUMBER: _ClassVar[int]
+    node: int
+    alive: bool
+    version: str
+    level_max: int
+    started_at_us: int
+    certificate_days: float
+    disk_free_bytes: int
+    leads_catalog: bool
+    def __init__(self, node: _Optional[int] = ..., alive: _Optional[bool] = ..., version: _Optional[str] = ..., level_max: _Optional[int] = ..., started_at_us: _Optional[int] = ..., certificate_days: _Optional[float] = ..., disk_free_bytes: _Optional[int] = ..., leads_catalog: _Optional[bool] = ...) -> None: ...
+
+class DescribeUpgradeRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class DescribeUpgradeResponse(_message.Message):
+    __slots__ = ("hindrances", "remarks", "next_node", "nodes", "level", "level_possible")
+    HINDRANCES_FIELD_NUMBER: _ClassVar[int]
+    REMARKS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_NODE_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_POSSIBLE_FIELD_NUMBER: _ClassVar[int]
+    hindrances: _containers.RepeatedScalarFieldContainer[str]
+    remarks: _containers.RepeatedScalarFieldContainer[str]
+    next_node: int
+    nodes: _containers.RepeatedCompositeFieldContainer[NodeState]
+    level: int
+    level_possible: int
+    def __init__(self, hindrances: _Optional[_Iterable[str]] = ..., remarks: _Optional[_Iterable[str]] = ..., next_node: _Optional[int] = ..., nodes: _Optional[_Iterable[_Union[NodeState, _Mapping]]] = ..., level: _Optional[int] = ..., level_possible: _Optional[int] = ...) -> None: ...
+
+class LostReplica(_message.Message):
+    __slots__ = ("node", "address", "silent_ms")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    SILENT_MS_FIELD_NUMBER: _ClassVar[int]
+    node: int
+    address: str
+    silent_ms: int
+    def __init__(self, node: _Optional[int] = ..., address: _Optional[str] = ..., silent_ms: _Optional[int] = ...) -> None: ...
+
+class LeftReplica(_message.Message):
+    __slots__ = ("node", "last_term", "last_index", "halted")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    LAST_TERM_FIELD_NUMBER: _ClassVar[int]
+    LAST_INDEX_FIELD_NUMBER: _ClassVar[int]
+    HALTED_FIELD_NUMBER: _ClassVar[int]
+    node: int
+    last_term: int
+    last_index: int
+    halted: str
+    def __init__(self, node: _Optional[int] = ..., last_term: _Optional[int] = ..., last_index: _Optional[int] = ..., halted: _Optional[str] = ...) -> None: ...
+
+class GroupLeft(_message.Message):
+    __slots__ = ("name", "position")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    position: int
+    def __init__(self, name: _Optional[str] = ..., position: _Optional[int] = ...) -> None: ...
+
+class RecoveryInfo(_message.Message):
+    __slots__ = ("topic", "partition", "source", "last_term", "last_index", "commit", "end_offset", "behind", "lost", "left", "groups", "may_lose", "objection", "code", "is_done")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    LAST_TERM_FIELD_NUMBER: _ClassVar[int]
+    LAST_INDEX_FIELD_NUMBER: _ClassVar[int]
+    COMMIT_FIELD_NUMBER: _ClassVar[int]
+    END_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    BEHIND_FIELD_NUMBER: _ClassVar[int]
+    LOST_FIELD_NUMBER: _ClassVar[int]
+    LEFT_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    MAY_LOSE_FIELD_NUMBER: _ClassVar[int]
+    OBJECTION_FIELD_NUMBER: _ClassVar[int]
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    IS_DONE_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    partition: int
+    source: int
+    last_term: int
+    last_index: int
+    commit: int
+    end_offset: int
+    behind: int
+    lost: _containers.RepeatedCompositeFieldContainer[LostReplica]
+    left: _containers.RepeatedCompositeFieldContainer[LeftReplica]
+    groups: _containers.RepeatedCompositeFieldContainer[GroupLeft]
+    may_lose: _containers.RepeatedScalarFieldContainer[str]
+    objection: str
+    code: str
+    is_done: bool
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., source: _Optional[int] = ..., last_term: _Optional[int] = ..., last_index: _Optional[int] = ..., commit: _Optional[int] = ..., end_offset: _Optional[int] = ..., behind: _Optional[int] = ..., lost: _Optional[_Iterable[_Union[LostReplica, _Mapping]]] = ..., left: _Optional[_Iterable[_Union[LeftReplica, _Mapping]]] = ..., groups: _Optional[_Iterable[_Union[GroupLeft, _Mapping]]] = ..., may_lose: _Optional[_Iterable[str]] = ..., objection: _Optional[str] = ..., code: _Optional[str] = ..., is_done: _Optional[bool] = ...) -> None: ...
+
+class DescribeRecoveryRequest(_message.Message):
+    __slots__ = ("topic", "partition")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    partition: int
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ...) -> None: ...
+
+class DescribeRecoveryResponse(_message.Message):
+    __slots__ = ("recovery",)
+    RECOVERY_FIELD_NUMBER: _ClassVar[int]
+    recovery: RecoveryInfo
+    def __init__(self, recovery: _Optional[_Union[RecoveryInfo, _Mapping]] = ...) -> None: ...
+
+class RecoverPartitionRequest(_message.Message):
+    __slots__ = ("topic", "partition", "code")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    partition: int
+    code: str
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., code: _Optional[str] = ...) -> None: ...
+
+class RecoverPartitionResponse(_message.Message):
+    __slots__ = ("recovery",)
+    RECOVERY_FIELD_NUMBER: _ClassVar[int]
+    recovery: RecoveryInfo
+    def __init__(self, recovery: _Optional[_Union[RecoveryInfo, _Mapping]] = ...) -> None: ...
+
 class Grant(_message.Message):
     __slots__ = ("actions", "kind", "name", "match", "effect")
     ACTIONS_FIELD_NUMBER: _ClassVar[int]

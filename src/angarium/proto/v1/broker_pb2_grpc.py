@@ -160,6 +160,41 @@ class BrokerStub:
                 request_serializer=angarium_dot_v1_dot_broker__pb2.RaiseLevelRequest.SerializeToString,
                 response_deserializer=angarium_dot_v1_dot_broker__pb2.RaiseLevelResponse.FromString,
                 _registered_method=True)
+        self.DescribeBalance = channel.unary_unary(
+                '/angarium.v1.Broker/DescribeBalance',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.DescribeBalanceRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.DescribeBalanceResponse.FromString,
+                _registered_method=True)
+        self.Rebalance = channel.unary_unary(
+                '/angarium.v1.Broker/Rebalance',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.RebalanceRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.RebalanceResponse.FromString,
+                _registered_method=True)
+        self.CancelRebalance = channel.unary_unary(
+                '/angarium.v1.Broker/CancelRebalance',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.CancelRebalanceRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.CancelRebalanceResponse.FromString,
+                _registered_method=True)
+        self.SetAutoBalance = channel.unary_unary(
+                '/angarium.v1.Broker/SetAutoBalance',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.SetAutoBalanceRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.SetAutoBalanceResponse.FromString,
+                _registered_method=True)
+        self.DescribeUpgrade = channel.unary_unary(
+                '/angarium.v1.Broker/DescribeUpgrade',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.DescribeUpgradeRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.DescribeUpgradeResponse.FromString,
+                _registered_method=True)
+        self.DescribeRecovery = channel.unary_unary(
+                '/angarium.v1.Broker/DescribeRecovery',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.DescribeRecoveryRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.DescribeRecoveryResponse.FromString,
+                _registered_method=True)
+        self.RecoverPartition = channel.unary_unary(
+                '/angarium.v1.Broker/RecoverPartition',
+                request_serializer=angarium_dot_v1_dot_broker__pb2.RecoverPartitionRequest.SerializeToString,
+                response_deserializer=angarium_dot_v1_dot_broker__pb2.RecoverPartitionResponse.FromString,
+                _registered_method=True)
         self.Whoami = channel.unary_unary(
                 '/angarium.v1.Broker/Whoami',
                 request_serializer=angarium_dot_v1_dot_broker__pb2.WhoamiRequest.SerializeToString,
@@ -461,6 +496,56 @@ class BrokerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DescribeBalance(self, request, context):
+        """Returns whether the cluster is being evened out, and what that would move now.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Rebalance(self, request, context):
+        """Begins to even out replicas, bytes and leaders. While that is done: goes on at another pace.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CancelRebalance(self, request, context):
+        """Begins nothing more, and lets what is on its way go back.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetAutoBalance(self, request, context):
+        """Says whether evening out begins by itself when a node has come, gone or been drained.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DescribeUpgrade(self, request, context):
+        """Returns whether a node may be taken down for a restart or an upgrade now, and which one.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DescribeRecovery(self, request, context):
+        """Returns what RecoverPartition would do now, what it may lose, and the code that confirms it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RecoverPartition(self, request, context):
+        """The last resort for a partition that has lost a majority of its replicas for good: goes on with
+        the best replica that is left, and without all others for ever.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Whoami(self, request, context):
         """Returns who asks, as the answering node sees it.
         """
@@ -752,6 +837,41 @@ def add_BrokerServicer_to_server(servicer, server):
                     servicer.RaiseLevel,
                     request_deserializer=angarium_dot_v1_dot_broker__pb2.RaiseLevelRequest.FromString,
                     response_serializer=angarium_dot_v1_dot_broker__pb2.RaiseLevelResponse.SerializeToString,
+            ),
+            'DescribeBalance': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeBalance,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.DescribeBalanceRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.DescribeBalanceResponse.SerializeToString,
+            ),
+            'Rebalance': grpc.unary_unary_rpc_method_handler(
+                    servicer.Rebalance,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.RebalanceRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.RebalanceResponse.SerializeToString,
+            ),
+            'CancelRebalance': grpc.unary_unary_rpc_method_handler(
+                    servicer.CancelRebalance,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.CancelRebalanceRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.CancelRebalanceResponse.SerializeToString,
+            ),
+            'SetAutoBalance': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetAutoBalance,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.SetAutoBalanceRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.SetAutoBalanceResponse.SerializeToString,
+            ),
+            'DescribeUpgrade': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeUpgrade,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.DescribeUpgradeRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.DescribeUpgradeResponse.SerializeToString,
+            ),
+            'DescribeRecovery': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeRecovery,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.DescribeRecoveryRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.DescribeRecoveryResponse.SerializeToString,
+            ),
+            'RecoverPartition': grpc.unary_unary_rpc_method_handler(
+                    servicer.RecoverPartition,
+                    request_deserializer=angarium_dot_v1_dot_broker__pb2.RecoverPartitionRequest.FromString,
+                    response_serializer=angarium_dot_v1_dot_broker__pb2.RecoverPartitionResponse.SerializeToString,
             ),
             'Whoami': grpc.unary_unary_rpc_method_handler(
                     servicer.Whoami,
@@ -1545,6 +1665,195 @@ class Broker:
             '/angarium.v1.Broker/RaiseLevel',
             angarium_dot_v1_dot_broker__pb2.RaiseLevelRequest.SerializeToString,
             angarium_dot_v1_dot_broker__pb2.RaiseLevelResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeBalance(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/DescribeBalance',
+            angarium_dot_v1_dot_broker__pb2.DescribeBalanceRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.DescribeBalanceResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Rebalance(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/Rebalance',
+            angarium_dot_v1_dot_broker__pb2.RebalanceRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.RebalanceResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CancelRebalance(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/CancelRebalance',
+            angarium_dot_v1_dot_broker__pb2.CancelRebalanceRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.CancelRebalanceResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetAutoBalance(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/SetAutoBalance',
+            angarium_dot_v1_dot_broker__pb2.SetAutoBalanceRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.SetAutoBalanceResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeUpgrade(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/DescribeUpgrade',
+            angarium_dot_v1_dot_broker__pb2.DescribeUpgradeRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.DescribeUpgradeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeRecovery(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/DescribeRecovery',
+            angarium_dot_v1_dot_broker__pb2.DescribeRecoveryRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.DescribeRecoveryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RecoverPartition(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/angarium.v1.Broker/RecoverPartition',
+            angarium_dot_v1_dot_broker__pb2.RecoverPartitionRequest.SerializeToString,
+            angarium_dot_v1_dot_broker__pb2.RecoverPartitionResponse.FromString,
             options,
             channel_credentials,
             insecure,

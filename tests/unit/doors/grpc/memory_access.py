@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from tests.unit.doors.grpc.memory_operating import MemoryOperating
 from tests.unit.service.access.asked_service import secured
 
 from angarium.api.access import ADMIN, ANONYMOUS, Caller, Principal, Proof
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from angarium.service.own_node import OwnNode
 
 
-class MemoryAccess(UserCalls):
+class MemoryAccess(UserCalls, MemoryOperating):
     """Implements `api.administration.AdministrationBroker`; everybody may do everything."""
 
     def __init__(self) -> None:
@@ -27,7 +28,8 @@ class MemoryAccess(UserCalls):
         self.catalog = service.node.catalog
         self._quotas = access.quota_calls
         self._join_tokens = access.join_tokens
-        super().__init__(cast("OwnNode", service.node), access.refresh)
+        UserCalls.__init__(self, cast("OwnNode", service.node), access.refresh)
+        MemoryOperating.__init__(self)
 
     async def whoami(self) -> Caller:
         return Caller(principal=ANONYMOUS, roles=(ADMIN,))

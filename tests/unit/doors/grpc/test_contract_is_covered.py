@@ -10,7 +10,7 @@ import pytest
 from tests.unit.doors.grpc.memory_broker import MemoryBroker
 
 from angarium import api
-from angarium.api import access, quotas
+from angarium.api import access, balance, quotas, recovery, upgrades
 from angarium.doors.grpc import GrpcDoor
 from angarium.doors.grpc.grant_messages import word_number
 from angarium.kinds import Behind, GroupKind, Poison
@@ -25,6 +25,7 @@ METHODS = {
     for contract in (
         *(api.Broker, api.GroupBroker),
         *(access.AccessBroker, access.JoinTokenBroker, quotas.QuotaBroker),
+        *(balance.BalanceBroker, upgrades.UpgradeBroker, recovery.RecoveryBroker),
     )
     for name in vars(contract)
     if not name.startswith("_")
@@ -75,6 +76,14 @@ PAIRS = [
     (access.IssuedJoinToken, pb.CreateJoinTokenResponse, {}),
     (quotas.QuotaInfo, pb.QuotaInfo, {}),
     (quotas.CountedLimit, pb.CountedLimit, {}),
+    (balance.MoveInfo, pb.MoveInfo, {}),
+    (balance.BalanceInfo, pb.BalanceInfo, {}),
+    (upgrades.NodeState, pb.NodeState, {}),
+    (upgrades.UpgradeInfo, pb.DescribeUpgradeResponse, {}),
+    (recovery.LostReplica, pb.LostReplica, {}),
+    (recovery.LeftReplica, pb.LeftReplica, {}),
+    (recovery.GroupLeft, pb.GroupLeft, {}),
+    (recovery.RecoveryInfo, pb.RecoveryInfo, {}),
 ]
 
 

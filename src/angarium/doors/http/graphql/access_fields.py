@@ -22,7 +22,7 @@ class AccessFields:
     @property
     def _access(self) -> AdministrationBroker:
         if self._behind is None:
-            raise UnsupportedOperation("users, grants and quotas are not served here")
+            raise UnsupportedOperation("users, quotas and what operators do are not served here")
         return self._behind
 
     async def whoami(self) -> object:

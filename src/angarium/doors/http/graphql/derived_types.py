@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, get_type_hin
 
 from angarium.api.settings import settings_of
 from angarium.doors.http.forms import form_of
-from angarium.ids import GrantId, Index, JoinTokenId, Micros, Offset, TopicId
+from angarium.ids import GrantId, Index, JoinTokenId, Micros, Offset, Term, TopicId
 from angarium.wire.http.openapi import sentences_of
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ _KINDS: Final[dict[Any, str]] = {
     Offset: "Long",
     Micros: "Long",
     Index: "Long",
+    Term: "Long",
     GrantId: "Long",
     JoinTokenId: "Long",
     int: "Int",
@@ -32,7 +33,10 @@ _KINDS: Final[dict[Any, str]] = {
     str: "String",
 }
 
-_LONG: Final = ("lag", "_ms", "handed_on", "acked_above", "limit")
+_LONG: Final = (
+    *("lag", "_ms", "handed_on", "acked_above", "limit", "_bytes", "bytes_per_s", "bytes_left"),
+    "behind",
+)
 """How the names of numbers end that may be too large for an Int, though their type is int."""
 
 DOORS: Final = ("wire", "grpc", "http")

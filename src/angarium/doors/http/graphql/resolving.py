@@ -14,6 +14,7 @@ from angarium.api.stored_records import fetched_records
 from angarium.doors.http.graphql.access_fields import AccessFields
 from angarium.doors.http.graphql.costs import RECORDS_MAX
 from angarium.doors.http.graphql.derived_types import DOORS
+from angarium.doors.http.graphql.operating_fields import OperatingFields
 from angarium.doors.http.graphql.publish_fields import GraphqlPublishing
 from angarium.doors.http.graphql.quota_fields import QuotaFields
 from angarium.errors import InvalidArgument, NotFound
@@ -77,7 +78,7 @@ class Page(NamedTuple):
     staleness_ms: int
 
 
-class Resolvers(AccessFields, QuotaFields):
+class Resolvers(AccessFields, QuotaFields, OperatingFields):
     """The fields of Query and Mutation: each is the method of its name."""
 
     def __init__(
@@ -241,7 +242,13 @@ def snake(name: str) -> str:
     return _TIMES.get(letters, letters)
 
 
-_TIMES: Final = {"created_at_us": "created_at", "until_us": "until", "since_us": "since"}
+_TIMES: Final = {
+    "created_at_us": "created_at",
+    "until_us": "until",
+    "since_us": "since",
+    "begun_at_us": "begun_at",
+    "started_at_us": "started_at",
+}
 """Times of the contract, which have their unit in their names in the schema."""
 
 

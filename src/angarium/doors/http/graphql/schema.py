@@ -9,7 +9,7 @@ from graphql import GraphQLError, GraphQLScalarType, GraphQLSchema, build_schema
 from graphql.language import IntValueNode
 
 from angarium import api
-from angarium.api import GroupConfig, TopicConfig, access, quotas
+from angarium.api import GroupConfig, TopicConfig, access, balance, quotas, recovery, upgrades
 from angarium.doors.http.graphql.derived_types import choice_sdl, settings_sdl, value_sdl
 from angarium.kinds import GroupKind
 
@@ -58,6 +58,12 @@ type Query {
   quota(subjectKind: QuotaSubject!, subject: String! = ""): Quota
   "Those that are not forgotten, the oldest first."
   joinTokens: [JoinToken!]!
+  "How evening out stands, and what it would move now."
+  balance: Balance!
+  "Whether a node may be taken down now, and which one."
+  upgrade: Upgrade!
+  "What `recoverPartition` would do now, what it may lose, and the code to confirm it."
+  recovery(topic: String!, partition: Int!): Recovery!
 }
 
 type Mutation {
@@ -102,6 +108,14 @@ type Mutation {
   "It lets one node in, once; without a time it is good for an hour. Its secret is told this once."
   createJoinToken(untilUs: Long): IssuedJoinToken!
   deleteJoinToken(id: Long!): Boolean!
+  "Evens out replicas, bytes and leaders; while that is done: at another pace. 0: without a limit."
+  rebalance(bytesPerS: Long): Balance!
+  "Begins nothing more, and lets what is on its way go back."
+  cancelRebalance: Balance!
+  "Whether it begins by itself when a node has come, gone or been drained."
+  setAutoBalance(automatic: Boolean!): Balance!
+  "The last resort: goes on with the best replica that is left, and without all others for ever."
+  recoverPartition(topic: String!, partition: Int!, code: String!): Recovery!
 }
 
 type Subscription {
@@ -205,6 +219,8 @@ _ANSWERED: Final[tuple[type[Any], ...]] = (
     *(access.Principal, access.Caller, access.Grant, access.Decision, access.UserInfo),
     *(access.GrantInfo, access.RoleInfo, access.TokenInfo, access.IssuedToken),
     *(access.JoinTokenInfo, access.IssuedJoinToken, quotas.CountedLimit),
+    *(balance.MoveInfo, balance.BalanceInfo, upgrades.NodeState, upgrades.UpgradeInfo),
+    *(recovery.LostReplica, recovery.LeftReplica, recovery.GroupLeft, recovery.RecoveryInfo),
 )
 """What calls of the contract answer, and the schema shows as it is."""
 
