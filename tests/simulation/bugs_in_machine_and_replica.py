@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from tests.simulation.planting import Replaced, bug
-from tests.simulation.variants import redriving, scripted, staging, transacting, usual
+from tests.simulation.variants import (
+    held_back,
+    redriving,
+    scripted,
+    staging,
+    transacting,
+    usual,
+)
 
 from angarium.errors import AngariumError, NotLeader
-from angarium.ids import Term
+from angarium.ids import Index, Term
 from angarium.log.segments import PartitionLog
 from angarium.log.stages import StageStore
 from angarium.machine import partition_state, producers
@@ -23,6 +30,7 @@ from angarium.modes import DeliveryMode
 from angarium.replica.acks import Acks
 from angarium.replica.partition import Partition
 from angarium.replica.partition_files import PartitionFiles
+from angarium.replica.replica import Replica
 from angarium.replica.stage_copy import StageCopy
 from angarium.service.transactions import holding
 
@@ -30,7 +38,7 @@ if TYPE_CHECKING:
     from collections import deque
     from collections.abc import Iterator, Mapping, Sequence
 
-    from angarium.ids import Buffer, Index, Micros, Offset
+    from angarium.ids import Buffer, Micros, Offset
     from angarium.machine import PartitionMachine, Prepared
     from angarium.machine.commands import Begin, Decide
     from angarium.machine.outcomes import Appended, Duplicate, Outcome
@@ -274,20 +282,25 @@ def eventual_answered_before_the_log_took_it() -> Iterator[Replaced]:
     proposed = Partition._proposed
     refusals: list[AngariumError] = []
 
-    def note_refusal(self: Partition, prepared: Prepared, now: Micros) -> Index | AngariumError:
-        index = proposed(self, prepared, now)
+    def note_refusal(
+        self: Partition, prepared: Prepared, now: Micros, *, may_wait: bool = False
+    ) -> Index | AngariumError:
+        index = proposed(self, prepared, now, may_wait=may_wait)
         if isinstance(index, AngariumError):
             refusals.append(index)
             assert self._log_entries is not None
             return self._log_entries.last_index
         return index
 
-    def publish(self: Partition, requests: Sequence[Publishing], *, now: Micros) -> None:
+    def publish(
+        self: Partition, requests: Sequence[Publishing], *, now: Micros, may_wait: bool = False
+    ) -> None:
         refusals.clear()
         original(
             self,
             [request._replace(reply=_honest(request, refusals)) for request in requests],
             now=now,
+            may_wait=may_wait,
         )
 
     def _honest(request: Publishing, refusals: list[AngariumError]) -> Reply:
@@ -299,6 +312,24 @@ def eventual_answered_before_the_log_took_it() -> Iterator[Replaced]:
 
     yield Replaced(Partition, "_proposed", note_refusal)
     yield Replaced(Partition, "publish", publish)
+
+
+@bug(seeds_max=20, run=held_back)
+def held_entries_kept_beside_the_log() -> Iterator[Replaced]:
+    """An entry that is held back is not in its leader's log before the next one comes."""
+    original = Replica.propose
+    beside: dict[Replica, list[Buffer]] = {}
+
+    def propose(self: Replica, data: Buffer, *, may_wait: bool = False) -> Index:
+        kept = beside.setdefault(self, [])
+        if may_wait:
+            kept.append(data)
+            return Index(self.raft.last_index + len(kept))
+        while kept:
+            original(self, kept.pop(0))
+        return original(self, data)
+
+    yield Replaced(Replica, "propose", propose)
 
 
 # --- transactions, as their leaders judge them ------------------------------------------------

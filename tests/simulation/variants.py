@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from angarium.testing.sim.faults import USUAL, FaultProfile
 from angarium.testing.sim.scenarios import SCENARIOS
-from angarium.testing.sim.settings import Settings, in_regions, with_regions, with_staging
+from angarium.testing.sim.settings import (
+    HOLDING,
+    Settings,
+    in_regions,
+    with_regions,
+    with_staging,
+)
 from angarium.testing.sim.wan import Living
 from angarium.testing.sim.world import World
 
@@ -41,6 +47,9 @@ def _more(**weights: int) -> FaultProfile:
 
 usual: Final = Variant("usual", None)
 """What `make sim` runs."""
+
+held_back: Final = Variant("held back", Settings(holding_micros=HOLDING))
+"""EVENTUAL entries are held back, to be sent together."""
 
 rotten: Final = Variant(
     "rotten",

@@ -55,6 +55,7 @@ class Core:
         "election_elapsed",
         "election_timeout",
         "heartbeat_elapsed",
+        "held_from",
         "id",
         "jitter",
         "leader",
@@ -122,6 +123,8 @@ class Core:
         self.pending_conf_index = Index(0)
         """No membership change may be proposed before the entry at this index is applied."""
         self.uncommitted_bytes = 0
+        self.held_from = Index(0)
+        """Entries from here on wait to be sent with others; 0 if none do."""
         self.reads = PendingReads()
         self.postponed_reads: list[Message] = []
         """Reads that came before an entry of our own term was committed."""
@@ -220,6 +223,7 @@ class Core:
         self.tracker.reset_progress(last_index=self.log.last_index, own_id=self.id)
         self.pending_conf_index = Index(0)
         self.uncommitted_bytes = 0
+        self.held_from = Index(0)
         # Reads that wait were to be confirmed by heartbeats of the term that has ended. Whoever
         # asked asks again; answering them now could miss what the next leader commits.
         self.reads = PendingReads()

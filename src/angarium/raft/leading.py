@@ -43,6 +43,9 @@ def tick(core: Core) -> None:
         core.transferee = NO_REPLICA
     if core.role is LEADER and core.heartbeat_elapsed >= core.config.heartbeat_ticks:
         core.heartbeat_elapsed = 0
+        # Nothing waits for longer than this, whatever becomes of whoever meant to end it.
+        if core.held_from:
+            send_held(core)
         broadcast_heartbeat(core)
 
 
@@ -54,15 +57,28 @@ def propose(core: Core, proposals: Sequence[tuple[EntryKind, Buffer]]) -> None:
     # Only once the entry is in the log. Had the append been refused at a limit, this index would
     # hold back every later change for nothing.
     core.pending_conf_index = max(core.pending_conf_index, conf_index)
+    core.held_from = Index(0)
     broadcast_append(core)
 
 
-def propose_data(core: Core, data: Sequence[Buffer]) -> None:
-    """Do the same for plain `data`, which needs no looking into."""
+def propose_data(core: Core, data: Sequence[Buffer], *, at_once: bool) -> None:
+    """Do the same for plain `data`, which needs no looking into; send it only if `at_once`."""
     _check_open_for_proposals(core)
     term, index = core.term, core.log.last_index
     append(core, [Entry(term, Index(i), item) for i, item in enumerate(data, index + 1)])
-    broadcast_append(core)
+    if at_once:
+        core.held_from = Index(0)
+        broadcast_append(core)
+    elif not core.held_from:
+        core.held_from = Index(index + 1)
+
+
+def send_held(core: Core) -> None:
+    """Send the entries that were proposed to be sent later."""
+    core.held_from = Index(0)
+    for replica, progress in core.tracker.progress.items():
+        if replica != core.id:
+            send_append(core, replica, progress, even_if_empty=False)
 
 
 def on_proposal(core: Core, m: Message) -> None:
@@ -170,6 +186,7 @@ def on_transfer(core: Core, m: Message) -> None:
     # Proposals are refused until the transfer ends, so it must end: `tick` gives it up when the
     # timeout is over.
     core.election_elapsed = 0  # it has one election timeout
+    core.held_from = Index(0)  # and needs our whole log
     core.transferee = target
     if progress.match == core.log.last_index:
         _send_timeout_now(core, target)

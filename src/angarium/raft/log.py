@@ -83,7 +83,7 @@ class RaftLog:
         # The newest entries as they were last cut for a follower: the next one mostly wants the
         # same. Two logs with the same last index and term are the same log (paper, section
         # 5.3), so that pair and the start are key enough.
-        self._batch_key: tuple[Index, Index, Term] | None = None
+        self._batch_key: tuple[Index, Index, Index, Term] | None = None
         self._batch: tuple[Entry, ...] = ()
         self._batch_bytes = 0
 
@@ -122,14 +122,14 @@ class RaftLog:
             return last_term > self.last_term
         return last_index >= self.last_index
 
-    def batch_from(self, start: Index, bytes_max: int) -> tuple[tuple[Entry, ...], int]:
-        """Return the entries from `start` on, within `bytes_max`, and how many bytes of data.
+    def batch(self, first: Index, last: Index, bytes_max: int) -> tuple[tuple[Entry, ...], int]:
+        """Return entries from `first` to `last`, within `bytes_max`, and how many bytes of data.
 
-        Raises `Compacted` when `start` is no longer there.
+        Raises `Compacted` when `first` is no longer there.
         """
-        key = (start, self.last_index, self.last_term)
+        key = (first, last, self.last_index, self.last_term)
         if key != self._batch_key:
-            entries = self.entries(start, Index(self.last_index + 1), bytes_max)
+            entries = self.entries(first, Index(last + 1), bytes_max)
             self._batch_bytes = data_bytes(entries)
             self._batch = entries
             self._batch_key = key

@@ -136,21 +136,33 @@ class RaftNode:
         """Campaign only after this many election timeouts: another replica should lead."""
         self._core.patience = timeouts
 
-    def propose(self, data: Sequence[Buffer]) -> None:
+    def propose(self, data: Sequence[Buffer], *, at_once: bool = True) -> None:
         """Propose entries with these `data`, in this order and next to each other, all or none.
 
-        Raises `ProposalDropped` if they were not taken, and its kind `UncommittedLimit` if too
-        much waits already. Being taken is no promise: only their being committed is.
+        A leader sends them `at_once`, or together with the next that it does, or by `send_held`, at
+        its next heartbeat at the latest. Raises `ProposalDropped` if they were not taken, and its
+        kind `UncommittedLimit` if too much waits already. Being taken is no promise: only their
+        being committed is.
         """
         if not data:
             return
         # The short way for what is proposed most: no message is built only to be taken apart
         # again, and plain data needs no look for membership changes.
         if self._core.role is LEADER:
-            leading.propose_data(self._core, data)
+            leading.propose_data(self._core, data, at_once=at_once)
         else:
             entries = tuple([Entry(*_UNNUMBERED, item) for item in data])
             self._propose(entries)
+
+    @property
+    def holds_entries(self) -> bool:
+        """Whether entries were proposed to be sent later, and have not been sent."""
+        return self._core.held_from > 0
+
+    def send_held(self) -> None:
+        """Send what was proposed to be sent later."""
+        if self._core.held_from:
+            leading.send_held(self._core)
 
     def propose_conf_change(self, change: Change | ConfChange) -> None:
         """Propose a change of membership; raises `ProposalDropped`.

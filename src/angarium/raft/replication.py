@@ -97,15 +97,18 @@ def send_append(
     if prev_term is None:
         return _send_snapshot(core, to, progress)
 
+    last_index = core.held_from - 1 if core.held_from else log.last_index
     entries: tuple[Entry, ...] = ()
     size = 0
     # With a full window only empty appends go out. If all that fills it was lost, one of these is
     # what makes the follower say so.
-    if log.last_index > prev_index and not (
-        progress.state is REPLICATE and progress.window.is_full
-    ):
+    if last_index > prev_index and not (progress.state is REPLICATE and progress.window.is_full):
         try:
-            entries, size = log.batch_from(progress.next_index, core.config.message_bytes_max)
+            entries, size = log.batch(
+                progress.next_index,
+                last_index,  # type: ignore[arg-type]
+                core.config.message_bytes_max,
+            )
         except Compacted:
             return _send_snapshot(core, to, progress)
     if not entries and not even_if_empty:

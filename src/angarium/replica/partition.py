@@ -66,8 +66,11 @@ class LogEntries(Protocol):
     def last_index(self) -> Index:
         """The index of the last entry in the log, committed or not."""
 
-    def propose(self, data: Buffer) -> Index:
-        """Append an entry to this leader's log; raises if it was not taken."""
+    def propose(self, data: Buffer, *, may_wait: bool = False) -> Index:
+        """Append an entry to this leader's log; raises if it was not taken.
+
+        One that `may_wait` need not be written and sent at once.
+        """
 
     def unapplied(self) -> Iterable[Entry]:
         """Return the entries of the log that are not applied yet."""
@@ -172,11 +175,14 @@ class Partition:
 
     # --- admitting: from a publish to an entry ----------------------------------------------
 
-    def publish(self, requests: Sequence[Publishing], *, now: Micros) -> None:
+    def publish(
+        self, requests: Sequence[Publishing], *, now: Micros, may_wait: bool = False
+    ) -> None:
         """Number every caller's batches, propose them as one entry, and answer as asked.
 
         Several callers share an entry, but their batches are never merged. A duplicate is answered
-        with the offset of its original, but not before that one is committed.
+        with the offset of its original, but not before that one is committed. With `may_wait` an
+        entry that nobody waits for may be held back for a moment (`Replica.propose`).
         """
         projection = self._leading_projection()
         if projection is None or self.is_congested:
@@ -189,15 +195,15 @@ class Partition:
         # log. That is what lets one entry follow another without waiting for a commit.
         barred = _barred(requests, projection.layout)
         prepared = projection.append(batches, term=self._term, now=now, barred=barred)
-        index = self._proposed(prepared, now)
+        # If commits lag, nobody is answered early any more: it bounds how much can be lost.
+        early = prepared.data is not None and self._may_answer_early(now)
+        index = self._proposed(prepared, now, may_wait=may_wait and early and _is_early(requests))
         if isinstance(index, AngariumError):
             for request in requests:
                 request.reply(index)
             return
         # EVENTUAL is answered as soon as the leader's log has taken the entry, and not before.
-        # Planted as eventual-answered-before-the-log-took-it. If commits lag, nobody is answered
-        # early any more: it bounds how much can be lost.
-        early = prepared.data is not None and self._may_answer_early(now)
+        # Planted as eventual-answered-before-the-log-took-it.
         start = 0
         for request in requests:
             outcomes = prepared.outcomes[start : start + len(request.batches)]
@@ -235,7 +241,9 @@ class Partition:
         answer = Published(DeliveryMode.CONSISTENT, self._term, prepared.outcomes)
         self._answer_at(index, answer, reply)
 
-    def _proposed(self, prepared: Prepared, now: Micros) -> Index | AngariumError:
+    def _proposed(
+        self, prepared: Prepared, now: Micros, *, may_wait: bool = False
+    ) -> Index | AngariumError:
         """Propose what was prepared; return the index to wait for, or why it was not taken."""
         entries = self._log_entries
         assert entries is not None
@@ -244,7 +252,7 @@ class Partition:
             # so its answer waits for everything that is in the log by now.
             return entries.last_index
         try:
-            index = entries.propose(prepared.data)
+            index = entries.propose(prepared.data, may_wait=may_wait)
         except AngariumError as refused:
             # The projection has run ahead of a log that did not take the entry.
             self._projection = None
@@ -405,6 +413,11 @@ def _barred(requests: Sequence[Publishing], fenced: int) -> dict[int, Refused]:
             barred.update(dict.fromkeys(range(row, row + len(request.batches)), fault))
         row += len(request.batches)
     return barred
+
+
+def _is_early(requests: Sequence[Publishing]) -> bool:
+    """Tell whether every one of them is to be answered before its records are stored."""
+    return all(request.mode is DeliveryMode.EVENTUAL for request in requests)
 
 
 def _congestion() -> LimitExceeded:

@@ -107,7 +107,9 @@ class PartitionReplica(Replica):
         # leader's window fills.
         return super().has_room and not self.partition.is_congested and not self.is_applying
 
-    def publish(self, requests: Sequence[Publishing], *, now: Micros) -> None:
+    def publish(
+        self, requests: Sequence[Publishing], *, now: Micros, may_wait: bool = False
+    ) -> None:
         """Store batches and answer as each request asks; see `Partition.publish`."""
         # Refused before anything is numbered. Small commands still come through on the reserve
         # (`propose`).
@@ -115,7 +117,7 @@ class PartitionReplica(Replica):
             for request in requests:
                 request.reply(DiskFull("the leader's disk is full"))
             return
-        self.partition.publish(requests, now=now)
+        self.partition.publish(requests, now=now, may_wait=may_wait)
 
     def fetch(self, offset: Offset, *, bytes_max: int) -> list[memoryview]:
         """Return committed batches from the one that holds `offset` on."""

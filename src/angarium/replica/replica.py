@@ -67,6 +67,9 @@ WHAT_TO_DO: Final = (
     "the others have, stop the node, empty its folder and start it with --join and its id"
 )
 
+HELD_BYTES_MAX: Final = 64 << 10
+"""So much is worth a round of its own: entries that come to it are held back no longer."""
+
 VITAL_ENTRY_BYTES_MAX: Final = 32 << 10
 """How large an entry may be that a leader with a full disk still takes, out of the reserve: trims,
 positions and memberships are small. Anything larger is refused with `DiskFull`."""
@@ -109,6 +112,8 @@ class Replica:
         # How the group began, or was repaired, may not be on disk yet.
         self._sync = parts.outbox.next_sync
         """The sync that covers all this replica has handed to the WAL, commit indexes apart."""
+        self._held_bytes = 0
+        """Bytes of the entries that the core holds, while it holds any."""
         self._reads = Reads()
         self._read_at: set[ReplicaId] = set()
         """Members at whose nodes somebody waits for records, as their last answers say."""
@@ -330,8 +335,11 @@ class Replica:
         """Return the entries of the log that are not applied yet, in order."""
         return self.raft.entries_after(self.applied)
 
-    def propose(self, data: Buffer) -> Index:
+    def propose(self, data: Buffer, *, may_wait: bool = False) -> Index:
         """Append `data` to the log of this leader and return its index.
+
+        One that `may_wait` is held back, to be written and sent together with what comes behind
+        it: with the next that may not wait, or by `send_held`.
 
         Raises `NotLeader` when it does not lead, or is handing leadership over, or holds too much
         uncommitted, and `DiskFull` for what is too large for a full disk's reserve; nothing has
@@ -340,11 +348,21 @@ class Replica:
         # Small entries get through on the reserve, because trims are what makes room again.
         if self._wal.is_full and (self._wal.is_exhausted or len(data) > VITAL_ENTRY_BYTES_MAX):
             raise DiskFull("the leader's disk is full")
+        raft = self.raft
+        held = len(data) + (self._held_bytes if raft.holds_entries else 0)
+        holds = may_wait and held < HELD_BYTES_MAX
         try:
-            self.raft.propose([data])
+            raft.propose([data], at_once=not holds)
         except ProposalDropped as dropped:
-            raise NotLeader(str(dropped), leader=self.raft.leader) from None
-        return self.raft.last_index
+            raise NotLeader(str(dropped), leader=raft.leader) from None
+        self._held_bytes = held
+        return raft.last_index
+
+    def send_held(self) -> None:
+        """Write and send the entries that have waited for others, if any have."""
+        if self.raft.holds_entries:
+            self.raft.send_held()
+            self.process()
 
     def propose_conf_change(self, change: ConfChange) -> None:
         """Ask for another membership; raises `NotLeader` where `propose` would."""

@@ -128,8 +128,12 @@ class SimService:
     def _admit(self, replica: PartitionReplica, requests: list[Publishing]) -> None:
         if self._node.time is not None:
             self._node.time.note_taken(requests)
-        replica.publish(requests, now=self._world.clock_of(self._node))
-        replica.process()
+        hold = self._world.settings.holding_micros
+        replica.publish(requests, now=self._world.clock_of(self._node), may_wait=hold > 0)
+        if replica.raft.holds_entries:
+            self._node.later(hold, replica.send_held)
+        else:
+            replica.process()
 
     def _submit(self, host: Host, request: SubmitRequest) -> None:
         command = request.command

@@ -86,6 +86,12 @@ GROWING_GROUPS = 4
 """Runs in which a topic is given partitions while keys are published to it, from which seed on, and
 how many it comes to have."""
 
+SHARE_HOLDING = 0.5
+HOLDING_FROM = 300_000
+HOLDING = 8 * MILLISECOND
+"""Runs in which leaders hold EVENTUAL entries back to send them together, from which seed on, and
+for how long."""
+
 
 def small_host() -> HostConfig:
     """Return settings under which a short run meets every rare event: rolls, snapshots, copies."""
@@ -146,6 +152,8 @@ class Settings:
     commit is carried out by steps, as only large ones are otherwise."""
     sharing_micros: int = 0
     """How long a leader waits for more publishes to go into the same entry."""
+    holding_micros: int = 0
+    """How long a leader waits for more EVENTUAL entries to send with those it has."""
     faults_min: int = 10
     """Faults that strike while operations are in flight, at least, before the run ends."""
     wan: Wan | None = None
@@ -180,6 +188,8 @@ def drawn_settings(seed: int) -> Settings:
         ),
         replacing=seed >= REPLACING_FROM and random.Random(seed ^ 0xD15C).random() < SHARE_REPLACED,
     )
+    if seed >= HOLDING_FROM and random.Random(seed ^ 0x401D).random() < SHARE_HOLDING:
+        settings = replace(settings, holding_micros=HOLDING)
     if seed >= STAGING_FROM and random.Random(seed ^ 0x57A9E).random() < SHARE_STAGING:
         settings = with_staging(settings)
     if seed >= REBALANCED_FROM and random.Random(seed ^ 0xBA1A).random() < SHARE_REBALANCED:
