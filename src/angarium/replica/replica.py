@@ -222,6 +222,9 @@ class Replica:
         return (
             raft.commit == last == self.applied
             and not state.voters_outgoing
+            # No time passes for who rests: that everybody has heard would never come true, and
+            # nobody would count as in sync.
+            and self.is_membership_heard
             # Only the clock ends a handover that the other side never heard of.
             and not raft.transferee
             and not self._reads.are_waiting

@@ -106,3 +106,18 @@ def test_a_leader_rests_only_when_the_others_have_had_time_to_hear_of_the_last_c
             break
     assert three.replica(leader, GROUP).raft.commit == last
     assert all(host.resting for host in three.hosts.values())
+
+
+def test_a_group_rests_no_sooner_than_everybody_has_heard_of_its_membership() -> None:
+    """Heartbeats that are seldom: a rest in between would last, and nobody count as in sync."""
+    slow = ReplicaConfig(heartbeat_ticks=50, election_ticks=51)
+    assert slow.conf_heard_ticks > slow.rest_after_ticks
+    three = SeveralHosts(NODES, slow)
+    three.form(GROUP, NODES)
+    for _ in range(5 * TICKS_MAX):
+        three.tick()
+        leader = three.leader_known_at(NODES[0], GROUP)
+        if leader is not None and three.hosts[leader].resting:
+            assert three.hosts[leader].replicas[GROUP].is_membership_heard
+            return
+    pytest.fail("the group never rested")
